@@ -1,0 +1,34 @@
+# Each target makes the virtualenv it needs. `VENV=/path make …` uses another one.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test test-fast lint bench docs serve clean
+
+$(VENV)/.base: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) -e '.[demo]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(PIP) -e '.[demo,postgres,test,lint,baselines]'
+	touch $@
+
+demo: $(VENV)/.base  ## the whole story on embedded data: prints, plots, writes out/report.html
+	$(BIN)/python -m dpexplain.demo --output out
+
+test: $(VENV)/.dev  ## everything
+	$(BIN)/pytest -n 2
+
+test-fast: $(VENV)/.dev  ## under a minute
+	$(BIN)/pytest -n 2 -m 'not slow' -q
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf $(VENV) out build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""dpexplain: explain black-box models to anyone without exposing anyone in the data."""

@@ -1,0 +1,82 @@
+"""Everything dpexplain raises, in one tree. Each message says what is wrong and what to do about it.
+
+    DpexplainError
+    ├── InputError (also a ValueError): what you passed cannot be used; nothing was spent
+    │   ├── ParameterError: ε, δ, steps, radius, weights, …
+    │   ├── DomainError: the public description of the features
+    │   ├── DataError: the private rows, their labels or the model, found when the owner registers them
+    │   └── QueryError: the record to be explained
+    ├── BudgetExhausted: the answer would pass the budget; nothing was spent
+    ├── NotPrivateError: something for offline reproduction was used where privacy is promised
+    ├── IntegrityError: stored bytes are not what was written
+    │   ├── LedgerCorrupt
+    │   └── ReleaseCorrupt
+    ├── LedgerMismatch: a ledger was opened with other parameters than it was made with
+    └── LedgerUnavailable: the ledger could not be read or written; nothing was released
+
+No message quotes a private row. Messages about queries may quote the query, which is public.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class DpexplainError(Exception):
+    """The root: catch this to catch everything dpexplain raises on purpose."""
+
+
+class InputError(DpexplainError, ValueError):
+    """What was passed cannot be used."""
+
+
+class ParameterError(InputError):
+    """A number or option is outside its meaning."""
+
+
+class DomainError(InputError):
+    """The public description of the features is inconsistent."""
+
+
+class DataError(InputError):
+    """The private data cannot be registered; told to their owner, never quoting a row."""
+
+
+class QueryError(InputError):
+    """The record to be explained does not fit the domain."""
+
+
+class BudgetExhausted(DpexplainError):
+    """Refused before a row was read: the answer would cost more than is left.
+
+    `requested` and `remaining` are Guarantee objects, so a caller can show or log both.
+    """
+
+    def __init__(self, message: str, *, requested: Any, remaining: Any) -> None:
+        super().__init__(message)
+        self.requested = requested
+        self.remaining = remaining
+
+
+class NotPrivateError(DpexplainError):
+    """A reproduction-only setting was used where a privacy promise is made."""
+
+
+class IntegrityError(DpexplainError):
+    """Stored bytes are damaged, foreign or were changed."""
+
+
+class LedgerCorrupt(IntegrityError):
+    """The ledger's entries do not form the chain that was written."""
+
+
+class ReleaseCorrupt(IntegrityError):
+    """The release file is damaged or is not a release."""
+
+
+class LedgerMismatch(DpexplainError):
+    """The ledger belongs to other data, another domain or another budget."""
+
+
+class LedgerUnavailable(DpexplainError):
+    """The ledger could not be reached, read or written."""

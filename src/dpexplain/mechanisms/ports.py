@@ -1,0 +1,51 @@
+"""What a mechanism needs from the outside world: private rows and randomness. One page holds both.
+
+Adapters live above: `backends/` implements `Rows`, `noise/` implements `Noise`. A mechanism never imports either.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from dpexplain.core.arrays import Vector
+from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
+
+
+@runtime_checkable
+class Noise(Protocol):
+    """The sole origin of randomness."""
+
+    @property
+    def secure(self) -> bool:
+        """Whether draws come from a cryptographic source that nobody can replay. A service accepts no other."""
+        ...
+
+    def standard_normal(self, size: int) -> Vector:
+        """`size` independent standard normal numbers."""
+        ...
+
+    def uniform(self, size: int) -> Vector:
+        """`size` independent numbers, uniform in the open interval (0, 1)."""
+        ...
+
+
+class Rows(Protocol):
+    """Private records and their labels. Answers are exact and private: they leave only through a paid release."""
+
+    @property
+    def width(self) -> int:
+        """Number of encoded columns n."""
+        ...
+
+    @property
+    def summation_error(self) -> float:
+        """Public bound on |computed - true| ≤ summation_error · Σ|terms| for any sum this backend returns."""
+        ...
+
+    def local(self, query: LocalMoments) -> Moments:
+        """(Σ α u uᵀ, Σ α y u) with u = x - z, for one point of interest."""
+        ...
+
+    def raw(self, query: RawMoments) -> RawSums:
+        """(Σ w, Σ w v, Σ w v vᵀ, Σ w y, Σ w y v) with v = x - anchor."""
+        ...
