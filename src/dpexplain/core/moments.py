@@ -1,0 +1,67 @@
+"""The statistics everything is computed from, and the queries that ask for them.
+
+The local loss (SPEC §1) is a quadratic, so its two moments around z are all a mechanism ever needs to read:
+
+    L(φ) = (1/m̄) Σ α_i (φ·u_i - y_i)²,   A = Σ α u uᵀ,   b = Σ α y u,   ∇L(φ) = (2/m̄)(Aφ - b),   u = x - z.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpexplain.core import sensitivity
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.weights import Weight
+
+
+@dataclass(frozen=True, slots=True)
+class LocalMoments:
+    """A bounded query: (A, b) around `point`, inseparable from how far one record can move what is made of them."""
+
+    point: Vector
+    weight: Weight
+
+    def gradient_sensitivity(self, radius: float) -> float:
+        """One record's reach on the gradient *sum* 2(Aφ - b), ‖φ‖ ≤ radius."""
+        return sensitivity.gradient(self.weight, radius)
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """(A, b): sums over rows, not divided by m̄. Private until released."""
+
+    A: Matrix
+    b: Vector
+
+    def gradient(self, phi: Vector) -> Vector:
+        """2(Aφ - b): m̄ times the gradient of the local loss."""
+        return 2 * (self.A @ phi - self.b)
+
+
+@dataclass(frozen=True, slots=True)
+class RawMoments:
+    """A bounded query: weighted raw moments around a public anchor."""
+
+    anchor: Vector
+    weight: Weight
+
+    def sensitivity(self) -> float:
+        return sensitivity.raw_moments(self.weight)
+
+
+@dataclass(frozen=True, slots=True)
+class RawSums:
+    """(Σw, Σwv, Σwvvᵀ, Σwy, Σwyv) with v = x - anchor. Private until released."""
+
+    S0: float
+    S1: Vector
+    S2: Matrix
+    t0: float
+    t1: Vector
+
+    def shifted(self, offset: Vector) -> Moments:
+        """(A, b) around z, with h = anchor - z: A = S2 + S1hᵀ + hS1ᵀ + S0hhᵀ and b = t1 + t0h (SPEC §7)."""
+        cross = np.outer(self.S1, offset)
+        return Moments(self.S2 + cross + cross.T + self.S0 * np.outer(offset, offset), self.t1 + self.t0 * offset)

@@ -1,0 +1,55 @@
+"""How far one record can move each statistic: the single source of every noise scale. Proofs: `proofs/sensitivity.md`.
+
+A record at distance d from z, with u = x - z, ‖u‖ = d and |y| ≤ 1, adds to the sums over rows
+
+    gradient      2α(φ·u - y)u          ≤ 2αd(kd + 1)        for ‖φ‖₂ ≤ k
+    linear  b     αyu                   ≤ αd
+    quadratic A   αuuᵀ (Frobenius)      = αd²
+    joint (A, b)                        ≤ αd√(1 + d²)
+    raw moments   w(1, v, vvᵀ, y, yv)   ≤ w√(2 + 2d² + d⁴)    with v = x - anchor, ‖v‖ = d
+
+All are for one record added or removed and for *sums*; `Neighbours.multiplier` and 1/m̄ come on top.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from numpy.polynomial import Polynomial
+
+from dpexplain.core.weights import Weight, gradient_norm_squared
+from dpexplain.errors import ParameterError
+
+
+def gradient(weight: Weight, radius: float) -> float:
+    """sup 2α(d)d(kd + 1): the gradient anywhere in the 2-ball of radius k (a 1-ball lies inside it)."""
+    if not (isfinite(radius) and radius >= 0):
+        raise ParameterError(f"radius must be finite and not negative, got {radius}")
+    return _bounded(weight, gradient_norm_squared(radius), "the gradient")
+
+
+def linear(weight: Weight) -> float:
+    """sup α(d)d: the label moment b_z."""
+    return _bounded(weight, Polynomial([0.0, 0.0, 1.0]), "b")
+
+
+def quadratic(weight: Weight) -> float:
+    """sup α(d)d²: the matrix A_z in Frobenius norm."""
+    return _bounded(weight, Polynomial([0.0, 0.0, 0.0, 0.0, 1.0]), "A")
+
+
+def joint(weight: Weight) -> float:
+    """sup α(d)d√(1 + d²): A_z and b_z released together."""
+    return _bounded(weight, Polynomial([0.0, 0.0, 1.0, 0.0, 1.0]), "(A, b)")
+
+
+def raw_moments(weight: Weight) -> float:
+    """sup w(d)√(2 + 2d² + d⁴): the five raw moments around an anchor."""
+    return _bounded(weight, Polynomial([2.0, 0.0, 2.0, 0.0, 1.0]), "the raw moments")
+
+
+def _bounded(weight: Weight, squared: Polynomial, what: str) -> float:
+    value = weight.supremum(squared)
+    if not isfinite(value):
+        raise ParameterError(f"with the {weight.kind} weight one record can move {what} without bound: use Stable or Gaussian")
+    return value

@@ -1,0 +1,228 @@
+"""Weights α(d): how much a record at distance d from the point of interest counts, with exact constants.
+
+Every sensitivity is a supremum sup_d α(d)·√P(d) for a polynomial P that is non-negative and non-decreasing on d ≥ 0
+(`core/sensitivity.py` lists them). Each weight finds its supremum exactly: the candidates are the kinks of α, the limits at 0 and
+∞, and the positive roots of a stationarity polynomial. See `proofs/weights.md`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import exp, inf, isfinite, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.polynomial import Polynomial
+
+from dpexplain.core.arrays import Vector
+from dpexplain.errors import ParameterError
+
+_ROUND_UP = 1 + 1e-12
+
+
+class Weight(ABC):
+    """A non-negative weight function with exact suprema."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def __call__(self, distance: Vector) -> Vector:
+        """α(d), elementwise."""
+
+    @abstractmethod
+    def supremum(self, squared: Polynomial) -> float:
+        """sup over d ≥ 0 of α(d)·√P(d), rounded up; inf when there is no bound."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """A public description, read back by `from_dict`."""
+
+    @property
+    def c(self) -> float:
+        """The family constant for the unit ball: the smallest c with 2α(d)d(d + 1) ≤ c for all d (SPEC §4)."""
+        return self.supremum(gradient_norm_squared(1.0))
+
+
+def gradient_norm_squared(radius: float) -> Polynomial:
+    """(2d(kd + 1))²: the square of one record's largest gradient at distance d, without its weight."""
+    return Polynomial([0.0, 2.0, 2.0 * radius]) ** 2
+
+
+def _capped(height: float, c: float, distance: Vector) -> Vector:
+    """min(height, c/(2d(1+d)))."""
+    with np.errstate(divide="ignore"):
+        return np.minimum(height, c / (2 * distance * (1 + distance)))
+
+
+def _knee(height: float, c: float) -> float:
+    """Where c/(2d(1+d)) falls below `height`."""
+    return (sqrt(1 + 2 * c / height) - 1) / 2
+
+
+def _largest(squared: Polynomial, alpha: Callable[[float], float], candidates: Iterable[float]) -> float:
+    return max((alpha(d) * sqrt(max(float(squared(d)), 0.0)) for d in candidates), default=0.0)
+
+
+def _positive_roots(polynomial: Polynomial) -> list[float]:
+    trimmed = polynomial.trim()
+    if trimmed.degree() < 1:
+        return []
+    roots = np.asarray(trimmed.roots(), dtype=np.complex128)
+    real = roots[(roots.real > 0) & (np.abs(roots.imag) < 1e-6 * (1 + np.abs(roots.real)))].real
+    return [float(root) for root in real]
+
+
+def _supremum_under_cap(squared: Polynomial, height: float, c: float) -> float:
+    """sup of min(height, c/(2d(1+d)))·√P: flat up to the knee, then the tail."""
+    knee = _knee(height, c) if isfinite(height) else 0.0
+    tail = Polynomial([0.0, 2.0, 2.0])  # 2d(1+d)
+    stationary = squared.deriv() * tail - 2 * squared * tail.deriv()
+    inside = [d for d in _positive_roots(stationary) if d > knee]
+    peak = _largest(squared, lambda d: c / (2 * d * (1 + d)), [*inside, knee] if knee else inside)
+    return max(peak, c * _limit_of_ratio(squared, tail, knee)) * _ROUND_UP
+
+
+def _limit_of_ratio(squared: Polynomial, tail: Polynomial, knee: float) -> float:
+    """The larger limit of √P/(2d(1+d)): at infinity, and at zero when there is no plateau."""
+    p, q = squared.trim(), (tail * tail).trim()
+    at_infinity = inf if p.degree() > q.degree() else sqrt(p.coef[-1] / q.coef[-1]) if p.degree() == q.degree() else 0.0
+    if knee:
+        return at_infinity
+    lowest = next(i for i, v in enumerate(p.coef) if v)
+    at_zero = inf if lowest < 2 else sqrt(p.coef[2]) / 2 if lowest == 2 else 0.0
+    return max(at_infinity, at_zero)
+
+
+def _require_positive(name: str, value: float) -> None:
+    if not (isfinite(value) and value > 0):
+        raise ParameterError(f"a weight's {name} must be positive and finite, got {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class Stable(Weight):
+    """The paper's stable weight (eq. alpha): 1 up to r = (√(2c+1)-1)/2, then c/(2d(1+d))."""
+
+    kind: ClassVar[str] = "stable"
+    constant: float = 1.0
+
+    def __init__(self, c: float = 1.0) -> None:
+        _require_positive("c", c)
+        object.__setattr__(self, "constant", float(c))
+
+    def __call__(self, distance: Vector) -> Vector:
+        return _capped(1.0, self.constant, distance)
+
+    def supremum(self, squared: Polynomial) -> float:
+        return _supremum_under_cap(squared, 1.0, self.constant)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "c": self.constant}
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse(Weight):
+    """c/(2d(1+d)): the largest member of the family. It has no bound at d = 0, so moments cannot be released with it."""
+
+    kind: ClassVar[str] = "inverse"
+    constant: float = 1.0
+
+    def __init__(self, c: float = 1.0) -> None:
+        _require_positive("c", c)
+        object.__setattr__(self, "constant", float(c))
+
+    def __call__(self, distance: Vector) -> Vector:
+        # At d = 0 the record's gradient is 0 whatever its weight; a large finite number keeps 0·α = 0.
+        return _capped(1e12, self.constant, distance)
+
+    def supremum(self, squared: Polynomial) -> float:
+        return _supremum_under_cap(squared, inf, self.constant)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "c": self.constant}
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian(Weight):
+    """exp(-d²/w²). For w = 1 the constant is 1.52707, not 1 as the paper says (SPEC §9.2)."""
+
+    kind: ClassVar[str] = "gaussian"
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_positive("width", self.width)
+
+    def __call__(self, distance: Vector) -> Vector:
+        return np.exp(-np.square(distance / self.width))
+
+    def supremum(self, squared: Polynomial) -> float:
+        # d/dd of exp(-2d²/w²)·P(d) vanishes where P' = (4d/w²)·P.
+        stationary = squared.deriv() - Polynomial([0.0, 4.0 / self.width**2]) * squared
+        peak = _largest(squared, lambda d: exp(-((d / self.width) ** 2)), [0.0, *_positive_roots(stationary)])
+        return peak * _ROUND_UP
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "width": self.width}
+
+
+@dataclass(frozen=True, slots=True)
+class Window(Weight):
+    """1 within `radius`, 0 beyond: LIME's original neighbourhood."""
+
+    kind: ClassVar[str] = "window"
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_positive("radius", self.radius)
+
+    def __call__(self, distance: Vector) -> Vector:
+        return (distance <= self.radius).astype(np.float64)
+
+    def supremum(self, squared: Polynomial) -> float:
+        return sqrt(float(squared(self.radius))) * _ROUND_UP
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "radius": self.radius}
+
+
+@dataclass(frozen=True, slots=True)
+class Custom(Weight):
+    """Your own α, capped into the family: min(α(d), maximum, c/(2d(1+d))). Its constant is at most c by construction."""
+
+    kind: ClassVar[str] = "custom"
+    function: Callable[[Vector], Vector]
+    constant: float = 1.0
+    maximum: float = 1.0
+
+    def __init__(self, function: Callable[[Vector], Vector], c: float = 1.0, maximum: float = 1.0) -> None:
+        _require_positive("c", c)
+        _require_positive("maximum", maximum)
+        object.__setattr__(self, "function", function)
+        object.__setattr__(self, "constant", float(c))
+        object.__setattr__(self, "maximum", float(maximum))
+
+    def __call__(self, distance: Vector) -> Vector:
+        raw = np.asarray(self.function(distance), dtype=np.float64)
+        if raw.shape != distance.shape:
+            raise ParameterError("a custom weight must return one number for each distance: write it with NumPy functions")
+        wanted = np.clip(np.nan_to_num(raw, nan=0.0, posinf=self.maximum), 0.0, None)
+        return np.minimum(wanted, _capped(self.maximum, self.constant, distance))
+
+    def supremum(self, squared: Polynomial) -> float:
+        return _supremum_under_cap(squared, self.maximum, self.constant)
+
+    def to_dict(self) -> dict[str, Any]:
+        raise ParameterError("a custom weight is code and cannot be stored: use a built-in weight for releases and ledgers")
+
+
+_KINDS: dict[str, Callable[..., Weight]] = {"stable": Stable, "inverse": Inverse, "gaussian": Gaussian, "window": Window}
+
+
+def from_dict(value: dict[str, Any]) -> Weight:
+    """Read a built-in weight back from its description."""
+    fields = dict(value)
+    kind = fields.pop("kind", None)
+    if kind not in _KINDS:
+        raise ParameterError(f"unknown weight kind {kind!r}: one of {sorted(_KINDS)}")
+    return _KINDS[kind](**fields)

@@ -1,0 +1,101 @@
+"""A ledger: the durable, linearisable side of the privacy filter, and the memory of what was answered.
+
+The order of events is the guarantee (SPEC §5, `proofs/filter.md`):
+
+    reserve   the full planned price is committed before a row is read or noise is drawn, or the request is refused;
+    execute   rows are read and noise is drawn, outside the ledger;
+    settle    the answer and what really ran are committed in one step; only then does the answer leave.
+
+A crash in between leaves the reservation counted. Asking again with the same request id continues that reservation, or
+returns the answer that was stored: one request id has one answer for ever and is paid for once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dpexplain.privacy.budget import Budget
+from dpexplain.privacy.events import PrivacyEvent
+from dpexplain.privacy.filter import Filter
+from dpexplain.privacy.relation import Neighbours
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a ledger is about; all of it public. Opening a ledger with another account is refused."""
+
+    dataset: str
+    domain: str  # fingerprint of the public domain
+    budget: Budget
+    neighbours: Neighbours
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "dataset": self.dataset,
+            "domain": self.domain,
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            **self.neighbours.to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A question and the most its answer may cost. `body` is public and identifies the question."""
+
+    id: str
+    body: dict[str, Any]
+    events: tuple[PrivacyEvent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A committed promise to pay at most `quanta`."""
+
+    request_id: str
+    quanta: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A stored answer: `position` in the order of settlement, what ran, and what had been spent once it was paid."""
+
+    position: int
+    request_id: str
+    events: tuple[PrivacyEvent, ...]
+    answer: dict[str, Any]
+    spent_quanta: int
+
+
+class Ledger(Protocol):
+    """Spending that cannot be forgotten. All methods are safe to call from several threads and processes."""
+
+    @property
+    def account(self) -> Account: ...
+
+    @property
+    def identity(self) -> str:
+        """Two handles with the same identity are one budget."""
+        ...
+
+    def state(self) -> Filter:
+        """Everything reserved or settled so far, read afresh."""
+        ...
+
+    def reserve(self, request: Request) -> Reservation | Settled:
+        """Commit the request's price, or raise BudgetExhausted; a known id gives its reservation or its answer."""
+        ...
+
+    def settle(self, reservation: Reservation, events: tuple[PrivacyEvent, ...], answer: dict[str, Any]) -> Settled:
+        """Store the answer and replace the reserved price by that of what ran (never more); the first to settle wins."""
+        ...
+
+    def refund(self, reservation: Reservation) -> None:
+        """Give back a reservation for which no row was read and no noise was drawn."""
+        ...
+
+    def settled(self, after: int = 0) -> Iterator[Settled]:
+        """Stored answers in order, those with `position > after`."""
+        ...

@@ -1,0 +1,93 @@
+"""Budgets, and what they have bought: immutable values that print as plain sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from math import floor
+from typing import Any
+
+from dpexplain.errors import ParameterError
+from dpexplain.privacy import gdp
+from dpexplain.privacy.events import QUANTUM_BITS, mu_of
+from dpexplain.privacy.relation import Neighbours
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The most that may ever be learnt about one unit: (ε, δ), worth exactly `mu` of Gaussian differential privacy."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        gdp.mu(self.epsilon, self.delta)  # refuses what has no meaning, naming the remedy
+
+    @property
+    def mu(self) -> float:
+        return gdp.mu(self.epsilon, self.delta)
+
+    @property
+    def quanta(self) -> int:
+        """The whole budget in quanta of μ², rounded down."""
+        return floor(Fraction(self.mu) ** 2 * (1 << QUANTUM_BITS))
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """A differential privacy statement: μ-GDP for `neighbours`, told as (ε, δ) at a chosen δ.
+
+    `private` is False for the paper's own calibration with its exact, unpaid β: such a number bounds nothing, and says so.
+    """
+
+    mu: float
+    delta: float
+    neighbours: Neighbours
+    subject: str = "Everything released so far"
+    private: bool = True
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.delta < 1:
+            raise ParameterError(f"delta must lie strictly between 0 and 1, got {self.delta}")
+
+    @classmethod
+    def of_quanta(cls, quanta: int, delta: float, neighbours: Neighbours, **said: Any) -> Guarantee:
+        """What so many quanta of μ² amount to."""
+        return cls(mu_of(quanta), delta, neighbours, **said)
+
+    @property
+    def epsilon(self) -> float:
+        return gdp.epsilon(self.mu, self.delta)
+
+    @property
+    def relation(self) -> str:
+        return self.neighbours.relation.value
+
+    @property
+    def unit(self) -> str | None:
+        return self.neighbours.unit
+
+    def __str__(self) -> str:
+        if not self.private:
+            return f"{self.subject} is NOT differentially private: {self.note}"
+        claim = f"satisfies (ε={round_up(self.epsilon)}, δ={self.delta:g})-differential privacy"
+        sentence = f"{self.subject} {claim} for {self.neighbours.describe()}"
+        return f"{sentence}. {self.note}" if self.note else f"{sentence}."
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "mu": self.mu,
+            **self.neighbours.to_dict(),
+            "private": self.private,
+            "statement": str(self),
+        }
+
+
+def round_up(value: float, digits: int = 3) -> str:
+    """A number for people, never smaller than the truth."""
+    shown = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value))
+    return f"{shown.normalize():g}" if value else "0"

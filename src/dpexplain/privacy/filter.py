@@ -1,0 +1,55 @@
+"""The GDP filter: spend adaptively, and stop before the sum of μ² passes the budget's.
+
+Gaussian releases may be chosen one after another from earlier *outputs*, sensitivities and noise included, and the whole
+transcript is μ_B-GDP as long as every step is admitted by this filter (Smith & Thakurta 2022, arXiv 2210.17520; see
+`proofs/filter.md`). General f-DP or PLD curves have no such filter, so none is offered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dpexplain.errors import BudgetExhausted
+from dpexplain.privacy.budget import Budget, Guarantee
+from dpexplain.privacy.events import PrivacyEvent, price
+from dpexplain.privacy.relation import Neighbours
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What has been spent of a budget. Immutable: spending returns the next filter, a refusal leaves this one as it was."""
+
+    budget: Budget
+    neighbours: Neighbours
+    spent_quanta: int = 0
+
+    @property
+    def spent(self) -> Guarantee:
+        return Guarantee.of_quanta(self.spent_quanta, self.budget.delta, self.neighbours)
+
+    @property
+    def remaining(self) -> Guarantee:
+        left = max(self.budget.quanta - self.spent_quanta, 0)
+        return Guarantee.of_quanta(left, self.budget.delta, self.neighbours, subject="What may still be released")
+
+    def spend(self, events: tuple[PrivacyEvent, ...]) -> Filter:
+        """The filter after these events, or BudgetExhausted with nothing changed."""
+        return self.spend_quanta(price(events))
+
+    def spend_quanta(self, quanta: int) -> Filter:
+        total = self.spent_quanta + quanta
+        if not (quanta >= 0 and total <= self.budget.quanta):
+            raise self.refusal(quanta)
+        return replace(self, spent_quanta=total)
+
+    def refusal(self, quanta: int) -> BudgetExhausted:
+        """The error that says what was asked, what is left, and what to do."""
+        asked = Guarantee.of_quanta(max(quanta, 0), self.budget.delta, self.neighbours, subject="This answer")
+        left = self.remaining
+        return BudgetExhausted(
+            f"the budget (ε={self.budget.epsilon:g}, δ={self.budget.delta:g}) cannot pay for this answer: it needs "
+            f"μ={asked.mu:.4g} and μ={left.mu:.4g} is left (costs add as μ²). Nothing was spent. Ask for a cheaper answer "
+            "(a smaller epsilon for each query), or use what was released already, which is free.",
+            requested=asked,
+            remaining=left,
+        )
