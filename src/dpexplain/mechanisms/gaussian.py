@@ -1,0 +1,146 @@
+"""The one door through which numbers computed from private rows leave: Gaussian noise on a grid of integers.
+
+Plain `x + σN` in floating point is not private: which floats it can return depends on x (Mironov 2012). Here statistic and
+noise are rounded to multiples of one power of two and added as integers. With k the rounded statistic and Y real Gaussian
+noise, both in grid units,
+
+    k + rint(Y) = rint(k + Y)        because k is an integer,
+
+so the release is post-processing of the Gaussian mechanism on an integer-valued query, and GDP exactly, if Δ is given what
+rounding can move two neighbours apart. The proof, and that of the float argument below, is `proofs/gaussian_mechanism.md`.
+
+What remains is that a computer's N is not a real number: float64 keeps 53 bits of it, so σ/grid must stay well below 2⁵³ or
+the noise itself would leave integers out. Already at σ/grid = 2³⁵ only 2¹⁸ floats share an integer, and their uneven number
+would tell a little. So the noise is a sum of Gaussians of falling scale, each blurring the rounding error of the one before
+(independent noise on top is post-processing and costs nothing). What float64 can still betray is then at most
+`precision_cost` = √n·2⁻³¹ in μ, and it is paid for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import frexp, inf, isfinite, ldexp, nextafter, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpexplain.errors import ParameterError
+
+if TYPE_CHECKING:
+    from dpexplain.mechanisms.ports import Noise
+
+_LARGEST_UNITS = 2.0**60  # statistics are clamped here, in grid units: room for the noise in int64
+_STEP = 2.0**10  # each Gaussian of the ladder is this much finer than the one before …
+_FINEST = 2.0**6  # … down to this many grid units, where float64 has 2⁴⁷ numbers per integer
+_SMALLEST, _LARGEST = 1e-150, 1e150  # far from where float64 loses bits or overflows
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianMechanism:
+    """Releases `dimension` numbers of joint L2 sensitivity `sensitivity` at the price of `mu`-GDP.
+
+    `sensitivity` is that of the statistic as computed: neighbouring relation, rows per unit and summation error included. What a
+    release is charged as is (`rounded_sensitivity`, `sigma`), whose ratio is at most `mu`.
+    """
+
+    sensitivity: float
+    dimension: int
+    mu: float
+
+    def __post_init__(self) -> None:
+        _require_scale("sensitivity", self.sensitivity, "pass the bound of the weight in use, or rescale the statistic")
+        _require_scale("mu", self.mu, "convert the (ε, δ) you can spend to μ")
+        if not (isinstance(self.dimension, int | np.integer) and self.dimension >= 1):
+            raise ParameterError(
+                f"dimension must be a whole number ≥ 1, got {self.dimension!r}: pass how many numbers are released"
+            )
+        if not self.mu >= 2 * self.precision_cost:
+            raise ParameterError(
+                f"mu = {self.mu} is too small for float64 noise on {self.dimension} numbers: "
+                f"spend at least {2 * self.precision_cost:.3g} on this release, or release fewer numbers"
+            )
+
+    @property
+    def grid(self) -> float:
+        """Largest power of two ≤ max(Δ·2⁻²⁰/√n, (Δ/μ)·2⁻⁴⁰): costs a millionth of Δ, or keeps σ/grid ≤ 2⁴³."""
+        fine = self.sensitivity * 2.0**-20 / sqrt(self.dimension)
+        _, exponent = frexp(max(fine, self.sensitivity / self.mu * 2.0**-40))
+        return ldexp(1.0, exponent - 1)
+
+    @property
+    def precision_cost(self) -> float:
+        """What float64 draws can betray beyond real Gaussians, in μ: at most √n·2⁻³¹ (`proofs/gaussian_mechanism.md`)."""
+        return _root_up(self.dimension) * 2.0**-31
+
+    @property
+    def rounded_sensitivity(self) -> float:
+        """(Δ + √n·grid)·μ/(μ - `precision_cost`), rounded up.
+
+        Each coordinate of each neighbour moves by at most half a grid step; the factor leaves room in μ for the draws' precision.
+        """
+        apart = Fraction(self.sensitivity) + Fraction(_root_up(self.dimension)) * Fraction(self.grid)
+        return _round_up(apart * Fraction(self.mu) / (Fraction(self.mu) - Fraction(self.precision_cost)))
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of each coordinate's noise: `rounded_sensitivity`/μ, rounded up."""
+        return _round_up(Fraction(self.rounded_sensitivity) / Fraction(self.mu))
+
+    def release(self, value: NDArray[np.float64], noise: Noise) -> NDArray[np.float64]:
+        """grid · (rint(value/grid) + noise), in the shape of `value`. Never fails, warns or branches on what `value` holds."""
+        if value.size != self.dimension:
+            raise ParameterError(
+                f"this mechanism pays for {self.dimension} numbers, got {value.size}: plan with the right dimension"
+            )
+        units = quantise(value.ravel(), self.grid) + rounded_gaussian(self.sigma / self.grid, self.dimension, noise)
+        released: NDArray[np.float64] = units.astype(np.float64) * self.grid
+        return released.reshape(value.shape)
+
+
+def quantise(value: NDArray[np.float64], grid: float) -> NDArray[np.int64]:
+    """`value` in whole grid units, clamped to ±2⁶⁰, which moves no two values apart. NaN, a breach of contract, becomes 0."""
+    with np.errstate(all="ignore"):
+        units = np.rint(np.asarray(value, dtype=np.float64) / grid)
+    clamped: NDArray[np.float64] = np.clip(np.nan_to_num(units, nan=0.0), -_LARGEST_UNITS, _LARGEST_UNITS)
+    return clamped.astype(np.int64)
+
+
+def rounded_gaussian(scale: float, size: int, noise: Noise) -> NDArray[np.int64]:
+    """rint(Y), Y Gaussian with standard deviation `scale`; the ladder's finer steps add less than 2⁻¹⁶ to σ² at any μ ≤ 50.
+
+    The whole part of each step goes to an exact integer sum, its fraction is carried to the next and finer step: no bit is lost.
+    """
+    total, carry = np.zeros(size, dtype=np.int64), np.zeros(size)
+    for step in ladder(scale):
+        exact = carry + step * noise.standard_normal(size)
+        whole = np.rint(exact)
+        total += whole.astype(np.int64)
+        carry = exact - whole
+    return total
+
+
+def ladder(scale: float) -> tuple[float, ...]:
+    """`scale`, `scale`/2¹⁰, `scale`/2²⁰, … and at last 64: no step is more than 2¹⁰ times its successor."""
+    steps = [scale]
+    while steps[-1] > _STEP * _FINEST:
+        steps.append(steps[-1] / _STEP)
+    return (*steps, _FINEST)
+
+
+def _require_scale(name: str, value: float, remedy: str) -> None:
+    if not (isfinite(value) and _SMALLEST <= value <= _LARGEST):
+        raise ParameterError(f"{name} must be positive and finite ({_SMALLEST:g} to {_LARGEST:g}), got {value}: {remedy}")
+
+
+def _root_up(n: int) -> float:
+    """The smallest float64 that is at least √n, or one above it."""
+    root = sqrt(n)
+    return root if Fraction(root) ** 2 >= n else nextafter(root, inf)
+
+
+def _round_up(exact: Fraction) -> float:
+    """The smallest float64 that is at least `exact`."""
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
