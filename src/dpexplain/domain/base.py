@@ -1,0 +1,81 @@
+"""What every domain offers, whatever its records look like: the public map from records to [0, 1]ⁿ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Kind: TypeAlias = Literal["numeric", "binary", "one-hot"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Encoded columns `start:stop` that come from one feature, and the set every encoded row v lies in.
+
+    numeric: v ∈ [0, 1];  binary: v ∈ {0, 1};  one-hot: v ∈ {0, 1}^(stop-start) with Σv ≤ 1.
+    This is public structure: a release may use it to repair noisy statistics at no cost.
+    """
+
+    start: int
+    stop: int
+    kind: Kind
+
+
+class DomainLike(Protocol):
+    """The public map e: records → [0, 1]ⁿ.
+
+    `encode` is total and row-wise: e(rows)ᵢ depends on row i alone, and no value in a row decides whether it raises.
+    Without the first, one person could move everyone's vector; without the second, an error would be a free release.
+    `encode_query` is strict: a query is public, so a misfit is refused instead of explained as some other point.
+    """
+
+    @property
+    def width(self) -> int:
+        """Encoded dimension n."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name per encoded column."""
+        ...
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """A partition of the columns, in order."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical description: equal domains have equal fingerprints."""
+        ...
+
+    def encode(self, rows: Any) -> Any:
+        """Private records → (m, n), float64, dense (or sparse where the domain says so)."""
+        ...
+
+    def encode_query(self, record: Any) -> FloatArray:
+        """One public record → (n,), float64."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole description in JSON's types."""
+        ...
+
+
+def listed(items: Iterable[object], most: int = 12) -> str:
+    """Items for an error message, elided when many."""
+    items = list(items)
+    shown = ", ".join(map(repr, items[:most]))
+    return shown if len(items) <= most else f"{shown}, … ({len(items)} in all)"
+
+
+def hint(name: object, known: Iterable[object]) -> str:
+    """' (did you mean …?)' when a known name is close, else nothing."""
+    close = get_close_matches(str(name), [k for k in known if isinstance(k, str)], n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,0 +1,283 @@
+"""The four kinds of public feature, each with its own total rule for private values and strict rule for queries.
+
+A feature maps one raw column to `width` encoded columns. `fill` is for private rows: it never raises, whatever they hold.
+`check` is for queries: it raises QueryError unless `fill` would represent the value exactly as asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite, isnan
+from typing import Any, ClassVar, NoReturn, TypeAlias
+
+import numpy as np
+
+from dpexplain.domain.base import FloatArray, Kind, listed
+from dpexplain.domain.values import (
+    NUMBERS,
+    Column,
+    Value,
+    declared_values,
+    find,
+    floats,
+    lookup_table,
+    number,
+    positions,
+    unicode_text,
+)
+from dpexplain.errors import DomainError, QueryError
+
+YES_NO = {
+    False: 0, "no": 0, "No": 0, "NO": 0, "false": 0, "False": 0, "FALSE": 0, "0": 0,
+    True: 1, "yes": 1, "Yes": 1, "YES": 1, "true": 1, "True": 1, "TRUE": 1, "1": 1,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Numeric:
+    """A number within declared public bounds, encoded as (x - low)/(high - low) ∈ [0, 1].
+
+    Private rows: numbers outside the bounds, ±inf included, are clamped to the nearer one; text is read as a number where it is
+    one; everything else (None, NaN, other text, other types) becomes `missing`, by default the midpoint of the bounds.
+    Queries: a finite number within the bounds, which are inclusive; anything else is refused.
+    """
+
+    name: str
+    low: float
+    high: float
+    missing: float | None = None
+
+    kind: ClassVar[str] = "numeric"
+    block: ClassVar[Kind] = "numeric"
+    width: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        _name(self)
+        for field in ("low", "high"):
+            _set(self, field, _finite(self.name, field, getattr(self, field)))
+        if not self.low < self.high or not isfinite(self.high - self.low):
+            raise DomainError(f"{self.name}: low={self.low:g} must be below high={self.high:g}, by a finite amount")
+        if self.missing is not None:
+            _set(self, "missing", _finite(self.name, "missing", self.missing))
+        if not self.low <= self.default <= self.high:
+            raise DomainError(f"{self.name}: missing={self.missing} must lie within [{self.low:g}, {self.high:g}]")
+
+    @property
+    def default(self) -> float:
+        """What stands for a missing value, in raw units."""
+        return self.low + (self.high - self.low) / 2 if self.missing is None else self.missing
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def fill(self, column: Column, out: FloatArray) -> None:
+        out[:, 0] = to_unit(floats(column), self.low, self.high, self.default)
+
+    def check(self, value: object) -> None:
+        accepted = f"a number from {self.low:g} to {self.high:g}"
+        if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, NUMBERS):
+            _refuse(self.name, value, accepted)
+        if not self.low <= number(value) <= self.high:
+            _refuse(self.name, value, f"{accepted} (the declared bounds)")
+
+    def __str__(self) -> str:
+        return f"{self.name} [{self.low:g}, {self.high:g}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Ordinal:
+    """One of k ≥ 2 ordered public levels; level i (from 0) is encoded as i/(k - 1) ∈ [0, 1].
+
+    Private rows: a missing or undeclared level becomes `missing` (one of the levels), by default the middle, 1/2.
+    Queries: a declared level; anything else is refused.
+    """
+
+    name: str
+    levels: Sequence[Value]
+    missing: Value | None = None
+
+    kind: ClassVar[str] = "ordinal"
+    block: ClassVar[Kind] = "numeric"
+    width: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        _name(self)
+        _set(self, "levels", declared_values(self.name, "levels", self.levels))
+        if len(self.levels) < 2:
+            raise DomainError(f"{self.name}: levels needs at least two, lowest first, got {len(self.levels)}")
+        _declared_missing(self, self.levels)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def fill(self, column: Column, out: FloatArray) -> None:
+        scale = np.linspace(0.0, 1.0, len(self.levels))
+        default = 0.5 if self.missing is None else scale[self.levels.index(self.missing)]
+        out[:, 0] = np.append(scale, default)[positions(column, lookup_table(self.levels))]  # position -1 is the default
+
+    def check(self, value: object) -> None:
+        if find(lookup_table(self.levels), value) < 0:
+            _refuse(self.name, value, f"one of the declared levels {listed(self.levels)}")
+
+    def __str__(self) -> str:
+        return f"{self.name} ({len(self.levels)} levels)"
+
+
+@dataclass(frozen=True, slots=True)
+class Categorical:
+    """One of k public values, encoded one-hot: v ∈ {0, 1}^k with Σv ≤ 1.
+
+    Private rows: a missing or undeclared value becomes all zeros; with `other="…"` declared it falls into one further column of
+    that name instead, and then Σv = 1. Queries: a declared value (or that `other`, by its name); anything else is refused.
+    """
+
+    name: str
+    values: Sequence[Value]
+    other: str | None = None
+
+    kind: ClassVar[str] = "categorical"
+    block: ClassVar[Kind] = "one-hot"
+
+    def __post_init__(self) -> None:
+        _name(self)
+        _set(self, "values", declared_values(self.name, "values", self.values))
+        if not self.values:
+            raise DomainError(f"{self.name}: values is empty; list every public value")
+        if self.other is not None and (not isinstance(self.other, str) or self.other in map(str, self.values)):
+            raise DomainError(f"{self.name}: other={self.other!r} must be text that is not one of the values")
+        declared_values(self.name, "other", self.columns)
+
+    @property
+    def columns(self) -> tuple[Value, ...]:
+        """The value each encoded column stands for."""
+        return (*self.values, *(() if self.other is None else (self.other,)))
+
+    @property
+    def width(self) -> int:
+        return len(self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}={value}" for value in self.columns)
+
+    def fill(self, column: Column, out: FloatArray) -> None:
+        found = positions(column, lookup_table(self.columns))
+        if self.other is not None:
+            found[found < 0] = len(self.values)
+        rows = np.flatnonzero(found >= 0)
+        out[...] = 0.0
+        out[rows, found[rows]] = 1.0
+
+    def check(self, value: object) -> None:
+        if find(lookup_table(self.columns), value) < 0:
+            _refuse(self.name, value, f"one of the declared values {listed(self.columns)}")
+
+    def __str__(self) -> str:
+        return f"{self.name} ({len(self.columns)} values)"
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """One of two public values, encoded as 0 or 1.
+
+    Without `values`: False, 0, "no", "false" are 0 and True, 1, "yes", "true" are 1 (also Capitalised or UPPER CASE). With
+    `values=("F", "M")` the first is 0 and the second 1, and nothing else is known. Private rows: a missing or unknown value
+    becomes `missing` (one of the accepted values), by default the 0 one. Queries: an accepted value; anything else is refused.
+    """
+
+    name: str
+    values: Sequence[Value] | None = None
+    missing: Value | None = None
+
+    kind: ClassVar[str] = "binary"
+    block: ClassVar[Kind] = "binary"
+    width: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        _name(self)
+        if self.values is not None:
+            _set(self, "values", declared_values(self.name, "values", self.values))
+            if len(self.values) != 2:
+                raise DomainError(f"{self.name}: values must be two, the one encoded as 0 first, got {len(self.values)}")
+            _declared_missing(self, self.values)
+        elif self.missing is not None:
+            self._plain_missing()
+
+    def _plain_missing(self) -> None:
+        if (position := find(YES_NO, self.missing)) < 0:
+            raise DomainError(f"{self.name}: missing={self.missing!r} must be one of {listed(YES_NO)}")
+        _set(self, "missing", bool(position))
+
+    @property
+    def lookup(self) -> dict[Any, int]:
+        """Accepted value → 0 or 1."""
+        return YES_NO if self.values is None else lookup_table(self.values)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name if self.values is None else f"{self.name}={self.values[1]}",)
+
+    def fill(self, column: Column, out: FloatArray) -> None:
+        default = 0 if self.missing is None else find(self.lookup, self.missing)
+        out[:, 0] = np.array([0.0, 1.0, default])[positions(column, self.lookup)]  # position -1 is the default
+
+    def check(self, value: object) -> None:
+        if find(self.lookup, value) < 0:
+            words = "True, False, 1, 0, 'yes', 'no', 'true', 'false'"
+            _refuse(self.name, value, f"one of {words if self.values is None else listed(self.values)}")
+
+    def __str__(self) -> str:
+        return f"{self.name} (binary)"
+
+
+Feature: TypeAlias = Numeric | Ordinal | Categorical | Binary
+FEATURES: tuple[type[Feature], ...] = (Numeric, Ordinal, Categorical, Binary)
+
+
+def to_unit(values: FloatArray, low: Any, high: Any, missing: Any) -> FloatArray:
+    """Clamp to [low, high] with NaN → missing, then map affinely to [0, 1]; in place, since (m, n) may be large.
+
+    Rounding is monotone: low ≤ x ≤ high gives 0 ≤ x - low ≤ high - low in floating point too, so the quotient is in [0, 1].
+    """
+    np.copyto(values, missing, where=np.isnan(values))
+    np.clip(values, low, high, out=values)
+    values -= low
+    values /= high - low
+    return values
+
+
+def _set(feature: Feature, field: str, value: object) -> None:
+    object.__setattr__(feature, field, value)
+
+
+def _name(feature: Feature) -> None:
+    if not isinstance(feature.name, str) or not feature.name:
+        raise DomainError(f"a feature's name must be non-empty text, got {feature.name!r}; pass its column's name")
+    unicode_text("name", feature.name)
+
+
+def _finite(name: str, field: str, value: object) -> float:
+    as_float = float("nan") if isinstance(value, (bool, str)) else number(value)
+    if isnan(as_float) or not isfinite(as_float):
+        raise DomainError(f"{name}: {field} must be a finite number, got {value!r}; declare a public bound")
+    return as_float + 0.0  # -0.0 becomes 0.0: equal bounds are written alike
+
+
+def _declared_missing(feature: Ordinal | Binary, values: Sequence[Value]) -> None:
+    if feature.missing is None:
+        return
+    if (position := find(lookup_table(values), feature.missing)) < 0:
+        raise DomainError(f"{feature.name}: missing={feature.missing!r} must be one of {listed(values)}")
+    _set(feature, "missing", values[position])
+
+
+def _refuse(name: str, value: object, accepted: str) -> NoReturn:
+    shown = repr(value)
+    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
+    raise QueryError(
+        f"{name}: {shown} is not {accepted}. Ask about a value the domain declares: "
+        "another point would get another explanation, so nothing is clamped or filled in for you"
+    )

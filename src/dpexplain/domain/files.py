@@ -1,0 +1,179 @@
+"""A domain's description as a dict, JSON and TOML, each read back exactly.
+
+    {"kind": "tabular", "features": [{"kind": "numeric", "name": "age", "low": 17.0, "high": 97.0}, …]}
+    {"kind": "encoded", "width": 12, "low": 0.0, "high": 1.0}     low and high: one number, or one per column
+
+A feature's other keys are the arguments of its class; keys left out take their defaults; an unknown key or kind is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+from dpexplain.domain.base import hint, listed
+from dpexplain.domain.features import FEATURES, Feature, Numeric
+from dpexplain.errors import DomainError
+
+KINDS: dict[str, type[Feature]] = {feature.kind: feature for feature in FEATURES}
+FORMATS = (".json", ".toml")
+
+
+def column_names(width: int) -> list[str]:
+    """x0 … x(n-1): names for columns that have none."""
+    return [f"x{i}" for i in range(width)]
+
+
+def describe(features: Sequence[Feature]) -> dict[str, Any]:
+    """The canonical description; bare numeric columns under default names are written in their short form."""
+    numeric = [f for f in features if isinstance(f, Numeric) and f.missing is None]
+    if [f.name for f in numeric] == column_names(len(features)):
+        low, high = _shared([f.low for f in numeric]), _shared([f.high for f in numeric])
+        return {"kind": "encoded", "width": len(features), "low": low, "high": high}
+    return {"kind": "tabular", "features": [_describe_feature(feature) for feature in features]}
+
+
+def parse(data: Any) -> list[Feature]:
+    """The features a description declares."""
+    kind = data.get("kind", "tabular") if isinstance(data, Mapping) else None
+    if kind == "tabular":
+        _only(data, {"kind", "features"}, "a tabular domain")
+        return [_parse_feature(feature) for feature in _list(data, "features")]
+    if kind == "encoded":
+        _only(data, {"kind", "width", "low", "high", "names"}, "an encoded domain")
+        bounds = data.get("low", 0.0), data.get("high", 1.0)
+        return vector_features(data.get("width"), bounds, data.get("names"))
+    raise DomainError(f"a domain's kind must be 'tabular' or 'encoded', got {kind!r}; pass what to_dict() returned")
+
+
+def vector_features(width: Any, bounds: Any, names: Any) -> list[Feature]:
+    """One numeric feature per column of a vector."""
+    if isinstance(width, bool) or not hasattr(width, "__index__") or width < 1:
+        raise DomainError(f"width must be a whole number of columns, at least 1, got {width!r}")
+    names = column_names(width) if names is None else _per_column("names", names, width)
+    try:
+        low, high = bounds
+    except (TypeError, ValueError):
+        raise DomainError(f"bounds must be a pair (low, high), got {bounds!r}") from None
+    lows, highs = _per_column("low", low, width), _per_column("high", high, width)
+    return [Numeric(*column) for column in zip(names, lows, highs, strict=True)]
+
+
+def canonical(data: Mapping[str, Any]) -> bytes:
+    """One spelling per description: what the fingerprint is taken of."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def from_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DomainError(f"the domain is not valid JSON ({error}); pass what to_json() returned") from None
+
+
+def from_toml(text: str) -> Any:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DomainError(f"the domain is not valid TOML ({error}); pass what to_toml() returned") from None
+
+
+def to_toml(data: Mapping[str, Any]) -> str:
+    """Keys with plain values, then one [[table]] per entry of each list of dicts. Enough for domains, and no more."""
+    plain = {key: value for key, value in data.items() if not _is_tables(value)}
+    tables = [(key, table) for key, value in data.items() if _is_tables(value) for table in value]
+    return _toml_lines(plain) + "".join(f"\n[[{key}]]\n{_toml_lines(table)}" for key, table in tables)
+
+
+def read(path: str | Path) -> Any:
+    path = _path(path)
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DomainError(f"cannot read the domain from {path}: {error}; check the path") from None
+    return from_json(text) if path.suffix.lower() == ".json" else from_toml(text)
+
+
+def write(path: str | Path, data: Mapping[str, Any]) -> None:
+    path = _path(path)
+    text = json.dumps(data, indent=2) + "\n" if path.suffix.lower() == ".json" else to_toml(data)
+    path.write_bytes(text.encode("utf-8"))
+
+
+def _path(path: str | Path) -> Path:
+    path = Path(path)
+    if path.suffix.lower() not in FORMATS:
+        raise DomainError(f"a domain file ends in {' or '.join(FORMATS)}, got {path.name!r}; rename it")
+    return path
+
+
+def _describe_feature(feature: Feature) -> dict[str, Any]:
+    values = {field.name: getattr(feature, field.name) for field in fields(feature)}
+    lists = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+    return {"kind": feature.kind} | {key: value for key, value in lists.items() if value is not None}
+
+
+def _parse_feature(data: Any) -> Feature:
+    kind = data.get("kind") if isinstance(data, Mapping) else None
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise DomainError(f"a feature's kind must be one of {listed(KINDS)}, got {kind!r}{hint(kind, KINDS)}; correct it")
+    where, known = f"{kind} feature {data.get('name')!r}", fields(KINDS[kind])
+    _only(data, {"kind", *(field.name for field in known)}, where)
+    for field in known:
+        if field.name not in data and field.default is MISSING:
+            raise DomainError(f"{where} lacks {field.name!r}; declare it")
+    return KINDS[kind](**{key: value for key, value in data.items() if key != "kind"})
+
+
+def _only(data: Mapping[Any, Any], known: set[str], where: str) -> None:
+    for key in data:
+        if key not in known:
+            raise DomainError(f"{where} has unknown key {key!r}{hint(key, known)}; use only {listed(sorted(known))}")
+
+
+def _list(data: Mapping[Any, Any], key: str) -> list[Any]:
+    if not isinstance(value := data.get(key), list):
+        raise DomainError(f"a domain's {key!r} must be a list, got {type(value).__name__}; list one entry per feature")
+    return value
+
+
+def _shared(values: list[float]) -> float | list[float]:
+    return values[0] if len(set(values)) == 1 else values
+
+
+def _per_column(what: str, value: Any, width: int) -> list[Any]:
+    """A single value for every column, or one each."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return [value] * width
+    entries = list(value)
+    if len(entries) != width:
+        raise DomainError(f"{what} must have one entry per column: {width}, got {len(entries)}")
+    return entries
+
+
+def _is_tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(entry, Mapping) for entry in value)
+
+
+def _toml_lines(table: Mapping[str, Any]) -> str:
+    return "".join(f"{key} = {_toml_value(value)}\n" for key, value in table.items())
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + "".join(map(_toml_character, value)) + '"'
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml_value, value)) + "]"
+    return repr(value)  # an int, or a finite float in its shortest exact form
+
+
+def _toml_character(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    return character if character >= " " and character != "\x7f" else f"\\u{ord(character):04x}"

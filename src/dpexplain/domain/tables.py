@@ -1,0 +1,134 @@
+"""Rows in any tabular container → one NumPy column per feature.
+
+Only the container's schema decides whether this raises: which columns it has, how long they are, what sort of table it is. Schema
+is taken to be public. For a list of dicts it is the union of their keys, as a data frame made from the list would have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NoReturn
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpexplain.domain.base import hint, listed
+from dpexplain.domain.values import Column, objects, readable
+from dpexplain.errors import DataError
+
+TABLES = "a pandas or polars data frame, a pyarrow table, a list of dicts, or a dict of columns"
+READ_DIRECTLY = (nw.Boolean, nw.String, nw.Categorical, nw.Enum, nw.Object)
+TOO_WIDE = (nw.Decimal, nw.Int128, nw.UInt128)
+
+
+def read_columns(rows: Any, names: Sequence[str]) -> dict[str, Column]:
+    """The named columns of a table, each 1-D and equally long. Other columns are ignored."""
+    if isinstance(rows, Mapping):
+        return _from_mapping(rows, names)
+    if isinstance(rows, (list, tuple)):
+        return _from_records(rows, names)
+    return _from_frame(rows, names)
+
+
+def read_array(rows: NDArray[Any], width: int) -> NDArray[Any]:
+    """A 2-D array with one column per feature."""
+    array = _plain(rows, "rows")
+    if array.ndim != 2 or array.shape[1] != width:
+        raise DataError(f"rows must have shape (m, {width}), one column per feature in order, got {array.shape}")
+    return readable(array)
+
+
+def open_frame(rows: Any) -> nw.DataFrame[Any]:
+    """Any eager data frame; TypeError or ValueError when it is none."""
+    return nw.from_native(pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows, eager_only=True)
+
+
+def _from_frame(rows: Any, names: Sequence[str]) -> dict[str, Column]:
+    try:
+        frame = open_frame(rows)
+        columns = frame.columns
+    except TypeError:
+        _not_a_table(rows)
+    except ValueError:
+        raise DataError("the frame repeats a column name; give every column its own name") from None
+    _require(names, columns)
+    return {name: _from_series(frame.get_column(name)) for name in names}
+
+
+def _from_mapping(rows: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Column]:
+    _require(names, rows.keys())
+    columns = {name: _from_column(name, rows[name]) for name in names}
+    if len(lengths := {len(column) for column in columns.values()}) > 1:
+        raise DataError(f"columns have different lengths {sorted(lengths)}; pass one entry per row in every column")
+    return columns
+
+
+def _from_records(rows: Sequence[Any], names: Sequence[str]) -> dict[str, Column]:
+    records: list[Mapping[Any, Any]] = [row if isinstance(row, Mapping) else {} for row in rows]
+    if rows and not any(isinstance(row, Mapping) for row in rows):
+        _not_a_table(rows)
+    if rows:
+        _require(names, set().union(*records))
+    return {name: objects([record.get(name) for record in records]) for name in names}
+
+
+def _from_column(name: str, values: Any) -> Column:
+    if isinstance(values, (list, tuple)):
+        return objects(values)
+    if isinstance(values, np.ndarray):
+        return readable(_one_dimensional(name, _plain(values, name)))
+    try:
+        native = pa.chunked_array([values]) if isinstance(values, pa.Array) else values
+        return _from_series(nw.from_native(native, series_only=True))
+    except TypeError:
+        raise DataError(
+            f"{name}: expected a column (list, array or series), got {type(values).__name__}; for a single record pass [record]"
+        ) from None
+
+
+def _from_series(series: nw.Series[Any]) -> Column:
+    """By the column's type alone: dates, bytes and nested types hold nothing a tabular feature reads, so they are missing."""
+    native, dtype = series.to_native(), series.dtype
+    if isinstance(native, pa.ChunkedArray) and pa.types.is_dictionary(native.type):
+        # pyarrow's own to_numpy would read a null as the first value
+        return _from_series(nw.from_native(native.cast(native.type.value_type), series_only=True))
+    if dtype in TOO_WIDE:
+        return series.cast(nw.Float64).to_numpy()
+    if dtype.is_numeric() or dtype in READ_DIRECTLY:
+        return readable(series.to_numpy())
+    return _unknown(series) if dtype == nw.Unknown else np.full(len(series), None, dtype=object)
+
+
+def _unknown(series: nw.Series[Any]) -> Column:
+    """A type narwhals has no name for, such as pandas' sparse columns: NumPy's reading if there is one."""
+    try:
+        return readable(series.to_numpy())
+    except Exception:
+        return np.full(len(series), None, dtype=object)
+
+
+def _plain(array: NDArray[Any], name: str) -> NDArray[Any]:
+    if isinstance(array, np.ma.MaskedArray):
+        raise DataError(f"{name}: masked arrays are not read; pass the filled array, with NaN or None where masked")
+    return np.asarray(array)
+
+
+def _one_dimensional(name: str, array: NDArray[Any]) -> Column:
+    if array.ndim != 1:
+        raise DataError(f"{name}: a column must be one-dimensional, got shape {array.shape}; pass one value per row")
+    return array
+
+
+def _require(names: Sequence[str], columns: Collection[Any]) -> None:
+    for name in names:
+        if name not in columns:
+            raise DataError(
+                f"column {name!r} is missing{hint(name, columns)}; the domain needs {listed(names)}: "
+                "rename or add it, or leave the feature out of the domain"
+            )
+
+
+def _not_a_table(rows: Any) -> NoReturn:
+    raise DataError(f"rows must be {TABLES}, got {type(rows).__name__}; collect lazy frames first") from None

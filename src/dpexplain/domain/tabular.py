@@ -1,0 +1,183 @@
+"""The public description of a table: which features it has, and how its records become vectors in [0, 1]ⁿ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpexplain.domain import files
+from dpexplain.domain.base import Block, FloatArray
+from dpexplain.domain.features import FEATURES, Feature, Numeric, to_unit
+from dpexplain.domain.queries import check_queries, check_query, check_vectors, read_queries, read_query
+from dpexplain.domain.tables import read_array, read_columns
+from dpexplain.domain.values import floats, objects
+from dpexplain.errors import DataError, DomainError, QueryError
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Domain:
+    """Public features in order, and the map e: record → [0, 1]ⁿ they define (SPEC §3).
+
+    Everything here is declared by whoever knows the data's meaning, never read off private rows: a bound such as the largest
+    age present is some person's age. There is therefore no method that infers a domain from data.
+
+    `encode` is for private rows. It is total (no value in a row decides whether it raises; each feature documents what it does
+    with missing, infinite, out-of-range and unknown values) and row-wise (a record's vector depends on that record alone). Only
+    the table's schema can be refused. `encode_query` is for public queries and strict: a query outside the declared values is
+    refused rather than clamped, because the answer would explain another point than the one asked about.
+    """
+
+    features: Sequence[Feature]
+    names: tuple[str, ...] = field(init=False, compare=False)
+    blocks: tuple[Block, ...] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        features = _features(self.features)
+        names = [name for feature in features for name in feature.names]
+        _unique("feature name", [feature.name for feature in features])
+        _unique("encoded column", names)
+        object.__setattr__(self, "features", features)
+        object.__setattr__(self, "names", tuple(names))
+        object.__setattr__(self, "blocks", _blocks(features))
+
+    @classmethod
+    def encoded(cls, width: int, bounds: Any = None, names: Iterable[str] | None = None) -> Domain:
+        """Rows that already are public vectors: `width` numeric columns, by default x0, x1, … with entries in [0, 1].
+
+        `bounds=(low, high)`, two numbers or two arrays with one entry per column, are scaled to [0, 1]. It is the same as
+        declaring each column `Numeric`; every domain of numeric features only also takes bare arrays, columns in its order.
+        """
+        return cls(files.vector_features(width, (0.0, 1.0) if bounds is None else bounds, names))
+
+    @property
+    def width(self) -> int:
+        """Encoded dimension n."""
+        return len(self.names)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of the canonical description. Public."""
+        return sha256(files.canonical(self.to_dict())).hexdigest()
+
+    def encode(self, rows: Any) -> FloatArray:
+        """Private records → (m, n): a data frame, a list of dicts, a dict of columns, or an array where all is numeric."""
+        if isinstance(rows, np.ndarray):
+            return self._encode_array(rows)
+        columns = read_columns(rows, [feature.name for feature in self.features])
+        out = np.empty((len(next(iter(columns.values()))), self.width))
+        for feature, block in zip(self.features, self.blocks, strict=True):
+            feature.fill(columns[feature.name], out[:, block.start : block.stop])
+        return out
+
+    def encode_query(self, record: Any) -> FloatArray:
+        """One public record → (n,): a dict, a one-row frame or a Series; or a vector where all features are numeric."""
+        if isinstance(record, (np.ndarray, list, tuple)):
+            return self._encode_vectors(_vector(record)[np.newaxis]).reshape(-1)
+        query = read_query(record)
+        check_query(self.features, query)
+        return self.encode([query]).reshape(-1)
+
+    def encode_queries(self, records: Any) -> FloatArray:
+        """Public records → (k, n), each as strictly as by `encode_query`; an error names the row, counted from 0."""
+        if isinstance(records, np.ndarray):
+            return self._encode_vectors(records)
+        queries = read_queries(records)
+        check_queries(self.features, queries)
+        return self.encode(queries)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The description in JSON's types; `files.py` documents the keys."""
+        return files.describe(self.features)
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Domain:
+        return cls(files.parse(data))
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> Domain:
+        return cls.from_dict(files.from_json(text))
+
+    def to_toml(self) -> str:
+        return files.to_toml(self.to_dict())
+
+    @classmethod
+    def from_toml(cls, text: str) -> Domain:
+        return cls.from_dict(files.from_toml(text))
+
+    def save(self, path: str | Path) -> None:
+        """Write the description to a .json or .toml file."""
+        files.write(path, self.to_dict())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Domain:
+        """Read what `save` (or a person) wrote to a .json or .toml file."""
+        return cls.from_dict(files.read(path))
+
+    def __repr__(self) -> str:
+        shown = [str(feature) for feature in self.features[:12]]
+        more = [f"… {len(self.features) - 12} more"] if len(self.features) > 12 else []
+        return f"<Domain: {len(self.features)} features → {self.width} columns: {', '.join(shown + more)}>"
+
+    def _encode_array(self, rows: NDArray[Any]) -> FloatArray:
+        limits = self._limits()
+        if limits is None:
+            raise DataError("this domain is not all numeric, so its rows need names; pass a data frame or a list of dicts")
+        array = read_array(rows, self.width)
+        return to_unit(floats(array.reshape(-1)).reshape(array.shape), *limits)
+
+    def _encode_vectors(self, vectors: NDArray[Any]) -> FloatArray:
+        limits = self._limits()
+        if limits is None:
+            raise QueryError("this domain is not all numeric, so a query needs names; pass a dict with one value per feature")
+        if vectors.ndim != 2 or vectors.shape[1] != self.width:
+            raise QueryError(f"a query must have {self.width} entries, one per feature, got shape {vectors.shape[1:]}")
+        check_vectors(self.features, vectors, *limits[:2])
+        return self._encode_array(vectors)
+
+    def _limits(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """(low, high, missing) per column, when every feature is numeric."""
+        numeric = [feature for feature in self.features if isinstance(feature, Numeric)]
+        if len(numeric) < len(self.features):
+            return None
+        low, high, missing = zip(*((f.low, f.high, f.default) for f in numeric), strict=True)
+        return np.array(low), np.array(high), np.array(missing)
+
+
+def _features(features: Any) -> tuple[Feature, ...]:
+    declared = tuple(features) if isinstance(features, (list, tuple)) else None
+    if declared is None or not all(isinstance(feature, FEATURES) for feature in declared):
+        raise DomainError(
+            f"a domain is a list of Numeric, Ordinal, Categorical and Binary features, got {type(features).__name__}: "
+            "declare what is public about each column; it is never inferred from rows, because that would leak them"
+        )
+    if not declared:
+        raise DomainError("a domain needs at least one feature; declare the columns that may be explained")
+    return declared
+
+
+def _unique(what: str, names: list[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise DomainError(f"{what} {name!r} appears twice; give every one its own name")
+        seen.add(name)
+
+
+def _blocks(features: Sequence[Feature]) -> tuple[Block, ...]:
+    stops = np.cumsum([feature.width for feature in features]).tolist()
+    return tuple(Block(stop - feature.width, stop, feature.block) for feature, stop in zip(features, stops, strict=True))
+
+
+def _vector(record: Any) -> NDArray[Any]:
+    """A bare record, without letting NumPy turn its entries into something else."""
+    return record if isinstance(record, np.ndarray) else objects(record)
