@@ -1,1 +1,19 @@
 """dpexplain: explain black-box models to anyone without exposing anyone in the data."""
+
+from dpexplain import privacy as privacy
+from dpexplain.core import weights as weights
+from dpexplain.data import PrivateData as PrivateData
+from dpexplain.domain import Binary as Binary
+from dpexplain.domain import Categorical as Categorical
+from dpexplain.domain import Domain as Domain
+from dpexplain.domain import Numeric as Numeric
+from dpexplain.domain import Ordinal as Ordinal
+from dpexplain.errors import BudgetExhausted as BudgetExhausted
+from dpexplain.errors import DpexplainError as DpexplainError
+from dpexplain.explainer import Explainer as Explainer
+from dpexplain.explanation import Explanation as Explanation
+from dpexplain.mechanisms.basic import Basic as Basic
+from dpexplain.privacy.budget import Budget as Budget
+from dpexplain.privacy.budget import Guarantee as Guarantee
+
+__version__ = "0.1.0"

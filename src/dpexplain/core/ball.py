@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite, nextafter
+from math import isfinite
 
 import numpy as np
 from scipy import linalg, optimize
@@ -28,9 +28,8 @@ class Ball:
     def project(self, phi: Vector) -> Vector:
         """The nearest point of the ball; inside it in floating point too, because sensitivities rely on ‖φ‖₂ ≤ radius."""
         inside = project_2(phi, self.radius) if self.norm == 2 else project_1(phi, self.radius)
-        while np.linalg.norm(inside, self.norm) > self.radius:
-            inside = inside * nextafter(1.0, 0.0)
-        return inside
+        excess = float(np.linalg.norm(inside, self.norm)) / self.radius
+        return inside if excess <= 1 else inside * ((1 - len(phi) * 2.0**-50) / excess)  # rounding put it just outside
 
     def minimise(self, A: Matrix, b: Vector) -> Vector:
         """argmin over the ball of φᵀAφ - 2b·φ, A positive semidefinite."""

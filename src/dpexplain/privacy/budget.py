@@ -83,6 +83,7 @@ class Guarantee:
             "mu": self.mu,
             **self.neighbours.to_dict(),
             "private": self.private,
+            "note": self.note,
             "statement": str(self),
         }
 

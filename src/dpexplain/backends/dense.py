@@ -1,0 +1,110 @@
+"""Private rows in memory, dense. One pass over them gives every statistic; no (m, n) temporary is ever made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from os import cpu_count
+from typing import TypeVar
+
+import numpy as np
+
+from dpexplain.backends import _kernels as kernels
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
+
+T = TypeVar("T")
+_UNIT_ROUNDOFF = 2.0**-53
+
+
+class DenseRows:
+    """Block-columnar float32 rows with float64 labels; arithmetic in float64. Implements the `Rows` port.
+
+    Rounding a row to float32 is part of the public encoding: it is done to each record by itself, so it cannot couple records,
+    and entries stay in [0, 1].
+    """
+
+    def __init__(self, chunks: Iterable[Matrix], labels: Vector, width: int) -> None:
+        self.width = width
+        self._labels = _padded(labels)
+        self._blocks = _pack(chunks, len(self._labels), width)
+        self._real = (np.arange(len(self._labels)) < len(labels)).astype(np.float64)
+
+    @property
+    def summation_error(self) -> float:
+        """Each sum adds at most ROWS terms in a block, then block by block, then thread by thread; ten roundings a term.
+
+        The bound counts additions in the longest chain (Higham 2002, §4.2), for sums in any order within a block.
+        """
+        return (kernels.ROWS + len(self._blocks) + _threads() + self.width + 10) * _UNIT_ROUNDOFF
+
+    def local(self, query: LocalMoments) -> Moments:
+        weights = self._weights(query.point, query.weight)
+        second, sums = self._moments(query.point, weights)
+        return Moments(second, sums[1])
+
+    def raw(self, query: RawMoments) -> RawSums:
+        weights = self._weights(query.anchor, query.weight)
+        second, sums = self._moments(query.anchor, weights)
+        return RawSums(float(sums[2, 0]), sums[0], second, float(sums[3, 0]), sums[1])
+
+    def _weights(self, point: Vector, weight: Callable[[Vector], Vector]) -> Vector:
+        """α of each row's distance; padding rows weigh nothing."""
+        distances = np.empty(len(self._labels))
+        self._split(lambda first, last: kernels.squared_distances(self._blocks, point, first, last, distances))
+        np.sqrt(distances, out=distances)
+        return weight(distances) * self._real
+
+    def _moments(self, point: Vector, weights: Vector) -> tuple[Matrix, Matrix]:
+        padded = -(-self.width // kernels.TILE) * kernels.TILE
+
+        def one_range(first: int, last: int) -> tuple[Matrix, Matrix]:
+            second, sums = np.zeros((padded, padded)), np.zeros((4, self.width))
+            kernels.weighted_moments(self._blocks, self._labels, weights, point, first, last, second, sums)
+            return second, sums
+
+        parts = self._split(one_range)
+        upper = np.triu(np.sum([second for second, _ in parts], axis=0)[: self.width, : self.width])
+        return upper + np.triu(upper, 1).T, np.asarray(np.sum([sums for _, sums in parts], axis=0))
+
+    def _split(self, work: Callable[[int, int], T]) -> list[T]:
+        """Run `work` on equal ranges of blocks, one a thread, and return results in order: repeatable to the last bit."""
+        edges = np.linspace(0, len(self._blocks), _threads() + 1).astype(int)
+        ranges = [(int(a), int(b)) for a, b in pairwise(edges) if a < b]
+        if len(ranges) == 1:
+            return [work(*ranges[0])]
+        with ThreadPoolExecutor(len(ranges)) as pool:
+            return list(pool.map(lambda r: work(*r), ranges))
+
+
+def _threads() -> int:
+    return min(cpu_count() or 1, 16)
+
+
+def _padded(labels: Vector) -> Vector:
+    rows = max(-(-len(labels) // kernels.ROWS), 1) * kernels.ROWS
+    return np.concatenate([labels, np.zeros(rows - len(labels))])
+
+
+def _pack(chunks: Iterable[Matrix], rows: int, width: int) -> kernels.Blocks:
+    """Copy row-major chunks into blocks; only one chunk exists in float64 at a time."""
+    blocks = np.zeros((rows // kernels.ROWS, width, kernels.ROWS), dtype=np.float32)
+    start = 0
+    for chunk in chunks:
+        _copy_in(blocks, chunk, start)
+        start += len(chunk)
+    return blocks
+
+
+def _copy_in(blocks: kernels.Blocks, chunk: Matrix, start: int) -> None:
+    while len(chunk):
+        block, offset = divmod(start, kernels.ROWS)
+        whole = len(chunk) // kernels.ROWS if offset == 0 else 0
+        if whole:
+            taken = whole * kernels.ROWS
+            blocks[block : block + whole] = chunk[:taken].reshape(whole, kernels.ROWS, -1).transpose(0, 2, 1)
+        else:
+            taken = min(kernels.ROWS - offset, len(chunk))
+            blocks[block, :, offset : offset + taken] = chunk[:taken].T
+        chunk, start = chunk[taken:], start + taken

@@ -1,0 +1,33 @@
+"""The statistics written the obvious way in NumPy: what every other backend must agree with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
+
+
+class OracleRows:
+    """Row-major float64 rows; makes full temporaries, so it is for checking only."""
+
+    def __init__(self, rows: Matrix, labels: Vector) -> None:
+        self._rows, self._labels = np.asarray(rows, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+
+    @property
+    def width(self) -> int:
+        return int(self._rows.shape[1])
+
+    @property
+    def summation_error(self) -> float:
+        return (len(self._rows) + self.width + 10) * 2.0**-53
+
+    def local(self, query: LocalMoments) -> Moments:
+        sums = self.raw(RawMoments(query.point, query.weight))
+        return Moments(sums.S2, sums.t1)
+
+    def raw(self, query: RawMoments) -> RawSums:
+        v = self._rows - query.anchor
+        w = query.weight(np.sqrt(np.square(v).sum(axis=1)))
+        y = self._labels
+        return RawSums(float(w.sum()), w @ v, (v * w[:, None]).T @ v, float(w @ y), (w * y) @ v)

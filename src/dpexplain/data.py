@@ -1,0 +1,172 @@
+"""Private rows, labelled once by the black box. Nothing about them is printed or returned; everything released is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from dpexplain.backends.dense import DenseRows
+from dpexplain.core.arrays import Matrix
+from dpexplain.domain import Domain
+from dpexplain.errors import DataError, ParameterError
+from dpexplain.labels import Output, ask_model, check_labels
+from dpexplain.ledger.port import Account, Ledger
+from dpexplain.mechanisms.base import Setting
+from dpexplain.mechanisms.ports import Rows
+from dpexplain.privacy.budget import Budget, Guarantee
+from dpexplain.privacy.relation import Neighbours, Relation
+
+_CHUNK = 1 << 16
+
+
+class PrivateData:
+    """Sensitive records behind a wall: releases and explainers may ask them bounded questions, and pay.
+
+    `rows` is any data frame, list of dicts, dict of columns, or array (for `Domain.encoded`). Labels come from `model`, asked once
+    about the rows as given, or from `labels`. `unit` names the column that says who owns a row; at most `max_rows_per_unit` of each
+    owner's rows are kept, the first ones in order, whatever their values. `size` is the public row count m̄ that sums are divided by;
+    it defaults to the number of rows kept, which is thereby stated as public. `name` tells data sets apart in a ledger.
+    """
+
+    def __init__(
+        self,
+        rows: Any,
+        domain: Domain,
+        *,
+        model: Any = None,
+        labels: Any = None,
+        target: Any = 1,
+        output: Output = "probability",
+        unit: str | None = None,
+        max_rows_per_unit: int = 1,
+        relation: Relation | str = Relation.ADD_REMOVE,
+        size: int | None = None,
+        name: str = "data",
+    ) -> None:
+        if (model is None) == (labels is None):
+            raise DataError("pass exactly one of model= (to label the rows) and labels= (already computed, in [-1, 1])")
+        neighbours = Neighbours(Relation.parse(relation), unit, max_rows_per_unit)
+        count = count_rows(rows)
+        values = ask_model(model, rows, count, target=target, output=output) if labels is None else check_labels(labels, count)
+        kept = np.arange(count) if unit is None else first_of_each(_column(rows, unit), max_rows_per_unit)
+        store = DenseRows(_encoded_chunks(rows, domain, kept), values[kept], domain.width)
+        self._register(store, domain, neighbours, _public_size(size, len(kept)), name, model)
+
+    def _register(self, rows: Rows, domain: Domain, neighbours: Neighbours, size: int, name: str, model: Any) -> None:
+        self._rows, self._domain, self._model, self._name = rows, domain, model, name
+        self._setting = Setting(domain.width, size, neighbours, rows.summation_error)
+        self._ledgers: dict[str, Ledger] = {}
+
+    @property
+    def domain(self) -> Domain:
+        return self._domain
+
+    @property
+    def size(self) -> int:
+        """The public row count m̄."""
+        return self._setting.size
+
+    @property
+    def setting(self) -> Setting:
+        """The public facts a plan may use."""
+        return self._setting
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def spent(self) -> Guarantee:
+        """Everything ever released from these rows, over all releases, explainers and ledgers that were opened on them."""
+        states = [ledger.state() for ledger in self._ledgers.values()]
+        delta = min((state.budget.delta for state in states), default=1e-6)
+        return Guarantee.of_quanta(sum(state.spent_quanta for state in states), delta, self._setting.neighbours)
+
+    def account(self, budget: Budget) -> Account:
+        """Who pays: these data, under this budget."""
+        return Account(self._name, self._domain.fingerprint, budget, self._setting.neighbours)
+
+    def attach(self, ledger: Ledger) -> None:
+        """Count what this ledger spends among everything spent on these data."""
+        self._ledgers[ledger.identity] = ledger
+
+    def __repr__(self) -> str:
+        """Public facts only."""
+        protected = self._setting.neighbours.describe()
+        return f"PrivateData({self._name!r}, size={self.size}, {self._domain.width} encoded columns; protects {protected})"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("private data are not pickled: register them again where they are needed")
+
+
+def count_rows(rows: Any) -> int:
+    """The number of rows of any kind of table."""
+    if isinstance(rows, dict):
+        count = len(next(iter(rows.values()), ()))
+    elif hasattr(rows, "shape"):
+        count = int(rows.shape[0])
+    elif hasattr(rows, "__len__"):
+        count = len(rows)
+    else:
+        raise DataError(
+            f"cannot read rows from {type(rows).__name__}: pass a data frame, list of dicts, dict of columns or array"
+        )
+    if count == 0:
+        raise DataError("there are no rows: register data with at least one row")
+    return count
+
+
+def first_of_each(owners: np.ndarray[Any, Any], most: int) -> np.ndarray[Any, Any]:
+    """Positions of the first `most` rows of each owner, in order; rows without an owner count as one owner together."""
+    keys = np.array([repr(owner) for owner in owners])
+    order = np.argsort(keys, kind="stable")
+    _, starts, counts = np.unique(keys[order], return_index=True, return_counts=True)
+    rank = np.arange(len(keys)) - np.repeat(starts, counts)
+    return np.sort(order[rank < most])
+
+
+def _column(rows: Any, name: str) -> np.ndarray[Any, Any]:
+    try:
+        if isinstance(rows, dict):
+            return np.asarray(rows[name], dtype=object)
+        if isinstance(rows, list):
+            return np.array([row[name] for row in rows], dtype=object)
+        return np.asarray(nw.from_native(rows, eager_only=True)[name].to_list(), dtype=object)
+    except (KeyError, TypeError, IndexError, nw.exceptions.ColumnNotFoundError):
+        raise DataError(f"unit={name!r} is not a column of the rows: name the column that says who owns a row") from None
+
+
+def _encoded_chunks(rows: Any, domain: Domain, kept: np.ndarray[Any, Any]) -> Iterator[Matrix]:
+    """Encode a slice at a time, so that the float64 table never exists as a whole."""
+    for start in range(0, len(kept), _CHUNK):
+        yield domain.encode(_take(rows, kept[start : start + _CHUNK]))
+
+
+def _take(rows: Any, positions: np.ndarray[Any, Any]) -> Any:
+    if isinstance(rows, dict):
+        return {name: _take(column, positions) for name, column in rows.items()}
+    if isinstance(rows, (list, tuple)):
+        return [rows[i] for i in positions]
+    if isinstance(rows, np.ndarray):
+        return rows[positions]
+    if hasattr(rows, "tocsr"):
+        return rows.tocsr()[positions]
+    try:
+        frame = nw.from_native(rows, eager_only=True, allow_series=True)
+    except TypeError:
+        raise DataError(f"cannot read rows from {type(rows).__name__}: pass a data frame, dicts or an array") from None
+    return frame[positions.tolist()].to_native()
+
+
+def _public_size(declared: int | None, rows: int) -> int:
+    """m̄ as declared, or the row count. Summation error is bounded for up to twice as many rows, so more are refused."""
+    if declared is None:
+        return rows
+    if not (isinstance(declared, int) and declared >= 1):
+        raise ParameterError(f"size must be a whole number of at least 1, got {declared!r}")
+    if rows > 2 * declared:
+        raise DataError("size is less than half of the rows kept: declare a public row count closer to the truth")
+    return declared

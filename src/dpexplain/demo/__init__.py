@@ -1,0 +1,1 @@
+"""The whole story on embedded data: `python -m dpexplain.demo`."""

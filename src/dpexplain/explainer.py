@@ -1,0 +1,116 @@
+"""The interactive façade: every answer is paid for before a row is read, and stored before it leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from threading import RLock
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from dpexplain.core.arrays import Vector
+from dpexplain.data import PrivateData
+from dpexplain.errors import NotPrivateError
+from dpexplain.explanation import Explanation
+from dpexplain.ledger import open_ledger
+from dpexplain.ledger.port import Ledger, Request, Settled
+from dpexplain.mechanisms.base import Mechanism, Outcome
+from dpexplain.mechanisms.basic import Basic
+from dpexplain.mechanisms.history import History, Released
+from dpexplain.mechanisms.ports import Noise
+from dpexplain.noise.secure import SecureNoise
+from dpexplain.privacy.budget import Budget, Guarantee
+from dpexplain.privacy.events import price
+
+
+class Explainer:
+    """Answers "why?" about one point at a time, from a total budget, until it is spent.
+
+    `ledger` makes spending durable ("sqlite:///…", "postgresql://…" or a Ledger); None keeps it in memory. `noise` is secure unless a
+    test or experiment passes a seeded one.
+    """
+
+    def __init__(
+        self,
+        data: PrivateData,
+        budget: Budget,
+        mechanism: Mechanism | None = None,
+        *,
+        ledger: Ledger | str | None = None,
+        noise: Noise | None = None,
+    ) -> None:
+        self._data, self._mechanism = data, mechanism or Basic()
+        if not self._mechanism.private and ledger is not None:
+            raise NotPrivateError("this mechanism is for offline reproduction and is not private: use it without a ledger")
+        self._ledger = open_ledger(ledger, data.account(budget))
+        self._noise: Noise = noise or SecureNoise()
+        self._history, self._read, self._lock = History(), 0, RLock()
+        data.attach(self._ledger)
+
+    @property
+    def spent(self) -> Guarantee:
+        """Everything this budget has paid for, reservations included."""
+        return self._qualified(self._ledger.state().spent)
+
+    @property
+    def remaining(self) -> Guarantee:
+        return self._ledger.state().remaining
+
+    @property
+    def history(self) -> History:
+        """Everything released so far, by every process on this ledger."""
+        with self._lock:
+            for done in self._ledger.settled(after=self._read):
+                answer = done.answer
+                self._history.append(Released(np.array(answer["point"]), np.array(answer["values"]), answer["copied"]))
+                self._read = done.position
+            return self._history
+
+    def explain(self, record: Any, *, request_id: str | None = None) -> Explanation:
+        """A private explanation of the model at `record`. Raises BudgetExhausted before touching a row.
+
+        Asking again with the same `request_id` returns the same answer and spends nothing.
+        """
+        point = self._data.domain.encode_query(record)
+        plan = self._mechanism.plan(point, self._data.setting, self.history)
+        body = {"point": point.tolist(), "mechanism": self._mechanism.to_dict()}
+        reserved = self._ledger.reserve(Request(request_id or uuid4().hex, body, plan.events))
+        if isinstance(reserved, Settled):
+            return self._explanation(reserved)
+        outcome = plan.run(self._data._rows, self._noise)
+        return self._explanation(self._ledger.settle(reserved, outcome.events, _answer(point, outcome)))
+
+    def _explanation(self, done: Settled) -> Explanation:
+        answer, neighbours = done.answer, self._data.setting.neighbours
+        cost = Guarantee.of_quanta(price(done.events), self._mechanism.delta, neighbours, subject="This answer")
+        return Explanation(
+            values=np.array(answer["values"]),
+            names=self._data.domain.names,
+            point=np.array(answer["point"]),
+            cost=self._qualified(cost),
+            guarantee=self._qualified(self._data.spent),
+            error=None if answer["error"] is None else np.array(answer["error"]),
+            copied=answer["copied"],
+            request_id=done.request_id,
+            details=answer["details"],
+        )
+
+    def _qualified(self, guarantee: Guarantee) -> Guarantee:
+        """Says so when the mechanism is for reproduction only."""
+        if self._mechanism.private:
+            return guarantee
+        return replace(
+            guarantee, private=False, note="the paper's own calibration reads an exact gradient norm without paying for it."
+        )
+
+
+def _answer(point: Vector, outcome: Outcome) -> dict[str, Any]:
+    """What the ledger keeps of an answer: all of it public."""
+    return {
+        "point": point.tolist(),
+        "values": outcome.values.tolist(),
+        "error": None if outcome.error is None else outcome.error.tolist(),
+        "copied": outcome.copied,
+        "details": outcome.details,
+    }

@@ -1,0 +1,172 @@
+"""The answer: numbers with names, what they cost, what is guaranteed, and ways to look at them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+from rich.table import Table
+from rich.text import Text
+
+from dpexplain import plots
+from dpexplain.core.arrays import Vector
+from dpexplain.errors import InputError
+from dpexplain.plots.style import NEGATIVE, POSITIVE, UNCERTAIN
+from dpexplain.privacy.budget import Guarantee
+from dpexplain.privacy.relation import Neighbours
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMAT, VERSION = "dpexplain.explanation", 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explanation:
+    """A local linear explanation φ of a black box at `point`: one number for each encoded column.
+
+    `error` is the standard error from the privacy noise, where it is known. `cost` is what this answer added to the total,
+    `guarantee` the total. `copied` answers were reused from a nearby query, free.
+    """
+
+    values: Vector
+    names: tuple[str, ...]
+    point: Vector
+    cost: Guarantee
+    guarantee: Guarantee
+    error: Vector | None = None
+    copied: bool = False
+    request_id: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for array in (self.values, self.point, self.error):
+            if array is not None:
+                array.setflags(write=False)
+
+    def top(self, k: int = 5) -> list[tuple[str, float, float | None]]:
+        """The k strongest effects as (name, value, error)."""
+        return [(self.names[i], float(self.values[i]), self._error(int(i))) for i in self._order()[:k]]
+
+    def uncertain(self) -> tuple[bool, ...] | None:
+        """For each value, whether its sign is in doubt (±2 errors cross zero); None where errors are unknown."""
+        return None if self.error is None else tuple(bool(v) for v in np.abs(self.values) <= 2 * self.error)
+
+    def _order(self) -> Sequence[int]:
+        return [int(i) for i in np.argsort(-np.abs(self.values), kind="stable")]
+
+    def _error(self, index: int) -> float | None:
+        return None if self.error is None else float(self.error[index])
+
+    def plot(self, top: int = 12, *, title: str | None = None, ax: Axes | None = None) -> Figure:
+        """Bars, strongest first, with error bars where they are known. Returns the figure; `ax=` draws on yours."""
+        heading = "Why the model answers as it does here" if title is None else title
+        return plots.bars(self.names, self.values, self.error, top=top, title=heading, caption=str(self.guarantee), ax=ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "names": list(self.names),
+            "values": self.values.tolist(),
+            "error": None if self.error is None else self.error.tolist(),
+            "point": self.point.tolist(),
+            "copied": self.copied,
+            "cost": self.cost.to_dict(),
+            "guarantee": self.guarantee.to_dict(),
+            "request_id": self.request_id,
+            "details": self.details,
+        }
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> Explanation:
+        """Read back what `to_dict` wrote."""
+        if value.get("format") != FORMAT or value.get("version") != VERSION:
+            raise InputError(
+                f"not a version {VERSION} dpexplain explanation: it was written by something else, or a newer version"
+            )
+        return cls(
+            values=np.array(value["values"]),
+            names=tuple(value["names"]),
+            point=np.array(value["point"]),
+            cost=_guarantee(value["cost"], "This answer"),
+            guarantee=_guarantee(value["guarantee"], "Everything released so far"),
+            error=None if value["error"] is None else np.array(value["error"]),
+            copied=value["copied"],
+            request_id=value["request_id"],
+            details=value["details"],
+        )
+
+    def to_json(self, indent: int | None = None) -> str:
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Explanation:
+        return cls.from_dict(json.loads(text))
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Names, values and errors as a data frame: pandas, polars or pyarrow, whichever is installed first or is named."""
+        chosen = backend or next(name for name in ("pandas", "polars", "pyarrow") if find_spec(name))
+        error = np.full(len(self.values), np.nan) if self.error is None else self.error
+        columns = {"name": list(self.names), "value": self.values.tolist(), "error": error.tolist()}
+        return nw.from_dict(columns, backend=chosen).to_native()  # type: ignore[arg-type]
+
+    def to_shap(self) -> Any:
+        """The same as a `shap.Explanation`, for shap's own plots (extra `[baselines]`)."""
+        import shap
+
+        return shap.Explanation(
+            values=self.values.copy(),
+            base_values=0.0,
+            data=self.point.copy(),
+            feature_names=list(self.names),
+            error_std=None if self.error is None else self.error.copy(),
+        )
+
+    def __repr__(self) -> str:
+        strongest = ", ".join(f"{name} {value:+.3f}" for name, value, _ in self.top(3))
+        return f"Explanation({strongest}, … {len(self.names)} values; {self.guarantee})"
+
+    def __rich__(self) -> Table:
+        table = Table(caption=str(self.guarantee), caption_justify="left", box=None, pad_edge=False)
+        table.add_column("feature")
+        table.add_column("effect", justify="right")
+        table.add_column("± error", justify="right")
+        table.add_column("")
+        longest = float(np.abs(self.values).max()) or 1.0
+        for name, value, error in self.top(12):
+            colour = self._colour(value, error)
+            bar = Text("█" * max(round(24 * abs(value) / longest), 1), style=colour)
+            table.add_row(name, f"{value:+.4f}", "" if error is None else f"{error:.4f}", bar)
+        return table
+
+    def _repr_html_(self) -> str:
+        longest = float(np.abs(self.values).max()) or 1.0
+        rows = "".join(self._html_row(name, value, error, longest) for name, value, error in self.top(12))
+        head = "<tr><th style='text-align:left'>feature</th><th>effect</th><th>± error</th><th></th></tr>"
+        return f"<table>{head}{rows}</table><p style='font-size:smaller'>{escape(str(self.guarantee))}</p>"
+
+    def _html_row(self, name: str, value: float, error: float | None, longest: float) -> str:
+        style = f"background:{self._colour(value, error)};height:0.8em;width:{12 * abs(value) / longest:.2f}em"
+        shown = "" if error is None else f"{error:.4f}"
+        cells = f"<td>{value:+.4f}</td><td>{shown}</td><td><div style='{style}'></div></td>"
+        return f"<tr><td style='text-align:left'>{escape(name)}</td>{cells}</tr>"
+
+    @staticmethod
+    def _colour(value: float, error: float | None) -> str:
+        if error is not None and abs(value) <= 2 * error:
+            return UNCERTAIN
+        return POSITIVE if value >= 0 else NEGATIVE
+
+
+def _guarantee(value: dict[str, Any], subject: str) -> Guarantee:
+    return Guarantee(
+        value["mu"], value["delta"], Neighbours.from_dict(value), subject, private=value["private"], note=value["note"]
+    )

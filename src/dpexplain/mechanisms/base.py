@@ -1,0 +1,84 @@
+"""What every mechanism is: a planner from public things, and a plan that runs once it is paid for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from dpexplain.core.arrays import Vector
+from dpexplain.errors import ParameterError
+from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.ports import Noise, Rows
+from dpexplain.privacy.events import PrivacyEvent
+from dpexplain.privacy.relation import Neighbours
+
+Calibration = Literal["exact", "paper"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The public facts about private data that a plan may use."""
+
+    width: int
+    size: int  # m̄, the public normaliser; the data hold at most 2m̄ rows (checked at registration)
+    neighbours: Neighbours
+    summation_error: float
+
+    def sensitivity_of_sum(self, per_record: float) -> float:
+        """How far neighbours can move a *computed* sum of which one record moves the true one by `per_record`.
+
+        True sums differ by multiplier · per_record; each computed one is off by at most summation_error · Σ|terms|, and there are
+        at most 2m̄ terms of size per_record (`proofs/summation.md`).
+        """
+        return per_record * (self.neighbours.multiplier + 2 * self.summation_error * 2 * self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A released explanation: public. `events` is what really ran, never more than was planned."""
+
+    values: Vector
+    events: tuple[PrivacyEvent, ...]
+    error: Vector | None = None
+    copied: bool = False
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+class Plan(Protocol):
+    """What a mechanism will do and pay, computed before any row is read."""
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        """The worst case: reserved before `run`."""
+        ...
+
+    def run(self, rows: Rows, noise: Noise) -> Outcome: ...
+
+
+class Mechanism(Protocol):
+    """How a point of interest is explained. Its fields are public parameters."""
+
+    @property
+    def delta(self) -> float:
+        """The δ at which one answer's cost is told."""
+        ...
+
+    @property
+    def private(self) -> bool:
+        """False for reproduction-only settings that leak: never served."""
+        ...
+
+    def plan(self, point: Vector, setting: Setting, history: History) -> Plan: ...
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+def require_steps(steps: int | None) -> None:
+    """T gradient iterations make T-1 noisy gradients, so at least 2."""
+    if steps is not None and not (isinstance(steps, int) and steps >= 2):
+        raise ParameterError(f"steps must be a whole number of at least 2 (T-1 noisy gradients are taken), got {steps}")
+
+
+def require_calibration(calibration: str) -> None:
+    if calibration not in ("exact", "paper"):
+        raise ParameterError(f"calibration must be 'exact' or 'paper', got {calibration!r}")

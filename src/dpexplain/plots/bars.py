@@ -1,0 +1,46 @@
+"""An explanation as horizontal bars, the strongest first, with error bars of two standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dpexplain.core.arrays import Vector
+from dpexplain.plots.style import INK, MUTED, NEGATIVE, POSITIVE, UNCERTAIN, new_axes, tidy
+
+
+def bars(
+    names: Sequence[str],
+    values: Vector,
+    error: Vector | None = None,
+    *,
+    top: int = 12,
+    title: str = "",
+    caption: str = "",
+    ax: Axes | None = None,
+) -> Figure:
+    """Blue pushes towards the explained class, red away, grey is uncertain: its interval of ±2 errors crosses zero."""
+    order = np.argsort(-np.abs(values), kind="stable")[:top][::-1]
+    figure, ax = new_axes(ax, 7.0, 1.3 + 0.32 * len(order))
+    shown = values[order]
+    spread = None if error is None else 2 * error[order]
+    ax.barh(range(len(order)), shown, color=colours(shown, spread), height=0.7)
+    if spread is not None:
+        ax.errorbar(shown, range(len(order)), xerr=spread, fmt="none", ecolor=INK, elinewidth=1, capsize=2.5)
+    ax.set_yticks(range(len(order)), [names[i] for i in order])
+    ax.axvline(0, color=INK, linewidth=0.8)
+    ax.set_xlabel("effect on the model's output", color=MUTED, fontsize=9)
+    tidy(ax, axis="x")
+    ax.set_title(title, loc="left", fontsize=11, color=INK)
+    if caption:
+        figure.supxlabel(caption, fontsize=7.5, color=MUTED, x=0.01, ha="left", wrap=True)
+    return figure
+
+
+def colours(values: Vector, spread: Vector | None) -> list[str]:
+    """One colour for each bar."""
+    certain = np.ones(len(values), dtype=bool) if spread is None else np.abs(values) > spread
+    return [UNCERTAIN if not sure else POSITIVE if v >= 0 else NEGATIVE for v, sure in zip(values, certain, strict=True)]

@@ -1,0 +1,77 @@
+"""One suite for every backend: its sums agree with the NumPy oracle within the error it states."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpexplain.backends.dense import DenseRows
+from dpexplain.backends.oracle import OracleRows
+from dpexplain.core import weights
+from dpexplain.core.moments import LocalMoments, RawMoments
+
+BACKENDS = {"dense": lambda X, y: DenseRows([X[: len(X) // 3], X[len(X) // 3 :]], y, X.shape[1])}
+WEIGHTS = [weights.Stable(), weights.Gaussian(0.4), weights.Window(0.7), weights.Inverse(), weights.Custom(lambda d: 1 / (1 + d))]
+
+
+def rows(m, n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.random((m, n)).astype(np.float32).astype(np.float64)
+    X[:, : n // 2] = X[:, : n // 2].round()
+    return X, rng.uniform(-1, 1, m)
+
+
+def share(oracle, X, y, anchor, weight):
+    """Σ|terms| of each sum, from the oracle on absolute values: what a summation error is relative to."""
+    v = np.abs(X - anchor)
+    w = weight(np.sqrt((v**2).sum(axis=1)))
+    return w.sum(), w @ v, (v * w[:, None]).T @ v, w @ np.abs(y), (w * np.abs(y)) @ v
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("weight", WEIGHTS, ids=lambda w: w.kind)
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (2, 3), (127, 4), (128, 5), (129, 8), (1000, 17), (5000, 70)])
+def test_sums_agree_with_the_oracle(name, weight, m, n):
+    X, y = rows(m, n)
+    z = X[0] * 0.9 + 0.01
+    backend, oracle = BACKENDS[name](X, y), OracleRows(X, y)
+    ours, theirs = backend.raw(RawMoments(z, weight)), oracle.raw(RawMoments(z, weight))
+    allowed = backend.summation_error + oracle.summation_error
+    for part, total in zip(("S0", "S1", "S2", "t0", "t1"), share(oracle, X, y, z, weight), strict=True):
+        assert (np.abs(getattr(ours, part) - getattr(theirs, part)) <= 4 * allowed * total + 1e-300).all(), part
+    local = backend.local(LocalMoments(z, weight))
+    assert pytest.approx(theirs.S2, rel=1e-9, abs=1e-12) == local.A
+    assert local.b == pytest.approx(theirs.t1, rel=1e-9, abs=1e-12)
+    assert (local.A == local.A.T).all()
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_repeating_a_query_gives_the_same_bits(name):
+    X, y = rows(3000, 9)
+    backend, query = BACKENDS[name](X, y), LocalMoments(X[1], weights.Stable())
+    first, second = backend.local(query), backend.local(query)
+    assert (first.A == second.A).all()
+    assert (first.b == second.b).all()
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 400), st.integers(1, 12), st.integers(0, 2**32 - 1))
+def test_any_shape(name, m, n, seed):
+    X, y = rows(m, n, seed)
+    z = np.random.default_rng(seed).random(n)
+    ours = BACKENDS[name](X, y).local(LocalMoments(z, weights.Stable()))
+    theirs = OracleRows(X, y).local(LocalMoments(z, weights.Stable()))
+    assert pytest.approx(theirs.A, rel=1e-9, abs=1e-12) == ours.A
+    assert ours.b == pytest.approx(theirs.b, rel=1e-9, abs=1e-12)
+
+
+def test_shifting_raw_moments_gives_the_local_ones():
+    X, y = rows(500, 6)
+    anchor, z = np.full(6, 0.5), X[3]
+    constant = weights.Window(10.0)
+    oracle = OracleRows(X, y)
+    shifted = oracle.raw(RawMoments(anchor, constant)).shifted(anchor - z)
+    direct = oracle.local(LocalMoments(z, constant))
+    assert pytest.approx(direct.A, abs=1e-9) == shifted.A
+    assert shifted.b == pytest.approx(direct.b, abs=1e-9)

@@ -1,0 +1,121 @@
+"""Budgets, events and the filter: what is refused, what is counted, how it reads."""
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from dpexplain.errors import BudgetExhausted, IntegrityError, ParameterError
+from dpexplain.privacy.budget import Budget, Guarantee, round_up
+from dpexplain.privacy.events import QUANTUM_BITS, GaussianEvent, PureEvent, event_from_dict, mu_of, price
+from dpexplain.privacy.filter import Filter
+from dpexplain.privacy.relation import Neighbours, Relation
+
+NEIGHBOURS = Neighbours()
+
+
+def gaussian(mu, count=1):
+    return GaussianEvent("gradient", mu, 1.0, count)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0, 1e-6), (-1, 1e-6), (float("nan"), 1e-6), (float("inf"), 1e-6)])
+def test_a_meaningless_epsilon_is_refused(epsilon, delta):
+    with pytest.raises(ParameterError, match="epsilon must be positive"):
+        Budget(epsilon, delta)
+
+
+@pytest.mark.parametrize("delta", [0, 1, -0.1, 1.5, float("nan")])
+def test_a_meaningless_delta_is_refused(delta):
+    with pytest.raises(ParameterError, match="delta must lie strictly between 0 and 1"):
+        Budget(1.0, delta)
+
+
+@pytest.mark.parametrize("sigma", [0.0, -1.0, float("nan"), float("inf")])
+def test_an_event_without_honest_noise_cannot_be_made(sigma):
+    with pytest.raises(ParameterError, match="sigma must be positive"):
+        GaussianEvent("gradient", 1.0, sigma)
+
+
+@pytest.mark.parametrize("sensitivity", [0.0, -1.0, float("nan"), float("inf")])
+def test_an_event_without_sensitivity_cannot_be_made(sensitivity):
+    with pytest.raises(ParameterError, match="sensitivity must be positive"):
+        GaussianEvent("gradient", sensitivity, 1.0)
+
+
+def test_unknown_events_are_refused_not_ignored():
+    class Forged:
+        kind = "gaussian"
+        quanta = 0
+
+    with pytest.raises(ParameterError, match="cannot price Forged"):
+        Filter(Budget(1, 1e-6), NEIGHBOURS).spend((Forged(),))
+    with pytest.raises(IntegrityError, match="unknown privacy event"):
+        event_from_dict({"kind": "laplace", "epsilon": 1})
+
+
+def test_a_refusal_spends_nothing_and_leaves_the_filter_usable():
+    full = Filter(Budget(1, 1e-6), NEIGHBOURS)
+    half = full.spend((gaussian(0.15),))
+    with pytest.raises(BudgetExhausted, match="Nothing was spent") as refusal:
+        half.spend((gaussian(0.2),))
+    assert refusal.value.requested.mu == pytest.approx(0.2)
+    assert refusal.value.remaining.mu == pytest.approx((full.budget.mu**2 - 0.15**2) ** 0.5)
+    assert half.spend((gaussian(0.1),)).spent.mu == pytest.approx((0.15**2 + 0.1**2) ** 0.5)
+
+
+def test_the_whole_budget_can_be_spent_and_not_a_quantum_more():
+    budget = Budget(1, 1e-6)
+    spent = Filter(budget, NEIGHBOURS).spend_quanta(budget.quanta)
+    assert spent.remaining.mu == 0
+    assert spent.spent.epsilon <= 1 + 1e-10
+    with pytest.raises(BudgetExhausted):
+        spent.spend_quanta(1)
+    with pytest.raises(BudgetExhausted):
+        spent.spend_quanta(-1)
+
+
+def test_a_million_tiny_spends_never_sum_to_less_than_the_truth():
+    event = gaussian(1e-9 / 3)
+    exact = 10**6 * (Fraction(event.sensitivity) / Fraction(event.sigma)) ** 2
+    assert Fraction(10**6 * event.quanta, 1 << QUANTUM_BITS) >= exact
+    assert mu_of(10**6 * event.quanta) == pytest.approx(1e-6 / 3, rel=1e-12)
+
+
+def test_composition_is_exact():
+    events = (gaussian(3.0), gaussian(4.0), PureEvent("start", 0.1))
+    assert mu_of(price(events[:2])) == pytest.approx(5.0, rel=1e-15)
+    assert price(events) == price(events[:2]) + price(events[2:])
+    assert price((gaussian(0.5, 7),)) >= 7 * 0.25 * 2**QUANTUM_BITS
+
+
+@pytest.mark.parametrize("event", [gaussian(0.5, 3), PureEvent("start", 0.25)])
+def test_events_survive_json(event):
+    assert event_from_dict(json.loads(json.dumps(event.to_dict()))) == event
+
+
+def test_the_guarantee_reads_as_one_plain_sentence():
+    guarantee = Guarantee(0.1, 1e-6, NEIGHBOURS)
+    assert str(guarantee) == (
+        "Everything released so far satisfies (ε=0.397, δ=1e-06)-differential privacy for any one record added or removed."
+    )
+    people = Neighbours(Relation.REPLACE_ONE, "person_id", 3)
+    assert "all records of any one person_id (at most 3) replaced by any other" in str(Guarantee(0.1, 1e-6, people))
+    assert "NOT differentially private: β" in str(Guarantee(0.1, 1e-6, NEIGHBOURS, private=False, note="β is exact"))
+
+
+def test_shown_numbers_are_never_below_the_truth():
+    assert round_up(0.39685) == "0.397"
+    assert round_up(0.1) == "0.101"  # the float 0.1 is a little above one tenth
+    assert float(round_up(0.76842)) >= 0.76842
+    assert round_up(0.0) == "0"
+
+
+def test_relations_and_units_multiply():
+    assert Neighbours().multiplier == 1
+    assert Neighbours(Relation.REPLACE_ONE).multiplier == 2
+    assert Neighbours(Relation.REPLACE_ONE, "person", 3).multiplier == 6
+    with pytest.raises(ParameterError, match="relation must be"):
+        Relation.parse("bounded")
+    with pytest.raises(ParameterError, match="needs unit="):
+        Neighbours(rows_per_unit=2)
+    assert Neighbours.from_dict(Neighbours(Relation.REPLACE_ONE, "p", 2).to_dict()) == Neighbours(Relation.REPLACE_ONE, "p", 2)
