@@ -1,0 +1,68 @@
+"""The noise that a run really adds to each gradient has the stated scale, and 0.8 of it is noticed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpexplain as dpx
+from dpexplain.core.moments import Moments
+from dpexplain.mechanisms.base import Setting
+from dpexplain.mechanisms.gaussian import GaussianMechanism
+from dpexplain.mechanisms.history import History
+from dpexplain.noise.secure import SecureNoise
+from dpexplain.privacy.relation import Neighbours
+
+WIDTH, SIZE, GRADIENTS = 8, 1000, 400
+
+
+class Flat:
+    """Rows whose gradient is 0 everywhere, so that a released gradient is its noise."""
+
+    width, summation_error = WIDTH, 1e-13
+
+    def local(self, query):
+        return Moments(np.zeros((WIDTH, WIDTH)), np.zeros(WIDTH))
+
+
+class Shrunk:
+    """A source that gives only `share` of the noise it should."""
+
+    secure = False
+
+    def __init__(self, share):
+        self.share, self.source = share, SecureNoise()
+
+    def standard_normal(self, size):
+        return self.share * self.source.standard_normal(size)
+
+
+def p_value(monkeypatch, share):
+    """Kolmogorov-Smirnov of every released coordinate of one run against N(0, σ²), σ from the plan's own event."""
+    plan = dpx.Basic(1.0, 1e-6, steps=GRADIENTS + 1).plan(np.zeros(WIDTH), Setting(WIDTH, SIZE, Neighbours(), 1e-13), History())
+    event = plan.events[0]
+    released = []
+    original = GaussianMechanism.release
+    monkeypatch.setattr(GaussianMechanism, "release", lambda self, v, n: released.append(original(self, v, n)) or released[-1])
+    replace(plan).run(Flat(), Shrunk(share))
+    monkeypatch.undo()
+    assert len(released) == event.count == GRADIENTS
+    return stats.kstest(np.concatenate(released), stats.norm(scale=event.sigma).cdf).pvalue
+
+
+def test_noise_has_the_stated_scale_and_less_is_noticed(monkeypatch):
+    assert p_value(monkeypatch, 1.0) > 1e-5
+    assert p_value(monkeypatch, 0.8) < 1e-5
+
+
+@pytest.mark.slow
+def test_neighbours_cannot_be_told_apart_better_than_promised():
+    """A likelihood-ratio attack on one released gradient at the worst record stays within the μ it was charged."""
+    mu, draws, noise = 1.0, 40_000, SecureNoise()
+    mechanism = GaussianMechanism(1.0, 2, mu)
+    without = np.array([mechanism.release(np.zeros(2), noise)[0] for _ in range(draws)])
+    with_record = np.array([mechanism.release(np.array([1.0, 0.0]), noise)[0] for _ in range(draws)])
+    gap = (with_record.mean() - without.mean()) / without.std()
+    assert gap == pytest.approx(mu, abs=0.05)
+    assert gap < mu + 0.04
