@@ -12,7 +12,7 @@ from rich.table import Table
 
 import dpexplain as dpx
 from dpexplain import evaluation
-from experiments.datasets import acs, adult, arguments, data_folder, random_queries
+from experiments.datasets import acs, adult, arguments, data_folder, random_records
 
 
 def mechanisms(epsilon):
@@ -22,12 +22,11 @@ def mechanisms(epsilon):
     }
 
 
-def measure(data, private, mechanism, queries):
+def measure(data, private, mechanism, records):
     """Mean relative excess, cosine and top-5 overlap of secure-noise answers."""
     explainer = dpx.Explainer(private, dpx.Budget(1000, 1e-6), mechanism)
-    scores = []
-    for z in track(queries, description=data.name, transient=True):
-        scores.append(evaluation.score(explainer.explain(z).values, private, z))
+    asked = track(records, description=data.name, transient=True)
+    scores = [evaluation.score(explainer.explain(record).values, private, record) for record in asked]
     return [float(np.mean([getattr(s, what) for s in scores])) for what in ("relative_excess", "cosine", "top_k_overlap")]
 
 
@@ -39,10 +38,10 @@ def main():
     folder = data_folder(options.data)
     for load, epsilons in ((acs, (0.01, 0.1)), (adult, (0.1, 1.0))):
         data = load(folder)
-        private, queries = data.private(), random_queries(data, options.queries, options.seed)
+        private, records = data.private(), random_records(data, options.queries, options.seed)
         for epsilon in epsilons:
             for name, mechanism in mechanisms(epsilon).items():
-                excess, cosine, shared = measure(data, private, mechanism, queries)
+                excess, cosine, shared = measure(data, private, mechanism, records)
                 rows, columns = f"{private.size:,}", str(data.domain.width)
                 table.add_row(data.name, rows, columns, f"{epsilon:g}", name, f"{excess:.4f}", f"{cosine:.4f}", f"{shared:.2f}")
     Console().print(table)

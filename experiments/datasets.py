@@ -71,7 +71,8 @@ class Labelled:
     labels: np.ndarray
 
     def private(self, **options):
-        return dpx.PrivateData(self.encoded, dpx.Domain.encoded(self.domain.width), labels=self.labels, **options)
+        """The rows behind the wall, under their public domain."""
+        return dpx.PrivateData(self.frame, self.domain, labels=self.labels, **options)
 
 
 def data_folder(argument: str | None) -> Path:
@@ -120,6 +121,8 @@ def _labelled(name: str, domain: dpx.Domain, frame: pd.DataFrame, truth: np.ndar
     return Labelled(name, domain, frame, encoded, np.where(np.concatenate(parts), 1.0, -1.0))
 
 
-def random_queries(data: Labelled, count: int, seed: int) -> np.ndarray:
-    """Points of interest: random rows."""
-    return data.encoded[np.random.default_rng(seed).integers(0, len(data.encoded), count)]
+def random_records(data: Labelled, count: int, seed: int) -> list[dict[str, Any]]:
+    """Points of interest: random rows as records of the domain."""
+    chosen = np.random.default_rng(seed).integers(0, len(data.frame), count)
+    names = [feature.name for feature in data.domain.features]
+    return data.frame[names].iloc[chosen].to_dict("records")
