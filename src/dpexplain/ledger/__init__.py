@@ -1,20 +1,74 @@
-"""Durable, linearisable spending. `open_ledger` is the door; `port.py` says what every ledger promises."""
+"""Durable, linearisable spending: a reservation commits before noise is drawn, so a crash can over-count and never under-count.
+
+`open_ledger` is the way in; `verify` reads a ledger from end to end; `open_existing` reads what is there without making anything.
+"""
 
 from __future__ import annotations
 
-from dpexplain.errors import LedgerMismatch, ParameterError
+from pathlib import Path
+from typing import Any
+
+from dpexplain.errors import LedgerUnavailable, ParameterError
+from dpexplain.ledger.book import Book, require_same_account
 from dpexplain.ledger.memory import MemoryLedger
-from dpexplain.ledger.port import Account, Ledger
+from dpexplain.ledger.port import Account, Entry, Head, Ledger, Request, Reservation, Settled
+from dpexplain.ledger.postgres import PostgresLedger, PostgresStore
+from dpexplain.ledger.sqlite import SqliteLedger, SqliteStore
+from dpexplain.ledger.store import Store
+from dpexplain.ledger.verify import Verified, verify
+
+__all__ = [
+    "Account",
+    "Entry",
+    "Head",
+    "Ledger",
+    "MemoryLedger",
+    "PostgresLedger",
+    "Request",
+    "Reservation",
+    "Settled",
+    "SqliteLedger",
+    "Verified",
+    "open_existing",
+    "open_ledger",
+    "verify",
+]
+
+SQLITE = "sqlite:///"
+POSTGRES = ("postgresql://", "postgres://")
 
 
-def open_ledger(where: Ledger | str | None, account: Account) -> Ledger:
-    """The ledger at a URL, an open one, or a new one in memory; refused when it belongs to another account."""
+def open_ledger(where: str | Ledger | None, account: Account, **options: Any) -> Ledger:
+    """The ledger of `account`: in memory (None), at a URL, or one that is open already; made where it does not exist."""
     if where is None:
         return MemoryLedger(account)
-    if isinstance(where, str):
-        raise ParameterError(f"cannot open the ledger {where!r}: only in-memory ledgers are available")
-    if where.account != account:
-        raise LedgerMismatch(
-            "this ledger was opened for other data, another domain or another budget: open one for each data set"
+    if not isinstance(where, str):
+        require_same_account(account, where.account.to_dict())
+        return where
+    if where.startswith(POSTGRES):
+        return PostgresLedger(where, account, **options)
+    return SqliteLedger(sqlite_path(where), account, **options)
+
+
+def open_existing(url: str) -> tuple[Book, ...]:
+    """Every account of the ledger at a URL, for reading; nothing is made."""
+    return Book.existing(read_only_store(url))
+
+
+def read_only_store(url: str) -> Store:
+    if url.startswith(POSTGRES):
+        return PostgresStore(url, read_only=True)
+    path = Path(sqlite_path(url))
+    if not path.exists():
+        raise LedgerUnavailable(f"there is no ledger at {path}: check the name and the directory")
+    return SqliteStore(path, read_only=True)
+
+
+def sqlite_path(url: str) -> str:
+    path = url.removeprefix(SQLITE)
+    if not url.startswith(SQLITE) or path in ("", ":memory:"):
+        raise ParameterError(
+            f"cannot open a ledger at {url.partition(':')[0]!r}…: write sqlite:///file.ledger, sqlite:////absolute/file.ledger, "
+            "postgresql://user@host/database, or None for a ledger that lasts as long as the process"
         )
-    return where
+    return path

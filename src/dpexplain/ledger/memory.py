@@ -2,89 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from itertools import count
 from threading import RLock
-from typing import Any
+from typing import TypeVar
 
-from dpexplain.errors import InputError
-from dpexplain.ledger.port import Account, Request, Reservation, Settled
-from dpexplain.privacy.events import PrivacyEvent, price
-from dpexplain.privacy.filter import Filter
+from dpexplain.ledger.book import Book
+from dpexplain.ledger.chain import Row
+from dpexplain.ledger.port import Account
+from dpexplain.ledger.store import Mark
 
+T = TypeVar("T")
 _numbers = count(1)
 
 
-class MemoryLedger:
-    """The `Ledger` protocol over plain dictionaries and one lock."""
+class MemorySession:
+    """Lists and dictionaries; what a failed transaction appended is taken back by the store."""
+
+    def __init__(self) -> None:
+        self.log: list[tuple[str, Row]] = []
+        self._rows: dict[str, list[Row]] = {}
+        self._answers: dict[str, list[Row]] = {}
+        self._requests: dict[tuple[str, str], list[Row]] = {}
+
+    def mark(self, dataset: str) -> Mark | None:
+        rows = self._rows.get(dataset)
+        return (rows[-1].sequence, rows[-1].hash) if rows else None
+
+    def row(self, dataset: str, sequence: int) -> Row | None:
+        rows = self._rows.get(dataset, [])
+        return rows[sequence - 1] if 0 < sequence <= len(rows) else None
+
+    def newest(self, dataset: str, request: str) -> list[Row]:
+        return self._requests.get((dataset, request), [])[:-3:-1]
+
+    def append(self, dataset: str, row: Row) -> None:
+        for rows in self._homes(dataset, row):
+            rows.append(row)
+        self.log.append((dataset, row))
+
+    def undo(self, size: int) -> None:
+        while len(self.log) > size:
+            for rows in self._homes(*self.log.pop()):
+                rows.pop()
+
+    def rows(self, dataset: str, after: int, limit: int) -> list[Row]:
+        return self._rows.get(dataset, [])[after : after + limit]
+
+    def answers(self, dataset: str, after: int, limit: int) -> list[Row]:
+        return self._answers.get(dataset, [])[after : after + limit]
+
+    def datasets(self) -> list[str]:
+        return sorted(dataset for dataset, rows in self._rows.items() if rows)
+
+    def _homes(self, dataset: str, row: Row) -> list[list[Row]]:
+        homes = [self._rows.setdefault(dataset, []), self._requests.setdefault((dataset, row.request), [])]
+        return homes if row.position is None else [*homes, self._answers.setdefault(dataset, [])]
+
+
+class MemoryStore:
+    """One lock around one session."""
+
+    def __init__(self) -> None:
+        self._address = f"memory:{next(_numbers)}"
+        self._lock = RLock()
+        self._session = MemorySession()
+
+    @property
+    def address(self) -> str:
+        return self._address
+
+    def read(self, work: Callable[[MemorySession], T]) -> T:
+        with self._lock:
+            return work(self._session)
+
+    def write(self, work: Callable[[MemorySession], T]) -> T:
+        with self._lock:
+            size = len(self._session.log)
+            try:
+                return work(self._session)
+            except BaseException:
+                self._session.undo(size)
+                raise
+
+    def check(self) -> None:
+        """Memory has nothing beneath it to check."""
+
+    def close(self) -> None:
+        """Memory has nothing to let go of."""
+
+
+class MemoryLedger(Book):
+    """The `Ledger` protocol in memory."""
 
     def __init__(self, account: Account) -> None:
-        self._account = account
-        self._identity = f"memory:{next(_numbers)}"
-        self._lock = RLock()
-        self._filter = Filter(account.budget, account.neighbours)
-        self._bodies: dict[str, dict[str, Any]] = {}
-        self._reserved: dict[str, Reservation] = {}
-        self._settled: dict[str, Settled] = {}
-
-    @property
-    def account(self) -> Account:
-        return self._account
-
-    @property
-    def identity(self) -> str:
-        return self._identity
-
-    def state(self) -> Filter:
-        return self._filter
-
-    def reserve(self, request: Request) -> Reservation | Settled:
-        with self._lock:
-            known = self._settled.get(request.id) or self._reserved.get(request.id)
-            if known is not None:
-                require_same_question(request, self._bodies[request.id])
-                return known
-            quanta = price(request.events)
-            self._filter = self._filter.spend_quanta(quanta)
-            self._bodies[request.id] = request.body
-            self._reserved[request.id] = Reservation(request.id, quanta)
-            return self._reserved[request.id]
-
-    def settle(self, reservation: Reservation, events: tuple[PrivacyEvent, ...], answer: dict[str, Any]) -> Settled:
-        with self._lock:
-            if reservation.request_id in self._settled:
-                return self._settled[reservation.request_id]
-            quanta = require_affordable(reservation, events)
-            self._filter = Filter(
-                self._account.budget, self._account.neighbours, self._filter.spent_quanta - reservation.quanta + quanta
-            )
-            del self._reserved[reservation.request_id]
-            done = Settled(len(self._settled) + 1, reservation.request_id, events, answer, self._filter.spent_quanta)
-            self._settled[reservation.request_id] = done
-            return done
-
-    def refund(self, reservation: Reservation) -> None:
-        with self._lock:
-            if self._reserved.pop(reservation.request_id, None) is None:
-                return
-            del self._bodies[reservation.request_id]
-            left = self._filter.spent_quanta - reservation.quanta
-            self._filter = Filter(self._account.budget, self._account.neighbours, left)
-
-    def settled(self, after: int = 0) -> Iterator[Settled]:
-        with self._lock:
-            return iter([done for done in self._settled.values() if done.position > after])
-
-
-def require_same_question(request: Request, stored: dict[str, Any]) -> None:
-    """One request id stands for one question."""
-    if request.body != stored:
-        raise InputError(f"request id {request.id!r} was used for another question: choose a new id for a new question")
-
-
-def require_affordable(reservation: Reservation, events: tuple[PrivacyEvent, ...]) -> int:
-    """What ran, in quanta; never more than was reserved."""
-    quanta = price(events)
-    if not quanta <= reservation.quanta:
-        raise RuntimeError("a mechanism ran more than it had reserved: this is a bug in dpexplain, and nothing was released")
-    return quanta
+        super().__init__(MemoryStore(), account)
+        self.open()

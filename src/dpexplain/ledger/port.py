@@ -40,6 +40,11 @@ class Account:
             **self.neighbours.to_dict(),
         }
 
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> Account:
+        budget = Budget(value["epsilon"], value["delta"])
+        return cls(value["dataset"], value["domain"], budget, Neighbours.from_dict(value))
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -67,6 +72,34 @@ class Settled:
     events: tuple[PrivacyEvent, ...]
     answer: dict[str, Any]
     spent_quanta: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a ledger. `quanta` is the price this line states, `total` everything counted once it was written.
+
+    Kinds: `open` (the account), `reserve`, `settle`, `refund`. `sequence` orders; `time` only informs, clocks may go back.
+    """
+
+    sequence: int
+    time: str
+    kind: str
+    request: str
+    quanta: int
+    total: int
+    answers: int  # settled so far, this line included
+    body: dict[str, Any]
+    previous: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The end of a ledger at one moment. Kept somewhere else, it is the anchor that exposes a roll-back to an older copy."""
+
+    sequence: int
+    hash: str
+    total: int  # quanta counted at that moment
 
 
 class Ledger(Protocol):
@@ -98,4 +131,20 @@ class Ledger(Protocol):
 
     def settled(self, after: int = 0) -> Iterator[Settled]:
         """Stored answers in order, those with `position > after`."""
+        ...
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        """Everything that was ever written down, in order, those with `sequence > after`; each checked against its hash."""
+        ...
+
+    def head(self) -> Head:
+        """The last entry's number, hash and running total, read afresh."""
+        ...
+
+    def check(self) -> None:
+        """Raise LedgerCorrupt if the storage finds its own structures damaged."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections. Nothing is lost; the next call opens them again."""
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from math import floor
 from typing import Any
 
@@ -31,7 +32,13 @@ class Budget:
     @property
     def quanta(self) -> int:
         """The whole budget in quanta of μ², rounded down."""
-        return floor(Fraction(self.mu) ** 2 * (1 << QUANTUM_BITS))
+        return _quanta_down(self.epsilon, self.delta)
+
+
+@lru_cache(maxsize=256)
+def _quanta_down(epsilon: float, delta: float) -> int:
+    """Remembered, because a ledger asks for the same limit at every spend and solving for μ takes milliseconds."""
+    return floor(Fraction(gdp.mu(epsilon, delta)) ** 2 * (1 << QUANTUM_BITS))
 
 
 @dataclass(frozen=True, slots=True)

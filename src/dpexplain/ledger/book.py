@@ -1,0 +1,281 @@
+"""The `Ledger` protocol, written once over any store: reserve → settle → refund as chained entries.
+
+All decisions are taken inside the write transaction that records them, from what that transaction reads. A counted total is
+carried by every entry, so reading the last one is reading the whole account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from dpexplain.errors import InputError, LedgerCorrupt, LedgerMismatch, LedgerUnavailable, ParameterError
+from dpexplain.ledger.chain import RESTORE, START, Row, canonical, damaged, head_of, seal, unseal, utc_now
+from dpexplain.ledger.port import Account, Entry, Head, Request, Reservation, Settled
+from dpexplain.ledger.store import Session, Store
+from dpexplain.privacy.events import PrivacyEvent, event_from_dict, price
+from dpexplain.privacy.filter import Filter
+
+T = TypeVar("T")
+
+
+class Fetch(Protocol):
+    def __call__(self, session: Session, last: Row) -> list[Row]: ...
+
+
+PAGE = 500
+LONGEST_ID = 200
+
+
+class Page:
+    """One account as one transaction sees it."""
+
+    def __init__(self, session: Session, dataset: str, clock: Callable[[], datetime]) -> None:
+        self._session, self.dataset, self._clock = session, dataset, clock
+        self.last = last_entry(session, dataset)
+
+    def first(self) -> Entry:
+        row = self._session.row(self.dataset, 1)
+        if row is None:
+            raise damaged(1, "is missing")
+        return unseal(row)
+
+    def newest(self, request: str) -> list[Entry]:
+        return [unseal(row) for row in self._session.newest(self.dataset, request)]
+
+    def append(self, kind: str, request: str, *, quanta: int, total: int, body: dict[str, Any]) -> Entry:
+        last = self.last
+        answers = (last.answers if last else 0) + (kind == "settle")
+        time = self._clock().isoformat(timespec="microseconds")
+        sequence, previous = (last.sequence + 1, last.hash) if last else (1, START)
+        row = seal(Entry(sequence, time, kind, request, quanta, total, answers, body, previous, hash=""))
+        self._session.append(self.dataset, row)
+        self.last = unseal(row)
+        return self.last
+
+
+def last_entry(session: Session, dataset: str) -> Entry | None:
+    """The entry that the mark points to, checked; None for an account that does not exist."""
+    mark = session.mark(dataset)
+    if mark is None:
+        if session.rows(dataset, 0, 1):
+            raise LedgerCorrupt(f"the ledger has entries for {dataset!r} but its account is gone. {RESTORE}")
+        return None
+    row = session.row(dataset, mark[0])
+    if row is None or row.hash != mark[1]:
+        raise damaged(mark[0], "is where the ledger should end, and is missing or another one")
+    return unseal(row)
+
+
+def stored_accounts(session: Session) -> list[Account]:
+    pages = [Page(session, dataset, utc_now) for dataset in session.datasets()]
+    return [account_of(page.first()) for page in pages]
+
+
+def account_of(entry: Entry) -> Account:
+    try:
+        return Account.from_dict(entry.body)
+    except (KeyError, TypeError, ValueError):
+        raise damaged(entry.sequence, "is not an account this version can read") from None
+
+
+class Book:
+    """A ledger over a store. Use it through `open_ledger`, or a backend's own class."""
+
+    def __init__(self, store: Store, account: Account, *, clock: Callable[[], datetime] = utc_now) -> None:
+        self._store, self._account, self._clock = store, account, clock
+        self._seen = Head(0, START, 0)
+
+    @property
+    def account(self) -> Account:
+        return self._account
+
+    @property
+    def identity(self) -> str:
+        return f"{self._store.address}#{self._account.dataset}"
+
+    def open(self) -> None:
+        """Make the account, or check that it is the one that was made."""
+        require_id("dataset", self._account.dataset)
+        try:
+            self._write(self._open)
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def existing(cls, store: Store) -> tuple[Book, ...]:
+        """Every account in a store, as it was made; nothing is written."""
+        return tuple(cls(store, account) for account in store.read(stored_accounts))
+
+    def state(self) -> Filter:
+        return self._filter(self.head().total)
+
+    def head(self) -> Head:
+        return head_of(self._read(required_last))
+
+    def reserve(self, request: Request) -> Reservation | Settled:
+        require_id("request id", request.id)
+        self._step("before reserve")
+        quanta, question = price(request.events), canonical(request.body)
+        found = self._write(lambda page: self._reserve(page, request, quanta, question))
+        self._step("after reserve")
+        return found
+
+    def settle(self, reservation: Reservation, events: tuple[PrivacyEvent, ...], answer: dict[str, Any]) -> Settled:
+        self._step("before settle")
+        done = self._write(lambda page: self._settle(page, reservation.request_id, events, answer))
+        self._step("after settle")
+        return done
+
+    def refund(self, reservation: Reservation) -> None:
+        self._write(lambda page: self._refund(page, reservation.request_id))
+
+    def settled(self, after: int = 0) -> Iterator[Settled]:
+        dataset = self._account.dataset
+        for row in self._stream(lambda session, last: session.answers(dataset, last.position or 0, PAGE), position=after):
+            yield settled_of(unseal(row))
+
+    def entries(self, after: int = 0) -> Iterator[Entry]:
+        dataset = self._account.dataset
+        for row in self._stream(lambda session, last: session.rows(dataset, last.sequence, PAGE), sequence=after):
+            yield unseal(row)
+
+    def check(self) -> None:
+        self._store.check()
+
+    def close(self) -> None:
+        self._store.close()
+
+    def _step(self, name: str) -> None:
+        """Does nothing. Crash tests override it to die between (`before`, `after`) or inside (`in`) transactions."""
+
+    def _open(self, page: Page) -> None:
+        if page.last is None:
+            page.append("open", "", quanta=0, total=0, body=self._account.to_dict())
+        require_same_account(self._account, page.first().body)
+
+    def _reserve(self, page: Page, request: Request, quanta: int, question: str) -> Reservation | Settled:
+        newest = page.newest(request.id)
+        require_same_question(request.id, question, newest)
+        if newest and newest[0].kind == "settle":
+            return settled_of(newest[0])
+        held = held_by(newest)
+        if held is not None and quanta <= held:
+            return Reservation(request.id, held)
+        # A retry whose plan has become dearer raises its reservation to the new price.
+        total = self._filter(required_last(page).total).spend_quanta(quanta - (held or 0)).spent_quanta
+        body = {"question": request.body, "events": [event.to_dict() for event in request.events]}
+        page.append("reserve", request.id, quanta=quanta, total=total, body=body)
+        self._step("in reserve")
+        return Reservation(request.id, quanta)
+
+    def _settle(self, page: Page, request: str, events: tuple[PrivacyEvent, ...], answer: dict[str, Any]) -> Settled:
+        newest = page.newest(request)
+        if newest and newest[0].kind == "settle":
+            return settled_of(newest[0])
+        held = held_by(newest)
+        if held is None:
+            raise LedgerUnavailable(
+                f"request {request!r} holds no reservation (it was given back): nothing was released, ask again"
+            )
+        quanta = require_affordable(held, events)
+        body = {"events": [event.to_dict() for event in events], "answer": answer}
+        entry = page.append("settle", request, quanta=quanta, total=required_last(page).total - held + quanta, body=body)
+        self._step("in settle")
+        return settled_of(entry)
+
+    def _refund(self, page: Page, request: str) -> None:
+        held = held_by(page.newest(request))
+        if held is not None:
+            page.append("refund", request, quanta=held, total=required_last(page).total - held, body={})
+
+    def _filter(self, spent: int) -> Filter:
+        return Filter(self._account.budget, self._account.neighbours, spent)
+
+    def _read(self, work: Callable[[Page], T]) -> T:
+        floor = self._seen
+        return self._remember(*self._store.read(lambda session: self._turn(session, floor, work)))
+
+    def _write(self, work: Callable[[Page], T]) -> T:
+        floor = self._seen
+        return self._remember(*self._store.write(lambda session: self._turn(session, floor, work)))
+
+    def _stream(self, fetch: Fetch, *, sequence: int = 0, position: int = 0) -> Iterator[Row]:
+        """Rows page by page, so that a long history needs little memory and no long transaction."""
+        last = Row(sequence, "", "", position, "", "")
+        while rows := self._store.read(partial(fetch, last=last)):
+            yield from rows
+            last = rows[-1]
+
+    def _turn(self, session: Session, floor: Head, work: Callable[[Page], T]) -> tuple[Page, T]:
+        page = Page(session, self._account.dataset, self._clock)
+        require_no_rollback(floor, page.last)
+        return page, work(page)
+
+    def _remember(self, page: Page, result: T) -> T:
+        """Called once a transaction has ended well: from now on the ledger must not be behind this."""
+        if page.last is not None and page.last.sequence >= self._seen.sequence:
+            self._seen = head_of(page.last)
+        return result
+
+
+def required_last(page: Page) -> Entry:
+    if page.last is None:
+        raise LedgerCorrupt(f"the account {page.dataset!r} is gone from the ledger. {RESTORE}")
+    return page.last
+
+
+def require_no_rollback(floor: Head, last: Entry | None) -> None:
+    """A ledger only grows: if it is shorter than this process has seen it, an older copy was put in its place."""
+    found = head_of(last) if last else Head(0, START, 0)
+    if found.sequence < floor.sequence or (found.sequence == floor.sequence and found != floor):
+        raise LedgerCorrupt(
+            f"the ledger ended with entry {floor.sequence} and now ends with {found.sequence}: it was rolled back. {RESTORE}"
+        )
+
+
+def require_id(what: str, value: str) -> None:
+    """Ids are stored as text by every backend: printable, not empty, not endless."""
+    if not (isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value.isprintable()):
+        raise ParameterError(f"a {what} must be 1 to {LONGEST_ID} printable characters, got {value!r:.50}")
+
+
+def require_same_account(account: Account, stored: dict[str, Any]) -> None:
+    asked = account.to_dict()
+    if different := [name for name in sorted(asked | stored) if asked.get(name) != stored.get(name)]:
+        shown = "; ".join(f"{name}: {stored.get(name)!r} in the ledger, {asked.get(name)!r} now" for name in different)
+        raise LedgerMismatch(
+            f"the ledger's account {account.dataset!r} was made with other parameters ({shown}). "
+            "Open it with the ledger's own, or use another ledger for other data."
+        )
+
+
+def require_same_question(request: str, question: str, newest: list[Entry]) -> None:
+    """One request id stands for one question, also after a refund: what still runs under that id then answers the same one."""
+    reserved = next((entry for entry in newest if entry.kind == "reserve"), None)
+    if reserved is not None and canonical(reserved.body.get("question")) != question:
+        raise InputError(f"request id {request!r} was used for another question: choose a new id for a new question")
+
+
+def held_by(newest: list[Entry]) -> int | None:
+    """The quanta a request has reserved and not settled; None when it holds nothing."""
+    return newest[0].quanta if newest and newest[0].kind == "reserve" else None
+
+
+def require_affordable(held: int, events: tuple[PrivacyEvent, ...]) -> int:
+    """What ran, in quanta; never more than was reserved."""
+    quanta = price(events)
+    if not quanta <= held:
+        raise RuntimeError("a mechanism ran more than it had reserved: this is a bug in dpexplain, and nothing was released")
+    return quanta
+
+
+def settled_of(entry: Entry) -> Settled:
+    try:
+        events = tuple(event_from_dict(value) for value in entry.body["events"])
+        return Settled(entry.answers, entry.request, events, entry.body["answer"], entry.total)
+    except (KeyError, TypeError, ValueError):
+        raise damaged(entry.sequence, "is not an answer this version can read") from None

@@ -1,0 +1,104 @@
+"""How an entry becomes bytes, and how those bytes are chained.
+
+An entry is written as canonical JSON (sorted keys, no spaces, ASCII, no NaN) that names the hash of the entry before it; its own
+hash is SHA-256 over exactly those bytes. The text is stored as it was hashed, so checking never depends on encoding it again.
+Quanta are decimal text inside it: they pass 64 bits.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+from dpexplain.errors import InputError, LedgerCorrupt
+from dpexplain.ledger.port import Entry, Head
+
+KINDS = ("open", "reserve", "settle", "refund")
+START = "0" * 64  # what the first entry names as the hash before it
+RESTORE = (
+    "Stop spending from it, keep a copy as evidence, restore the newest backup that `dpexplain ledger verify` accepts, and count "
+    "what is missing since as spent (docs/ledger.md, 'After a loss')."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An entry as it is stored: the hashed text, its hash, and the columns that queries need."""
+
+    sequence: int
+    kind: str
+    request: str
+    position: int | None  # of an answer, in the order of settlement
+    document: str
+    hash: str
+
+    @property
+    def values(self) -> tuple[int, str, str, int | None, str, str]:
+        return self.sequence, self.kind, self.request, self.position, self.document, self.hash
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def canonical(value: Any) -> str:
+    """The one text of a JSON value."""
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"a ledger stores JSON and cannot store this ({error}): pass plain finite numbers, text, lists and dicts"
+        ) from None
+
+
+def digest(document: str) -> str:
+    return sha256(document.encode()).hexdigest()
+
+
+def seal(entry: Entry) -> Row:
+    """The row that stores this entry. `entry.hash` is not read: it is computed here."""
+    fields = asdict(entry) | {"quanta": str(entry.quanta), "total": str(entry.total)}
+    del fields["hash"]
+    document = canonical(fields)
+    return Row(entry.sequence, entry.kind, entry.request, answer_position(entry), document, digest(document))
+
+
+def answer_position(entry: Entry) -> int | None:
+    return entry.answers if entry.kind == "settle" else None
+
+
+def unseal(row: Row) -> Entry:
+    """The entry in this row, or LedgerCorrupt if a bit of it changed since it was written."""
+    if not (isinstance(row.document, str) and digest_or_none(row.document) == row.hash):
+        raise damaged(row.sequence, "was edited: its text does not have its hash")
+    entry = parse(row)
+    if (entry.sequence, entry.kind, entry.request, answer_position(entry)) != row.values[:4]:
+        raise damaged(row.sequence, "was edited: its columns disagree with its text")
+    return entry
+
+
+def parse(row: Row) -> Entry:
+    try:
+        fields = json.loads(row.document)
+        fields |= {"quanta": int(fields["quanta"]), "total": int(fields["total"]), "hash": row.hash}
+        return Entry(**fields)
+    except (ValueError, TypeError, KeyError):
+        raise damaged(row.sequence, "is not an entry this version can read") from None
+
+
+def digest_or_none(document: str) -> str | None:
+    try:
+        return digest(document)
+    except UnicodeEncodeError:  # lone surrogates: never written by us
+        return None
+
+
+def head_of(entry: Entry) -> Head:
+    return Head(entry.sequence, entry.hash, entry.total)
+
+
+def damaged(sequence: object, what: str) -> LedgerCorrupt:
+    return LedgerCorrupt(f"ledger entry {sequence} {what}. {RESTORE}")

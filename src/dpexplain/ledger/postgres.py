@@ -1,0 +1,196 @@
+"""A ledger in PostgreSQL: one budget for any number of machines.
+
+READ COMMITTED with a row lock (`FOR UPDATE`) on the account: whoever holds the lock reads the newest total, decides and writes.
+A server that may forget acknowledged commits (`fsync=off`) is refused, and `synchronous_commit=off` is overruled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dpexplain.errors import DpexplainError, LedgerCorrupt, LedgerUnavailable, ParameterError
+from dpexplain.ledger.book import Book
+from dpexplain.ledger.chain import RESTORE
+from dpexplain.ledger.connection import Connection
+from dpexplain.ledger.port import Account
+from dpexplain.ledger.schema import create, migrate, require_current
+from dpexplain.ledger.sql import SqlSession
+from dpexplain.ledger.store import Mark
+
+if TYPE_CHECKING:
+    import psycopg
+
+T = TypeVar("T")
+OPENING = 0x6470785F6C656467  # "dpx_ledg": the advisory lock under which tables and accounts are made
+AGAIN = "Nothing was released; ask again with the same request id."
+TROUBLES = {  # SQLSTATE: what it means, and what to do
+    "55P03": ("is locked by another session", f"Look for a long transaction in pg_stat_activity. {AGAIN}"),
+    "53100": ("cannot grow: the server's disk is full", f"Free some space there. {AGAIN}"),
+    "25006": ("is read-only", f"Connect to the primary server. {AGAIN}"),
+    "42501": ("refuses this user", "GRANT SELECT, INSERT on all dpexplain_ tables and UPDATE on dpexplain_accounts."),
+}
+LOST = ("08", "57P")  # connection failed, server shut down
+DAMAGE = ("XX", "23", "42P01", "42703", "22")  # corrupted, constraint broken, table or column gone, undecodable
+
+
+class PostgresSession(SqlSession):
+    """A session that, where an account does not exist, waits for whoever may just be making it."""
+
+    def __init__(self, connection: psycopg.Connection[Any], *, write: bool) -> None:
+        super().__init__(runner(connection), " FOR UPDATE" if write else "")
+        self._write = write
+
+    def mark(self, dataset: str) -> Mark | None:
+        found = super().mark(dataset)
+        if found is None and self._write:
+            self._run("SELECT pg_advisory_xact_lock(?)", (OPENING,))
+            found = super().mark(dataset)
+        return found
+
+
+class PostgresStore:
+    """Transactions on one database."""
+
+    def __init__(self, url: str, *, timeout: float = 10.0, read_only: bool = False) -> None:
+        self._url, self._timeout, self._read_only = url, timeout, read_only
+        self._driver = driver()
+        self._address = address_of(self._driver, url)
+        self._connection: Connection[psycopg.Connection[Any]] = Connection(lambda opened: opened.close())
+
+    @property
+    def address(self) -> str:
+        return self._address
+
+    def read(self, work: Callable[[SqlSession], T]) -> T:
+        return self._transact(work, write=False)
+
+    def write(self, work: Callable[[SqlSession], T]) -> T:
+        return self._transact(work, write=True)
+
+    def check(self) -> None:
+        """The server looks after its own pages (enable data checksums); `verify` reads every entry anyway."""
+
+    def close(self) -> None:
+        self._connection.drop()
+
+    def _transact(self, work: Callable[[SqlSession], T], *, write: bool) -> T:
+        """Once more on a new connection if the old one broke: requests are idempotent, so doing one twice is doing it once."""
+        try:
+            with self._translated(again=self._connection.is_open):
+                return self._attempt(work, write=write)
+        except _Broken:
+            with self._translated(again=False):
+                return self._attempt(work, write=write)
+
+    def _attempt(self, work: Callable[[SqlSession], T], *, write: bool) -> T:
+        with self._connection.use(self._connect) as connection, connection.transaction():
+            if not write:
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            return work(PostgresSession(connection, write=write))
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        connection: psycopg.Connection[Any] = self._driver.connect(
+            self._url, autocommit=True, connect_timeout=max(2, int(self._timeout))
+        )
+        try:
+            self._configure(connection)
+            with connection.transaction():
+                self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _configure(self, connection: psycopg.Connection[Any]) -> None:
+        if setting(connection, "fsync") != "on":
+            raise LedgerUnavailable(f"the server of {self.address} runs with fsync=off and may forget spending: set fsync=on")
+        if setting(connection, "synchronous_commit") == "off":
+            connection.execute("SET synchronous_commit TO on")
+        connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{int(self._timeout * 1000)}ms",))
+        (schema,) = connection.execute("SELECT current_schema()").fetchone() or ("",)
+        self._address = f"{address_of(self._driver, self._url)}?schema={schema}"
+
+    def _prepare(self, connection: psycopg.Connection[Any]) -> None:
+        run = runner(connection)
+        if self._read_only:
+            return require_current(run)
+        run("SELECT pg_advisory_xact_lock(?)", (OPENING,))
+        if run("SELECT to_regclass('dpexplain_schema')", ())[0][0] is None:
+            create(run)
+        migrate(run)
+        return None
+
+    @contextmanager
+    def _translated(self, *, again: bool) -> Iterator[None]:
+        """No error of the driver leaves this file, and none that could quote a password."""
+        try:
+            yield
+        except self._driver.Error as error:
+            broken = (error.sqlstate or LOST[0]).startswith(LOST) and isinstance(error, self._driver.OperationalError)
+            self._forget()
+            raise _Broken if broken and again else self._explain(error) from None
+
+    def _forget(self) -> None:
+        with suppress(self._driver.Error):
+            self._connection.drop()
+
+    def _explain(self, error: psycopg.Error) -> DpexplainError:
+        state, said = error.sqlstate or "", error.diag.message_primary or ""
+        if state in TROUBLES:
+            what, remedy = TROUBLES[state]
+            return LedgerUnavailable(f"the ledger {self.address} {what} ({state}). {remedy}")
+        if state.startswith(DAMAGE):
+            return LedgerCorrupt(f"the ledger {self.address} is damaged or not a ledger ({state} {said}). {RESTORE}")
+        told = f" ({state} {said})" if state else ""
+        return LedgerUnavailable(
+            f"the ledger {self.address} cannot be reached{told}. Check that the server runs, and host, user and password. {AGAIN}"
+        )
+
+
+class _Broken(Exception):
+    """The connection was lost: worth one more try."""
+
+
+class PostgresLedger(Book):
+    """The `Ledger` protocol in PostgreSQL. `timeout` is how long to wait for the server and for other writers, in seconds."""
+
+    def __init__(self, url: str, account: Account, *, timeout: float = 10.0, **options: Any) -> None:
+        super().__init__(PostgresStore(url, timeout=timeout), account, **options)
+        self.open()
+
+
+def driver() -> Any:
+    try:
+        import psycopg
+    except ImportError:
+        raise ParameterError("a postgresql:// ledger needs psycopg: pip install 'dpexplain[postgres]'") from None
+    return psycopg
+
+
+def address_of(psycopg: Any, url: str) -> str:
+    """Host, port and database: never the user's secret, also not one that was written without its percent signs."""
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.Error:
+        raise ParameterError("the ledger's URL cannot be read: write postgresql://user:password@host:port/database") from None
+    host, port, name = (
+        str(parts.get(key) or default) for key, default in (("host", "localhost"), ("port", "5432"), ("dbname", ""))
+    )
+    if "@" in host + name or not port.replace(",", "").isdigit():
+        raise ParameterError("the ledger's URL cannot be read: percent-encode '@', ':' and '/' in the user and password")
+    return f"postgresql://{host}:{port}/{name or parts.get('user') or ''}"
+
+
+def setting(connection: psycopg.Connection[Any], name: str) -> str:
+    row = connection.execute("SELECT current_setting(%s)", (name,)).fetchone()
+    return str(row[0]) if row else ""
+
+
+def runner(connection: psycopg.Connection[Any]) -> Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]:
+    def run(sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        cursor = connection.execute(sql.replace("?", "%s").encode(), values)
+        return cursor.fetchall() if cursor.description else []
+
+    return run

@@ -1,0 +1,60 @@
+"""The tables, and how they change. Each migration is recorded by the transaction that applies it.
+
+The same SQL serves SQLite and PostgreSQL. Tables are made without IF NOT EXISTS on purpose: a half-present schema is damage, and
+must not be taken for a new ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dpexplain.errors import LedgerUnavailable
+from dpexplain.ledger.chain import utc_now
+
+Run = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
+Migrations = tuple[tuple[str, ...], ...]
+
+MIGRATIONS: Migrations = (
+    (
+        "CREATE TABLE dpexplain_accounts (dataset TEXT NOT NULL PRIMARY KEY, sequence BIGINT NOT NULL, hash TEXT NOT NULL)",
+        "CREATE TABLE dpexplain_entries (dataset TEXT NOT NULL, sequence BIGINT NOT NULL, kind TEXT NOT NULL, "
+        "request TEXT NOT NULL, position BIGINT, document TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (dataset, sequence))",
+        "CREATE UNIQUE INDEX dpexplain_requests ON dpexplain_entries (dataset, request, sequence)",
+        "CREATE UNIQUE INDEX dpexplain_answers ON dpexplain_entries (dataset, position) WHERE position IS NOT NULL",
+    ),
+)
+VERSIONS = "CREATE TABLE dpexplain_schema (version BIGINT NOT NULL PRIMARY KEY, applied TEXT NOT NULL)"
+
+
+def create(run: Run) -> None:
+    """Make the version table; `migrate` does the rest, in the same transaction."""
+    run(VERSIONS, ())
+
+
+def migrate(run: Run, migrations: Migrations = MIGRATIONS) -> None:
+    """Bring the tables to this version, inside the caller's transaction."""
+    for version in range(require_known(run, migrations) + 1, len(migrations) + 1):
+        for statement in migrations[version - 1]:
+            run(statement, ())
+        run("INSERT INTO dpexplain_schema (version, applied) VALUES (?, ?)", (version, utc_now().isoformat()))
+
+
+def require_current(run: Run) -> None:
+    """For those who only read: the tables must be of this version already."""
+    version = require_known(run, MIGRATIONS)
+    if version < len(MIGRATIONS):
+        raise LedgerUnavailable(
+            f"the ledger has schema {version}, older than {len(MIGRATIONS)}: open it once for writing to bring it up"
+        )
+
+
+def require_known(run: Run, migrations: Migrations) -> int:
+    """The version of the tables, refused when it is from the future."""
+    version = run("SELECT coalesce(max(version), 0) FROM dpexplain_schema", ())[0][0]
+    if not (isinstance(version, int) and 0 <= version <= len(migrations)):
+        raise LedgerUnavailable(
+            f"the ledger has schema {version} and this dpexplain knows {len(migrations)}: "
+            "it was written by a newer version, upgrade dpexplain"
+        )
+    return version

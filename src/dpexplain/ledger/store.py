@@ -1,0 +1,64 @@
+"""What a ledger needs of a database: transactions, and seven small questions inside them. Backends implement this page.
+
+Decisions (may this be spent? which answer wins?) are taken in `book.py` from what a session reads *inside* the transaction that
+acts on them; a store only has to make write transactions durable and one at a time for each data set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from dpexplain.ledger.chain import Row
+
+T = TypeVar("T")
+Mark = tuple[int, str]  # sequence and hash of the last entry, as stored beside the entries
+
+
+class Session(Protocol):
+    """One transaction."""
+
+    def mark(self, dataset: str) -> Mark | None:
+        """Where this account's entries end; None for an account that does not exist. A write transaction keeps it locked."""
+        ...
+
+    def row(self, dataset: str, sequence: int) -> Row | None: ...
+
+    def newest(self, dataset: str, request: str) -> list[Row]:
+        """The last two rows about a request, newest first."""
+        ...
+
+    def append(self, dataset: str, row: Row) -> None:
+        """Write a row and move the mark to it."""
+        ...
+
+    def rows(self, dataset: str, after: int, limit: int) -> list[Row]:
+        """Up to `limit` rows with `sequence > after`, in order."""
+        ...
+
+    def answers(self, dataset: str, after: int, limit: int) -> list[Row]:
+        """Up to `limit` settled rows with `position > after`, in order."""
+        ...
+
+    def datasets(self) -> list[str]: ...
+
+
+class Store(Protocol):
+    """Where sessions come from. Safe for threads; after a fork each process gets its own connection."""
+
+    @property
+    def address(self) -> str:
+        """Names the place without any secret."""
+        ...
+
+    def read(self, work: Callable[[Session], T]) -> T:
+        """Do `work` on one consistent view."""
+        ...
+
+    def write(self, work: Callable[[Session], T]) -> T:
+        """Do `work` in a durable transaction; any error undoes it. `work` may run twice if a connection broke before it began."""
+        ...
+
+    def check(self) -> None: ...
+
+    def close(self) -> None: ...

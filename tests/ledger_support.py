@@ -1,0 +1,182 @@
+"""What the ledger tests share: places to keep a ledger, things to pay for, and children that can be killed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from dpexplain.ledger import Account, MemoryLedger, PostgresLedger, Request, Settled, SqliteLedger
+from dpexplain.ledger.sqlite import SqliteStore
+from dpexplain.privacy.budget import Budget
+from dpexplain.privacy.events import GaussianEvent
+from dpexplain.privacy.relation import Neighbours
+
+children = multiprocessing.get_context("forkserver")
+children.set_forkserver_preload(["dpexplain.ledger", "psycopg", "pytest"])
+
+
+@cache
+def account(dataset="income", *, epsilon=1.0, delta=1e-6, domain="d0", neighbours=None) -> Account:
+    return Account(dataset, domain, Budget(epsilon, delta), neighbours or Neighbours())
+
+
+def event(mu: float = 0.01, what: str = "gradient") -> GaussianEvent:
+    return GaussianEvent(what, sensitivity=mu, sigma=1.0)
+
+
+def affordable(who: Account, what: GaussianEvent) -> int:
+    return who.budget.quanta // what.quanta
+
+
+def ask(request_id: str, *events: GaussianEvent, question: Any = "why?") -> Request:
+    return Request(request_id, {"question": question, "point": [0.25, 1.0]}, events or (event(),))
+
+
+def spend(ledger, request_id: str, *events: GaussianEvent, answer: Any = None) -> Settled:
+    request = ask(request_id, *events)
+    reserved = ledger.reserve(request)
+    return reserved if isinstance(reserved, Settled) else ledger.settle(reserved, request.events, answer or {"values": [0.5]})
+
+
+@dataclass(frozen=True)
+class Place:
+    """Somewhere a ledger can be opened, again and again."""
+
+    kind: str
+    where: str
+
+    @property
+    def url(self) -> str:
+        return f"sqlite:///{self.where}" if self.kind == "sqlite" else self.where
+
+    def open(self, who: Account | None = None, **options: Any):
+        return LEDGERS[self.kind](self.where, who or account(), **options)
+
+    def execute(self, sql: str, *values: Any) -> list[Any]:
+        """Behind the ledger's back."""
+        return {"sqlite": sqlite_execute, "postgres": postgres_execute}[self.kind](self.where, sql, values)
+
+
+def sqlite_execute(where: str, sql: str, values: tuple[Any, ...]) -> list[Any]:
+    import sqlite3
+
+    connection = sqlite3.connect(where, isolation_level=None)
+    try:
+        return connection.execute(sql, values).fetchall()
+    finally:
+        connection.close()
+
+
+def postgres_execute(where: str, sql: str, values: tuple[Any, ...]) -> list[Any]:
+    import psycopg
+
+    with psycopg.connect(where, autocommit=True) as connection:
+        cursor = connection.execute(sql.replace("?", "%s"), values)
+        return cursor.fetchall() if cursor.description else []
+
+
+def in_schema(server_url: str, schema: str) -> str:
+    """The same server, in a schema of one's own."""
+    postgres_execute(server_url, f"CREATE SCHEMA {schema}", ())
+    return f"{server_url}&options={quote(f'-csearch_path={schema}')}"
+
+
+class Mortal:
+    """Mixed into a ledger class: dies by SIGKILL at a named step."""
+
+    dies_at = ""
+
+    def _step(self, name: str) -> None:
+        if name == self.dies_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class MortalSqlite(Mortal, SqliteLedger):
+    pass
+
+
+class MortalPostgres(Mortal, PostgresLedger):
+    pass
+
+
+LEDGERS = {"sqlite": SqliteLedger, "postgres": PostgresLedger, "memory": lambda where, who, **_: MemoryLedger(who)}
+MORTALS = {"sqlite": MortalSqlite, "postgres": MortalPostgres}
+
+
+def publish(log: str, *words: str) -> None:
+    """An answer leaves the process: from here on it is known to the world."""
+    with open(log, "a", buffering=1) as out:
+        out.write(" ".join(words) + "\n")
+
+
+def published(log: str) -> list[list[str]]:
+    with suppress(FileNotFoundError):
+        return [line.split() for line in Path(log).read_text().splitlines()]
+    return []
+
+
+def run_once(kind: str, where: str, request_id: str, value: str, dies_at: str, log: str) -> None:
+    """One explanation by a process that dies at the named step, as an explainer would run it."""
+    ledger = MORTALS[kind](where, account())
+    ledger.dies_at = dies_at
+    request = ask(request_id)
+    reserved = ledger.reserve(request)
+    if not isinstance(reserved, Settled):
+        ledger._step("noise drawn")
+        reserved = ledger.settle(reserved, request.events, {"value": value})
+    ledger._step("before return")
+    publish(log, request_id, reserved.answer["value"])
+    ledger._step("after return")
+    ledger.close()
+
+
+def run_forever(kind: str, where: str, name: str, log: str) -> None:
+    """Spend until killed."""
+    ledger = LEDGERS[kind](where, account(epsilon=8.0))
+    for number in range(100_000):
+        request = ask(f"{name}-{number}")
+        reserved = ledger.reserve(request)
+        done = ledger.settle(reserved, request.events, {"value": f"{name}-{number}"})
+        publish(log, done.request_id, done.answer["value"])
+
+
+def run_until_exhausted(kind: str, where: str, name: str, mu: float, log: str) -> None:
+    """Spend until refused."""
+    from dpexplain.errors import BudgetExhausted
+
+    ledger = LEDGERS[kind](where, account(), timeout=60.0)
+    try:
+        for number in range(100_000):
+            done = spend(ledger, f"{name}-{number}", event(mu), answer={"value": name})
+            publish(log, done.request_id, name)
+    except BudgetExhausted:
+        publish(log, "refused", name)
+    ledger.close()
+
+
+def run_same_request(kind: str, where: str, name: str, log: str) -> None:
+    """All children answer the same questions, each with noise of its own."""
+    ledger = LEDGERS[kind](where, account(), timeout=60.0)
+    for number in range(10):
+        done = spend(ledger, f"shared-{number}", answer={"value": name})
+        publish(log, done.request_id, done.answer["value"])
+    ledger.close()
+
+
+class SmallStore(SqliteStore):
+    """A disk that fills up after so many pages."""
+
+    pages = 0
+
+    def _connect(self):
+        connection = super()._connect()
+        if self.pages:
+            connection.execute(f"PRAGMA max_page_count = {self.pages}")
+        return connection
