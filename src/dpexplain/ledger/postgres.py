@@ -15,7 +15,7 @@ from dpexplain.ledger.book import Book
 from dpexplain.ledger.chain import RESTORE
 from dpexplain.ledger.connection import Connection
 from dpexplain.ledger.port import Account
-from dpexplain.ledger.schema import create, migrate, require_current
+from dpexplain.ledger.schema import Run, create, is_old, migrate, require_current
 from dpexplain.ledger.sql import SqlSession
 from dpexplain.ledger.store import Mark
 
@@ -115,12 +115,12 @@ class PostgresStore:
     def _prepare(self, connection: psycopg.Connection[Any]) -> None:
         run = runner(connection)
         if self._read_only:
-            return require_current(run)
-        run("SELECT pg_advisory_xact_lock(?)", (OPENING,))
-        if run("SELECT to_regclass('dpexplain_schema')", ())[0][0] is None:
-            create(run)
-        migrate(run)
-        return None
+            require_current(run)
+        elif not exists(run) or is_old(run):
+            run("SELECT pg_advisory_xact_lock(?)", (OPENING,))
+            if not exists(run):
+                create(run)
+            migrate(run)
 
     @contextmanager
     def _translated(self, *, again: bool) -> Iterator[None]:
@@ -181,6 +181,10 @@ def address_of(psycopg: Any, url: str) -> str:
     if "@" in host + name or not port.replace(",", "").isdigit():
         raise ParameterError("the ledger's URL cannot be read: percent-encode '@', ':' and '/' in the user and password")
     return f"postgresql://{host}:{port}/{name or parts.get('user') or ''}"
+
+
+def exists(run: Run) -> bool:
+    return run("SELECT to_regclass('dpexplain_schema')", ())[0][0] is not None
 
 
 def setting(connection: psycopg.Connection[Any], name: str) -> str:

@@ -40,13 +40,15 @@ def migrate(run: Run, migrations: Migrations = MIGRATIONS) -> None:
         run("INSERT INTO dpexplain_schema (version, applied) VALUES (?, ?)", (version, utc_now().isoformat()))
 
 
+def is_old(run: Run) -> bool:
+    """Whether `migrate` has something to do: asked before taking a lock for it, and by `migrate` again under the lock."""
+    return require_known(run, MIGRATIONS) < len(MIGRATIONS)
+
+
 def require_current(run: Run) -> None:
     """For those who only read: the tables must be of this version already."""
-    version = require_known(run, MIGRATIONS)
-    if version < len(MIGRATIONS):
-        raise LedgerUnavailable(
-            f"the ledger has schema {version}, older than {len(MIGRATIONS)}: open it once for writing to bring it up"
-        )
+    if is_old(run):
+        raise LedgerUnavailable(f"the ledger's schema is older than {len(MIGRATIONS)}: open it once for writing to bring it up")
 
 
 def require_known(run: Run, migrations: Migrations) -> int:

@@ -21,7 +21,7 @@ from dpexplain.ledger.book import Book
 from dpexplain.ledger.chain import RESTORE
 from dpexplain.ledger.connection import Connection
 from dpexplain.ledger.port import Account
-from dpexplain.ledger.schema import create, migrate, require_current
+from dpexplain.ledger.schema import create, is_old, migrate, require_current
 from dpexplain.ledger.sql import SqlSession
 
 T = TypeVar("T")
@@ -104,7 +104,7 @@ class SqliteStore:
             raise LedgerCorrupt(f"{self.path} is not a dpexplain ledger, or no longer. Name another file, or: {RESTORE}")
         if self._read_only:
             require_current(runner(connection))
-        else:
+        elif is_old(runner(connection)):
             connection.execute("BEGIN IMMEDIATE")
             migrate(runner(connection))
             connection.execute("COMMIT")

@@ -1,0 +1,44 @@
+"""Exit codes, and how an error is told: one line on stderr, and the remedy under it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec
+
+import typer
+
+from dpexplain.errors import BudgetExhausted, DpexplainError, IntegrityError
+
+P = ParamSpec("P")
+
+DONE, BAD_INPUT, EXHAUSTED, INTEGRITY = 0, 2, 3, 4
+
+
+def exit_code(error: DpexplainError) -> int:
+    if isinstance(error, BudgetExhausted):
+        return EXHAUSTED
+    return INTEGRITY if isinstance(error, IntegrityError) else BAD_INPUT
+
+
+def told(command: Callable[P, None]) -> Callable[P, None]:
+    """Run a command; what dpexplain raises becomes a message and an exit code, never a traceback."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except DpexplainError as error:
+            tell(error)
+            raise typer.Exit(exit_code(error)) from None
+
+    return run
+
+
+def tell(error: DpexplainError | str) -> None:
+    """What is wrong on the first line, what to do about it on the second: messages are written in that order."""
+    what, _, remedy = str(error).partition(". ")
+    print(f"error: {what.rstrip('.')}", file=sys.stderr)
+    if remedy:
+        print(f"       {remedy}", file=sys.stderr)

@@ -1,0 +1,220 @@
+"""`dpexplain ledger show | verify | export`: read a ledger without touching it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from dpexplain.cli.exits import INTEGRITY, tell, told
+from dpexplain.errors import IntegrityError, ParameterError
+from dpexplain.ledger import Entry, Head, Ledger, Verified, open_existing, verify
+from dpexplain.ledger.anchor import head_from_dict, head_to_dict, read_heads, write_heads
+from dpexplain.ledger.chain import RESTORE, seal
+from dpexplain.privacy.budget import Guarantee, round_up
+
+app = typer.Typer(help="Read a ledger: what was spent, whether it is whole, everything in it.", no_args_is_help=True)
+
+Url = Annotated[str, typer.Argument(metavar="URL", help="sqlite:///file.ledger or postgresql://user@host/database")]
+Dataset = Annotated[str | None, typer.Option("--dataset", help="Only this data set's account.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+@told
+def show(
+    url: Url,
+    dataset: Dataset = None,
+    last: Annotated[int, typer.Option("--last", help="How many entries, the newest; 0 for all.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """When, what, cost and running (ε, δ)."""
+    with accounts(url, dataset) as ledgers:
+        if as_json:
+            print(json.dumps([summary(ledger) | {"entries": lines(ledger, last)} for ledger in ledgers], indent=2))
+        else:
+            for ledger in ledgers:
+                show_account(ledger, last)
+
+
+@app.command(name="verify")
+@told
+def verify_command(
+    url: Url,
+    dataset: Dataset = None,
+    head: Annotated[Path | None, typer.Option("--head", help="Heads kept from earlier: exposes a roll-back.")] = None,
+    save_head: Annotated[
+        Path | None, typer.Option("--save-head", help="Write the verified heads here; keep them elsewhere.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check every entry; exit 4 if anything was edited, removed, reordered, cut or (with --head) rolled back."""
+    kept = {} if head is None else read_heads(head)
+    with accounts(url, dataset) as ledgers:
+        results = [verify_account(ledger, kept.get(ledger.account.dataset)) for ledger in ledgers]
+    if dataset is None:
+        results += [gone(name) for name in kept if name not in {result["dataset"] for result in results}]
+    print_results(results, as_json)
+    if not all(result["ok"] for result in results):
+        raise typer.Exit(INTEGRITY)
+    if save_head is not None:
+        write_heads(save_head, kept | {result["dataset"]: head_from_dict(result["head"]) for result in results})
+
+
+@app.command()
+@told
+def export(
+    url: Url,
+    dataset: Dataset = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; standard output without.")] = None,
+) -> None:
+    """Every entry as one line of JSON, with its hash."""
+    with accounts(url, dataset) as ledgers, opened(output) as out:
+        for ledger in ledgers:
+            for entry in ledger.entries():
+                row = seal(entry)
+                name = json.dumps(ledger.account.dataset)
+                out.write(f'{{"dataset":{name},"hash":"{row.hash}","entry":{row.document}}}\n')
+
+
+@contextmanager
+def accounts(url: str, dataset: str | None) -> Iterator[list[Ledger]]:
+    ledgers = open_existing(url)
+    chosen: list[Ledger] = [ledger for ledger in ledgers if dataset in (None, ledger.account.dataset)]
+    if dataset is not None and not chosen:
+        names = ", ".join(repr(ledger.account.dataset) for ledger in ledgers) or "none"
+        raise ParameterError(f"the ledger has no account for data set {dataset!r}. It has {names}.")
+    try:
+        yield chosen
+    finally:
+        for ledger in ledgers:
+            ledger.close()
+
+
+@contextmanager
+def opened(output: Path | None) -> Iterator[IO[str]]:
+    if output is None:
+        yield sys.stdout
+        return
+    try:
+        handle = output.open("w", encoding="utf-8")
+    except OSError as error:
+        raise ParameterError(f"cannot write {output} ({error.strerror}). Choose a file in a directory you may write.") from None
+    with closing(handle):
+        yield handle
+
+
+def verify_account(ledger: Ledger, head: Head | None) -> dict[str, Any]:
+    name = ledger.account.dataset
+    try:
+        return {"dataset": name, "ok": True, "anchored": head is not None, **as_result(verify(ledger, head))}
+    except IntegrityError as error:
+        return {"dataset": name, "ok": False, "anchored": head is not None, "error": str(error)}
+
+
+def as_result(found: Verified) -> dict[str, Any]:
+    return {"entries": found.head.sequence, "answers": found.answers, "pending": found.pending, "head": head_to_dict(found.head)}
+
+
+def gone(name: str) -> dict[str, Any]:
+    return {"dataset": name, "ok": False, "anchored": True, "error": f"the account {name!r} is gone from the ledger. {RESTORE}"}
+
+
+def print_results(results: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(results, indent=2))
+    for result in results:
+        if not result["ok"]:
+            tell(f"{result['dataset']}: {result['error']}")
+        elif not as_json:
+            print(verified_sentence(result))
+
+
+def verified_sentence(result: dict[str, Any]) -> str:
+    head, anchor = (
+        result["head"],
+        "" if result["anchored"] else " No --head was given: a roll-back to an older copy would not show.",
+    )
+    counts = f"{result['entries']} entries, {result['answers']} answers, {result['pending']} reservations open"
+    return f"{result['dataset']}: whole. {counts}; head {head['sequence']} {head['hash'][:16]}….{anchor}"
+
+
+def summary(ledger: Ledger) -> dict[str, Any]:
+    state = ledger.state()
+    return {
+        "account": ledger.account.to_dict(),
+        "head": head_to_dict(ledger.head()),
+        "spent": state.spent.to_dict(),
+        "remaining": state.remaining.to_dict(),
+    }
+
+
+def newest(ledger: Ledger, last: int) -> Iterator[Entry]:
+    return ledger.entries(after=max(ledger.head().sequence - last, 0) if last else 0)
+
+
+def lines(ledger: Ledger, last: int) -> list[dict[str, Any]]:
+    return [line(ledger, entry) for entry in newest(ledger, last)]
+
+
+def line(ledger: Ledger, entry: Entry) -> dict[str, Any]:
+    """One entry for people: its cost and the running total as ε at the account's δ, never rounded down."""
+    account = ledger.account
+
+    def epsilon(quanta: int) -> float:
+        return Guarantee.of_quanta(quanta, account.budget.delta, account.neighbours).epsilon if quanta else 0.0
+
+    return {
+        "sequence": entry.sequence,
+        "time": entry.time,
+        "kind": entry.kind,
+        "request": entry.request,
+        "what": what(entry),
+        "epsilon": epsilon(entry.quanta),
+        "running_epsilon": epsilon(entry.total),
+        "delta": account.budget.delta,
+        "quanta": str(entry.quanta),
+        "total": str(entry.total),
+    }
+
+
+def what(entry: Entry) -> str:
+    """What was paid for, from the events' own names."""
+    events = entry.body.get("events", [])
+    named = [f"{event.get('count', 1)} × {event['what']}" if event.get("count", 1) != 1 else event["what"] for event in events]
+    return ", ".join(named) or {"open": "account opened", "refund": "given back"}.get(entry.kind, "free")
+
+
+def show_account(ledger: Ledger, last: int) -> None:
+    console, state = Console(), ledger.state()
+    console.print(heading(ledger), table(ledger, newest(ledger, last)), sep="\n", markup=False, highlight=False)
+    console.print(str(state.spent), markup=False, highlight=False, soft_wrap=True)
+    console.print(f"Left: ε={state.remaining.epsilon:.3g} in one release.", markup=False, highlight=False)
+
+
+def heading(ledger: Ledger) -> str:
+    account = ledger.account
+    budget = f"budget ε={account.budget.epsilon:g}, δ={account.budget.delta:g}"
+    return f"{account.dataset}: {budget}, for {account.neighbours.describe()}"
+
+
+def table(ledger: Ledger, entries: Iterable[Entry]) -> Table:
+    delta = ledger.account.budget.delta
+    shown = Table("#", Column("when (UTC)", no_wrap=True), "entry", "request", "what", "cost ε", f"running ε at δ={delta:g}")
+    for entry in entries:
+        shown.add_row(*(Text(cell) for cell in cells(line(ledger, entry))))
+    return shown
+
+
+def cells(told: dict[str, Any]) -> tuple[str, ...]:
+    cost = {"open": "", "refund": "-"}.get(told["kind"], round_up(told["epsilon"]))
+    when = told["time"][:19].replace("T", " ")
+    return str(told["sequence"]), when, told["kind"], told["request"], told["what"], cost, round_up(told["running_epsilon"])

@@ -1,0 +1,143 @@
+"""`dpexplain ledger` as people run it: exit codes, JSON, one-line errors with the remedy."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dpexplain.cli import app
+from ledger_support import account, ask, event, spend
+
+
+@pytest.fixture
+def filled(place):
+    for who in (account(), account("second", epsilon=2.0)):
+        ledger = place.open(who)
+        spend(ledger, "a", event(0.02, "beta"), event(0.01))
+        ledger.refund(ledger.reserve(ask("b")))
+        ledger.reserve(ask("[bold]c[/bold]"))
+        ledger.close()
+    return place
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["ledger", *map(str, words)], env={"COLUMNS": "160"})
+
+
+def test_show_says_when_what_cost_and_running_total(filled):
+    result = run("show", filled.url)
+    assert result.exit_code == 0
+    assert "income: budget ε=1, δ=1e-06, for any one record added or removed" in result.stdout
+    assert "second: budget ε=2" in result.stdout
+    assert "beta, gradient" in result.stdout
+    assert "given back" in result.stdout
+    assert "[bold]c[/bold]" in result.stdout
+    assert "Everything released so far satisfies (ε=" in result.stdout
+
+
+def test_show_as_json_is_data(filled):
+    (one,) = json.loads(run("show", filled.url, "--json", "--dataset", "second", "--last", "2").stdout)
+    assert one["account"]["epsilon"] == 2.0
+    assert [entry["kind"] for entry in one["entries"]] == ["refund", "reserve"]
+    assert one["spent"]["epsilon"] == pytest.approx(one["entries"][-1]["running_epsilon"])
+    assert len(json.loads(run("show", filled.url, "--json", "--last", "0").stdout)[0]["entries"]) == 6
+
+
+def test_export_is_one_checkable_line_for_each_entry(filled, tmp_path):
+    lines = run("export", filled.url, "--dataset", "income").stdout.splitlines()
+    assert len(lines) == 6
+    for text in lines:
+        value = json.loads(text)
+        document = json.dumps(value["entry"], sort_keys=True, separators=(",", ":"))
+        assert sha256(document.encode()).hexdigest() == value["hash"]
+    assert run("export", filled.url, "-o", tmp_path / "all.jsonl").exit_code == 0
+    assert len((tmp_path / "all.jsonl").read_text().splitlines()) == 12
+
+
+def test_verify_accepts_what_is_whole_and_says_what_it_could_not_see(filled):
+    result = run("verify", filled.url)
+    assert result.exit_code == 0
+    assert "income: whole. 6 entries, 1 answers, 1 reservations open" in result.stdout
+    assert "No --head was given" in result.stdout
+
+
+def test_verify_finds_an_edit(filled):
+    filled.execute(
+        "UPDATE dpexplain_entries SET document = replace(document, 'beta', 'none') WHERE sequence = 3 AND dataset = 'second'"
+    )
+    result = run("verify", filled.url)
+    assert result.exit_code == 4
+    assert "income: whole" in result.stdout
+    assert result.stderr.startswith("error: second: ledger entry 3 was edited")
+    assert "docs/ledger.md" in result.stderr
+    assert [one["ok"] for one in json.loads(run("verify", filled.url, "--json").stdout)] == [True, False]
+
+
+def test_a_kept_head_exposes_a_roll_back(sqlite_place, tmp_path):
+    head, ledger = tmp_path / "heads.json", sqlite_place.open()
+    spend(ledger, "a")
+    ledger.close()
+    shutil.copy(sqlite_place.where, tmp_path / "backup")
+    spend(ledger, "b")
+    ledger.close()
+    assert run("verify", sqlite_place.url, "--save-head", head).exit_code == 0
+    assert "No --head" not in run("verify", sqlite_place.url, "--head", head, "--save-head", head).stdout
+    shutil.copy(tmp_path / "backup", sqlite_place.where)
+    assert run("verify", sqlite_place.url).exit_code == 0  # without the anchor an old copy is a whole ledger
+    result = run("verify", sqlite_place.url, "--head", head, "--save-head", head)
+    assert result.exit_code == 4
+    assert "once had 5: it was cut or rolled back to an older copy" in result.stderr
+    assert json.loads(head.read_text())["heads"]["income"]["sequence"] == 5  # a failed check does not move the anchor
+
+
+def test_a_kept_head_exposes_an_account_that_is_gone(filled, tmp_path):
+    head = tmp_path / "heads.json"
+    run("verify", filled.url, "--save-head", head)
+    for table in ("dpexplain_entries", "dpexplain_accounts"):
+        filled.execute(f"DELETE FROM {table} WHERE dataset = 'second'")
+    result = run("verify", filled.url, "--head", head)
+    assert result.exit_code == 4
+    assert "the account 'second' is gone" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["show", "verify", "export"])
+def test_bad_input_exits_with_2_and_makes_nothing(command, tmp_path):
+    for url in ("nonsense", f"sqlite:///{tmp_path}/none.ledger"):
+        result = run(command, url)
+        assert result.exit_code == 2
+        assert result.stderr.startswith("error: ")
+        assert "Traceback" not in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_bad_input(filled, tmp_path):
+    assert run("show", filled.url, "--dataset", "third").exit_code == 2
+    assert "It has 'income', 'second'" in run("show", filled.url, "--dataset", "third").stderr
+    (tmp_path / "bad.json").write_text("[]")
+    for head in ("bad.json", "missing.json"):
+        assert run("verify", filled.url, "--head", tmp_path / head).exit_code == 2
+    assert run("verify", filled.url, "--save-head", tmp_path / "no" / "heads.json").exit_code == 2
+    assert run("export", filled.url, "-o", tmp_path / "no" / "all.jsonl").exit_code == 2
+
+
+def test_a_damaged_file_exits_with_4(sqlite_place):
+    sqlite_place.open().close()
+    with open(sqlite_place.where, "r+b") as file:
+        file.write(b"not a database")
+    result = run("verify", sqlite_place.url)
+    assert result.exit_code == 4
+    assert len(result.stderr.splitlines()) == 2  # what is wrong, and the remedy
+
+
+def test_reading_changes_nothing(sqlite_place):
+    spend(ledger := sqlite_place.open(), "a")
+    ledger.close()
+    before = Path(sqlite_place.where).read_bytes()
+    for command in ("show", "verify", "export"):
+        assert run(command, sqlite_place.url).exit_code == 0
+    assert Path(sqlite_place.where).read_bytes() == before
