@@ -8,7 +8,7 @@ Quanta are decimal text inside it: they pass 64 bits.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from dpexplain.errors import InputError, LedgerCorrupt
 from dpexplain.ledger.port import Entry, Head
 
+HASHED = tuple(field.name for field in fields(Entry) if field.name != "hash")
 KINDS = ("open", "reserve", "settle", "refund")
 START = "0" * 64  # what the first entry names as the hash before it
 RESTORE = (
@@ -60,9 +61,8 @@ def digest(document: str) -> str:
 
 def seal(entry: Entry) -> Row:
     """The row that stores this entry. `entry.hash` is not read: it is computed here."""
-    fields = asdict(entry) | {"quanta": str(entry.quanta), "total": str(entry.total)}
-    del fields["hash"]
-    document = canonical(fields)
+    values = {name: getattr(entry, name) for name in HASHED} | {"quanta": str(entry.quanta), "total": str(entry.total)}
+    document = canonical(values)
     return Row(entry.sequence, entry.kind, entry.request, answer_position(entry), document, digest(document))
 
 
@@ -82,9 +82,9 @@ def unseal(row: Row) -> Entry:
 
 def parse(row: Row) -> Entry:
     try:
-        fields = json.loads(row.document)
-        fields |= {"quanta": int(fields["quanta"]), "total": int(fields["total"]), "hash": row.hash}
-        return Entry(**fields)
+        values = json.loads(row.document)
+        values |= {"quanta": int(values["quanta"]), "total": int(values["total"]), "hash": row.hash}
+        return Entry(**values)
     except (ValueError, TypeError, KeyError):
         raise damaged(row.sequence, "is not an entry this version can read") from None
 
