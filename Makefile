@@ -30,5 +30,15 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+bench: $(VENV)/.dev  ## ratios against the alternatives, measured in one run
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.dev  ## the documentation as a site in out/site
+	$(PIP) mkdocs
+	$(BIN)/mkdocs build --quiet --strict --site-dir out/site
+
+serve: demo  ## the demo's pages on http://127.0.0.1:8000
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory out 8000
+
 clean:
 	rm -rf $(VENV) out build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -43,8 +43,13 @@ def p_value(monkeypatch, share):
     plan = dpx.Basic(1.0, 1e-6, steps=GRADIENTS + 1).plan(np.zeros(WIDTH), Setting(WIDTH, SIZE, Neighbours(), 1e-13), History())
     event = plan.events[0]
     released = []
-    original = GaussianMechanism.release
-    monkeypatch.setattr(GaussianMechanism, "release", lambda self, v, n: released.append(original(self, v, n)) or released[-1])
+    original = GaussianMechanism.releases
+
+    def listening(self, noise, count):
+        release = original(self, noise, count)
+        return lambda value: released.append(release(value)) or released[-1]
+
+    monkeypatch.setattr(GaussianMechanism, "releases", listening)
     replace(plan).run(Flat(), Shrunk(share))
     monkeypatch.undo()
     assert len(released) == event.count == GRADIENTS

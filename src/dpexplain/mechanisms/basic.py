@@ -46,9 +46,10 @@ class NoisyDescent:
 
     def run(self, rows: Rows, noise: Noise) -> Outcome:
         moments = rows.local(self.query)  # one pass serves every step: the loss is a quadratic
+        release = self.gaussian.releases(noise, self.schedule.gradients)
 
         def noisy_gradient(phi: Vector) -> Vector:
-            return self.gaussian.release(moments.gradient(phi), noise) / self.size
+            return release(moments.gradient(phi)) / self.size
 
         values = descend(self.start, self.schedule.steps, noisy_gradient, self.ball)
         return Outcome(values, self.events, details={"gradients": self.schedule.gradients})

@@ -18,15 +18,18 @@ would tell a little. So the noise is a sum of Gaussians of falling scale, each b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import frexp, inf, isfinite, ldexp, nextafter, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpexplain.errors import ParameterError
+
+Release: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 if TYPE_CHECKING:
     from dpexplain.mechanisms.ports import Noise
@@ -90,13 +93,26 @@ class GaussianMechanism:
 
     def release(self, value: NDArray[np.float64], noise: Noise) -> NDArray[np.float64]:
         """grid · (rint(value/grid) + noise), in the shape of `value`. Never fails, warns or branches on what `value` holds."""
-        if value.size != self.dimension:
-            raise ParameterError(
-                f"this mechanism pays for {self.dimension} numbers, got {value.size}: plan with the right dimension"
-            )
-        units = quantise(value.ravel(), self.grid) + rounded_gaussian(self.sigma / self.grid, self.dimension, noise)
-        released: NDArray[np.float64] = units.astype(np.float64) * self.grid
-        return released.reshape(value.shape)
+        return self.releases(noise, 1)(value)
+
+    def releases(self, noise: Noise, count: int) -> Release:
+        """A function that releases `count` values, one a call, each at this mechanism's price.
+
+        Noise does not depend on values, so all of it is drawn ahead, in one go.
+        """
+        grid = self.grid
+        ahead = iter(rounded_gaussian(self.sigma / grid, count * self.dimension, noise).reshape(count, self.dimension))
+
+        def release(value: NDArray[np.float64]) -> NDArray[np.float64]:
+            if value.size != self.dimension:
+                raise ParameterError(
+                    f"this mechanism pays for {self.dimension} numbers, got {value.size}: plan the right dimension"
+                )
+            units = quantise(value.ravel(), grid) + next(ahead)
+            released: NDArray[np.float64] = units.astype(np.float64) * grid
+            return released.reshape(value.shape)
+
+        return release
 
 
 def quantise(value: NDArray[np.float64], grid: float) -> NDArray[np.int64]:

@@ -1,0 +1,52 @@
+"""Conventions are tests: what is exported, what documents and proofs point at, and that README's example runs as written."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import dpexplain
+
+ROOT = Path(__file__).parents[2]
+EXPORTED = {
+    "Basic", "Binary", "Budget", "BudgetExhausted", "Categorical", "Domain", "DpexplainError", "Explainer", "Explanation", "Guarantee", "Numeric",
+    "Ordinal", "PrivateData",
+}  # fmt: skip
+
+
+def test_the_public_names_are_there_and_importable():
+    assert set(vars(dpexplain)) >= EXPORTED
+
+
+def test_the_readme_example_runs_as_written(capsys):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    example = re.search(r"```python\n(.*?)```", text, re.DOTALL).group(1)
+    exec(compile(example, "README.md", "exec"), {})
+    assert "Everything released so far satisfies (ε=0.1, δ=1e-06)-differential privacy" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "document", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("proofs/*.md")]), ids=lambda p: p.name
+)
+def test_links_and_named_files_exist(document):
+    text = document.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        if not target.startswith(("http", "mailto")):
+            assert (document.parent / target).exists(), target
+    for named in re.findall(r"`((?:tests|proofs|docs|experiments|benchmarks)/[\w/.-]+\.(?:py|md))", text):
+        assert (ROOT / named).exists(), named
+    for named in re.findall(r"`((?:core|privacy|mechanisms|backends|ledger|noise)/\w+\.py)", text):
+        assert (ROOT / "src/dpexplain" / named).exists(), named
+
+
+@pytest.mark.parametrize("module", sorted((ROOT / "src/dpexplain").rglob("*.py")), ids=lambda p: p.stem)
+def test_proofs_named_in_code_exist(module):
+    for named in re.findall(r"`?(proofs/[\w-]+\.md)", module.read_text(encoding="utf-8")):
+        assert (ROOT / named).exists(), named
+
+
+def test_every_proof_says_where_it_is_used_and_tested():
+    for proof in (ROOT / "proofs").glob("*.md"):
+        text = proof.read_text(encoding="utf-8")
+        assert "**Used by**" in text, proof.name
+        assert "**Tested by**" in text, proof.name
