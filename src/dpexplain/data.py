@@ -57,7 +57,8 @@ class PrivateData:
 
     def _register(self, rows: Rows, domain: Domain, neighbours: Neighbours, size: int, name: str, model: Any) -> None:
         self._rows, self._domain, self._model, self._name = rows, domain, model, name
-        self._setting = Setting(domain.width, size, neighbours, rows.summation_error)
+        one_hot = tuple((block.start, block.stop) for block in domain.blocks if block.kind == "one-hot")
+        self._setting = Setting(domain.width, size, neighbours, rows.summation_error, one_hot)
         self._ledgers: dict[str, Ledger] = {}
 
     @property

@@ -23,6 +23,7 @@ class Setting:
     size: int  # m̄, the public normaliser; the data hold at most 2m̄ rows (checked at registration)
     neighbours: Neighbours
     summation_error: float
+    one_hot: tuple[tuple[int, int], ...] = ()  # column ranges that hold one 1 or none
 
     def sensitivity_of_sum(self, per_record: float) -> float:
         """How far neighbours can move a *computed* sum of which one record moves the true one by `per_record`.

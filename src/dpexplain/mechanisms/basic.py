@@ -17,6 +17,7 @@ from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.descent import HarmonicSchedule, Schedule, descend, schedule
 from dpexplain.core.moments import LocalMoments
+from dpexplain.core.shape import noise_shape
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.mechanisms.base import Calibration, Outcome, Setting, require_calibration, require_steps
 from dpexplain.mechanisms.gaussian import GaussianMechanism
@@ -30,7 +31,10 @@ _PAPER_STEPS = 300
 
 @dataclass(frozen=True, slots=True)
 class NoisyDescent:
-    """A plan: where to start, which steps to take, and the noise on each gradient sum. `proofs/noisy_gradient.md`."""
+    """A plan: where to start, which steps to take, and the noise on each gradient sum. `proofs/noisy_gradient.md`.
+
+    Noise on column j is `shape[j]` times σ; the shape leaves the sensitivity as it is (`proofs/shape.md`).
+    """
 
     query: LocalMoments
     start: Vector
@@ -38,6 +42,7 @@ class NoisyDescent:
     gaussian: GaussianMechanism
     ball: Ball
     size: int
+    shape: Vector | float = 1.0
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
@@ -49,7 +54,7 @@ class NoisyDescent:
         release = self.gaussian.releases(noise, self.schedule.gradients)
 
         def noisy_gradient(phi: Vector) -> Vector:
-            return release(moments.gradient(phi)) / self.size
+            return release(moments.gradient(phi) / self.shape) * self.shape / self.size
 
         values = descend(self.start, self.schedule.steps, noisy_gradient, self.ball)
         return Outcome(values, self.events, details={"gradients": self.schedule.gradients})
@@ -109,9 +114,10 @@ def exact_descent(basic: Basic, point: Vector, setting: Setting) -> NoisyDescent
     """T-1 noisy gradients that together cost exactly (ε, δ), with steps from public quantities."""
     mu = gdp.mu(basic.epsilon, basic.delta)
     sum_sensitivity = setting.sensitivity_of_sum(sensitivity.gradient(basic.weight, basic.radius))
-    noise_norm = sum_sensitivity / setting.size * sqrt(setting.width) / mu  # of one gradient that takes the whole budget
+    shape = noise_shape(point, setting.one_hot)
+    noise_norm = sum_sensitivity / setting.size * float(np.linalg.norm(shape)) / mu  # of one gradient that takes the whole budget
     curvature = sensitivity.quadratic(basic.weight)  # λmax(A)/m̄ ≤ sup αd²
     steps = schedule(basic.radius / noise_norm, setting.width, curvature, basic.steps and basic.steps - 1)
     gaussian = GaussianMechanism(sum_sensitivity, setting.width, mu / sqrt(steps.gradients))
     query, ball = LocalMoments(point, basic.weight), Ball(basic.radius, basic.norm)
-    return NoisyDescent(query, np.zeros(setting.width), steps, gaussian, ball, setting.size)
+    return NoisyDescent(query, np.zeros(setting.width), steps, gaussian, ball, setting.size, shape)
