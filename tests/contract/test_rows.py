@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from dpexplain.backends.dense import DenseRows
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import weights
+from dpexplain.core.layout import Layout
 from dpexplain.core.moments import LocalMoments, RawMoments
+from dpexplain.core.sketch import CentreMoments, NormalisedMoments
 
 BACKENDS = {"dense": lambda X, y: DenseRows([X[: len(X) // 3], X[len(X) // 3 :]], y, X.shape[1])}
 WEIGHTS = [weights.Stable(), weights.Gaussian(0.4), weights.Window(0.7), weights.Inverse(), weights.Custom(lambda d: 1 / (1 + d))]
@@ -75,3 +77,37 @@ def test_shifting_raw_moments_gives_the_local_ones():
     direct = oracle.local(LocalMoments(z, constant))
     assert pytest.approx(direct.A, abs=1e-9) == shifted.A
     assert shifted.b == pytest.approx(direct.b, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("m", [1, 127, 128, 1000])
+@pytest.mark.parametrize("codes", [(), (1, 1), (3, 1, 4), (9,)])
+@pytest.mark.parametrize("numbers", [0, 1, 6])
+def test_the_sums_of_a_release_agree_with_the_oracle(name, m, codes, numbers):
+    if not codes and not numbers:
+        return
+    layout, X, y = mixed(m, codes, numbers)
+    backend, oracle = BACKENDS[name](X, y), OracleRows(X, y)
+    ours, theirs = backend.centre(CentreMoments(layout)), oracle.centre(CentreMoments(layout))
+    allowed = 8 * (backend.summation_error + oracle.summation_error)
+    assert ours.vector() == pytest.approx(theirs.vector(), rel=0, abs=allowed * m)
+    variance = np.maximum(X.var(axis=0), 1e-3)
+    query = NormalisedMoments(layout, X.mean(axis=0), variance)
+    ours, theirs = backend.normalised(query), oracle.normalised(query)
+    assert ours.vector(query.scales, layout) == pytest.approx(theirs.vector(query.scales, layout), rel=0, abs=allowed * 4 * m)
+    assert (ours.s2 == ours.s2.T).all()
+    assert not ours.s2[layout.same()].any()
+
+
+def mixed(m, codes, numbers):
+    """Codes of these sizes, some of their rows unknown, then numbers."""
+    rng = np.random.default_rng(m)
+    stops = np.cumsum([*codes, *[1] * numbers]).tolist()
+    starts = [0, *stops[:-1]]
+    layout = Layout(tuple(starts), tuple(stops), (False,) * len(codes) + (True,) * numbers)
+    X = np.zeros((m, stops[-1]))
+    for a, size in enumerate(codes):
+        code = rng.integers(0, size + 1, m)
+        X[np.flatnonzero(code < size), starts[a] + code[code < size]] = 1
+    X[:, stops[-1] - numbers :] = rng.random((m, numbers)).astype(np.float32)
+    return layout, X, rng.uniform(-1, 1, m)

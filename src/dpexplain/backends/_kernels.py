@@ -15,6 +15,7 @@ TILE = 4
 
 Blocks = NDArray[np.float32]
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 _FAST = {"reassoc", "contract", "nsz"}  # any summation order is covered by `summation_error`; NaN and inf keep their meaning
 
@@ -30,6 +31,46 @@ def squared_distances(blocks: Blocks, point: Array, first: int, last: int, out: 
                 total[i] += u * u
         for i in range(ROWS):
             out[k * ROWS + i] = total[i]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def centre_sums(blocks: Blocks, real: Array, centre: Array, first: int, last: int, sums: Array) -> None:  # pragma: no cover
+    """Add (Σ v, Σ v²) with v = x - centre to the rows of `sums`; `real` is 0 for padding rows."""
+    for k in range(first, last):
+        base = k * ROWS
+        for j in range(centre.shape[0]):
+            one, two = 0.0, 0.0
+            for i in range(ROWS):
+                v = (blocks[k, j, i] - centre[j]) * real[base + i]
+                one += v
+                two += v * v
+            sums[0, j] += one
+            sums[1, j] += two
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def squared_lengths(
+    blocks: Blocks, centre: Array, variance: Array, starts: Index, number: Array, scales: Array, first: int, last: int, out: Array
+) -> None:  # pragma: no cover
+    """out[row] = ‖F(x, 1)‖² (core/sketch.py). `starts` has one entry more than there are attributes; `number` is 1 for numbers.
+
+    `scales` = (constant, of ‖v‖², of products across attributes, of squares).
+    """
+    for k in range(first, last):
+        total, products, deviations = np.zeros(ROWS), np.zeros(ROWS), np.zeros(ROWS)
+        for a in range(starts.shape[0] - 1):
+            norm = np.zeros(ROWS)
+            for j in range(starts[a], starts[a + 1]):
+                for i in range(ROWS):
+                    v = blocks[k, j, i] - centre[j]
+                    norm[i] += v * v
+                    deviations[i] += number[j] * (v * v - variance[j]) ** 2
+            for i in range(ROWS):
+                products[i] += total[i] * norm[i]
+                total[i] += norm[i]
+        for i in range(ROWS):
+            rest = scales[1] * total[i] + scales[2] * products[i] + scales[3] * deviations[i]
+            out[k * ROWS + i] = scales[0] + rest
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)

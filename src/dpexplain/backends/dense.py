@@ -13,6 +13,7 @@ import numpy as np
 from dpexplain.backends import _kernels as kernels
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
+from dpexplain.core.sketch import SQUARES_CENTRE, CentreMoments, CentreSums, NormalisedMoments, NormalisedSums
 
 T = TypeVar("T")
 _UNIT_ROUNDOFF = 2.0**-53
@@ -48,6 +49,33 @@ class DenseRows:
         weights = self._weights(query.anchor, query.weight)
         second, sums = self._moments(query.anchor, weights)
         return RawSums(float(sums[2, 0]), sums[0], second, float(sums[3, 0]), sums[1])
+
+    def centre(self, query: CentreMoments) -> CentreSums:
+        def one_range(first: int, last: int) -> Matrix:
+            sums = np.zeros((2, self.width))
+            kernels.centre_sums(self._blocks, self._real, query.layout.centre, first, last, sums)
+            return sums
+
+        first, squares = np.sum(self._split(one_range), axis=0)
+        return CentreSums(first, squares[query.layout.numbers] - SQUARES_CENTRE * self._real.sum())
+
+    def normalised(self, query: NormalisedMoments) -> NormalisedSums:
+        second, sums = self._moments(query.centre, self._normalising_weights(query))
+        return NormalisedSums.from_moments(query, second, float(sums[2, 0]), float(sums[3, 0]), sums[0], sums[1])
+
+    def _normalising_weights(self, query: NormalisedMoments) -> Vector:
+        """1/‖F(x, 1)‖ of each row; padding rows weigh nothing."""
+        layout, g = query.layout, query.scales
+        starts, number = np.array([*layout.starts, layout.width]), np.zeros(layout.width)
+        number[layout.numbers] = 1.0
+        scales = np.array([2 * g.zeroth, g.first + g.label, g.second, g.squares])
+        squared = np.empty(len(self._labels))
+        self._split(
+            lambda first, last: kernels.squared_lengths(
+                self._blocks, query.centre, query.variance, starts, number, scales, first, last, squared
+            )
+        )
+        return self._real / np.sqrt(squared)
 
     def _weights(self, point: Vector, weight: Callable[[Vector], Vector]) -> Vector:
         """α of each row's distance; padding rows weigh nothing."""

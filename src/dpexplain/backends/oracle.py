@@ -6,6 +6,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
+from dpexplain.core.sketch import SQUARES_CENTRE, CentreMoments, CentreSums, NormalisedMoments, NormalisedSums
 
 
 class OracleRows:
@@ -31,3 +32,12 @@ class OracleRows:
         w = query.weight(np.sqrt(np.square(v).sum(axis=1)))
         y = self._labels
         return RawSums(float(w.sum()), w @ v, (v * w[:, None]).T @ v, float(w @ y), (w * y) @ v)
+
+    def centre(self, query: CentreMoments) -> CentreSums:
+        v = self._rows - query.layout.centre
+        return CentreSums(v.sum(axis=0), (np.square(v[:, query.layout.numbers]) - SQUARES_CENTRE).sum(axis=0))
+
+    def normalised(self, query: NormalisedMoments) -> NormalisedSums:
+        v, y, w = self._rows - query.centre, self._labels, query.weights(self._rows)
+        second = (v * w[:, None]).T @ v
+        return NormalisedSums.from_moments(query, second, float(w.sum()), float(w @ y), w @ v, (w * y) @ v)

@@ -7,16 +7,18 @@ A record at distance d from z, with u = x - z, ‖u‖ = d and |y| ≤ 1, adds t
     quadratic A   αuuᵀ (Frobenius)      = αd²
     joint (A, b)                        ≤ αd√(1 + d²)
     raw moments   w(1, v, vvᵀ, y, yv)   ≤ w√(2 + 2d² + d⁴)    with v = x - anchor, ‖v‖ = d
+    centre moments, normalised moments of a release: `proofs/release_moments.md`
 
 All are for one record added or removed and for *sums*; `Neighbours.multiplier` and 1/m̄ come on top.
 """
 
 from __future__ import annotations
 
-from math import isfinite
+from math import inf, isfinite, nextafter, sqrt
 
 from numpy.polynomial import Polynomial
 
+from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Weight, gradient_norm_squared
 from dpexplain.errors import ParameterError
 
@@ -46,6 +48,21 @@ def joint(weight: Weight) -> float:
 def raw_moments(weight: Weight) -> float:
     """sup w(d)√(2 + 2d² + d⁴): the five raw moments around an anchor."""
     return _bounded(weight, Polynomial([2.0, 0.0, 2.0, 0.0, 1.0]), "the raw moments")
+
+
+def centre_moments(layout: Layout) -> float:
+    """√(Σ_a reach_a + numbers/16): each attribute as far from its public centre as it can be, and |2(v² - 1/8)| ≤ 1/4."""
+    return nextafter(sqrt(float(layout.reach.sum()) + len(layout.numbers) / 16) * (1 + 2.0**-40), inf)
+
+
+def normalised_moments() -> float:
+    """1 by construction; the margin covers the rounding of a row's own length for up to a million columns."""
+    return 1 + 2.0**-30
+
+
+def normalised_terms(numbers: int) -> float:
+    """Σ|terms| of one record for summation error: the squares of numbers are computed as a difference of two sums."""
+    return 1 + sqrt(2 * sqrt(numbers / 32)) + 2.0**-20
 
 
 def _bounded(weight: Weight, squared: Polynomial, what: str) -> float:

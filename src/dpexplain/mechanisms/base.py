@@ -25,13 +25,15 @@ class Setting:
     summation_error: float
     one_hot: tuple[tuple[int, int], ...] = ()  # column ranges that hold one 1 or none
 
-    def sensitivity_of_sum(self, per_record: float) -> float:
+    def sensitivity_of_sum(self, per_record: float, terms: float | None = None) -> float:
         """How far neighbours can move a *computed* sum of which one record moves the true one by `per_record`.
 
         True sums differ by multiplier · per_record; each computed one is off by at most summation_error · Σ|terms|, and there are
-        at most 2m̄ terms of size per_record (`proofs/summation.md`).
+        at most 2m̄ terms of size per_record (`proofs/summation.md`), or of size `terms` where a record's share is computed as a
+        difference of larger numbers.
         """
-        return per_record * (self.neighbours.multiplier + 2 * self.summation_error * 2 * self.size)
+        rounding = 2 * self.summation_error * 2 * self.size
+        return per_record * self.neighbours.multiplier + (per_record if terms is None else terms) * rounding
 
 
 @dataclass(frozen=True, slots=True)

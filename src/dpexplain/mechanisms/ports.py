@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from dpexplain.core.arrays import Vector
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
+from dpexplain.core.sketch import CentreMoments, CentreSums, NormalisedMoments, NormalisedSums
 
 
 @runtime_checkable
@@ -48,4 +49,12 @@ class Rows(Protocol):
 
     def raw(self, query: RawMoments) -> RawSums:
         """(Σ w, Σ w v, Σ w v vᵀ, Σ w y, Σ w y v) with v = x - anchor."""
+        ...
+
+    def centre(self, query: CentreMoments) -> CentreSums:
+        """(Σ v, Σ (v² - 1/8) over numbers) with v = x - public centre: stage 1 of a release."""
+        ...
+
+    def normalised(self, query: NormalisedMoments) -> NormalisedSums:
+        """Σ w(x)F(x, y), rows scaled to length one: stage 2 of a release."""
         ...

@@ -1,0 +1,96 @@
+"""What is public about encoded columns: which belong to one attribute, and which sets their values lie in.
+
+An attribute is a *number* in [0, 1] or a *code*: k columns in {0, 1} of which at most one is 1. A binary column is a code with k = 1. A
+code's row may be all zeros (an unknown value, or a binary 0), so nothing here says that its columns sum to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpexplain.core.arrays import Matrix, Vector
+
+Indices = NDArray[np.int64]
+
+
+class BlockLike(Protocol):
+    """Columns start … stop-1 of one attribute (`domain.Block` is one)."""
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def stop(self) -> int: ...
+
+    @property
+    def kind(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """A partition of the columns into attributes, with what follows from it."""
+
+    starts: tuple[int, ...]
+    stops: tuple[int, ...]
+    is_number: tuple[bool, ...]
+    owner: Indices = field(init=False)  # the attribute of each column
+    numbers: Indices = field(init=False)  # columns that are numbers
+    centre: Vector = field(init=False)  # a public centre: 1/2 for a number, 1/max(k, 2) for each column of a code
+
+    def __post_init__(self) -> None:
+        sizes = np.array(self.stops) - np.array(self.starts)
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        object.__setattr__(self, "owner", owner)
+        object.__setattr__(self, "numbers", np.flatnonzero(np.array(self.is_number)[owner]))
+        object.__setattr__(self, "centre", 1 / np.maximum(sizes, 2)[owner])
+
+    @classmethod
+    def of(cls, blocks: Iterable[BlockLike]) -> Layout:
+        blocks = list(blocks)
+        return cls(
+            tuple(block.start for block in blocks),
+            tuple(block.stop for block in blocks),
+            tuple(block.kind == "numeric" for block in blocks),
+        )
+
+    @property
+    def width(self) -> int:
+        return self.stops[-1]
+
+    @property
+    def attributes(self) -> int:
+        return len(self.starts)
+
+    @property
+    def codes(self) -> list[int]:
+        """Attributes that are codes."""
+        return [a for a, number in enumerate(self.is_number) if not number]
+
+    @property
+    def pairs(self) -> tuple[Indices, Indices]:
+        """Columns (i, j), i < j, of different attributes. Products within a code are 0 off the diagonal, so they are known."""
+        i, j = np.triu_indices(self.width, 1)
+        cross = self.owner[i] != self.owner[j]
+        return i[cross], j[cross]
+
+    @property
+    def reach(self) -> Vector:
+        """The largest ‖x - centre‖² each attribute can have: 1/4, or 1 - 1/k for a code of k ≥ 2 columns."""
+        sizes = np.array(self.stops) - np.array(self.starts)
+        return np.where(sizes == 1, 0.25, 1 - 1 / np.maximum(sizes, 2))
+
+    def columns(self, attribute: int) -> slice:
+        return slice(self.starts[attribute], self.stops[attribute])
+
+    def per_attribute(self, values: Matrix) -> Matrix:
+        """Sums over each attribute's columns, along the first axis."""
+        return np.asarray(np.add.reduceat(values, np.array(self.starts), axis=0))
+
+    def same(self) -> NDArray[np.bool_]:
+        """(n, n): whether two columns belong to one attribute."""
+        return np.asarray(self.owner[:, None] == self.owner[None, :])

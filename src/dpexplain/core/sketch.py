@@ -1,0 +1,158 @@
+"""The two statistics of a release, and the bound on each. Proof: `proofs/release_moments.md`.
+
+Stage 1 asks for the columns' means around public centres c, and for the numbers' second moments. Stage 2 asks for moments around the
+centre that stage 1 released, of rows whose feature vector is scaled to length one: with v = x - centre,
+
+    F(x, y) = (√g₀, √g₀ y, √g₁ v, √g₂ yv, √g₃ vᵢvⱼ for i < j in different attributes, √g₄ (vⱼ² - varianceⱼ) for numbers),
+    Σ w(x) F(x, y)    with    w(x) = 1/‖F(x, 1)‖,
+
+so no record can move the sum by more than 1, wherever it lies. w does not depend on y. Products within a code need no asking.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import sqrt
+
+import numpy as np
+
+from dpexplain.core import sensitivity
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.layout import Layout
+
+SQUARES_SCALE = 2.0  # of the second moments in stage 1
+SQUARES_CENTRE = 0.125  # (x - 1/2)² lies in [0, 1/4]
+_LABEL_SHARE = 2.0  # how much more of the budget the moments yv get
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class CentreMoments:
+    """A bounded query: (Σ v, 2 Σ (v² - 1/8) over numbers) with v = x - public centre."""
+
+    layout: Layout
+
+    @property
+    def dimension(self) -> int:
+        return self.layout.width + len(self.layout.numbers)
+
+    def sensitivity(self) -> float:
+        return sensitivity.centre_moments(self.layout)
+
+
+@dataclass(frozen=True, slots=True)
+class CentreSums:
+    """(Σ v, Σ (v² - 1/8)). Private until released."""
+
+    first: Vector
+    squares: Vector
+
+    def vector(self) -> Vector:
+        return np.concatenate([self.first, SQUARES_SCALE * self.squares])
+
+    @classmethod
+    def from_vector(cls, values: Vector, layout: Layout) -> CentreSums:
+        return cls(values[: layout.width], values[layout.width :] / SQUARES_SCALE)
+
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """g₀ … g₄: how much of a row's length each group of moments gets.
+
+    Minimising Σ cₖ/gₖ, the noise each group ends up with, under Σ gₖrₖ² = 1 for typical group norms rₖ gives gₖ ∝ √cₖ/rₖ.
+    """
+
+    zeroth: float
+    first: float
+    label: float
+    second: float
+    squares: float
+
+    @classmethod
+    def balanced(cls, layout: Layout, variance: Vector) -> Scales:
+        spread = layout.per_attribute(variance)
+        total, numbers = float(spread.sum()), variance[layout.numbers]
+        products = max((total**2 - float(spread @ spread)) / 2, 0.0)
+        return cls(
+            zeroth=1.0,
+            first=1 / sqrt(max(total, _TINY)),
+            label=_LABEL_SHARE / sqrt(max(total, _TINY)),
+            second=1 / sqrt(products) if products > _TINY else 0.0,
+            squares=1 / sqrt(2 * float(numbers @ numbers)) if numbers.size else 0.0,
+        )
+
+    def squared_length(self, norms: Matrix, deviations: Vector) -> Vector:
+        """‖F(x, 1)‖² from each row's ‖v_a‖² per attribute a, (attributes, m), and Σ(v² - variance)² over its numbers."""
+        total = products = np.zeros(norms.shape[1])
+        for norm in norms:  # Σ_{a<b} without cancellation
+            products = products + total * norm
+            total = total + norm
+        rest = (self.first + self.label) * total + self.second * products + self.squares * deviations
+        return np.asarray(2 * self.zeroth + rest)
+
+
+@dataclass(frozen=True, slots=True)
+class NormalisedMoments:
+    """A bounded query: Σ w(x)F(x, y) around `centre`."""
+
+    layout: Layout
+    centre: Vector
+    variance: Vector
+    scales: Scales = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scales", Scales.balanced(self.layout, self.variance))
+
+    def sensitivity(self) -> float:
+        return sensitivity.normalised_moments()
+
+    def weights(self, points: Matrix) -> Vector:
+        """w(x) of each row."""
+        v = points - self.centre
+        squares = np.square(v)
+        numbers = self.layout.numbers
+        deviations = np.square(squares[:, numbers] - self.variance[numbers]).sum(axis=1)
+        return np.asarray(1 / np.sqrt(self.scales.squared_length(self.layout.per_attribute(squares.T), deviations)))
+
+
+@dataclass(frozen=True, slots=True)
+class NormalisedSums:
+    """(Σw, Σwy, Σwv, Σwyv, Σwvvᵀ across attributes, Σw(v² - variance) of numbers). Private until released."""
+
+    w0: float
+    t0: float
+    s1: Vector
+    t1: Vector
+    s2: Matrix  # symmetric; only entries across attributes mean anything
+    squares: Vector
+
+    @classmethod
+    def from_moments(
+        cls, query: NormalisedMoments, second: Matrix, w0: float, t0: float, s1: Vector, t1: Vector
+    ) -> NormalisedSums:
+        """From ordinary weighted sums, `second` = Σwvvᵀ in full."""
+        numbers = query.layout.numbers
+        cross = np.where(query.layout.same(), 0.0, second)
+        return cls(w0, t0, s1, t1, cross, np.diag(second)[numbers] - query.variance[numbers] * w0)
+
+    def vector(self, scales: Scales, layout: Layout) -> Vector:
+        """Σ wF, each number once: a symmetric pair is one number, so no √2 enters."""
+        zeroth = sqrt(scales.zeroth) * np.array([self.w0, self.t0])
+        first, label = sqrt(scales.first) * self.s1, sqrt(scales.label) * self.t1
+        second, squares = sqrt(scales.second) * self.s2[layout.pairs], sqrt(scales.squares) * self.squares
+        return np.concatenate([zeroth, first, label, second, squares])
+
+    @classmethod
+    def from_vector(cls, values: Vector, scales: Scales, layout: Layout) -> NormalisedSums:
+        n, (i, j) = layout.width, layout.pairs
+        zeroth, first, label, second, squares = np.split(values, np.cumsum([2, n, n, len(i)]))
+        s2 = np.zeros((n, n))
+        s2[i, j] = second / sqrt(scales.second) if scales.second else 0.0
+        w0, t0 = zeroth / sqrt(scales.zeroth)
+        unscaled = squares / sqrt(scales.squares) if squares.size else squares
+        return cls(float(w0), float(t0), first / sqrt(scales.first), label / sqrt(scales.label), s2 + s2.T, unscaled)
+
+
+def normalised_dimension(layout: Layout) -> int:
+    """How many numbers stage 2 releases."""
+    return 2 + 2 * layout.width + len(layout.pairs[0]) + len(layout.numbers)

@@ -1,0 +1,90 @@
+"""The noise a release adds has the stated scale in every coordinate of both stages, and 0.8 of it is noticed."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpexplain.backends.oracle import OracleRows
+from dpexplain.core.layout import Layout
+from dpexplain.core.sketch import CentreMoments, CentreSums
+from dpexplain.mechanisms.base import Setting
+from dpexplain.mechanisms.sketch import CENTRE_SHARE, plan_sketch
+from dpexplain.noise.seeded import SeededNoise
+from dpexplain.privacy.events import mu_of, price
+from dpexplain.privacy.relation import Neighbours, Relation
+
+LAYOUT = Layout((0, 1, 4, 5), (1, 4, 5, 6), (True, False, False, True))
+MU = 0.3
+
+
+class Scaled:
+    """A mutant: every normal is too small by a factor."""
+
+    secure = False
+
+    def __init__(self, noise, factor):
+        self.noise, self.factor = noise, factor
+
+    def standard_normal(self, size):
+        return self.factor * self.noise.standard_normal(size)
+
+
+class Spying:
+    """Rows that remember what they were asked."""
+
+    def __init__(self, rows):
+        self.rows, self.asked = rows, None
+
+    def centre(self, query):
+        return self.rows.centre(query)
+
+    def normalised(self, query):
+        self.asked = query
+        return self.rows.normalised(query)
+
+
+def rows(m=60, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.zeros((m, 6))
+    X[:, [0, 5]] = rng.random((m, 2))
+    X[np.arange(m), rng.integers(1, 4, m)] = 1
+    X[:, 4] = rng.integers(0, 2, m)
+    return OracleRows(X, rng.choice([-1.0, 1.0], m))
+
+
+def setting(neighbours, store):
+    return Setting(LAYOUT.width, 60, neighbours, store.summation_error)
+
+
+def standardised(factor, neighbours, runs=300):
+    """Both stages' noise divided by what their bounds demand: Δ times the multiplier, over each stage's share of μ."""
+    store = rows()
+    plan, spy = plan_sketch(LAYOUT, MU, setting(neighbours, store)), Spying(store)
+    noise = Scaled(SeededNoise(5), factor)
+    reach = CentreMoments(LAYOUT).sensitivity() * neighbours.multiplier
+    exact, draws = store.centre(CentreMoments(LAYOUT)).vector(), []
+    for _ in range(runs):
+        first = plan.centre.release(exact, noise)
+        assert CentreSums.from_vector(first, LAYOUT).vector() == pytest.approx(first)
+        draws.append((first - exact) / (reach / (MU * np.sqrt(CENTRE_SHARE))))
+        sketch = plan.run(spy, noise)
+        true = store.normalised(spy.asked).vector(spy.asked.scales, LAYOUT)
+        got = sketch.sums.vector(sketch.query.scales, LAYOUT)
+        draws.append((got - true) / (neighbours.multiplier / (MU * np.sqrt(1 - CENTRE_SHARE))))
+    return np.concatenate(draws)
+
+
+@pytest.mark.parametrize(
+    "neighbours",
+    [Neighbours(), Neighbours(Relation.REPLACE_ONE), Neighbours(unit="person", rows_per_unit=3)],
+    ids=lambda n: n.describe(),
+)
+def test_noise_has_the_stated_scale_and_less_is_noticed(neighbours):
+    assert stats.kstest(standardised(1.0, neighbours), "norm").pvalue > 1e-4
+    assert stats.kstest(standardised(0.8, neighbours), "norm").pvalue < 1e-12
+
+
+def test_the_two_stages_cost_the_whole_budget_and_not_more():
+    plan = plan_sketch(LAYOUT, MU, setting(Neighbours(), rows()))
+    assert len(plan.events) == 2
+    assert MU * (1 - 1e-6) <= mu_of(price(plan.events)) <= MU
