@@ -15,5 +15,8 @@ from dpexplain.explanation import Explanation as Explanation
 from dpexplain.mechanisms.basic import Basic as Basic
 from dpexplain.privacy.budget import Budget as Budget
 from dpexplain.privacy.budget import Guarantee as Guarantee
+from dpexplain.release import Release as Release
+from dpexplain.release import load as load
+from dpexplain.release import release as release
 
 __version__ = "0.1.0"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from threading import RLock
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 import numpy as np
 
 from dpexplain.core.arrays import Vector
 from dpexplain.data import PrivateData
-from dpexplain.errors import NotPrivateError
+from dpexplain.domain import Domain
+from dpexplain.errors import BudgetExhausted, NotPrivateError, ParameterError
 from dpexplain.explanation import Explanation
 from dpexplain.ledger import open_ledger
 from dpexplain.ledger.port import Ledger, Request, Settled
@@ -24,11 +25,20 @@ from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
 
 
+class FreeAnswers(Protocol):
+    """What was released already and explains for nothing: a `Release`."""
+
+    @property
+    def domain(self) -> Domain: ...
+
+    def explain(self, record: Any) -> Explanation: ...
+
+
 class Explainer:
     """Answers "why?" about one point at a time, from a total budget, until it is spent.
 
     `ledger` makes spending durable ("sqlite:///…", "postgresql://…" or a Ledger); None keeps it in memory. `noise` is secure unless a
-    test or experiment passes a seeded one.
+    test or experiment passes a seeded one. With `release=`, answers go on for nothing from that release once the budget is gone.
     """
 
     def __init__(
@@ -39,7 +49,11 @@ class Explainer:
         *,
         ledger: Ledger | str | None = None,
         noise: Noise | None = None,
+        release: FreeAnswers | None = None,
     ) -> None:
+        if release is not None and release.domain != data.domain:
+            raise ParameterError("release= was made for another domain: pass a release of these data")
+        self._release = release
         self._data, self._mechanism = data, mechanism or Basic()
         if not self._mechanism.private and ledger is not None:
             raise NotPrivateError("this mechanism is for offline reproduction and is not private: use it without a ledger")
@@ -63,23 +77,36 @@ class Explainer:
         with self._lock:
             for done in self._ledger.settled(after=self._read):
                 answer = done.answer
-                self._history.append(Released(np.array(answer["point"]), np.array(answer["values"]), answer["copied"]))
+                if "point" in answer:  # a release on the same ledger answers no single query
+                    self._history.append(Released(np.array(answer["point"]), np.array(answer["values"]), answer["copied"]))
                 self._read = done.position
             return self._history
 
     def explain(self, record: Any, *, request_id: str | None = None) -> Explanation:
-        """A private explanation of the model at `record`. Raises BudgetExhausted before touching a row.
+        """A private explanation of the model at `record`. Raises BudgetExhausted before touching a row, unless there is a release.
 
         Asking again with the same `request_id` returns the same answer and spends nothing.
         """
         point = self._data.domain.encode_query(record)
         plan = self._mechanism.plan(point, self._data.setting, self.history)
         body = {"point": point.tolist(), "mechanism": self._mechanism.to_dict()}
-        reserved = self._ledger.reserve(Request(request_id or uuid4().hex, body, plan.events))
+        try:
+            reserved = self._ledger.reserve(Request(request_id or uuid4().hex, body, plan.events))
+        except BudgetExhausted:
+            if self._release is None:
+                raise
+            return self._from_release(self._release, record, request_id)
         if isinstance(reserved, Settled):
             return self._explanation(reserved)
         outcome = plan.run(self._data._rows, self._noise)
         return self._explanation(self._ledger.settle(reserved, outcome.events, _answer(point, outcome)))
+
+    def _from_release(self, release: FreeAnswers, record: Any, request_id: str | None) -> Explanation:
+        """The free answer, under the larger of the two totals: what these data have spent, and what the release cost."""
+        free = release.explain(record)
+        total = max(self._qualified(self._data.spent), free.guarantee, key=lambda guarantee: guarantee.mu)
+        details = {**free.details, "budget": "exhausted, so this answer comes from the release and costs nothing"}
+        return replace(free, guarantee=total, request_id=request_id, details=details)
 
     def _explanation(self, done: Settled) -> Explanation:
         answer, neighbours = done.answer, self._data.setting.neighbours

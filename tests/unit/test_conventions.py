@@ -10,7 +10,7 @@ import dpexplain
 ROOT = Path(__file__).parents[2]
 EXPORTED = {
     "Basic", "Binary", "Budget", "BudgetExhausted", "Categorical", "Domain", "DpexplainError", "Explainer", "Explanation", "Guarantee", "Numeric",
-    "Ordinal", "PrivateData",
+    "Ordinal", "PrivateData", "Release", "load", "release",
 }  # fmt: skip
 
 

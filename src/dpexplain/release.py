@@ -1,0 +1,321 @@
+"""Pay once, explain forever: a portable private release that answers any number of queries with no private data at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, overload
+from uuid import uuid4
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+
+from dpexplain import container
+from dpexplain.core import reference as ref
+from dpexplain.core import weights
+from dpexplain.core.answer import BATCH, NoiseLevels, Solver
+from dpexplain.core.arrays import Matrix
+from dpexplain.core.ball import Ball
+from dpexplain.core.calibrate import calibrated
+from dpexplain.core.layout import Layout
+from dpexplain.core.weights import Stable, Weight
+from dpexplain.data import PrivateData
+from dpexplain.domain import Domain
+from dpexplain.errors import DpexplainError, ParameterError, ReleaseCorrupt
+from dpexplain.explanation import Explanation
+from dpexplain.ledger import open_ledger
+from dpexplain.ledger.port import Ledger, Request, Settled
+from dpexplain.mechanisms.ports import Noise
+from dpexplain.mechanisms.sketch import NoisySketch, SketchPlan, plan_sketch
+from dpexplain.noise.secure import SecureNoise
+from dpexplain.privacy.budget import Budget, Guarantee
+from dpexplain.privacy.events import price
+from dpexplain.privacy.relation import Neighbours
+
+_SLOW = 20_000  # queries from which a progress bar is worth its line
+_SUBJECT = "This release, and every explanation from it,"
+_SEEDED = "Its noise came from a seed: it is for tests and experiments, not for publication."
+
+
+def release(
+    data: PrivateData,
+    budget: Budget,
+    *,
+    weight: Weight | None = None,
+    anchors: int = 1,
+    radius: float = 1.0,
+    noise: Noise | None = None,
+    ledger: Ledger | str | None = None,
+    spend: Budget | None = None,
+    fingerprint: str | None = None,
+) -> Release:
+    """Release private moments of `data` once; the result explains any number of records free of further charge.
+
+    `budget` is the total of the account that pays and `spend` how much of it to use, by default all. Raises BudgetExhausted before a row
+    is read. `weight` and `radius` define the local loss that explanations minimise. `fingerprint` is any text by which the owner
+    recognises the data set later; it is stored as given, and never computed from rows.
+    """
+    chosen = weight or Stable()
+    chosen.to_dict()  # a weight that cannot be stored is refused before anything is spent
+    _require_one_anchor(anchors)
+    Ball(radius)
+    plan = plan_sketch(Layout.of(data.domain.blocks), (spend or budget).mu, data.setting)
+    sketch = _pay_and_run(plan, data, open_ledger(ledger, data.account(budget)), noise or SecureNoise())
+    paid = Guarantee.of_quanta(price(plan.events), (spend or budget).delta, data.setting.neighbours, subject=_SUBJECT)
+    secure = noise is None or noise.secure
+    return Release(
+        solver=calibrated(sketch.sums, sketch.query, sketch.sigma, radius),
+        domain=data.domain,
+        weight=chosen,
+        guarantee=paid if secure else replace(paid, note=_SEEDED),
+        size=data.size,
+        fingerprint=fingerprint,
+        library=_library_version(),
+    )
+
+
+def _require_one_anchor(anchors: int) -> None:
+    if anchors != 1:
+        raise ParameterError(
+            f"anchors must be 1, got {anchors}: K anchors share one budget, so each gets √K times the noise. Locality comes from "
+            "the reference distribution instead, which costs nothing (docs/release.md has the comparison)"
+        )
+
+
+def _pay_and_run(plan: SketchPlan, data: PrivateData, ledger: Ledger, noise: Noise) -> NoisySketch:
+    """Reserve, run, settle: the sketch leaves only once it is paid for."""
+    data.attach(ledger)
+    reserved = ledger.reserve(
+        Request(f"release-{uuid4().hex}", {"release": "moments", "attributes": plan.layout.attributes}, plan.events)
+    )
+    if isinstance(reserved, Settled):
+        raise RuntimeError("a fresh request id was known to the ledger: this is a bug in dpexplain, and nothing was released")
+    sketch = plan.run(data._rows, noise)
+    released = sketch.sums.vector(sketch.query.scales, plan.layout)
+    ledger.settle(reserved, plan.events, {"release": "moments", "sha256": sha256(released.tobytes()).hexdigest()})
+    return sketch
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """Public: noisy moments, repaired and factorised, with what they are about and what was paid."""
+
+    solver: Solver
+    domain: Domain
+    weight: Weight
+    guarantee: Guarantee
+    size: int
+    fingerprint: str | None
+    library: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.domain.names
+
+    def explain(self, record: Any, weight: Weight | None = None) -> Explanation:
+        """Why the model answers as it does at `record`. Free: it reads the release only.
+
+        Another `weight` than the release's own asks for another locality; the farther it is from uniform, the more the answer relies on
+        the reference distribution.
+        """
+        return self._answer(self.domain.encode_query(record)[None], weight)[0]
+
+    def explain_many(self, records: Any, weight: Weight | None = None) -> Explanations:
+        """The same for many records: a data frame, a list of dicts, a dict of columns, or an array where all is numeric."""
+        return self._answer(self.domain.encode_queries(records), weight)
+
+    def _answer(self, points: Matrix, weight: Weight | None) -> Explanations:
+        local = weight or self.weight
+        parts = [self.solver.answer(points[start : start + BATCH], local) for start in _progress(len(points))]
+        empty = [np.zeros((0, self.domain.width))]
+        values = np.concatenate([part.values for part in parts] or empty)
+        errors = np.concatenate([part.errors for part in parts] or empty)
+        return Explanations(self, points, values, errors, local)
+
+    @cached_property
+    def _free(self) -> Guarantee:
+        return Guarantee(0.0, self.guarantee.delta, self.guarantee.neighbours, subject="This answer")
+
+    def payload(self) -> dict[str, Any]:
+        """Every number an explanation is computed from, in JSON's types. `docs/release.md` has the formulas."""
+        solver, layout = self.solver, self.solver.layout
+        kinds = zip(layout.starts, layout.stops, layout.is_number, strict=True)
+        return {
+            "mean": solver.mean.tolist(),
+            "eigenvalues": solver.eigenvalues.tolist(),
+            "eigenvectors": solver.eigenvectors.tolist(),
+            "t0": solver.t0,
+            "t1": solver.t1.tolist(),
+            "radius": solver.radius,
+            "weight": self.weight.to_dict(),
+            "layout": [{"start": s, "stop": e, "kind": "number" if number else "code"} for s, e, number in kinds],
+            "reference": {
+                "points": solver.reference.codes.tolist(),
+                "labels": solver.reference.labels.tolist(),
+                "inverse_weight": solver.reference.inverse_weight.tolist(),
+            },
+            "noise": {
+                "sigma_t1": solver.noise.t1,
+                "sigma_s2": solver.noise.s2,
+                "sigma_s1": solver.noise.s1,
+                "calibration": solver.noise.calibration.tolist(),
+            },
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write one file that `dpexplain.load` reads back exactly; `container.py` documents the format."""
+        Path(path).write_bytes(container.write(self._header(), _arrays(self.solver)))
+
+    def _header(self) -> dict[str, Any]:
+        noise = self.solver.noise
+        return {
+            "format": "dpexplain.release",
+            "domain": self.domain.to_dict(),
+            "weight": self.weight.to_dict(),
+            "radius": self.solver.radius,
+            "t0": self.solver.t0,
+            "noise": {"t1": noise.t1, "s2": noise.s2, "s1": noise.s1},
+            "guarantee": self.guarantee.to_dict(),
+            "size": self.size,
+            "fingerprint": self.fingerprint,
+            "library": self.library,
+        }
+
+    def __repr__(self) -> str:
+        return f"<Release: {self.domain.width} columns, {self.weight.kind} weight. {self.guarantee}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanations(Sequence[Explanation]):
+    """Many explanations, kept as arrays; each is made into an `Explanation` when it is looked at."""
+
+    release: Release
+    points: Matrix
+    values: Matrix
+    error: Matrix
+    weight: Weight
+
+    @overload
+    def __getitem__(self, index: int) -> Explanation: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Explanations: ...
+
+    def __getitem__(self, index: int | slice) -> Explanation | Explanations:
+        if isinstance(index, slice):
+            return replace(self, points=self.points[index], values=self.values[index], error=self.error[index])
+        return Explanation(
+            values=self.values[index],
+            names=self.release.names,
+            point=self.points[index],
+            cost=self.release._free,
+            guarantee=self.release.guarantee,
+            error=self.error[index],
+            details=self._details,
+        )
+
+    @cached_property
+    def _details(self) -> dict[str, Any]:
+        return {"source": "release", "weight": self.weight.kind, "fingerprint": self.release.fingerprint}
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} explanations of {len(self.release.names)} values. {self.release.guarantee}>"
+
+
+def load(path: str | Path) -> Release:
+    """Read a release; ReleaseCorrupt unless the file is whole. Needs no private data and no ledger, and executes nothing."""
+    if Path(path).stat().st_size > container.LARGEST:
+        raise ReleaseCorrupt("this file is larger than any release: get the file again from its owner")
+    header, arrays = container.read(Path(path).read_bytes())
+    try:
+        return _restored(header, arrays)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, DpexplainError) as error:
+        raise ReleaseCorrupt(
+            f"this release's contents do not fit together ({type(error).__name__}): get the file again from its owner"
+        ) from None
+
+
+def _arrays(solver: Solver) -> dict[str, Any]:
+    codes = solver.reference.codes
+    return {
+        "mean": solver.mean,
+        "eigenvalues": solver.eigenvalues,
+        "eigenvectors": solver.eigenvectors,
+        "t1": solver.t1,
+        "calibration": solver.noise.calibration,
+        "codes": codes.astype(np.uint16 if codes.max() < 2**16 else np.uint32),
+        "labels": solver.reference.labels,
+        "inverse_weight": solver.reference.inverse_weight,
+    }
+
+
+def _restored(header: dict[str, Any], arrays: dict[str, Any]) -> Release:
+    if header["format"] != "dpexplain.release":
+        raise ValueError("format")
+    domain = Domain.from_dict(header["domain"])
+    layout, noise = Layout.of(domain.blocks), header["noise"]
+    _require_fitting(arrays, layout)
+    levels = {name: _positive(noise[name], zero=True) for name in ("t1", "s2", "s1")}
+    solver = Solver(
+        mean=arrays["mean"],
+        eigenvalues=arrays["eigenvalues"],
+        eigenvectors=arrays["eigenvectors"],
+        t0=float(header["t0"]),
+        t1=arrays["t1"],
+        radius=_positive(header["radius"]),
+        noise=NoiseLevels(**levels, calibration=arrays["calibration"]),
+        layout=layout,
+        reference=ref.Reference(arrays["codes"].astype(np.int64), arrays["labels"], arrays["inverse_weight"]),
+    )
+    paid = header["guarantee"]
+    said = {"subject": _SUBJECT, "private": paid["private"], "note": paid["note"]}
+    guarantee = Guarantee(_positive(paid["mu"]), paid["delta"], Neighbours.from_dict(paid), **said)
+    weight = weights.from_dict(header["weight"])
+    return Release(solver, domain, weight, guarantee, int(header["size"]), header["fingerprint"], str(header["library"]))
+
+
+def _require_fitting(arrays: dict[str, Any], layout: Layout) -> None:
+    """Shapes, ranges and finiteness: a checksum says that bytes are whole, not that they make sense."""
+    n, points = layout.width, arrays["labels"].shape[0]
+    shapes = dict.fromkeys(("mean", "eigenvalues", "t1", "calibration"), (n,)) | {"eigenvectors": (n, n)}
+    shapes |= {"codes": (layout.attributes, points), "labels": (points,), "inverse_weight": (points,)}
+    if {name: array.shape for name, array in arrays.items()} != shapes or not points:
+        raise ValueError("shapes")
+    if not all(np.isfinite(array).all() for array in arrays.values()):
+        raise ValueError("numbers that are not finite")
+    sizes = np.array(layout.stops) - np.array(layout.starts)
+    most = np.where(layout.is_number, ref.NUMBER_STEPS, sizes)
+    positive = (arrays["eigenvalues"] > 0).all() and (arrays["inverse_weight"] > 0).all() and (arrays["calibration"] >= 0).all()
+    if not positive or (arrays["codes"] > most[:, None]).any():
+        raise ValueError("ranges")
+
+
+def _positive(value: Any, *, zero: bool = False) -> float:
+    number = float(value)
+    if not (np.isfinite(number) and (number > 0 or (zero and number == 0))):
+        raise ValueError("numbers out of range")
+    return number
+
+
+def _progress(queries: int) -> Iterator[int]:
+    """Where each batch starts; with a bar on a terminal when it takes long."""
+    starts = range(0, queries, BATCH)
+    console = Console(stderr=True)
+    if queries < _SLOW or not console.is_terminal:
+        return iter(starts)
+    return iter(track(starts, description="explaining", console=console, transient=True))
+
+
+def _library_version() -> str:
+    try:
+        return version("dpexplain")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return "unknown"

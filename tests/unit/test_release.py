@@ -1,0 +1,417 @@
+"""Pay once, explain forever: paying, answering, the file, and the corners of the data it must survive."""
+
+import json
+import struct
+import zlib
+from hashlib import sha256
+
+import numpy as np
+import pytest
+
+import dpexplain as dpx
+from dpexplain import container, evaluation
+from dpexplain.errors import ParameterError, QueryError, ReleaseCorrupt
+from dpexplain.mechanisms.sketch import SketchPlan
+from dpexplain.noise.seeded import SeededNoise
+
+DOMAIN = dpx.Domain(
+    [
+        dpx.Numeric("age", 0, 100),
+        dpx.Categorical("work", values=["a", "b", "c"]),
+        dpx.Binary("married"),
+        dpx.Ordinal("school", levels=["low", "middle", "high"]),
+    ]
+)
+RECORD = {"age": 40, "work": "a", "married": True, "school": "high"}
+BUDGET = dpx.Budget(1.0, 1e-6)
+
+
+def people(m=20_000, seed=0, unknown=0.0):
+    rng = np.random.default_rng(seed)
+    work = np.where(rng.random(m) < unknown, "?", rng.choice(["a", "b", "c"], m, p=[0.6, 0.3, 0.1]))
+    rows = {
+        "age": 100 * rng.beta(2, 3, m),
+        "work": work,
+        "married": rng.random(m) < 0.4,
+        "school": rng.choice(["low", "middle", "high"], m),
+    }
+    score = (rows["age"] - 40) / 30 + (work == "a") - 0.8 * rows["married"] + 0.5 * (rows["school"] == "high")
+    return rows, np.where(score + 0.3 * rng.standard_normal(m) > 0.4, 1.0, -1.0)
+
+
+def private(**keywords):
+    rows, labels = people(**keywords)
+    return dpx.PrivateData(rows, DOMAIN, labels=labels)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return private()
+
+
+@pytest.fixture(scope="module")
+def release(data):
+    return dpx.release(data, BUDGET, noise=SeededNoise(1), fingerprint="people, spring")
+
+
+@pytest.fixture(scope="module")
+def saved(release, tmp_path_factory):
+    path = tmp_path_factory.mktemp("release") / "people.dpx"
+    release.save(path)
+    return path
+
+
+def records(count=50, seed=3):
+    rows, _ = people(count, seed)
+    return [dict(zip(rows, values, strict=True)) for values in zip(*(list(column) for column in rows.values()), strict=True)]
+
+
+def test_explanations_are_close_to_the_optimum(data, release):
+    scores = [evaluation.score(release.explain(record).values, data, record) for record in records(20)]
+    assert np.mean([score.relative_excess for score in scores]) < 0.01
+    assert np.mean([score.cosine for score in scores]) > 0.99
+
+
+def test_an_explanation_is_free_and_carries_the_release_guarantee(release):
+    explanation = release.explain(RECORD)
+    assert explanation.cost.mu == explanation.cost.epsilon == 0
+    assert explanation.guarantee is release.guarantee
+    assert "(ε=1, δ=1e-06)-differential privacy" in str(release.guarantee)
+    assert "came from a seed" in str(release.guarantee)
+    assert release.guarantee.mu <= BUDGET.mu
+    assert explanation.names == release.names == DOMAIN.names
+    assert explanation.error.shape == explanation.values.shape
+    assert (explanation.error > 0).all()
+    assert explanation.details["fingerprint"] == "people, spring"
+    assert np.linalg.norm(explanation.values) <= 1
+    json.loads(explanation.to_json())
+
+
+def test_secure_noise_is_the_default_and_says_nothing_of_seeds(data):
+    made = dpx.release(data, BUDGET)
+    assert made.guarantee.note == ""
+    assert (made.explain(RECORD).values != dpx.release(data, BUDGET).explain(RECORD).values).any()
+
+
+def test_many_are_the_same_as_one_by_one(release):
+    asked = records(150)
+    many = release.explain_many(asked)
+    assert len(many) == 150
+    for i in (0, 63, 64, 149, -1):
+        one = release.explain(asked[i])
+        assert many[i].values == pytest.approx(one.values, rel=0, abs=1e-12)
+        assert many[i].error == pytest.approx(one.error, rel=1e-9)
+        assert (many[i].point == one.point).all()
+    assert len(many[3:5]) == 2
+    assert (many[3:5][0].values == many[3].values).all()
+    assert len(release.explain_many([])) == 0
+    assert "150 explanations" in repr(many)
+
+
+@pytest.mark.parametrize(
+    "record", [{**RECORD, "age": 140}, {**RECORD, "work": "?"}, {"age": 3}, {**RECORD, "x": 1}, None, [1, 2]]
+)
+def test_records_outside_the_domain_are_refused(release, record):
+    with pytest.raises(QueryError):
+        release.explain(record)
+
+
+def test_a_bad_row_of_many_is_named(release):
+    with pytest.raises(QueryError, match="row 1"):
+        release.explain_many([RECORD, {**RECORD, "age": -1}])
+
+
+def test_another_weight_changes_the_locality(data, release):
+    narrow = dpx.weights.Gaussian(0.8)
+    local = release.explain(RECORD, weight=narrow)
+    wide = release.explain(RECORD)
+    closer = evaluation.score(local.values, data, RECORD, weight=narrow).relative_excess
+    assert closer < evaluation.score(wide.values, data, RECORD, weight=narrow).relative_excess
+    assert local.details["weight"] == "gaussian"
+
+
+def test_the_budget_is_refused_before_a_row_is_read(data, monkeypatch):
+    monkeypatch.setattr(SketchPlan, "run", lambda *_: pytest.fail("a row was read"))
+    with pytest.raises(dpx.BudgetExhausted, match="Nothing was spent"):
+        dpx.release(data, dpx.Budget(0.5, 1e-6), spend=BUDGET)
+
+
+def test_spending_is_counted_on_the_data_and_in_the_ledger(tmp_path):
+    data = private(m=500)
+    ledger = f"sqlite:///{tmp_path}/people.ledger"
+    half = dpx.Budget(0.5, 1e-6)
+    first = dpx.release(data, BUDGET, ledger=ledger, spend=half, noise=SeededNoise(0))
+    assert data.spent.mu == pytest.approx(half.mu, rel=1e-6)
+    assert first.guarantee.mu == pytest.approx(half.mu, rel=1e-6)
+    dpx.release(data, BUDGET, ledger=ledger, spend=half, noise=SeededNoise(1))
+    assert data.spent.mu == pytest.approx(np.sqrt(2) * half.mu, rel=1e-6)
+    with pytest.raises(dpx.BudgetExhausted):
+        dpx.release(data, BUDGET, ledger=ledger)
+    explainer = dpx.Explainer(data, BUDGET, dpx.Basic(0.1, 1e-6, steps=10), ledger=ledger)
+    explainer.explain(RECORD)
+    assert len(explainer.history) == 1
+
+
+@pytest.mark.parametrize("anchors", [0, 2, 5])
+def test_several_anchors_are_refused_with_the_reason(data, anchors):
+    with pytest.raises(ParameterError, match="reference distribution"):
+        dpx.release(data, BUDGET, anchors=anchors)
+
+
+@pytest.mark.parametrize(
+    "options", [{"weight": dpx.weights.Custom(lambda d: 1 / (1 + d))}, {"radius": 0}, {"radius": float("nan")}]
+)
+def test_what_cannot_be_released_costs_nothing(options):
+    data = private(m=100)
+    with pytest.raises(ParameterError):
+        dpx.release(data, BUDGET, **options)
+    assert data.spent.mu == 0
+
+
+def test_an_explainer_falls_back_to_the_release(data, release):
+    explainer = dpx.Explainer(data, dpx.Budget(0.3, 1e-6), dpx.Basic(0.3, 1e-6, steps=10), release=release)
+    assert "budget" not in explainer.explain(RECORD).details
+    free = explainer.explain(RECORD, request_id="r")
+    assert (free.values == release.explain(RECORD).values).all()
+    assert free.cost.mu == 0
+    assert free.request_id == "r"
+    assert "costs nothing" in free.details["budget"]
+    assert free.guarantee.mu >= release.guarantee.mu
+    other = dpx.PrivateData(np.random.default_rng(0).random((50, 2)), dpx.Domain.encoded(2), labels=np.ones(50))
+    with pytest.raises(ParameterError, match="another domain"):
+        dpx.Explainer(other, BUDGET, release=release)
+
+
+def test_the_file_gives_back_the_same_bits(release, saved):
+    again = dpx.load(saved)
+    ours, theirs = release.explain_many(records()), again.explain_many(records())
+    assert (ours.values == theirs.values).all()
+    assert (ours.error == theirs.error).all()
+    assert again.payload() == release.payload()
+    assert again.guarantee == release.guarantee
+    assert again.domain == release.domain
+    assert again.weight == release.weight
+    assert (again.fingerprint, again.library, again.size) == ("people, spring", release.library, 20_000)
+    assert repr(again) == repr(release)
+
+
+def test_saving_again_gives_the_same_file(saved, tmp_path):
+    dpx.load(saved).save(tmp_path / "again.dpx")
+    assert (tmp_path / "again.dpx").read_bytes() == saved.read_bytes()
+
+
+def test_any_changed_or_missing_byte_is_noticed(saved, tmp_path):
+    whole, path = saved.read_bytes(), tmp_path / "damaged.dpx"
+    for at in [*range(60), *np.linspace(60, len(whole) - 1, 60).astype(int)]:
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
+        with pytest.raises(ReleaseCorrupt, match=r"from its owner|upgrade"):
+            dpx.load(path)
+        path.write_bytes(whole[:at])
+        with pytest.raises(ReleaseCorrupt):
+            dpx.load(path)
+    path.write_bytes(whole + b"\0")
+    with pytest.raises(ReleaseCorrupt):
+        dpx.load(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 a zip", b"\x80\x04\x95 a pickle", b"DPXREL\r\n", bytes(1000)])
+def test_foreign_files_are_refused(tmp_path, content):
+    (tmp_path / "x.dpx").write_bytes(content)
+    with pytest.raises(ReleaseCorrupt, match="not a whole dpexplain release"):
+        dpx.load(tmp_path / "x.dpx")
+
+
+def forged(body, version=container.VERSION, length=None):
+    """A file with a right checksum around any body."""
+    packed = struct.pack("<Q", len(body) if length is None else length) + zlib.compress(body)
+    return container.MAGIC + struct.pack("<I", version) + sha256(packed).digest() + packed
+
+
+def test_a_newer_format_is_named(tmp_path):
+    (tmp_path / "x.dpx").write_bytes(forged(b"", version=2))
+    with pytest.raises(ReleaseCorrupt, match=r"format version 2 .* upgrade"):
+        dpx.load(tmp_path / "x.dpx")
+
+
+def test_a_bomb_is_not_inflated(tmp_path):
+    for length in (1 << 20, 2 << 40):
+        (tmp_path / "x.dpx").write_bytes(forged(bytes(20 << 20), length=length))
+        with pytest.raises(ReleaseCorrupt):
+            dpx.load(tmp_path / "x.dpx")
+
+
+def body_of(header, arrays=b""):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<I", len(text)) + text + arrays
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\x01",
+        body_of(b"not json"),
+        body_of(b"[" * 50_000),
+        body_of([1]),
+        body_of({}),
+        body_of({"arrays": [{"name": "mean", "dtype": "|O", "shape": [1]}]}),
+        body_of({"arrays": [{"name": "mean", "dtype": "<f8", "shape": [-1]}]}),
+        body_of({"arrays": [{"name": "mean", "dtype": "<f8", "shape": [1 << 60]}]}),
+        body_of({"arrays": []}, b"left over"),
+        body_of({"arrays": [], "format": "dpexplain.release"}),
+        body_of(b'{"arrays": [], "format": NaN}'),
+    ],
+)
+def test_a_right_checksum_around_nonsense_is_refused(tmp_path, body):
+    (tmp_path / "x.dpx").write_bytes(forged(body))
+    with pytest.raises(ReleaseCorrupt):
+        dpx.load(tmp_path / "x.dpx")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("eigenvalues", lambda a: -a),
+        ("mean", lambda a: a[:-1]),
+        ("t1", lambda a: a * np.nan),
+        ("codes", lambda a: a + 5000),
+        ("labels", lambda a: a[:0]),
+        ("inverse_weight", lambda a: 0 * a),
+        ("eigenvectors", lambda a: a.ravel()),
+    ],
+)
+def test_arrays_that_make_no_sense_are_refused(saved, tmp_path, name, change):
+    header, arrays = container.read(saved.read_bytes())
+    (tmp_path / "x.dpx").write_bytes(container.write(header, {**arrays, name: change(arrays[name])}))
+    with pytest.raises(ReleaseCorrupt, match="do not fit together"):
+        dpx.load(tmp_path / "x.dpx")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("domain", {}),
+        ("weight", {"kind": "custom"}),
+        ("radius", -1),
+        ("guarantee", {}),
+        ("noise", {"t1": -1}),
+        ("format", "other"),
+    ],
+)
+def test_headers_that_make_no_sense_are_refused(saved, tmp_path, name, value):
+    header, arrays = container.read(saved.read_bytes())
+    (tmp_path / "x.dpx").write_bytes(container.write({**header, name: value}, arrays))
+    with pytest.raises(ReleaseCorrupt):
+        dpx.load(tmp_path / "x.dpx")
+
+
+def explain_from_payload(payload, z):
+    """`explain` written out from docs/release.md, one query at a time, without any of the library's code."""
+    mean, w, V = (np.array(payload[key]) for key in ("mean", "eigenvalues", "eigenvectors"))
+    t0, t1, k, noise = payload["t0"], np.array(payload["t1"]), payload["radius"], payload["noise"]
+    points = np.zeros((len(payload["reference"]["labels"]), len(mean)))
+    for block, codes in zip(payload["layout"], payload["reference"]["points"], strict=True):
+        for r, code in enumerate(codes):
+            if block["kind"] == "number":
+                points[r, block["start"]] = code / 4096
+            elif code < block["stop"] - block["start"]:
+                points[r, block["start"] + code] = 1
+    h = mean - z
+    A = (V * w) @ V.T + np.outer(h, h)
+
+    def ball(b):
+        low, high = 0.0, np.linalg.norm(b) / k
+        if np.linalg.norm(np.linalg.solve(A, b)) <= k:
+            return np.linalg.solve(A, b), 0.0
+        for _ in range(200):
+            middle = (low + high) / 2
+            outside = np.linalg.norm(np.linalg.solve(A + middle * np.eye(len(b)), b)) > k
+            low, high = (middle, high) if outside else (low, middle)
+        return np.linalg.solve(A + high * np.eye(len(b)), b), high
+
+    first, _ = ball(t1 + t0 * h)
+    u = points - z
+    d = np.linalg.norm(u, axis=1)
+    alpha = np.minimum(1, payload["weight"]["c"] / np.maximum(2 * d * (1 + d), 1e-300)) * payload["reference"]["inverse_weight"]
+    g = ((alpha / alpha.mean() - 1) * (np.array(payload["reference"]["labels"]) - u @ first)) @ u / len(u)
+    phi, multiplier = ball(t1 + t0 * h + g)
+    K = np.linalg.inv(A + multiplier * np.eye(len(h)))
+    if multiplier > 0:
+        K = K - np.outer(K @ phi, K @ phi) / (phi @ K @ phi)
+    s2 = noise["sigma_t1"] ** 2 + noise["sigma_s2"] ** 2 * phi @ phi + noise["sigma_s1"] ** 2 * (h @ phi) ** 2
+    return phi, np.array(noise["calibration"]) * np.sqrt(np.diag(K @ K) * s2)
+
+
+def test_the_payload_and_its_formulas_suffice(release):
+    payload = json.loads(json.dumps(release.payload(), allow_nan=False))
+    for record in records(5):
+        explanation = release.explain(record)
+        values, errors = explain_from_payload(payload, np.array(explanation.point))
+        assert explanation.values == pytest.approx(values, rel=0, abs=1e-10)
+        assert explanation.error == pytest.approx(errors, rel=1e-6)
+
+
+def sane(release, queries):
+    many = release.explain_many(queries)
+    assert np.isfinite(many.values).all()
+    assert np.isfinite(many.error).all()
+    assert (np.linalg.norm(many.values, axis=1) <= 1 + 1e-12).all()
+    return many
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 0.01, 20.0])
+@pytest.mark.parametrize("m", [1, 2, 100])
+def test_few_rows_and_any_budget_give_sane_answers(m, epsilon):
+    for seed in range(3):
+        sane(dpx.release(private(m=m), dpx.Budget(epsilon, 1e-6), noise=SeededNoise(seed)), records(20))
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 1.0, 50.0])
+@pytest.mark.parametrize(
+    "domain",
+    [
+        dpx.Domain.encoded(1),
+        dpx.Domain.encoded(7),
+        dpx.Domain([dpx.Binary("x")]),
+        dpx.Domain([dpx.Categorical("x", values=["a"])]),
+        dpx.Domain([dpx.Categorical("x", values=list("abcdef"))]),
+        dpx.Domain([dpx.Categorical("x", values=list("ab"), other="rest"), dpx.Binary("y")]),
+        dpx.Domain([dpx.Binary(f"x{i}") for i in range(12)]),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("constant", [False, True])
+def test_every_kind_of_domain_works(domain, epsilon, constant):
+    rng = np.random.default_rng(0)
+
+    def column(feature, m):
+        if isinstance(feature, dpx.Numeric):
+            return np.full(m, 0.25) if constant else rng.random(m)
+        values = ["yes", "no"] if isinstance(feature, dpx.Binary) else [*feature.values, "unknown"]
+        return np.array([values[0]] * m if constant else rng.choice(values[: max(len(values) - 1, 2)], m), dtype=object)
+
+    rows = {feature.name: column(feature, 400) for feature in domain.features}
+    labels = np.ones(400) if constant else rng.uniform(-1, 1, 400)
+    release = dpx.release(dpx.PrivateData(rows, domain, labels=labels), dpx.Budget(epsilon, 1e-6), noise=SeededNoise(0))
+    query = {
+        f.name: 0.25 if isinstance(f, dpx.Numeric) else "yes" if isinstance(f, dpx.Binary) else f.values[0]
+        for f in domain.features
+    }
+    sane(release, [query] * 3)
+
+
+def test_unknown_categories_are_not_forced_to_sum_to_one():
+    data = private(unknown=0.4, m=40_000)
+    release = dpx.release(data, dpx.Budget(5.0, 1e-6), noise=SeededNoise(0))
+    reference = np.array(release.payload()["reference"]["points"][1])
+    assert (reference == 3).mean() == pytest.approx(0.4, abs=0.08)
+    scores = [evaluation.score(release.explain(record).values, data, record) for record in records(20)]
+    assert np.mean([score.relative_excess for score in scores]) < 0.01
+
+
+def test_a_wide_release_works():
+    rng = np.random.default_rng(0)
+    domain = dpx.Domain([dpx.Binary(f"w{i}") for i in range(200)])
+    rows = {f"w{i}": rng.random(2000) < 0.1 for i in range(200)}
+    data = dpx.PrivateData(rows, domain, labels=np.where(rows["w0"] | rows["w1"], 1.0, -1.0))
+    release = dpx.release(data, BUDGET, noise=SeededNoise(0))
+    sane(release, [{f"w{i}": False for i in range(200)}])
