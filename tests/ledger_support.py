@@ -170,6 +170,15 @@ def run_same_request(kind: str, where: str, name: str, log: str) -> None:
     ledger.close()
 
 
+def run_open(kind: str, where: str, name: str, start: Any, log: str) -> None:
+    """All children open a ledger that does not exist yet, at the same moment."""
+    start.wait(60)
+    ledger = LEDGERS[kind](where, account(), timeout=60.0)
+    spend(ledger, name)
+    publish(log, name)
+    ledger.close()
+
+
 class SmallStore(SqliteStore):
     """A disk that fills up after so many pages."""
 

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from dpexplain.ledger import verify
-from ledger_support import account, affordable, children, event, published, run_same_request, run_until_exhausted
+from ledger_support import account, affordable, children, event, published, run_open, run_same_request, run_until_exhausted
 
 PROCESSES = 8
 
@@ -49,9 +49,12 @@ def test_eight_processes_asking_the_same_get_one_answer_paid_once(place, tmp_pat
     ledger.close()
 
 
-@pytest.mark.slow
-def test_eight_processes_make_one_new_ledger(sqlite_place, tmp_path):
-    """All find no file at first; one of them makes it, nobody replaces it."""
+def test_eight_processes_make_one_new_ledger(place, tmp_path):
+    """All find nothing at first; one of them makes it, and nobody replaces it."""
     log = str(tmp_path / "released")
-    run_all(run_same_request, sqlite_place.kind, sqlite_place.where, log)
+    run_all(run_open, place.kind, place.where, children.Barrier(PROCESSES), log)
+    ledger = place.open()
+    assert {done.request_id for done in ledger.settled()} == {name for (name,) in published(log)}
+    assert verify(ledger).answers == PROCESSES
+    ledger.close()
     assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".new")] == []

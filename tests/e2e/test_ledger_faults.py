@@ -7,6 +7,7 @@ import random
 import resource
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -205,6 +206,23 @@ def test_a_server_that_forgets_commits_is_overruled(postgres_place):
     ledger = type(postgres_place.open())(url, account())
     with ledger._store._connection.use(ledger._store._connect) as connection:
         assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
+    ledger.close()
+
+
+def test_a_statement_that_fails_undoes_its_transaction(place):
+    """Statements may be sent in one batch: an error in it must be raised, and must undo all of it."""
+    ledger = place.open()
+    spend(ledger, "a")
+    head, row = ledger.head(), ledger._store.read(lambda session: session.row("income", 2))
+
+    def twice(session):
+        session.append("income", replace(row, sequence=4, request="b"))
+        session.append("income", row)
+
+    with pytest.raises(LedgerCorrupt, match="damaged"):
+        ledger._store.write(twice)
+    assert ledger.head() == head
+    verify(ledger)
     ledger.close()
 
 

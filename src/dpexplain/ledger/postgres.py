@@ -32,7 +32,14 @@ TROUBLES = {  # SQLSTATE: what it means, and what to do
     "42501": ("refuses this user", "GRANT SELECT, INSERT on all dpexplain_ tables and UPDATE on dpexplain_accounts."),
 }
 LOST = ("08", "57P")  # connection failed, server shut down
-DAMAGE = ("XX", "23", "42P01", "42703", "22")  # corrupted, constraint broken, table or column gone, undecodable
+DAMAGE = (
+    "XX",
+    "23",
+    "42P01",
+    "42P07",
+    "42703",
+    "22",
+)  # corrupted, constraint broken, table or column gone or in the way, undecodable
 
 
 class PostgresSession(SqlSession):
@@ -85,7 +92,7 @@ class PostgresStore:
                 return self._attempt(work, write=write)
 
     def _attempt(self, work: Callable[[SqlSession], T], *, write: bool) -> T:
-        with self._connection.use(self._connect) as connection, connection.transaction():
+        with self._connection.use(self._connect) as connection, connection.pipeline(), connection.transaction():
             if not write:
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             return work(PostgresSession(connection, write=write))
@@ -184,7 +191,8 @@ def address_of(psycopg: Any, url: str) -> str:
 
 
 def exists(run: Run) -> bool:
-    return run("SELECT to_regclass('dpexplain_schema')", ())[0][0] is not None
+    """Asked of the catalogue's rows: `to_regclass` may answer from a cache that predates the lock we have just waited for."""
+    return bool(run("SELECT 1 FROM pg_class WHERE relname = 'dpexplain_schema' AND pg_table_is_visible(oid)", ()))
 
 
 def setting(connection: psycopg.Connection[Any], name: str) -> str:
@@ -195,6 +203,6 @@ def setting(connection: psycopg.Connection[Any], name: str) -> str:
 def runner(connection: psycopg.Connection[Any]) -> Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]:
     def run(sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         cursor = connection.execute(sql.replace("?", "%s").encode(), values)
-        return cursor.fetchall() if cursor.description else []
+        return cursor.fetchall() if sql.startswith("SELECT") else []
 
     return run
