@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from rich.console import Console
@@ -24,7 +25,8 @@ from dpexplain.privacy.budget import Budget
 from dpexplain.privacy.events import GaussianEvent
 from dpexplain.privacy.relation import Neighbours
 
-SECONDS = 2.0
+SECONDS = 1.0
+ROUNDS = 3
 PROCESSES = 4
 ANSWER = {"values": [index / 7 for index in range(50)], "error": [0.01] * 50}
 EVENT = GaussianEvent("gradient", sensitivity=1e-6, sigma=1.0, count=299)
@@ -57,15 +59,16 @@ def spend_rate(url: str | None, name: str = "one") -> float:
         ledger.close()
 
 
-def crowd_rate(url: str) -> float:
+def crowd_rate(url: str, name: str) -> float:
     with multiprocessing.get_context("forkserver").Pool(PROCESSES) as pool:
-        return sum(pool.starmap(spend_rate, [(url, f"p{number}") for number in range(PROCESSES)]))
+        return sum(pool.starmap(spend_rate, [(url, f"{name}-{number}") for number in range(PROCESSES)]))
 
 
 def bare_sqlite(path: Path) -> float:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("DROP TABLE IF EXISTS bare")
     connection.execute("CREATE TABLE bare (number INTEGER PRIMARY KEY, text TEXT)")
     try:
         return rate(lambda number: bare_commit(connection, "BEGIN IMMEDIATE", "INSERT INTO bare VALUES (?, 'x')", number))
@@ -77,6 +80,7 @@ def bare_postgres(url: str) -> float:
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS bare")
         connection.execute("CREATE TABLE bare (number BIGINT PRIMARY KEY, text TEXT)")
         return rate(lambda number: bare_commit(connection, "BEGIN", "INSERT INTO bare VALUES (%s, 'x')", number))
 
@@ -87,19 +91,20 @@ def bare_commit(connection: Any, begin: str, insert: str, number: int) -> None:
     connection.execute("COMMIT")
 
 
-def measure(name: str, url: str | None, bare: float | None) -> dict[str, Any]:
-    crowd = crowd_rate(url) if url else None
-    one = spend_rate(url)
-    share = None if bare is None else 2 * one / bare
-    return {"ledger": name, "spends_per_second": one, f"with_{PROCESSES}_processes": crowd, "bare_commits": bare, "share": share}
+def measure(name: str, url: str, bare: Callable[[], float]) -> dict[str, Any]:
+    """Bare and ledger take turns, so that a busy machine slows both; medians over the rounds."""
+    rounds = [(bare(), spend_rate(url, f"round{number}"), crowd_rate(url, f"round{number}")) for number in range(ROUNDS)]
+    commits, one, crowd = (median(column) for column in zip(*rounds, strict=True))
+    return {"ledger": name, "spends_per_second": one, "crowd": crowd, "bare_commits": commits, "share": 2 * one / commits}
 
 
 def run() -> list[dict[str, Any]]:
     """One row for each backend; PostgreSQL is left out, with the reason, where no server can be started."""
+    memory = {"ledger": "memory", "spends_per_second": spend_rate(None)}
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory)
-        rows = [measure("memory", None, None), measure("sqlite", f"sqlite:///{path}/bench.ledger", bare_sqlite(path / "bare.db"))]
-    return [*rows, run_postgres()]
+        sqlite = measure("sqlite", f"sqlite:///{path}/bench.ledger", lambda: bare_sqlite(path / "bare.db"))
+    return [memory, sqlite, run_postgres()]
 
 
 def run_postgres() -> dict[str, Any]:
@@ -108,7 +113,7 @@ def run_postgres() -> dict[str, Any]:
     except Exception as error:
         return {"ledger": f"postgres: not measured ({type(error).__name__}: {error})"}
     try:
-        return measure("postgres", server.get_uri(), bare_postgres(server.get_uri()))
+        return measure("postgres", server.get_uri(), lambda: bare_postgres(server.get_uri()))
     finally:
         with suppress(Exception):
             server.cleanup()
@@ -125,11 +130,9 @@ def start_server() -> Any:
 def table(rows: list[dict[str, Any]]) -> Table:
     shown = Table("ledger", "spends/s", f"spends/s, {PROCESSES} processes", "bare commits/s", "share of the possible")
     for row in rows:
-        numbers = (row.get("spends_per_second"), row.get(f"with_{PROCESSES}_processes"), row.get("bare_commits"))
-        share = row.get("share")
-        shown.add_row(
-            row["ledger"], *("" if n is None else f"{n:,.0f}" for n in numbers), "" if share is None else f"{share:.0%}"
-        )
+        numbers = [row.get(key) for key in ("spends_per_second", "crowd", "bare_commits")]
+        share = f"{row['share']:.0%}" if "share" in row else ""
+        shown.add_row(row["ledger"], *("" if number is None else f"{number:,.0f}" for number in numbers), share)
     return shown
 
 

@@ -1,0 +1,90 @@
+"""An explainer that stops, or is killed, goes on where its ledger says it was: answers, spending and history included."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import dpexplain as dpx
+from dpexplain.errors import LedgerMismatch
+from dpexplain.ledger import open_existing, verify
+from ledger_support import children
+
+DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Binary("married")])
+RECORDS = [{"age": age, "married": age % 2 == 0} for age in (20, 41, 60)]
+
+
+class DeadlyNoise:
+    """Secure noise that kills its process at the n-th draw."""
+
+    def __init__(self, after: int) -> None:
+        from dpexplain.noise.secure import SecureNoise
+
+        self._noise, self._left = SecureNoise(), after
+
+    @property
+    def secure(self) -> bool:
+        return True
+
+    def __getattr__(self, name):
+        self._left -= 1
+        if self._left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return getattr(self._noise, name)
+
+
+def start(url, epsilon=1.0, **options):
+    rng = np.random.default_rng(0)
+    rows = {"age": rng.uniform(0, 100, 2000), "married": rng.random(2000) < 0.5}
+    data = dpx.PrivateData(rows, DOMAIN, labels=np.sign(rows["age"] - 50), name="people")
+    return dpx.Explainer(data, dpx.Budget(epsilon, 1e-6), dpx.Basic(0.2, 1e-6, steps=5), ledger=url, **options)
+
+
+def die_while_explaining(url, request_id, after):
+    start(url, noise=DeadlyNoise(after)).explain(RECORDS[0], request_id=request_id)
+
+
+def test_a_restarted_explainer_goes_on_where_it_stopped(place):
+    first = start(place.url)
+    answers = [first.explain(record, request_id=f"q{number}") for number, record in enumerate(RECORDS)]
+    again = start(place.url)
+    assert again.spent.mu == first.spent.mu
+    assert len(list(again.history)) == len(RECORDS)
+    for number, (record, answer) in enumerate(zip(RECORDS, answers, strict=True)):
+        repeated = again.explain(record, request_id=f"q{number}")
+        assert (repeated.values == answer.values).all()
+    assert again.spent.mu == first.spent.mu
+    again.explain(RECORDS[0])
+    assert len(list(first.history)) == len(RECORDS) + 1  # the first one sees it too
+    with pytest.raises(LedgerMismatch, match=r"epsilon: 1\.0 in the ledger, 2\.0 now"):
+        start(place.url, epsilon=2.0)
+
+
+def test_a_restart_does_not_refill_the_budget(place):
+    for _ in range(dpx.Budget(1.0, 1e-6).quanta // dpx.Budget(0.2, 1e-6).quanta):
+        start(place.url).explain(RECORDS[0])
+    last = start(place.url)
+    with pytest.raises(dpx.BudgetExhausted):
+        last.explain(RECORDS[0])
+
+
+@pytest.mark.slow
+def test_an_explainer_killed_while_drawing_noise_has_paid_and_can_be_asked_again(place):
+    for number, after in enumerate((0, 1, 2, 3)):
+        child = children.Process(target=die_while_explaining, args=(place.url, f"q{number}", after))
+        child.start()
+        child.join(120)
+        assert child.exitcode == -signal.SIGKILL
+    explainer = start(place.url)
+    paid = explainer.spent.mu
+    assert len(list(explainer.history)) == 0
+    answers = [explainer.explain(RECORDS[0], request_id=f"q{number}") for number in range(4)]
+    assert explainer.spent.mu == paid
+    assert len(list(explainer.history)) == 4
+    assert len({answer.values.tobytes() for answer in answers}) == 4
+    (ledger,) = open_existing(place.url)
+    assert verify(ledger).pending == 0
+    ledger.close()
