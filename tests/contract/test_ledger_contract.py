@@ -346,6 +346,19 @@ def test_without_the_driver_the_remedy_is_named(monkeypatch):
         open_ledger("postgresql://host/db", account())
 
 
+def test_a_ledger_in_memory_does_not_become_two_budgets_by_forking():
+    ledger = Place("memory", "").open()
+    spend(ledger, "parent")
+    child = os.fork()
+    if child == 0:
+        try:
+            spend(ledger, "child")
+        except LedgerUnavailable:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
 def test_a_forked_child_gets_a_connection_of_its_own(place):
     ledger = place.open()
     spend(ledger, "parent before")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from itertools import count
 from threading import RLock
 from typing import TypeVar
 
+from dpexplain.errors import LedgerUnavailable
 from dpexplain.ledger.book import Book
 from dpexplain.ledger.chain import Row
 from dpexplain.ledger.port import Account
@@ -67,6 +69,7 @@ class MemoryStore:
         self._address = f"memory:{next(_numbers)}"
         self._lock = RLock()
         self._session = MemorySession()
+        self._process = os.getpid()
 
     @property
     def address(self) -> str:
@@ -77,6 +80,7 @@ class MemoryStore:
             return work(self._session)
 
     def write(self, work: Callable[[MemorySession], T]) -> T:
+        self._require_same_process()
         with self._lock:
             size = len(self._session.log)
             try:
@@ -84,6 +88,13 @@ class MemoryStore:
             except BaseException:
                 self._session.undo(size)
                 raise
+
+    def _require_same_process(self) -> None:
+        """A forked copy would be a second budget for the same data."""
+        if os.getpid() != self._process:
+            raise LedgerUnavailable(
+                "a ledger in memory cannot be spent from by a forked process: use sqlite:///file.ledger instead"
+            )
 
     def check(self) -> None:
         """Memory has nothing beneath it to check."""

@@ -69,8 +69,8 @@ class SqliteStore:
     def _transact(self, begin: str, work: Callable[[SqlSession], T]) -> T:
         with self._translated(), self._connection.use(self._connect) as connection:
             self._require_in_place()
-            connection.execute(begin)
             try:
+                connection.execute(begin)
                 result = work(SqlSession(runner(connection)))
                 connection.execute("COMMIT")
             except BaseException:
