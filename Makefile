@@ -22,7 +22,7 @@ test: $(VENV)/.dev  ## everything
 	$(BIN)/pytest -n 2
 
 test-fast: $(VENV)/.dev  ## under a minute
-	$(BIN)/pytest -n 2 -m 'not slow' -q
+	HYPOTHESIS_PROFILE=fast $(BIN)/pytest -n 2 -m 'not slow' -q
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

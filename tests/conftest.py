@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import uuid
 import warnings
 
 import pytest
+from hypothesis import settings
 
 from ledger_support import Place, in_schema
+
+settings.register_profile("full", deadline=None)
+settings.register_profile("fast", deadline=None, max_examples=20)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "full"))
 
 
 @pytest.fixture(scope="session")

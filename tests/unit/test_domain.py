@@ -101,7 +101,6 @@ def test_no_rows_are_no_rows(rows):
         pd.Series([40, 40], dtype="timedelta64[ns]"),
         pd.Series(pd.period_range("2020-01", periods=2, freq="M")),
     ],
-    ids=repr,
 )
 def test_a_column_of_a_type_that_is_never_read_is_missing(column):
     assert Domain([Numeric("age", 20, 100)]).encode({"age": column}).tolist() == [[0.5], [0.5]]
