@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-fast lint bench docs serve clean
+.PHONY: demo test test-fast lint web bench docs serve clean
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,9 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+web: $(VENV)/.dev  ## the page's modules under node and in Chromium; they need no build
+	$(BIN)/pytest -q tests/e2e/test_web_modules.py tests/e2e/test_page.py tests/unit/test_publish.py
 
 bench: $(VENV)/.dev  ## ratios against the alternatives, measured in one run
 	$(BIN)/python -m benchmarks

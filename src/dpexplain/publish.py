@@ -1,0 +1,147 @@
+"""A release as one self-contained HTML file: inputs, bars and guarantee, computed in the reader's browser, with no network."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from hashlib import sha256
+from html import escape
+from importlib.metadata import version
+from math import exp, floor
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpexplain import web
+from dpexplain.domain import DomainLike
+from dpexplain.privacy.budget import Guarantee, round_up
+
+TITLE = "Why does the model answer as it does?"
+OUTCOME = "the explained answer"
+
+
+class Publishable(Protocol):
+    """What a page is made of. Everything here is public already."""
+
+    @property
+    def domain(self) -> DomainLike: ...
+
+    @property
+    def guarantee(self) -> Guarantee: ...
+
+    def payload(self) -> Mapping[str, Any]:
+        """The released numbers from which any explanation is computed."""
+        ...
+
+
+def publish(release: Publishable, path: str | Path, *, title: str = TITLE, outcome: str = OUTCOME) -> Path:
+    """Write the page; `outcome` says what a positive effect leads towards, for example "an income above 50k"."""
+    path = Path(path)
+    path.write_text(render(release, title=title, outcome=outcome), encoding="utf-8", newline="\n")
+    return path
+
+
+def render(release: Publishable, *, title: str = TITLE, outcome: str = OUTCOME) -> str:
+    """The page as text. Names and values reach it as JSON or escaped text only."""
+    script, style = web.inlined("page.js"), web.source("style.css")
+    parts = {
+        "policy": policy(script, style),
+        "version": escape(version("dpexplain")),
+        "title": escape(title),
+        "outcome": escape(outcome),
+        "lead": escape(_lead(release.guarantee)),
+        "warning": "" if release.guarantee.private else f'<p class="warning" role="alert">{escape(str(release.guarantee))}</p>',
+        "promise": escape(promise(release.guarantee)),
+        "statement": escape(str(release.guarantee)),
+        "footer": escape(_footer(release)),
+        "style": style,
+        "script": script,
+        "data": _data(release, outcome),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], web.source("page.html"))
+
+
+def policy(script: str, style: str) -> str:
+    """Nothing may be loaded, sent, framed or evaluated; only this very script and this very style sheet may run."""
+    return (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+
+
+def promise(guarantee: Guarantee) -> str:
+    """The guarantee for people who do not know what ε is."""
+    if not guarantee.private:
+        return "Nothing is guaranteed: the numbers on this page were made with a setting that does not protect the people in the data."
+    return (
+        f"With {guarantee.neighbours.describe()}, no outcome of what was released becomes more than {round_up(exp(guarantee.epsilon))} times "
+        f"as likely, apart from a chance of one in {floor((1 + 1e-12) / guarantee.delta):,}. That bounds what this page can reveal about anyone in the "
+        "data, whoever asks and whatever else they know. It was paid for once: asking here costs no further privacy, however often."
+    )
+
+
+def packed(values: ArrayLike) -> dict[str, str]:
+    """An array as base64 of little-endian bytes: integers in one or two bytes, everything else as float64, exactly."""
+    array = np.asarray(values)
+    if array.dtype.kind in "iu":
+        kind = "u1" if array.max(initial=0) < 256 else "u2"
+        exact = array.astype(f"<{kind}")
+        if not np.array_equal(exact, array):
+            raise ValueError("codes must lie between 0 and 65535")
+    else:
+        kind, exact = "f8", array.astype("<f8")
+        if not np.isfinite(exact).all():
+            raise ValueError("a release holds finite numbers only")
+    return {kind: b64encode(exact.tobytes()).decode("ascii")}
+
+
+def _lead(guarantee: Guarantee) -> str:
+    shield = "from noisy statistics that protect everyone in the data" if guarantee.private else "from released statistics"
+    return f"Change the record and see what moves the model’s answer. Everything is computed on this page, {shield}; nothing you enter leaves it."
+
+
+def _footer(release: Publishable) -> str:
+    payload = release.payload()
+    weight = " ".join(
+        f"{key} {value:g}" if isinstance(value, float) else str(value)
+        for key, value in payload["weight"].items()
+        if key != "kind"
+    )
+    return (
+        f"Published with dpexplain {version('dpexplain')}. {len(release.domain.names)} encoded columns, local weight {payload['weight']['kind']} "
+        f"({weight}), effects in a ball of radius {payload['radius']:g}. This file works offline and contacts no one."
+    )
+
+
+def _data(release: Publishable, outcome: str) -> str:
+    """JSON for a script element: < > & are written as escapes, so that no text can end the element."""
+    data = {
+        "domain": release.domain.to_dict(),
+        "names": list(release.domain.names),
+        "outcome": outcome,
+        "release": _released(release.payload()),
+    }
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _released(payload: Mapping[str, Any]) -> dict[str, Any]:
+    arrays = {key: packed(np.asarray(payload[key], dtype=np.float64)) for key in ("mean", "eigenvalues", "eigenvectors", "t1")}
+    noise = {**payload["noise"], "calibration": packed(np.asarray(payload["noise"]["calibration"], dtype=np.float64))}
+    plain = {key: payload[key] for key in ("t0", "radius", "weight", "layout")}
+    return {**arrays, **plain, "noise": noise, "reference": _reference(payload.get("reference"))}
+
+
+def _reference(reference: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if not reference:
+        return None
+    reals = {key: packed(np.asarray(reference[key], dtype=np.float64)) for key in ("labels", "inverse_weight")}
+    return {**reals, "points": [packed(np.asarray(codes, dtype=np.int64)) for codes in reference["points"]]}
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode('utf-8')).digest()).decode('ascii')}"

@@ -1,0 +1,45 @@
+"""The browser's half: plain ES modules and one style sheet, and how they become a page that needs no network.
+
+    solve.js    the release's mathematics            form.js     inputs from a domain
+    domain.js   records ↔ points                     chart.js    bars with error bars
+    effects.js  ranking, signs, sentences            table.js    the same numbers as a table
+    presets.js  example records                      data.js     exact arrays out of JSON
+    dom.js      elements whose text stays text       page.js     wires them together in page.html
+
+There is no build step: a page carries the sources themselves, in order of their imports, inside one module script.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+\.js)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:function|const|class) )", re.MULTILINE)
+
+
+@cache
+def source(name: str) -> str:
+    """One file of this folder, newlines as \\n whatever the checkout did."""
+    return (files("dpexplain") / "web" / name).read_text(encoding="utf-8").replace("\r\n", "\n")
+
+
+@cache
+def inlined(entry: str) -> str:
+    """The module `entry` and everything it imports, as one script: imports first, each once, without import and export."""
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", source(name))) for name in imported(entry))
+
+
+def imported(entry: str) -> list[str]:
+    """`entry` and the modules it needs, each after those it imports."""
+    order: list[str] = []
+
+    def visit(name: str) -> None:
+        if name not in order:
+            for needed in _IMPORT.findall(source(name)):
+                visit(needed)
+            order.append(name)
+
+    visit(entry)
+    return order

@@ -1,0 +1,95 @@
+// A domain's public description (Python's `domain.to_dict()`), and the strict encoding of one record as a point of [0, 1]ⁿ.
+
+/** One entry per feature: {kind, name, start, columns, …}, whatever short form the description was written in. */
+export function featuresOf(description, names) {
+  const listed = description.kind === "tabular" ? description.features : columnsOf(description, names);
+  let start = 0;
+  return listed.map((feature) => {
+    const placed = { ...feature, start, columns: columnsIn(feature) };
+    start += placed.columns;
+    return placed;
+  });
+}
+
+/** Bare columns: numbers between their bounds; for kinds this page does not know, between 0 and 1 under the released names. */
+function columnsOf(description, names) {
+  const { low = 0, high = 1 } = description.kind === "encoded" ? description : {};
+  const at = (bound, i) => (Array.isArray(bound) ? bound[i] : bound);
+  return names.map((name, i) => ({ kind: "numeric", name, low: at(low, i), high: at(high, i) }));
+}
+
+/** The values of a feature that has a list of them. */
+export function valuesOf(feature) {
+  if (feature.kind === "ordinal") return feature.levels;
+  if (feature.kind === "binary") return feature.values ?? [false, true];
+  return feature.other === undefined ? feature.values : [...feature.values, feature.other];
+}
+
+function columnsIn(feature) {
+  return feature.kind === "categorical" ? valuesOf(feature).length : 1;
+}
+
+/** Why a value cannot be asked about, or null when it can. Nothing is clamped: another point has another explanation. */
+export function refusal(feature, value) {
+  if (feature.kind !== "numeric") return valuesOf(feature).includes(value) ? null : "Choose one of the listed values.";
+  const fits = Number.isFinite(value) && feature.low <= value && value <= feature.high;
+  return fits ? null : `Enter a number from ${readable(feature.low)} to ${readable(feature.high)}.`;
+}
+
+/** A point of [0, 1]ⁿ from one value per feature, by the same arithmetic as Python's `domain.encode_query`. */
+export function encode(features, record) {
+  const last = features[features.length - 1];
+  const point = new Float64Array(last.start + last.columns);
+  features.forEach((feature, i) => {
+    if (feature.kind === "numeric") point[feature.start] = (record[i] - feature.low) / (feature.high - feature.low);
+    else if (feature.kind === "categorical") point[feature.start + valuesOf(feature).indexOf(record[i])] = 1;
+    else point[feature.start] = step(valuesOf(feature).indexOf(record[i]), valuesOf(feature).length);
+  });
+  return point;
+}
+
+function step(position, count) {
+  return position === count - 1 ? 1 : position * (1 / (count - 1));
+}
+
+/** The record nearest to an encoded point, numbers rounded to the feature's step: for examples, not for queries. */
+export function decode(features, point) {
+  return features.map((feature) => {
+    const x = point[feature.start];
+    if (feature.kind === "numeric") return rounded(feature, feature.low + x * (feature.high - feature.low));
+    const values = valuesOf(feature);
+    if (feature.kind !== "categorical") return values[Math.round(x * (values.length - 1))];
+    const block = Array.from(point.subarray(feature.start, feature.start + feature.columns));
+    return values[block.indexOf(Math.max(...block))];
+  });
+}
+
+/** A number at the feature's step, within its bounds. */
+export function rounded(feature, value) {
+  const size = stepOf(feature);
+  const nearest = Number((Math.round(value / size) * size).toPrecision(12));
+  return Math.min(Math.max(nearest, feature.low), feature.high);
+}
+
+/** Whole numbers where the bounds are whole and not close together; else the power of ten near a thousandth of the range. */
+export function stepOf({ low, high }) {
+  if (Number.isInteger(low) && Number.isInteger(high) && high - low >= 10 && high - low <= 1e4) return 1;
+  return 10 ** Math.floor(Math.log10((high - low) / 100));
+}
+
+/** What a field shows before anything is chosen: the middle of the range or of the levels, the first value, no. */
+export function middle(feature) {
+  if (feature.kind === "numeric") return rounded(feature, feature.low + (feature.high - feature.low) / 2);
+  const values = valuesOf(feature);
+  return feature.kind === "ordinal" ? values[Math.floor((values.length - 1) / 2)] : values[0];
+}
+
+/** A feature's value in words. */
+export function inWords(feature, value) {
+  if (feature.kind === "numeric") return readable(value);
+  return value === true ? "yes" : value === false ? "no" : String(value);
+}
+
+export function readable(number) {
+  return Number.isInteger(number) && Math.abs(number) < 1e15 ? String(number) : String(Number(number.toPrecision(6)));
+}

@@ -1,0 +1,30 @@
+// An explanation as ranked effects with their reading. Charts, tables and summaries all start here.
+
+/** The colour of a bar and the words for it: an interval of ±2 errors that crosses zero leaves the sign in doubt. */
+export function reading(value, error) {
+  if (error !== null && Math.abs(value) <= 2 * error) return "uncertain";
+  return value >= 0 ? "positive" : "negative";
+}
+
+/** Effects by magnitude, ties in column order: [{index, name, value, error, reading}]. `error` may be null. */
+export function rank(names, values, error) {
+  const effects = Array.from(values, (value, index) => {
+    const spread = error === null ? null : error[index];
+    return { index, name: names[index], value, error: spread, reading: reading(value, spread) };
+  });
+  return effects.sort((a, b) => Math.abs(b.value) - Math.abs(a.value) || a.index - b.index);
+}
+
+/** A signed number with a true minus. */
+export function signed(value, digits = 3) {
+  const text = Math.abs(value).toFixed(digits);
+  return value < 0 ? `−${text}` : `+${text}`;
+}
+
+/** The strongest certain effects as one sentence. */
+export function summary(effects, outcome, count = 3) {
+  const certain = effects.filter((effect) => effect.reading !== "uncertain").slice(0, count);
+  if (certain.length === 0) return "At this privacy level the sign of no effect is certain here.";
+  const said = certain.map(({ name, value }) => `${name} ${signed(value, 2)}, ${value >= 0 ? "towards" : "away"}`);
+  return `Strongest effects on ${outcome}: ${said.join("; ")}.`;
+}

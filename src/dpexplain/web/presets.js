@@ -1,0 +1,40 @@
+// Example records to start from. They come from the release's synthetic reference or from the domain, never from a person.
+import { decode, middle, valuesOf } from "./domain.js";
+
+/** [{label, record}], the same for the same release. */
+export function presets(features, release) {
+  return release.reference ? fromReference(features, release) : fromDomain(features);
+}
+
+function fromReference(features, release) {
+  const { labels } = release.reference;
+  const near = Array.from(labels, (_, r) => -distance(release, r));
+  const best = (score) => score.reduce((chosen, value, r) => (value > score[chosen] ? r : chosen), 0);
+  // An example should also be an ordinary record: distance from the centre counts against it.
+  const among = (wanted) => best(Array.from(labels, (label, r) => wanted(label) + 0.15 * near[r]));
+  const chosen = { "Typical": best(near), "Model leans towards": among((y) => y), "Borderline": among((y) => -Math.abs(y)), "Model leans away": among((y) => -y) };
+  return Object.entries(chosen).map(([label, row]) => ({ label, record: decode(features, pointOf(release, row)) }));
+}
+
+function pointOf({ layout, reference, mean }, row) {
+  const point = new Float64Array(mean.length);
+  layout.forEach(({ start, stop, kind }, k) => {
+    const code = reference.points[k][row];
+    if (kind === "number") point[start] = code / 4096;
+    else if (code < stop - start) point[start + code] = 1;
+  });
+  return point;
+}
+
+function distance(release, row) {
+  return Math.sqrt(pointOf(release, row).reduce((sum, x, j) => sum + (x - release.mean[j]) ** 2, 0));
+}
+
+function fromDomain(features) {
+  const end = (last) => features.map((feature) => (feature.kind === "numeric" ? (last ? feature.high : feature.low) : valuesOf(feature).at(last ? -1 : 0)));
+  return [
+    { label: "Middle of every range", record: features.map(middle) },
+    { label: "Lowest values", record: end(false) },
+    { label: "Highest values", record: end(true) },
+  ];
+}

@@ -1,0 +1,191 @@
+// The explanation of a point, computed from a release alone: the same mathematics as Python's `release.explain`, to 1e-9.
+//
+// In the eigenbasis of the released covariance V diag(w) Vᵀ, with h = Vᵀ(mean - z), the quadratic around z is A = diag(w) + hhᵀ and
+// b = t0·h + Vᵀt1; the answer minimises pᵀAp - 2b·p in the ball ‖p‖ ≤ radius. A second solve, with b moved by the reference rows'
+// residuals under the local weight, makes the answer local. No DOM here: this file runs in node too.
+
+export function dot(a, b) {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+/** Vᵀx for a row-major square matrix. */
+export function intoBasis(V, x) {
+  const n = x.length;
+  const out = new Float64Array(n);
+  for (let i = 0; i < n; i++) {
+    const row = i * n;
+    for (let j = 0; j < n; j++) out[j] += V[row + j] * x[i];
+  }
+  return out;
+}
+
+/** Vx for a row-major square matrix. */
+export function outOfBasis(V, x) {
+  const n = x.length;
+  const out = new Float64Array(n);
+  for (let i = 0; i < n; i++) {
+    const row = i * n;
+    let sum = 0;
+    for (let j = 0; j < n; j++) sum += V[row + j] * x[j];
+    out[i] = sum;
+  }
+  return out;
+}
+
+/** α(d): how much a record at distance d counts (core/weights.py). */
+export function weightFunction(weight) {
+  const capped = (height, c) => (d) => Math.min(height, c / (2 * d * (1 + d)));
+  if (weight.kind === "stable") return capped(1, weight.c);
+  if (weight.kind === "inverse") return capped(1e12, weight.c);
+  if (weight.kind === "gaussian") return (d) => Math.exp(-((d / weight.width) ** 2));
+  if (weight.kind === "window") return (d) => (d <= weight.radius ? 1 : 0);
+  throw new Error(`unknown weight ${weight.kind}`);
+}
+
+/** (diag(w) + λI + hhᵀ)⁻¹ b by Sherman and Morrison. */
+function solveShifted(w, h, b, multiplier) {
+  const n = w.length;
+  const p = new Float64Array(n);
+  const y = new Float64Array(n);
+  let hx = 0;
+  let hy = 0;
+  for (let i = 0; i < n; i++) {
+    const d = 1 / (w[i] + multiplier);
+    p[i] = d * b[i];
+    y[i] = d * h[i];
+    hx += h[i] * p[i];
+    hy += h[i] * y[i];
+  }
+  const pull = hx / (1 + hy);
+  for (let i = 0; i < n; i++) p[i] -= y[i] * pull;
+  return p;
+}
+
+/** The minimiser of pᵀ(diag(w) + hhᵀ)p - 2b·p in the ball, and its multiplier λ ≥ 0.
+ *
+ * 1/‖p(λ)‖ is concave and nearly linear, so Newton's steps from λ = 0 rise to the root; the bracket guards against rounding. */
+export function solveInBall(w, h, b, radius) {
+  let multiplier = 0;
+  let p = solveShifted(w, h, b, multiplier);
+  let size = Math.sqrt(dot(p, p));
+  if (size <= radius) return { p, multiplier };
+  let low = 0;
+  let high = Math.sqrt(dot(b, b)) / radius;
+  for (let i = 0; i < 200; i++) {
+    if (size > radius) low = multiplier;
+    else high = multiplier;
+    let next = multiplier + ((size / radius - 1) * size * size) / dot(p, solveShifted(w, h, p, multiplier));
+    if (!(next >= low && next <= high)) next = (low + high) / 2;
+    const done = Math.abs(next - multiplier) <= 1e-15 * next;
+    multiplier = next;
+    p = solveShifted(w, h, b, multiplier);
+    if (done) break;
+    size = Math.sqrt(dot(p, p));
+  }
+  return { p, multiplier };
+}
+
+/** ‖x_r - z‖² and φ·x_r for every reference row. Rows are stored by attribute: a category's position, or a number in 4096ths. */
+function compare(layout, columns, z, phi, count) {
+  const squared = new Float64Array(count);
+  const products = new Float64Array(count);
+  layout.forEach(({ start, stop, kind }, k) => {
+    const codes = columns[k];
+    if (kind === "number") {
+      for (let r = 0; r < count; r++) {
+        const x = codes[r] / 4096;
+        squared[r] += (x - z[start]) ** 2;
+        products[r] += phi[start] * x;
+      }
+      return;
+    }
+    const far = new Float64Array(stop - start + 1).fill(dot(z.subarray(start, stop), z.subarray(start, stop)));
+    for (let c = 0; c < stop - start; c++) far[c] += 1 - 2 * z[start + c];
+    const share = [...phi.subarray(start, stop), 0];
+    for (let r = 0; r < count; r++) {
+      squared[r] += far[codes[r]];
+      products[r] += share[codes[r]];
+    }
+  });
+  return { squared, products };
+}
+
+/** Σ_r pull_r x_r. */
+function gather(layout, columns, pull, n) {
+  const out = new Float64Array(n);
+  layout.forEach(({ start, stop, kind }, k) => {
+    const codes = columns[k];
+    if (kind === "number") {
+      for (let r = 0; r < pull.length; r++) out[start] += (pull[r] * codes[r]) / 4096;
+      return;
+    }
+    const sums = new Float64Array(stop - start + 1);
+    for (let r = 0; r < pull.length; r++) sums[codes[r]] += pull[r];
+    out.set(sums.subarray(0, stop - start), start);
+  });
+  return out;
+}
+
+/** (1/N) Σ (a_r/ā - 1)(y_r - φ·(x_r - z))(x_r - z), with a_r = α(‖x_r - z‖)·i_r and ā their mean. */
+export function localCorrection(release, z, phi) {
+  const { layout, alpha } = release;
+  const { points, labels, inverse_weight: inverse } = release.reference;
+  const count = labels.length;
+  const { squared, products } = compare(layout, points, z, phi, count);
+  const weights = Float64Array.from(squared, (value, r) => alpha(Math.sqrt(Math.max(value, 0))) * inverse[r]);
+  const mean = weights.reduce((sum, value) => sum + value, 0) / count;
+  if (!(mean > 0)) return new Float64Array(z.length);
+  const offset = dot(phi, z);
+  const pull = Float64Array.from(weights, (value, r) => (value / mean - 1) * (labels[r] - products[r] + offset));
+  const total = pull.reduce((sum, value) => sum + value, 0);
+  return gather(layout, points, pull, z.length).map((value, j) => (value - total * z[j]) / count);
+}
+
+/** One standard error per value: calibration·√(diag(K²)·s²), K the inverse of A + λI restricted to the sphere's tangent where λ > 0. */
+export function standardErrors(release, h, multiplier, p) {
+  const { eigenvalues: w, eigenvectors: V, noise } = release;
+  const n = w.length;
+  const D = Float64Array.from(w, (value) => 1 / (value + multiplier));
+  const times = (x) => x.map((value, i) => D[i] * value);
+  const y = times(h);
+  const root = Math.sqrt(1 + dot(h, y));
+  const k1 = y.map((value) => value / root);
+  const k2 = multiplier > 0 ? tangent(times(p), k1, p) : new Float64Array(n);
+  const [a1, a2, b1, b2] = [k1, k2, times(k1), times(k2)].map((k) => outOfBasis(V, k));
+  const [s11, s22, s12] = [dot(k1, k1), dot(k2, k2), dot(k1, k2)];
+  const met = noise.sigma_t1 ** 2 + noise.sigma_s2 ** 2 * dot(p, p) + noise.sigma_s1 ** 2 * dot(h, p) ** 2;
+  return Float64Array.from(noise.calibration, (calibration, i) => {
+    let d0 = 0;
+    for (let j = 0; j < n; j++) d0 += (V[i * n + j] * D[j]) ** 2;
+    const cross = a1[i] ** 2 * s11 + a2[i] ** 2 * s22 + 2 * a1[i] * a2[i] * s12;
+    const d = d0 - 2 * a1[i] * b1[i] - 2 * a2[i] * b2[i] + cross;
+    return calibration * Math.sqrt(Math.max(d, 1e-12 * d0) * met);
+  });
+}
+
+function tangent(scaled, k1, p) {
+  const along = dot(k1, p);
+  const q = scaled.map((value, i) => value - k1[i] * along);
+  const size = Math.sqrt(dot(p, q));
+  return q.map((value) => value / size);
+}
+
+/** Everything that does not depend on the point: call once. */
+export function prepare(release) {
+  return { ...release, alpha: weightFunction(release.weight), labels: intoBasis(release.eigenvectors, release.t1) };
+}
+
+/** {values, error} at the encoded point z, a Float64Array. */
+export function explain(release, z) {
+  const { eigenvalues: w, eigenvectors: V, mean, t0, radius, labels } = release;
+  const h = intoBasis(V, mean.map((value, i) => value - z[i]));
+  const b = h.map((value, i) => t0 * value + labels[i]);
+  let { p, multiplier } = solveInBall(w, h, b, radius);
+  if (release.reference) {
+    const moved = intoBasis(V, localCorrection(release, z, outOfBasis(V, p)));
+    ({ p, multiplier } = solveInBall(w, h, b.map((value, i) => value + moved[i]), radius));
+  }
+  return { values: outOfBasis(V, p), error: standardErrors(release, h, multiplier, p) };
+}
