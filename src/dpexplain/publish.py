@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from hashlib import sha256
 from html import escape
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from math import exp, floor
 from pathlib import Path
 from typing import Any, Protocol
@@ -48,19 +48,20 @@ def publish(release: Publishable, path: str | Path, *, title: str = TITLE, outco
 def render(release: Publishable, *, title: str = TITLE, outcome: str = OUTCOME) -> str:
     """The page as text. Names and values reach it as JSON or escaped text only."""
     script, style = web.inlined("page.js"), web.source("style.css")
+    payload, guarantee, library = release.payload(), release.guarantee, _library_version()
     parts = {
         "policy": policy(script, style),
-        "version": escape(version("dpexplain")),
+        "version": escape(library),
         "title": escape(title),
         "outcome": escape(outcome),
-        "lead": escape(_lead(release.guarantee)),
-        "warning": "" if release.guarantee.private else f'<p class="warning" role="alert">{escape(str(release.guarantee))}</p>',
-        "promise": escape(promise(release.guarantee)),
-        "statement": escape(str(release.guarantee)),
-        "footer": escape(_footer(release)),
+        "lead": escape(_lead(guarantee)),
+        "warning": _warning(guarantee),
+        "promise": escape(promise(guarantee)),
+        "statement": escape(str(guarantee)),
+        "footer": escape(f"Published with dpexplain {library}. {_facts(payload)} This file works offline and contacts no one."),
         "style": style,
         "script": script,
-        "data": _data(release, outcome),
+        "data": _data(release.domain, payload, outcome),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], web.source("page.html"))
 
@@ -79,19 +80,21 @@ def promise(guarantee: Guarantee) -> str:
         return "Nothing is guaranteed: the numbers on this page were made with a setting that does not protect the people in the data."
     return (
         f"With {guarantee.neighbours.describe()}, no outcome of what was released becomes more than {round_up(exp(guarantee.epsilon))} times "
-        f"as likely, apart from a chance of one in {floor((1 + 1e-12) / guarantee.delta):,}. That bounds what this page can reveal about anyone in the "
-        "data, whoever asks and whatever else they know. It was paid for once: asking here costs no further privacy, however often."
+        f"as likely, apart from a chance of one in {floor((1 + 1e-12) / guarantee.delta):,}. That bounds what this page can reveal about "
+        "anyone in the data, whoever asks and whatever else they know. It was paid for once: asking here costs no further privacy, "
+        "however often."
     )
 
 
 def packed(values: ArrayLike) -> dict[str, str]:
-    """An array as base64 of little-endian bytes: integers in one or two bytes, everything else as float64, exactly."""
+    """An array as base64 of little-endian bytes: integers in as few as hold them, everything else as float64, exactly."""
     array = np.asarray(values)
     if array.dtype.kind in "iu":
-        kind = "u1" if array.max(initial=0) < 256 else "u2"
+        largest = int(array.max(initial=0))
+        kind = "u1" if largest < 2**8 else "u2" if largest < 2**16 else "u4"
         exact = array.astype(f"<{kind}")
         if not np.array_equal(exact, array):
-            raise ValueError("codes must lie between 0 and 65535")
+            raise ValueError("codes must not be negative and must fit four bytes")
     else:
         kind, exact = "f8", array.astype("<f8")
         if not np.isfinite(exact).all():
@@ -104,27 +107,30 @@ def _lead(guarantee: Guarantee) -> str:
     return f"Change the record and see what moves the model’s answer. Everything is computed on this page, {shield}; nothing you enter leaves it."
 
 
-def _footer(release: Publishable) -> str:
-    payload = release.payload()
-    weight = " ".join(
-        f"{key} {value:g}" if isinstance(value, float) else str(value)
-        for key, value in payload["weight"].items()
-        if key != "kind"
-    )
-    return (
-        f"Published with dpexplain {version('dpexplain')}. {len(release.domain.names)} encoded columns, local weight {payload['weight']['kind']} "
-        f"({weight}), effects in a ball of radius {payload['radius']:g}. This file works offline and contacts no one."
-    )
+def _warning(guarantee: Guarantee) -> str:
+    """What a reader must know before anything else; nothing when all is as it should be."""
+    said = guarantee.note if guarantee.private else str(guarantee)
+    return f'<p class="warning" role="note">{escape(said)}</p>' if said else ""
 
 
-def _data(release: Publishable, outcome: str) -> str:
+def _facts(payload: Mapping[str, Any]) -> str:
+    weight = dict(payload["weight"])
+    kind = weight.pop("kind")
+    details = ", ".join(f"{key} {value:g}" for key, value in weight.items())
+    columns = len(payload["mean"])
+    return f"{columns} encoded columns, {kind} weight ({details}), effects in a ball of radius {payload['radius']:g}."
+
+
+def _library_version() -> str:
+    try:
+        return version("dpexplain")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return "unknown"
+
+
+def _data(domain: DomainLike, payload: Mapping[str, Any], outcome: str) -> str:
     """JSON for a script element: < > & are written as escapes, so that no text can end the element."""
-    data = {
-        "domain": release.domain.to_dict(),
-        "names": list(release.domain.names),
-        "outcome": outcome,
-        "release": _released(release.payload()),
-    }
+    data = {"domain": domain.to_dict(), "names": list(domain.names), "outcome": outcome, "release": _released(payload)}
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", text)
 

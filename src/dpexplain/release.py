@@ -36,6 +36,7 @@ from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
 from dpexplain.privacy.relation import Neighbours
+from dpexplain.publish import OUTCOME, TITLE, publish
 
 _SLOW = 20_000  # queries from which a progress bar is worth its line
 _SUBJECT = "This release, and every explanation from it,"
@@ -170,6 +171,10 @@ class Release:
     def save(self, path: str | Path) -> None:
         """Write one file that `dpexplain.load` reads back exactly; `container.py` documents the format."""
         Path(path).write_bytes(container.write(self._header(), _arrays(self.solver)))
+
+    def publish(self, path: str | Path, *, title: str = TITLE, outcome: str = OUTCOME) -> Path:
+        """Write one self-contained interactive page; `outcome` says what a positive effect leads towards. Returns its path."""
+        return publish(self, path, title=title, outcome=outcome)
 
     def _header(self) -> dict[str, Any]:
         noise = self.solver.noise

@@ -9,6 +9,7 @@ import pytest
 import dpexplain as dpx
 from dpexplain.core import weights
 from dpexplain.demo.people import DOMAIN
+from dpexplain.demo.people import people as people_of
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.publish import publish
 from release_support import StandIn
@@ -315,7 +316,7 @@ def test_the_guarantee_is_told_in_plain_words_and_exactly(opened, people):
 def test_what_is_not_private_says_so(opened):
     guarantee = dpx.Guarantee(0.25, 1e-6, Neighbours(), private=False, note="made for a reproduction.")
     with opened(StandIn(DOMAIN, rows=64, guarantee=guarantee)) as page:
-        assert "NOT differentially private" in page.get_by_role("alert").inner_text()
+        assert "NOT differentially private" in page.get_by_role("note").inner_text()
         assert "Nothing is guaranteed" in page.get_by_role("region", name="What is guaranteed").inner_text()
 
 
@@ -367,6 +368,20 @@ def test_it_keeps_up_with_a_slider_at_four_hundred_columns(opened):
               const start = performance.now(); await new Promise((done) => setTimeout(done)); times.push(performance.now() - start); }
             return times.sort((a, b) => a - b)[6]; }"""
         assert page.evaluate(once) < 250  # milliseconds, on a busy machine
+
+
+def test_a_real_release_from_private_rows_to_the_page(opened):
+    columns, rich = people_of(4000, seed=2)
+    data = dpx.PrivateData(columns, DOMAIN, labels=2 * rich - 1)
+    release = dpx.release(data, dpx.Budget(epsilon=2.0, delta=1e-6))
+    with opened(release) as page:
+        for record in RECORDS:
+            enter(page, DOMAIN, record)
+            explanation = release.explain(record)
+            values, errors = shown(page, DOMAIN.width)
+            np.testing.assert_allclose(values, explanation.values, rtol=0, atol=1e-9)
+            np.testing.assert_allclose(errors, explanation.error, rtol=0, atol=1e-9)
+        assert str(release.guarantee) in page.get_by_role("region", name="What is guaranteed").inner_text()
 
 
 def test_the_payload_in_the_page_is_exact(people, tmp_path):

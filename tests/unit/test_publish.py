@@ -31,9 +31,10 @@ def test_arrays_are_packed_exactly():
     assert np.array_equal(np.frombuffer(b64decode(packed(numbers)["f8"]), "<f8"), numbers)
     assert np.frombuffer(b64decode(packed([0, 255])["u1"]), "<u1").tolist() == [0, 255]
     assert np.frombuffer(b64decode(packed([0, 4096])["u2"]), "<u2").tolist() == [0, 4096]
+    assert np.frombuffer(b64decode(packed([0, 65536])["u4"]), "<u4").tolist() == [0, 65536]
 
 
-@pytest.mark.parametrize("wrong", [[-1, 3], [0, 65536], [0.5, float("nan")], [float("inf")]])
+@pytest.mark.parametrize("wrong", [[-1, 3], [0, 2**32], [0.5, float("nan")], [float("inf")]])
 def test_what_cannot_be_packed_exactly_is_refused(wrong):
     with pytest.raises(ValueError, match=r"codes must|finite"):
         packed(wrong)

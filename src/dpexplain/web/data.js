@@ -1,6 +1,6 @@
 // Reads the data a page carries: JSON whose long arrays are little-endian bytes in base64, exact to the last bit.
 
-const ARRAYS = { f8: Float64Array, u1: Uint8Array, u2: Uint16Array };
+const ARRAYS = { f8: Float64Array, u1: Uint8Array, u2: Uint16Array, u4: Uint32Array };
 
 function bytesOf(text) {
   const binary = atob(text);
@@ -9,7 +9,7 @@ function bytesOf(text) {
   return bytes;
 }
 
-/** {"f8": "…"} becomes a Float64Array, {"u1": "…"} and {"u2": "…"} unsigned integers, everything else stays as it is. */
+/** {"f8": "…"} becomes a Float64Array, {"u1": "…"}, {"u2": "…"} and {"u4": "…"} unsigned integers, everything else stays as it is. */
 export function unpack(value) {
   if (Array.isArray(value)) return value.map(unpack);
   if (value === null || typeof value !== "object") return value;
