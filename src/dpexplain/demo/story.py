@@ -20,6 +20,8 @@ from dpexplain.explainer import Explainer
 from dpexplain.explanation import Explanation
 from dpexplain.mechanisms.basic import Basic
 from dpexplain.privacy.budget import Budget
+from dpexplain.release import Release
+from dpexplain.release import release as pay_once
 
 ASKED: dict[str, dict[str, Any]] = {
     "a young shop assistant": dict(age=22, hours=24, education="school", work="private", trade="sales", region="south", married=False, city=True),
@@ -42,7 +44,7 @@ class Asked:
 
 
 def tell(console: Console, output: Path, count: int) -> None:
-    """The whole story; `output` receives explanation.png and report.html."""
+    """The whole story; `output` receives explanation.png, report.html, explain.html and income.dpx."""
     with console.status(f"Making up {count:,} people and training a forest on half of them"):
         model, rows = _train(count)
     with console.status("Asking the black box about every private row, once"):
@@ -53,9 +55,14 @@ def tell(console: Console, output: Path, count: int) -> None:
     answers, refusal = _ask(explainer, data, model)
     console.print(_table(answers, budget))
     console.print(f"\n[bold red]Refused[/bold red]  {refusal}\n")
-    console.print(answers[0].explanation)
+    with console.status("Paying once for a release that answers everybody, for ever"):
+        release = pay_once(data, Budget(epsilon=0.1, delta=1e-6))
+    console.print(_free_table(release, data))
+    console.print(release.explain(ASKED["a carpenter on overtime"]))
     png, html = write_report(output, answers, budget, str(refusal), str(data.spent))
-    console.print(f"\nLook at [bold]{png}[/bold] and [bold]{html}[/bold].")
+    release.save(output / "income.dpx")
+    page = release.publish(output / "explain.html")
+    console.print(f"\nLook at [bold]{png}[/bold], [bold]{html}[/bold] and [bold]{page}[/bold] (move its sliders).")
 
 
 def _train(count: int) -> tuple[Any, dict[str, list[Any]]]:
@@ -84,6 +91,19 @@ def _ask(explainer: Explainer, data: PrivateData, model: Any) -> tuple[list[Aske
             explainer.explain(next(iter(ASKED.values())))
     except BudgetExhausted as refusal:
         return answers, refusal
+
+
+def _free_table(release: Release, data: PrivateData) -> Table:
+    """The same people, from one file, with error bars and at no further cost."""
+    table = Table(title="Pay once, explain forever: the same questions from one release", title_justify="left")
+    for column in ("who", "strongest effects ± error", "cosine", "this answer cost"):
+        table.add_column(column)
+    for who, record in ASKED.items():
+        answer = release.explain(record)
+        effects = "\n".join(f"{name} {value:+.2f} ± {error:.2f}" for name, value, error in answer.top(3))
+        table.add_row(who, effects, f"{score(answer.values, data, record).cosine:.3f}", f"ε = {answer.cost.epsilon:g}")
+    table.caption = str(release.guarantee)
+    return table
 
 
 def _table(answers: list[Asked], budget: Budget) -> Table:
