@@ -1,24 +1,28 @@
-"""The command line: one file per command group, registered here."""
+"""The command line: one file per command group, registered here. Heavy imports wait inside the commands, so that --help is quick."""
 
 from __future__ import annotations
 
 import typer
 
-from dpexplain.cli import ledger
+from dpexplain.cli import bench, demo, ledger, plan, release
 
 app = typer.Typer(
     name="dpexplain",
     help="Explain black-box models to anyone without exposing anyone in the data.",
     no_args_is_help=True,
-    add_completion=False,
+    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-@app.callback()
+@app.callback(epilog="Completion for your shell: dpexplain --install-completion")
 def main() -> None:
     """Explain black-box models to anyone without exposing anyone in the data."""
 
 
+demo.add_to(app)
+plan.add_to(app)
+release.add_to(app)
 app.add_typer(ledger.app, name="ledger")
+bench.add_to(app)

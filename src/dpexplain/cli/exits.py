@@ -32,6 +32,9 @@ def told(command: Callable[P, None]) -> Callable[P, None]:
         except DpexplainError as error:
             tell(error)
             raise typer.Exit(exit_code(error)) from None
+        except OSError as error:
+            tell(f"{error.filename or 'a file'}: {error.strerror}. Check the name, and that you may read or write it.")
+            raise typer.Exit(BAD_INPUT) from None
 
     return run
 

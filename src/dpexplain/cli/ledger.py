@@ -28,7 +28,7 @@ Dataset = Annotated[str | None, typer.Option("--dataset", help="Only this data s
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-@app.command()
+@app.command(epilog="Example: dpexplain ledger show sqlite:///income.ledger")
 @told
 def show(
     url: Url,
@@ -45,7 +45,7 @@ def show(
                 show_account(ledger, last)
 
 
-@app.command(name="verify")
+@app.command(name="verify", epilog="Example: dpexplain ledger verify sqlite:///income.ledger --head heads.json")
 @told
 def verify_command(
     url: Url,
@@ -69,7 +69,7 @@ def verify_command(
         write_heads(save_head, kept | {result["dataset"]: head_from_dict(result["head"]) for result in results})
 
 
-@app.command()
+@app.command(epilog="Example: dpexplain ledger export sqlite:///income.ledger -o entries.jsonl")
 @told
 def export(
     url: Url,

@@ -1,0 +1,29 @@
+"""`dpexplain demo`: the whole story on embedded data."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from dpexplain.cli.exits import told
+from dpexplain.errors import ParameterError
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(epilog="Example: dpexplain demo --output out")(told(demo))
+
+
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where explanation.png and report.html go.")] = Path("out"),
+    people: Annotated[int, typer.Option("--people", min=1000, help="How many made-up records.")] = 200_000,
+) -> None:
+    """The whole story on embedded data: prints, plots, writes report.html."""
+    if find_spec("sklearn") is None:
+        raise ParameterError("the demo trains a forest and needs scikit-learn. Run: pip install 'dpexplain[demo]'")
+    from dpexplain.demo.story import tell
+
+    tell(Console(), output, people)

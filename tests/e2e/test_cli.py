@@ -1,0 +1,238 @@
+"""The command line as people run it: exit codes, JSON, one-line errors with the remedy, and a release from file to answers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import dpexplain as dpx
+from dpexplain.cli import app
+from service_support import JSON, OTHER, RECORD, write_owner_files
+
+COMMANDS = [["demo"], ["plan"], ["release"], ["explain"], ["publish"], ["serve", "run"], ["serve", "keys", "add"], ["serve", "keys", "list"],
+            ["serve", "keys", "revoke"], ["ledger", "show"], ["ledger", "verify"], ["ledger", "export"], ["bench"]]  # fmt: skip
+
+
+def run(*words, **env):
+    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "160", **env})
+
+
+@pytest.fixture(scope="module")
+def owner(tmp_path_factory):
+    return write_owner_files(tmp_path_factory.mktemp("owner"))
+
+
+@pytest.fixture(scope="module")
+def release(owner):
+    made = owner / "people.dpx"
+    result = run(*paying(owner, made))
+    assert result.exit_code == 0, result.stderr
+    return made
+
+
+def paying(owner, output, *more):
+    words = [
+        "release",
+        owner / "people.parquet",
+        "--domain",
+        owner / "domain.toml",
+        "--epsilon",
+        2,
+        "--delta",
+        1e-6,
+        "-o",
+        output,
+    ]
+    return [*words, *(more or ("--label", "y"))]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_helps_with_an_example(command):
+    result = run(*command, "--help")
+    assert result.exit_code == 0
+    assert f"Example: dpexplain {' '.join(command).removesuffix(' run')}" in " ".join(result.stdout.split())
+
+
+def test_completion_can_be_installed():
+    assert "_DPEXPLAIN_COMPLETE" in run(
+        "--show-completion", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1", SHELL="bash"
+    ).stdout or ("--install-completion" in run("--help").stdout)
+
+
+def test_the_installed_entry_point_runs():
+    words = [
+        sys.executable,
+        "-c",
+        "from importlib.metadata import entry_points as e; (s,) = e(group='console_scripts', name='dpexplain'); s.load()()",
+    ]
+    done = subprocess.run(
+        [*words, "plan", "--rows", "1000", "--features", "5", "--json"], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert json.loads(done.stdout)["rows"] == 1000
+
+
+def test_plan_is_a_table_data_and_a_picture(tmp_path):
+    words = ("plan", "--rows", 1_400_000, "--features", 70, "--epsilon", 1, "--delta", 1e-6)
+    assert "rule of thumb" in run(*words).stdout
+    told = json.loads(run(*words, "--json", "--plot", tmp_path / "plan.png").stdout)
+    assert [one["queries"] for one in told["interactive"]] == sorted(
+        (one["queries"] for one in told["interactive"]), reverse=True
+    )
+    assert told["release"]["cosine"] > 0.99
+    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("words", [("--rows", 0, "--features", 5), ("--rows", 10, "--features", 5, "--epsilon", -1)])
+def test_plan_refuses_nonsense(words):
+    assert run("plan", *words).exit_code == 2
+
+
+def test_from_a_file_to_answers(release, tmp_path):
+    told = json.loads(run("explain", release, "--record", JSON, "--json").stdout)
+    assert dpx.Explanation.from_dict(told).values == pytest.approx(dpx.load(release).explain(RECORD).values)
+    assert "education" in run("explain", release, "--record", JSON).stdout
+    header = ",".join(RECORD)
+    lines = [",".join(str(value) for value in record.values()) for record in (RECORD, OTHER)]
+    (tmp_path / "new.csv").write_text("\n".join([header, *lines]))
+    assert run("explain", release, "--rows", tmp_path / "new.csv", "-o", tmp_path / "out.parquet").exit_code == 0
+    table = pq.read_table(tmp_path / "out.parquet")
+    expected = dpx.load(release).explain_many([RECORD, OTHER])
+    assert table.column("hours").to_pylist() == pytest.approx([one.values[1] for one in expected])
+    assert table.column("hours error").to_pylist() == pytest.approx([one.error[1] for one in expected])
+    assert b"differential privacy" in table.schema.metadata[b"dpexplain.guarantee"]
+
+
+@pytest.mark.parametrize("suffix", ["json", "jsonl", "parquet"])
+@pytest.mark.parametrize("output", ["out.csv", "out.json", None])
+def test_records_in_and_explanations_out(release, tmp_path, suffix, output):
+    path = tmp_path / f"new.{suffix}"
+    if suffix == "parquet":
+        import pyarrow as pa
+
+        pq.write_table(pa.Table.from_pylist([RECORD, OTHER]), path)
+    else:
+        path.write_text(json.dumps([RECORD, OTHER]) if suffix == "json" else f"{JSON}\n\n{json.dumps(OTHER)}\n")
+    result = run("explain", release, "--rows", path, *(["-o", tmp_path / output] if output else ["--json"]))
+    assert result.exit_code == 0, result.stderr
+    if output is None:
+        assert len(json.loads(result.stdout)) == 2
+    else:
+        assert (tmp_path / output).stat().st_size > 100
+
+
+def test_a_release_pays_from_a_ledger_until_it_is_refused(owner, tmp_path):
+    ledger = f"sqlite:///{tmp_path}/people.ledger"
+    first = run(*paying(owner, tmp_path / "a.dpx", "--label", "score", "--ledger", ledger, "--budget", 3, "--json"))
+    assert first.exit_code == 0, first.stderr
+    told = json.loads(first.stdout)
+    assert told["spent"]["epsilon"] == pytest.approx(2, rel=1e-6)
+    second = run(*paying(owner, tmp_path / "b.dpx", "--label", "score", "--ledger", ledger, "--budget", 3))
+    assert second.exit_code == 3
+    assert second.stderr.startswith("error: ")
+    assert not (tmp_path / "b.dpx").exists()
+
+
+def test_labels_by_declared_type_are_the_same_labels(owner, tmp_path):
+    tops = []
+    for number, label in enumerate((("y",), ("score",), ("text", "--target", "rich"))):
+        made = tmp_path / f"{number}.dpx"
+        result = run(*paying(owner, made, "--label", *label, "--epsilon", 50))
+        assert result.exit_code == 0, result.stderr
+        tops.append(dpx.load(made).explain(RECORD).values)
+    assert np.abs(tops[0] - tops[1]).max() < 0.05
+    assert np.abs(tops[0] - tops[2]).max() < 0.05
+
+
+def test_a_unit_is_protected_as_a_whole(owner, tmp_path):
+    assert run(*paying(owner, tmp_path / "u.dpx", "--label", "y", "--unit", "owner", "--max-rows-per-unit", 2)).exit_code == 0
+    assert "all records of any one owner (at most 2)" in str(dpx.load(tmp_path / "u.dpx").guarantee)
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("--label", "none"), "no column 'none'"),
+        ((), ""),
+        (("--label", "text"), "Say which class"),
+        (("--label", "y", "--model", "a:b"), "either a label column or a model"),
+        (("--label", "y", "--relation", "swap"), "relation must be"),
+        (("--label", "y", "--epsilon", "0"), "epsilon"),
+        (("--label", "y", "--unit", "nobody"), "no column 'nobody'"),
+        (("--label", "y", "--ledger", "nonsense"), "cannot open a ledger"),
+        (("--model", "nothing.onnx"), "no model file"),
+        (("--model", "nothing.pkl"), "runs whatever code it contains"),
+    ],
+)
+def test_bad_input_exits_with_2_spends_nothing_and_writes_nothing(owner, tmp_path, more, says):
+    if not more:
+        more = ("--label", "y", "--domain", tmp_path / "none.toml")
+    result = run(*paying(owner, tmp_path / "x.dpx", *more))
+    assert result.exit_code == 2, (result.stdout, result.stderr)
+    assert result.stderr.startswith("error: ")
+    assert says in " ".join(result.stderr.split())
+    assert "Traceback" not in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_release_is_not_overwritten_by_accident(owner, release):
+    before = release.read_bytes()
+    assert run(*paying(owner, release)).exit_code == 2
+    assert run(*paying(owner, release.parent / "no" / "x.dpx")).exit_code == 2
+    assert release.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--record", "{"),
+        ("--record", "[" * 100_000),
+        ("--record", '{"age": 1}'),
+        ("--record", "3"),
+        (),
+        ("--record", JSON, "--rows", "x.csv"),
+        ("--rows", "none.csv", "--json"),
+        ("--rows", "none.xyz", "--json"),
+    ],
+    ids=range(8),
+)
+def test_a_bad_question_exits_with_2(release, words):
+    result = run("explain", release, *words)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert len(result.stderr.splitlines()) <= 2
+
+
+def test_a_bad_row_is_named(release, tmp_path):
+    (tmp_path / "new.jsonl").write_text(f"{JSON}\n{json.dumps(RECORD | {'age': 400})}")
+    result = run("explain", release, "--rows", tmp_path / "new.jsonl", "--json")
+    assert (result.exit_code, "row 1: age: 400 is not" in result.stderr) == (2, True)
+    assert run("explain", release, "--rows", tmp_path / "new.jsonl").exit_code == 2
+
+
+def test_a_damaged_release_exits_with_4(release, tmp_path):
+    damaged = bytearray(release.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (tmp_path / "bad.dpx").write_bytes(damaged)
+    result = run("explain", tmp_path / "bad.dpx", "--record", JSON)
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert run("explain", tmp_path / "none.dpx", "--record", JSON).exit_code == 2
+
+
+def test_publish_writes_a_page(release, tmp_path):
+    assert run("publish", release, "-o", tmp_path / "p.html", "--outcome", "an income above the line").exit_code == 0
+    assert "an income above the line" in (tmp_path / "p.html").read_text(encoding="utf-8")
+    assert run("publish", release, "-o", tmp_path / "p.html").exit_code == 2
+
+
+def test_bench_needs_a_checkout(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("bench").exit_code == 2
+    monkeypatch.chdir(Path(__file__).parents[2])
+    assert "There are " in run("bench", "nonsense").stderr
