@@ -12,7 +12,7 @@ $(VENV)/.base: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.base
-	$(PIP) -e '.[demo,postgres,test,lint,baselines]'
+	$(PIP) -e '.[demo,postgres,service,models,test,lint,baselines]'
 	touch $@
 
 demo: $(VENV)/.base  ## the whole story on embedded data: prints, plots, writes out/report.html

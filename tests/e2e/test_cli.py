@@ -16,8 +16,16 @@ import dpexplain as dpx
 from dpexplain.cli import app
 from service_support import JSON, OTHER, RECORD, write_owner_files
 
-COMMANDS = [["demo"], ["plan"], ["release"], ["explain"], ["publish"], ["serve", "run"], ["serve", "keys", "add"], ["serve", "keys", "list"],
-            ["serve", "keys", "revoke"], ["ledger", "show"], ["ledger", "verify"], ["ledger", "export"], ["bench"]]  # fmt: skip
+COMMANDS = [
+    ["demo"],
+    ["plan"],
+    ["release"],
+    ["explain"],
+    ["ledger", "show"],
+    ["ledger", "verify"],
+    ["ledger", "export"],
+    ["bench"],
+]
 
 
 def run(*words, **env):
@@ -67,14 +75,11 @@ def test_completion_can_be_installed():
 
 
 def test_the_installed_entry_point_runs():
-    words = [
-        sys.executable,
-        "-c",
-        "from importlib.metadata import entry_points as e; (s,) = e(group='console_scripts', name='dpexplain'); s.load()()",
-    ]
-    done = subprocess.run(
-        [*words, "plan", "--rows", "1000", "--features", "5", "--json"], capture_output=True, text=True, timeout=60, check=True
-    )
+    script = Path(sys.executable).parent / "dpexplain"
+    if not script.exists():
+        pytest.skip("dpexplain is not installed in this environment: its entry point is NOT tested")
+    words = [script, "plan", "--rows", "1000", "--features", "5", "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
     assert json.loads(done.stdout)["rows"] == 1000
 
 
@@ -129,11 +134,11 @@ def test_records_in_and_explanations_out(release, tmp_path, suffix, output):
 
 def test_a_release_pays_from_a_ledger_until_it_is_refused(owner, tmp_path):
     ledger = f"sqlite:///{tmp_path}/people.ledger"
-    first = run(*paying(owner, tmp_path / "a.dpx", "--label", "score", "--ledger", ledger, "--budget", 3, "--json"))
+    first = run(*paying(owner, tmp_path / "a.dpx", "--label", "score", "--ledger", ledger, "--budget", 2.5, "--json"))
     assert first.exit_code == 0, first.stderr
     told = json.loads(first.stdout)
     assert told["spent"]["epsilon"] == pytest.approx(2, rel=1e-6)
-    second = run(*paying(owner, tmp_path / "b.dpx", "--label", "score", "--ledger", ledger, "--budget", 3))
+    second = run(*paying(owner, tmp_path / "b.dpx", "--label", "score", "--ledger", ledger, "--budget", 2.5))
     assert second.exit_code == 3
     assert second.stderr.startswith("error: ")
     assert not (tmp_path / "b.dpx").exists()
@@ -223,12 +228,6 @@ def test_a_damaged_release_exits_with_4(release, tmp_path):
     result = run("explain", tmp_path / "bad.dpx", "--record", JSON)
     assert (result.exit_code, result.stdout) == (4, "")
     assert run("explain", tmp_path / "none.dpx", "--record", JSON).exit_code == 2
-
-
-def test_publish_writes_a_page(release, tmp_path):
-    assert run("publish", release, "-o", tmp_path / "p.html", "--outcome", "an income above the line").exit_code == 0
-    assert "an income above the line" in (tmp_path / "p.html").read_text(encoding="utf-8")
-    assert run("publish", release, "-o", tmp_path / "p.html").exit_code == 2
 
 
 def test_bench_needs_a_checkout(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""`dpexplain release | explain | publish`: pay once, explain forever, show anyone."""
+"""`dpexplain release | explain`: pay once, explain forever."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from dpexplain.sources.tables import read_queries
 EXAMPLES = {
     "release": "Example: dpexplain release data.parquet --domain domain.toml --label y --epsilon 0.5 --delta 1e-6 -o income.dpx",
     "explain": """Example: dpexplain explain income.dpx --record '{"age": 40, "work": "private"}'""",
-    "publish": "Example: dpexplain publish income.dpx -o income.html",
 }
 File = Annotated[Path, typer.Argument(metavar="FILE.dpx", help="A release.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -33,7 +32,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def add_to(app: typer.Typer) -> None:
     app.command(epilog=EXAMPLES["release"])(told(release))
     app.command(epilog=EXAMPLES["explain"])(told(explain))
-    app.command(epilog=EXAMPLES["publish"])(told(publish))
 
 
 def release(
@@ -139,22 +137,6 @@ def explain_file(made: Release, rows: Path, output: Path | None, as_json: bool) 
         print(json.dumps([one.to_dict() for one in answers], ensure_ascii=False))
     else:
         raise ParameterError("many explanations need a place. Pass -o explanations.parquet, or --json to print them")
-
-
-def publish(
-    file: File,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")],
-    title: Annotated[str | None, typer.Option("--title", help="The page's heading.")] = None,
-    outcome: Annotated[
-        str | None, typer.Option("--outcome", help='What a positive effect leads towards: "an income above 50k".')
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
-) -> None:
-    """Write one self-contained interactive page that anyone can open, offline."""
-    require_new(output, force)
-    said = {key: value for key, value in (("title", title), ("outcome", outcome)) if value is not None}
-    load(file).publish(output, **said)
-    print(f"Wrote {output}: {output.stat().st_size:,} bytes, no network needed.")
 
 
 def require_new(path: Path, force: bool) -> None:
