@@ -230,6 +230,12 @@ def test_a_damaged_release_exits_with_4(release, tmp_path):
     assert run("explain", tmp_path / "none.dpx", "--record", JSON).exit_code == 2
 
 
+def test_publish_writes_a_page(release, tmp_path):
+    assert run("publish", release, "-o", tmp_path / "p.html", "--outcome", "an income above the line").exit_code == 0
+    assert "an income above the line" in (tmp_path / "p.html").read_text(encoding="utf-8")
+    assert run("publish", release, "-o", tmp_path / "p.html").exit_code == 2
+
+
 def test_bench_needs_a_checkout(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run("bench").exit_code == 2

@@ -1,0 +1,32 @@
+"""`dpexplain publish`: a release as one page that anyone can open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpexplain.cli.exits import told
+from dpexplain.cli.release import File, require_new
+from dpexplain.release import load
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(epilog="Example: dpexplain publish income.dpx -o income.html")(told(publish))
+
+
+def publish(
+    file: File,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")],
+    title: Annotated[str | None, typer.Option("--title", help="The page's heading.")] = None,
+    outcome: Annotated[
+        str | None, typer.Option("--outcome", help='What a positive effect leads towards: "an income above 50k".')
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
+) -> None:
+    """Write one self-contained interactive page that anyone can open, offline."""
+    require_new(output, force)
+    said = {key: value for key, value in (("title", title), ("outcome", outcome)) if value is not None}
+    load(file).publish(output, **said)
+    print(f"Wrote {output}: {output.stat().st_size:,} bytes, no network needed.")
