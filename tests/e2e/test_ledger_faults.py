@@ -8,6 +8,7 @@ import resource
 import shutil
 import sqlite3
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from ledger_support import SmallStore, account, ask, children, event, postgres_e
 @pytest.fixture
 def whole(sqlite_place):
     """A closed ledger with twenty answers, all in the main file."""
-    ledger = sqlite_place.open()
+    ledger = sqlite_place.open(clock=lambda: datetime(2030, 1, 1, tzinfo=UTC))  # the same bytes every time
     for number in range(20):
         spend(ledger, f"r{number}", answer={"values": [number / 7] * 8})
     ledger.close()
@@ -372,6 +373,16 @@ def flip(content, copy, place, draw):
     flipped[place] ^= 1 << draw.randrange(8)
     copy.write_bytes(flipped)
     return copy
+
+
+@pytest.mark.parametrize("byte", [0xE5, 0xFF, 0x00])
+def test_a_schema_that_is_no_longer_text_is_damage(whole, byte):
+    """SQLite quotes the broken schema in its message, which then cannot be decoded either."""
+    content = bytearray(whole.read_bytes())
+    content[content.index(b"CREATE TABLE dpexplain_entries") + 8] = byte
+    whole.write_bytes(content)
+    with pytest.raises(LedgerCorrupt):
+        look_at_everything(whole, 0)
 
 
 def test_garbage_in_the_middle(whole):

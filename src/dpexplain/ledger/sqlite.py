@@ -145,6 +145,9 @@ class SqliteStore:
         except sqlite3.Error as error:
             self._forget()
             raise self._explain(error) from None
+        except (UnicodeDecodeError, OverflowError, MemoryError) as error:  # the driver's, over bytes that cannot be right
+            self._forget()
+            raise LedgerCorrupt(f"the ledger {self.path} is damaged ({type(error).__name__}). {RESTORE}") from None
         except OSError as error:
             raise LedgerUnavailable(
                 f"the ledger {self.path} cannot be reached ({error.strerror}). {TROUBLES['SQLITE_CANTOPEN'][1]}"
