@@ -340,7 +340,9 @@ def test_it_prints(opened, people):
         assert not page.locator(".tools").is_visible()
         assert not page.get_by_label("age, slider").is_visible()
         assert page.locator("#chart").is_visible()
-        assert page.pdf(format="A4").startswith(b"%PDF")
+        document = page.pdf(format="A4")
+        assert document.startswith(b"%PDF")
+        assert document.count(b"/Type /Page\n") == 1  # the record, its bars and the guarantee on one sheet
 
 
 def test_calm_where_motion_is_unwelcome(opened, people):
