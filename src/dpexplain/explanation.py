@@ -19,7 +19,6 @@ from dpexplain.core.arrays import Vector
 from dpexplain.errors import InputError
 from dpexplain.plots.style import NEGATIVE, POSITIVE, UNCERTAIN
 from dpexplain.privacy.budget import Guarantee
-from dpexplain.privacy.relation import Neighbours
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,8 +95,8 @@ class Explanation:
             values=np.array(value["values"]),
             names=tuple(value["names"]),
             point=np.array(value["point"]),
-            cost=_guarantee(value["cost"], "This answer"),
-            guarantee=_guarantee(value["guarantee"], "Everything released so far"),
+            cost=Guarantee.from_dict(value["cost"], "This answer"),
+            guarantee=Guarantee.from_dict(value["guarantee"]),
             error=None if value["error"] is None else np.array(value["error"]),
             copied=value["copied"],
             request_id=value["request_id"],
@@ -164,9 +163,3 @@ class Explanation:
         if error is not None and abs(value) <= 2 * error:
             return UNCERTAIN
         return POSITIVE if value >= 0 else NEGATIVE
-
-
-def _guarantee(value: dict[str, Any], subject: str) -> Guarantee:
-    return Guarantee(
-        value["mu"], value["delta"], Neighbours.from_dict(value), subject, private=value["private"], note=value["note"]
-    )

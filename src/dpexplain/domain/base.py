@@ -63,6 +63,10 @@ class DomainLike(Protocol):
         """One public record → (n,), float64."""
         ...
 
+    def encode_queries(self, records: Any) -> FloatArray:
+        """Public records → (k, n), float64, each as strictly as by `encode_query`."""
+        ...
+
     def to_dict(self) -> dict[str, Any]:
         """The whole description in JSON's types."""
         ...

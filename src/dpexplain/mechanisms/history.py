@@ -1,11 +1,23 @@
-"""Everything released so far: the only past a mechanism may see."""
+"""Everything released so far: the only past a mechanism may see. All of it is public."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
-from dpexplain.core.arrays import Vector
+import numpy as np
+from scipy.spatial import cKDTree
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.domain import Domain
+from dpexplain.domain.base import DomainLike
+from dpexplain.errors import InputError
+from dpexplain.privacy.budget import Guarantee
+
+FORMAT, VERSION = "dpexplain.history", 1
+_TAIL = 256  # so few entries are searched one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,16 +27,78 @@ class Released:
     point: Vector
     values: Vector
     copied: bool = False
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("point", "values"):
+            frozen = np.array(getattr(self, name), dtype=np.float64)
+            frozen.setflags(write=False)
+            object.__setattr__(self, name, frozen)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "point": self.point.tolist(),
+            "values": self.values.tolist(),
+            "copied": self.copied,
+            "details": self.details,
+        }
 
 
 class History:
-    """Append-only releases, in order."""
+    """Append-only releases, in order. Copied answers are kept, and never offered to be copied again or learnt from.
 
-    def __init__(self) -> None:
+    The nearest computed answer is found in a k-d tree of most entries and an unsorted tail; the tree is rebuilt when the tail has grown
+    to an eighth of it, so that n appends cost O(n log n) in all. `domain` and `guarantee`, where an explainer has set them, let
+    a `NonInteractive` read records and say what the history has cost.
+    """
+
+    def __init__(self, domain: DomainLike | None = None, guarantee: Callable[[], Guarantee] | None = None) -> None:
+        self.domain, self._guarantee = domain, guarantee
         self._released: list[Released] = []
+        self._computed: list[int] = []
+        self._points, self._values = _Stack(), _Stack()  # of the computed ones
+        self._tree: cKDTree | None = None
+        self._in_tree = 0
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What everything here has cost, where that is known."""
+        return None if self._guarantee is None else self._guarantee()
 
     def append(self, released: Released) -> None:
+        if self._released and released.point.shape != self._released[0].point.shape:
+            raise InputError(f"this history is about points of {len(self._released[0].point)} numbers, got {len(released.point)}")
+        if not released.copied:
+            self._computed.append(len(self._released))
+            self._points.push(released.point)
+            self._values.push(released.values)
         self._released.append(released)
+
+    def nearest(self, point: Vector) -> tuple[Released, float] | None:
+        """The closest *computed* answer and its distance; None when there is none."""
+        if not self._computed:
+            return None
+        self._grow_tree()
+        found = [] if self._tree is None else [self._tree.query(point)]
+        tail = self._points.rows[self._in_tree :]
+        if len(tail):
+            distances = np.linalg.norm(tail - point, axis=1)
+            found.append((distances.min(), self._in_tree + distances.argmin()))
+        distance, position = min(found)
+        return self._released[self._computed[int(position)]], float(distance)
+
+    def _grow_tree(self) -> None:
+        if self.computed - self._in_tree > max(_TAIL, self._in_tree // 8):
+            self._tree, self._in_tree = cKDTree(self._points.rows), self.computed
+
+    @property
+    def computed(self) -> int:
+        """How many answers were computed, not copied."""
+        return len(self._computed)
+
+    def latest(self, most: int) -> tuple[Matrix, Matrix]:
+        """(points, values) of the last `most` computed answers, one a row, oldest first."""
+        return self._points.rows[-most:], self._values.rows[-most:]
 
     def __len__(self) -> int:
         return len(self._released)
@@ -32,5 +106,71 @@ class History:
     def __iter__(self) -> Iterator[Released]:
         return iter(self._released)
 
+    def __reversed__(self) -> Iterator[Released]:
+        return reversed(self._released)
+
     def __getitem__(self, index: int) -> Released:
         return self._released[index]
+
+    def __repr__(self) -> str:
+        copied = len(self) - self.computed
+        return f"History({len(self)} answers, {copied} of them copied)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, in JSON's types, with the domain and what was spent by now."""
+        spent = self.guarantee
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "domain": None if self.domain is None else self.domain.to_dict(),
+            "guarantee": None if spent is None else spent.to_dict(),
+            "released": [one.to_dict() for one in self],
+        }
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> History:
+        """Read back what `to_dict` wrote."""
+        if value.get("format") != FORMAT or value.get("version") != VERSION:
+            raise InputError(f"not a version {VERSION} dpexplain history: it was written by something else, or a newer version")
+        spent = None if value["guarantee"] is None else Guarantee.from_dict(value["guarantee"])
+        domain = None if value["domain"] is None else Domain.from_dict(value["domain"])
+        return cls.of((Released(**one) for one in value["released"]), domain, None if spent is None else lambda: spent)
+
+    @classmethod
+    def of(
+        cls,
+        released: Iterable[Released],
+        domain: DomainLike | None = None,
+        guarantee: Callable[[], Guarantee] | None = None,
+    ) -> History:
+        """A history of these answers, in order."""
+        history = cls(domain, guarantee)
+        for one in released:
+            history.append(one)
+        return history
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> History:
+        return cls.from_dict(json.loads(text))
+
+
+class _Stack:
+    """Rows of one matrix that grows by doubling."""
+
+    def __init__(self) -> None:
+        self._store, self._count = np.empty((0, 0)), 0
+
+    def push(self, row: Vector) -> None:
+        if self._count == len(self._store):
+            grown = np.empty((max(2 * self._count, 64), len(row)))
+            grown[: self._count] = self._store[: self._count] if self._count else 0
+            self._store = grown
+        self._store[self._count] = row
+        self._count += 1
+
+    @property
+    def rows(self) -> Matrix:
+        return self._store[: self._count]

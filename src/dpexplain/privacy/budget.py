@@ -83,6 +83,12 @@ class Guarantee:
         sentence = f"{self.subject} {claim} for {self.neighbours.describe()}"
         return f"{sentence}. {self.note}" if self.note else f"{sentence}."
 
+    @classmethod
+    def from_dict(cls, value: dict[str, Any], subject: str = "Everything released so far") -> Guarantee:
+        """Read back what `to_dict` wrote."""
+        neighbours = Neighbours.from_dict(value)
+        return cls(value["mu"], value["delta"], neighbours, subject, private=value["private"], note=value["note"])
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "epsilon": self.epsilon,
