@@ -7,7 +7,9 @@ needs (SPEC §5), and their adaptive parameters read the exact gradient norm (SP
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import e, expm1, log, sqrt
+from typing import Any
 
 
 def basic_sigma(size: int, epsilon: float, delta: float, steps: int) -> float:
@@ -42,3 +44,50 @@ def strong_composition(epsilons: Sequence[float], slack: float) -> float:
     """
     squares = sum(v * v for v in epsilons)
     return sqrt(2 * log(1 / slack) * squares) + sum(v * expm1(v) for v in epsilons)
+
+
+def iterations(level: float, steps: int) -> int:
+    """The theorem on the number of iterations: T' = s^(1 - 1/(2a)) T with a = ln(1/s)/ln ln T if a > 1/2, else T; to the nearest, at least 2.
+
+    Since s = (ln T)^-a, this is min(T, s √(ln T) T). Adaptive takes s = max(β, √n σ_min), enhanced takes s = β.
+    """
+    if steps < 3 or level >= 1:
+        return steps
+    a = log(1 / level) / log(log(steps)) if level > 0 else float("inf")
+    fraction = level ** (1 - 1 / (2 * a)) if a > 0.5 else 1.0
+    return min(max(round(fraction * steps), 2), steps)
+
+
+def warm_rate(dimension: int, sigma: float, beta: float, steps: int) -> float:
+    """The initialisation-dependent bound's step constant: c_η² = 2/(q + √(q² + 12 nσ² ln T)), q = nσ² + β²; step t uses c_η/√t."""
+    noise = dimension * sigma * sigma
+    q = noise + beta * beta
+    return sqrt(2 / (q + sqrt(q * q + 12 * noise * log(steps))))
+
+
+def gradient_epsilon(size: int, sigma: float, delta: float, steps: int) -> float:
+    """The ε of one noisy gradient at δ/(2T), by the bound that σ_min comes from: √(2 ln(2.5 T/δ)) / (m σ)."""
+    return sqrt(2 * log(2.5 * steps / delta)) / (size * sigma)
+
+
+@dataclass(frozen=True, slots=True)
+class Bookkeeping:
+    """Algorithm 2's running (ε_spent, δ_spent): sums over every single release, from which strong composition is told."""
+
+    squares: float = 0.0  # Σ ε²
+    products: float = 0.0  # Σ ε(e^ε - 1)
+    deltas: float = 0.0  # Σ δ
+
+    def add(self, epsilon: float, delta: float = 0.0, count: int = 1) -> Bookkeeping:
+        return Bookkeeping(
+            self.squares + count * epsilon * epsilon,
+            self.products + count * epsilon * expm1(epsilon),
+            self.deltas + count * delta,
+        )
+
+    def epsilon(self, slack: float) -> float:
+        """What `strong_composition` says of everything added."""
+        return sqrt(2 * log(1 / slack) * self.squares) + self.products
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"squares": self.squares, "products": self.products, "deltas": self.deltas}

@@ -1,0 +1,76 @@
+"""What the history says about a new query, for nothing: an answer to copy, or a place to start from and how far off it may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpexplain.core.arrays import Vector
+from dpexplain.core.ball import Ball
+from dpexplain.core.regression import Ridge
+from dpexplain.mechanisms.base import Outcome
+from dpexplain.mechanisms.history import History, Released
+from dpexplain.mechanisms.ports import Noise, Rows
+from dpexplain.privacy.events import PrivacyEvent
+
+FEWEST = 5  # answers before a regression on them is believed
+MEMORY = 2000  # latest answers it learns from: older ones add little, and a plan stays quick
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A plan that reads no row: the answer of a computed neighbour."""
+
+    source: Released
+    distance: float
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        return ()
+
+    def run(self, rows: Rows, noise: Noise) -> Outcome:
+        del rows, noise
+        told: dict[str, Any] = {"start": "copied", "gradients": 0, "distance": self.distance}
+        return Outcome(self.source.values, (), copied=True, details=told)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A feasible point, and a guess of its distance from the answer as a share of the ball's radius (1: nothing is known)."""
+
+    values: Vector
+    distance: float
+    kind: str
+
+
+def copyable(history: History, point: Vector, within: float) -> Copy | None:
+    """The nearest computed answer, if it is near enough."""
+    found = history.nearest(point)
+    return Copy(*found) if found is not None and found[1] <= within else None
+
+
+def predicted(history: History, point: Vector, ball: Ball, floor: float) -> Start:
+    """Ridge regression of past answers on their points, evaluated here; `cold` while there are too few.
+
+    The guess of its distance is the leave-one-out error, larger where the point is unlike the past, and never below `floor`: answers
+    that hardly move from their predictions would confirm them, and each next one would move less.
+    """
+    if history.computed < FEWEST:
+        return cold(len(point))
+    ridge = Ridge.fit(*history.latest(MEMORY))
+    distance = ridge.residual * ridge.spread(point) / ball.radius
+    if distance >= 1:
+        return cold(len(point))
+    return Start(ball.project(ridge.predict(point)), max(distance, floor), "prediction")
+
+
+def nearest(history: History, point: Vector) -> Start:
+    """The answer of the nearest computed neighbour."""
+    found = history.nearest(point)
+    return cold(len(point)) if found is None else Start(found[0].values, 1.0, "neighbour")
+
+
+def cold(width: int) -> Start:
+    return Start(np.zeros(width), 1.0, "cold")

@@ -1,0 +1,94 @@
+"""Noisy descent from a start that is known to be near: less noise to pay for, less way to go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, sqrt
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from dpexplain.core import sensitivity
+from dpexplain.core.arrays import Vector
+from dpexplain.core.ball import Ball
+from dpexplain.core.descent import Schedule, travel_length
+from dpexplain.core.moments import LocalMoments
+from dpexplain.core.shape import noise_shape
+from dpexplain.core.weights import Weight
+from dpexplain.mechanisms.base import Outcome, Plan, Setting
+from dpexplain.mechanisms.basic import NoisyDescent
+from dpexplain.mechanisms.gaussian import GaussianMechanism
+from dpexplain.mechanisms.ports import Noise, Rows
+from dpexplain.mechanisms.start import Start, cold
+from dpexplain.privacy import gdp
+from dpexplain.privacy.events import PrivacyEvent
+
+_FEWEST = 20
+
+
+class Parameters(Protocol):
+    """The public fields of `Adaptive` and `Enhanced` that plans are made of."""
+
+    only_beta: ClassVar[bool]
+
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def delta(self) -> float: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def weight(self) -> Weight: ...
+    @property
+    def radius(self) -> float: ...
+    @property
+    def ball(self) -> Ball: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A plan with more to say about itself: public facts that end up in the answer's details."""
+
+    plan: Plan
+    details: dict[str, Any]
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        return self.plan.events
+
+    def run(self, rows: Rows, noise: Noise) -> Outcome:
+        outcome = self.plan.run(rows, noise)
+        return replace(outcome, details={**outcome.details, **self.details})
+
+
+def gradient_reach(parameters: Parameters, setting: Setting) -> float:
+    """How far neighbours can move the computed gradient sum."""
+    return setting.sensitivity_of_sum(sensitivity.gradient(parameters.weight, parameters.radius))
+
+
+def warm_plan(parameters: Parameters, point: Vector, setting: Setting, start: Start, share: float) -> Told:
+    """`share` of (ε, δ)'s μ², and `start.distance` of the way that Basic would walk at that price. At most T-1 gradients."""
+    descent = _descent(parameters, point, setting, start, share, None)
+    return Told(descent, {"start": start.kind, "distance": start.distance, "share": share})
+
+
+def cold_plan(parameters: Parameters, point: Vector, setting: Setting) -> Told:
+    """The first query: from zero, all T-1 gradients, the whole (ε, δ)."""
+    descent = _descent(parameters, point, setting, cold(setting.width), 1.0, parameters.steps - 1)
+    return Told(descent, {"start": "cold"})
+
+
+def _descent(
+    parameters: Parameters, point: Vector, setting: Setting, start: Start, share: float, gradients: int | None
+) -> NoisyDescent:
+    mu = gdp.mu(parameters.epsilon, parameters.delta) * sqrt(share)
+    reach = gradient_reach(parameters, setting)
+    shape = noise_shape(point, setting.one_hot)
+    noise_norm = reach / setting.size * float(np.linalg.norm(shape)) / mu
+    curvature = sensitivity.quadratic(parameters.weight)
+    travel = start.distance * travel_length(parameters.radius / noise_norm, setting.width, curvature)
+    count = gradients or min(max(ceil(2 * travel * curvature), _FEWEST), parameters.steps - 1)
+    gaussian = GaussianMechanism(reach, setting.width, mu / sqrt(count))
+    query = LocalMoments(point, parameters.weight)
+    schedule = Schedule(count, travel, curvature)
+    return NoisyDescent(query, np.array(start.values), schedule, gaussian, parameters.ball, setting.size, shape)
