@@ -12,7 +12,10 @@ from dpexplain.errors import BudgetExhausted as BudgetExhausted
 from dpexplain.errors import DpexplainError as DpexplainError
 from dpexplain.explainer import Explainer as Explainer
 from dpexplain.explanation import Explanation as Explanation
+from dpexplain.mechanisms.adaptive import Adaptive as Adaptive
 from dpexplain.mechanisms.basic import Basic as Basic
+from dpexplain.mechanisms.enhanced import Enhanced as Enhanced
+from dpexplain.noninteractive import NonInteractive as NonInteractive
 from dpexplain.privacy.budget import Budget as Budget
 from dpexplain.privacy.budget import Guarantee as Guarantee
 from dpexplain.release import Release as Release

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any, Protocol, cast, runtime_checkable
 
 import narwhals as nw
 import numpy as np
@@ -53,13 +55,26 @@ class PrivateData:
         values = ask_model(model, rows, count, target=target, output=output) if labels is None else check_labels(labels, count)
         kept = np.arange(count) if unit is None else first_of_each(_column(rows, unit), max_rows_per_unit)
         store = DenseRows(_encoded_chunks(rows, domain, kept), values[kept], domain.width)
-        self._register(store, domain, neighbours, _public_size(size, len(kept)), name, model)
+        keys = np.arange(len(kept)) if unit is None else owner_keys(_column(rows, unit)[kept])
+        self._register(store, domain, neighbours, _public_size(size, len(kept)), name, model, keys)
 
-    def _register(self, rows: Rows, domain: Domain, neighbours: Neighbours, size: int, name: str, model: Any) -> None:
+    def _register(
+        self,
+        rows: Rows,
+        domain: Domain,
+        neighbours: Neighbours,
+        size: int,
+        name: str,
+        model: Any,
+        keys: np.ndarray[Any, Any] | None = None,
+    ) -> None:
         self._rows, self._domain, self._model, self._name = rows, domain, model, name
         one_hot = tuple((block.start, block.stop) for block in domain.blocks if block.kind == "one-hot")
         self._setting = Setting(domain.width, size, neighbours, rows.summation_error, one_hot)
         self._ledgers: dict[str, Ledger] = {}
+        self._leak = ""  # says what was done to these rows that no accounting covers
+        self._keys = keys  # who a row belongs to: decides its shard, never its values
+        self._shards: tuple[PrivateData, ...] = ()
 
     @property
     def domain(self) -> Domain:
@@ -81,18 +96,67 @@ class PrivateData:
 
     @property
     def spent(self) -> Guarantee:
-        """Everything ever released from these rows, over all releases, explainers and ledgers that were opened on them."""
+        """Everything ever released from these rows, over all releases, explainers and ledgers that were opened on them.
+
+        After `split`, one person's rows are in one shard only, so it is the worst shard's total (`proofs/parallel.md`).
+        """
+        if self._shards:
+            return self._worst_shard()
         states = [ledger.state() for ledger in self._ledgers.values()]
         delta = min((state.budget.delta for state in states), default=1e-6)
-        return Guarantee.of_quanta(sum(state.spent_quanta for state in states), delta, self._setting.neighbours)
+        total = Guarantee.of_quanta(sum(state.spent_quanta for state in states), delta, self._setting.neighbours)
+        return replace(total, private=False, note=self._leak) if self._leak else total
+
+    def _worst_shard(self) -> Guarantee:
+        each = [shard.spent for shard in self._shards]
+        worst = next((one for one in each if not one.private), max(each, key=lambda one: one.mu))
+        subject = f"Everything released so far from {len(each)} disjoint shards (the worst shard's total)"
+        return replace(worst, delta=min(one.delta for one in each), subject=subject)
 
     def account(self, budget: Budget) -> Account:
         """Who pays: these data, under this budget."""
+        self._require_whole()
         return Account(self._name, self._domain.fingerprint, budget, self._setting.neighbours)
 
-    def attach(self, ledger: Ledger) -> None:
-        """Count what this ledger spends among everything spent on these data."""
+    def attach(self, ledger: Ledger, *, private: bool = True) -> None:
+        """Count what this ledger spends among everything spent on these data; `private=False` marks them as no longer protected."""
+        self._require_whole()
         self._ledgers[ledger.identity] = ledger
+        if not private:
+            self._leak = "a mechanism for offline reproduction was used on these data, which reads them without paying."
+
+    def split(self, shards: int) -> tuple[PrivateData, ...]:
+        """Disjoint parts for parallel use, with size m̄/k each; these data themselves can then be used no more.
+
+        A row's shard follows from its owner (a hash of the declared unit) or else from its position in the table: values are not looked
+        at, and the same table splits the same way in every process, so that each shard's ledger keeps meaning the same rows.
+        """
+        self._require_whole()
+        if not (isinstance(shards, int) and shards >= 2):
+            raise ParameterError(f"split into a whole number of at least 2 shards, got {shards!r}")
+        if self._ledgers:
+            raise DataError("these data are in use by a release or an explainer: split data before anything is opened on them")
+        rows, keys = self._rows, self._keys
+        if keys is None or not isinstance(rows, Divisible):
+            raise DataError("rows of this kind cannot be split: register each shard as data of its own")
+        self._shards = tuple(self._shard(rows, np.flatnonzero(keys % shards == i), keys, i, shards) for i in range(shards))
+        self._rows = cast(Rows, _SplitRows())
+        return self._shards
+
+    def _shard(
+        self, rows: Divisible, chosen: np.ndarray[Any, Any], keys: np.ndarray[Any, Any], index: int, of: int
+    ) -> PrivateData:
+        size = max(self.size // of, 1)
+        if len(chosen) > 2 * size:
+            raise DataError("one shard would hold more than twice its share of the rows: split into fewer shards")
+        part = PrivateData.__new__(PrivateData)
+        name, neighbours = f"{self._name}, shard {index + 1} of {of}", self._setting.neighbours
+        part._register(rows.select(chosen), self._domain, neighbours, size, name, self._model, keys[chosen] // of)
+        return part
+
+    def _require_whole(self) -> None:
+        if self._shards:
+            raise DataError("these data were split: use the shards, so that no row is ever asked in two places")
 
     def __repr__(self) -> str:
         """Public facts only."""
@@ -101,6 +165,26 @@ class PrivateData:
 
     def __reduce__(self) -> Any:
         raise TypeError("private data are not pickled: register them again where they are needed")
+
+
+@runtime_checkable
+class Divisible(Rows, Protocol):
+    """Rows that can be copied in part."""
+
+    def select(self, positions: np.ndarray[Any, Any]) -> Rows: ...
+
+
+class _SplitRows:
+    """What is left of rows that were split: nothing. Whatever is asked of them is refused."""
+
+    def __getattr__(self, question: str) -> Any:
+        raise DataError("these data were split: use the shards, so that no row is ever asked in two places")
+
+
+def owner_keys(owners: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """One number for each row, the same for all rows of one owner: a hash of who it is, so nothing else decides."""
+    hashed = {owner: int.from_bytes(sha256(owner.encode()).digest()[:7]) for owner in {repr(one) for one in owners}}
+    return np.array([hashed[repr(one)] for one in owners], dtype=np.int64)
 
 
 def count_rows(rows: Any) -> int:

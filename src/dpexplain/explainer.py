@@ -9,9 +9,11 @@ from uuid import uuid4
 
 import numpy as np
 
+from dpexplain.answers import Answers, answer_all
 from dpexplain.core.arrays import Vector
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
+from dpexplain.domain.queries import read_queries
 from dpexplain.errors import BudgetExhausted, NotPrivateError, ParameterError
 from dpexplain.explanation import Explanation
 from dpexplain.ledger import open_ledger
@@ -59,8 +61,9 @@ class Explainer:
             raise NotPrivateError("this mechanism is for offline reproduction and is not private: use it without a ledger")
         self._ledger = open_ledger(ledger, data.account(budget))
         self._noise: Noise = noise or SecureNoise()
-        self._history, self._read, self._lock = History(), 0, RLock()
-        data.attach(self._ledger)
+        self._history = History(data.domain, lambda: self._qualified(data.spent))
+        self._read, self._lock = 0, RLock()
+        data.attach(self._ledger, private=self._mechanism.private)
 
     @property
     def spent(self) -> Guarantee:
@@ -78,7 +81,7 @@ class Explainer:
             for done in self._ledger.settled(after=self._read):
                 answer = done.answer
                 if "point" in answer:  # a release on the same ledger answers no single query
-                    self._history.append(Released(np.array(answer["point"]), np.array(answer["values"]), answer["copied"]))
+                    self._history.append(Released(answer["point"], answer["values"], answer["copied"], answer["details"]))
                 self._read = done.position
             return self._history
 
@@ -87,7 +90,19 @@ class Explainer:
 
         Asking again with the same `request_id` returns the same answer and spends nothing.
         """
-        point = self._data.domain.encode_query(record)
+        return self._explain_at(self._data.domain.encode_query(record), record, request_id)
+
+    def explain_many(self, records: Any) -> Answers:
+        """Explain each record of a frame or list, in order, with a progress bar when there are many.
+
+        All records are checked before anything is spent. At the first refusal it stops: answers up to there are kept, they are paid for,
+        and `.refusal` says why there are no more.
+        """
+        points = self._data.domain.encode_queries(records)
+        separate = list(records) if isinstance(records, list | tuple | np.ndarray) else read_queries(records)
+        return answer_all(list(zip(points, separate, strict=True)), lambda asked: self._explain_at(*asked))
+
+    def _explain_at(self, point: Vector, record: Any, request_id: str | None = None) -> Explanation:
         plan = self._mechanism.plan(point, self._data.setting, self.history)
         body = {"point": point.tolist(), "mechanism": self._mechanism.to_dict()}
         try:

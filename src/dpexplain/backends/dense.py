@@ -9,6 +9,7 @@ from os import cpu_count
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpexplain.backends import _kernels as kernels
 from dpexplain.core.arrays import Matrix, Vector
@@ -17,6 +18,7 @@ from dpexplain.core.sketch import SQUARES_CENTRE, CentreMoments, CentreSums, Nor
 
 T = TypeVar("T")
 _UNIT_ROUNDOFF = 2.0**-53
+_CHUNK = 1 << 16
 
 
 class DenseRows:
@@ -26,7 +28,7 @@ class DenseRows:
     and entries stay in [0, 1].
     """
 
-    def __init__(self, chunks: Iterable[Matrix], labels: Vector, width: int) -> None:
+    def __init__(self, chunks: Iterable[Matrix | NDArray[np.float32]], labels: Vector, width: int) -> None:
         self.width = width
         self._labels = _padded(labels)
         self._blocks = _pack(chunks, len(self._labels), width)
@@ -77,6 +79,12 @@ class DenseRows:
         )
         return self._real / np.sqrt(squared)
 
+    def select(self, positions: NDArray[np.int64]) -> DenseRows:
+        """A copy of the rows at these positions, in this order."""
+        chunks = (positions[start : start + _CHUNK] for start in range(0, len(positions), _CHUNK))
+        rows = (self._blocks[chunk // kernels.ROWS, :, chunk % kernels.ROWS] for chunk in chunks)
+        return DenseRows(rows, self._labels[positions], self.width)
+
     def _weights(self, point: Vector, weight: Callable[[Vector], Vector]) -> Vector:
         """α of each row's distance; padding rows weigh nothing."""
         distances = np.empty(len(self._labels))
@@ -115,7 +123,7 @@ def _padded(labels: Vector) -> Vector:
     return np.concatenate([labels, np.zeros(rows - len(labels))])
 
 
-def _pack(chunks: Iterable[Matrix], rows: int, width: int) -> kernels.Blocks:
+def _pack(chunks: Iterable[Matrix | NDArray[np.float32]], rows: int, width: int) -> kernels.Blocks:
     """Copy row-major chunks into blocks; only one chunk exists in float64 at a time."""
     blocks = np.zeros((rows // kernels.ROWS, width, kernels.ROWS), dtype=np.float32)
     start = 0
@@ -125,7 +133,7 @@ def _pack(chunks: Iterable[Matrix], rows: int, width: int) -> kernels.Blocks:
     return blocks
 
 
-def _copy_in(blocks: kernels.Blocks, chunk: Matrix, start: int) -> None:
+def _copy_in(blocks: kernels.Blocks, chunk: Matrix | NDArray[np.float32], start: int) -> None:
     while len(chunk):
         block, offset = divmod(start, kernels.ROWS)
         whole = len(chunk) // kernels.ROWS if offset == 0 else 0

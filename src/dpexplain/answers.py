@@ -1,0 +1,62 @@
+"""Several answers at once, and why there are no more of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, overload
+
+from rich.console import Console
+from rich.progress import track
+
+from dpexplain.errors import BudgetExhausted
+from dpexplain.explanation import Explanation
+
+_LONG = 20  # fewer answers than this need no progress bar
+
+
+class Answers(Sequence[Explanation]):
+    """Explanations in the order of the questions. `refusal` is the BudgetExhausted that ended them early, or None.
+
+    Answers before a refusal are kept: they are paid for. `asked` is how many questions there were.
+    """
+
+    def __init__(self, explanations: Iterable[Explanation], asked: int, refusal: BudgetExhausted | None = None) -> None:
+        self._explanations = tuple(explanations)
+        self.asked, self.refusal = asked, refusal
+
+    @property
+    def complete(self) -> bool:
+        return self.refusal is None
+
+    @overload
+    def __getitem__(self, index: int) -> Explanation: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Explanation]: ...
+    def __getitem__(self, index: int | slice) -> Explanation | Sequence[Explanation]:
+        return self._explanations[index]
+
+    def __len__(self) -> int:
+        return len(self._explanations)
+
+    def __repr__(self) -> str:
+        if self.refusal is None:
+            return f"Answers({len(self)} of {self.asked} questions)"
+        return f"Answers({len(self)} of {self.asked} questions, then refused: {self.refusal})"
+
+
+def answer_all(questions: Sequence[Any], answer: Callable[[Any], Explanation]) -> Answers:
+    """Answer in order until all are answered or the budget is; a progress bar on a terminal when there are many."""
+    answered: list[Explanation] = []
+    for question in progress(questions, "Explaining"):
+        try:
+            answered.append(answer(question))
+        except BudgetExhausted as refusal:
+            return Answers(answered, len(questions), refusal)
+    return Answers(answered, len(questions))
+
+
+def progress(items: Sequence[Any], description: str) -> Iterator[Any]:
+    """The items, with a bar on standard error if a person is watching and they are many."""
+    console = Console(stderr=True)
+    watched = console.is_terminal and len(items) >= _LONG
+    yield from track(items, description=description, console=console, transient=True, disable=not watched)

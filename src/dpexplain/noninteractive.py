@@ -1,0 +1,88 @@
+"""Explanations from what was released already: free, for ever, also when the budget is gone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpexplain.answers import Answers, answer_all
+from dpexplain.core.arrays import Vector
+from dpexplain.core.ball import Ball
+from dpexplain.core.weights import Stable, Weight
+from dpexplain.errors import ParameterError, QueryError
+from dpexplain.explanation import Explanation
+from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.noninteractive import Method, predict
+from dpexplain.privacy.budget import Guarantee
+from dpexplain.privacy.relation import Neighbours
+
+METHODS = ("regression", "labels", "neighbour")
+
+
+class NonInteractive:
+    """Answers new queries from a history: `NonInteractive(explainer.history).explain(record)`.
+
+    method="regression" (default) predicts φ from z by ridge regression over the computed answers, with leave-one-out errors.
+    method="labels" is the paper's non-interactive phase: the local loss on points z_j with labels φ_j·z_j. method="neighbour" returns
+    the nearest answer. `docs/interactive.md` compares them.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        method: Method = "regression",
+        *,
+        weight: Weight | None = None,
+        radius: float = 1.0,
+        norm: int = 2,
+    ) -> None:
+        if method not in METHODS:
+            raise ParameterError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
+        self._history, self._method = history, method
+        self._weight, self._ball = weight or Stable(), Ball(radius, norm)
+
+    def explain(self, record: Any) -> Explanation:
+        """An explanation at `record` (or at an encoded point, if the history has no domain). Costs nothing."""
+        return self._at(self._encode(record))
+
+    def explain_many(self, records: Any) -> Answers:
+        """The same for many records."""
+        domain = self._history.domain
+        points = np.asarray(records, dtype=np.float64) if domain is None else domain.encode_queries(records)
+        return answer_all(list(points), self._at)
+
+    def _at(self, point: Vector) -> Explanation:
+        found = predict(self._method, self._history, point, self._ball, self._weight)
+        return Explanation(
+            values=np.array(found.values),
+            names=self._names(len(point)),
+            point=point,
+            cost=replace(self._total, mu=0.0, subject="This answer"),
+            guarantee=self._total,
+            error=found.error,
+            details={"start": "history", "method": self._method, "gradients": 0},
+        )
+
+    @property
+    def _total(self) -> Guarantee:
+        """What the history has cost; unknown when it came without a guarantee, and then it says so."""
+        known = self._history.guarantee
+        if known is not None:
+            return known
+        note = "this history does not say what was spent on it."
+        return Guarantee(0.0, 1e-6, Neighbours(), private=False, note=note)
+
+    def _encode(self, record: Any) -> Vector:
+        domain = self._history.domain
+        if domain is not None:
+            return domain.encode_query(record)
+        point = np.array(record, dtype=np.float64)
+        if len(self._history) and point.shape != self._history[0].point.shape:
+            raise QueryError("this history knows no domain: pass an encoded point, one number for each column")
+        return point
+
+    def _names(self, width: int) -> tuple[str, ...]:
+        domain = self._history.domain
+        return tuple(f"x{i}" for i in range(width)) if domain is None else domain.names

@@ -1,0 +1,87 @@
+"""The noise on β̃ and on the gradients that follow has the scale the events state, and 0.8 of it is noticed."""
+
+import numpy as np
+from scipy import stats
+
+import dpexplain as dpx
+from dpexplain.core.moments import Moments
+from dpexplain.mechanisms.base import Setting
+from dpexplain.mechanisms.gaussian import GaussianMechanism
+from dpexplain.mechanisms.history import History, Released
+from dpexplain.noise.secure import SecureNoise
+from dpexplain.privacy.relation import Neighbours
+
+WIDTH, SIZE = 8, 1000
+
+
+class Slope:
+    """Rows with the same gradient everywhere."""
+
+    width, summation_error = WIDTH, 1e-13
+
+    def local(self, query):
+        return Moments(np.zeros((WIDTH, WIDTH)), np.full(WIDTH, -SIZE * 0.2 / np.sqrt(WIDTH)))  # ‖∇L‖ = 0.4
+
+
+class Shrunk:
+    """A source that gives only `share` of the noise it should."""
+
+    secure = False
+
+    def __init__(self, share):
+        self.share, self.source = share, SecureNoise()
+
+    def standard_normal(self, size):
+        return self.share * self.source.standard_normal(size)
+
+
+def plan():
+    past = History.of([Released(np.full(WIDTH, 5.0), np.zeros(WIDTH))])
+    return dpx.Adaptive(2.0, 1e-6, 200, rule="paper").plan(np.zeros(WIDTH), Setting(WIDTH, SIZE, Neighbours(), 1e-13), past)
+
+
+def norm_p_value(share, draws=4000):
+    planned, rows = plan(), Slope()
+    noise, event = Shrunk(share), planned.events[0]
+    released = planned.norm.releases(noise, draws)
+    true = np.linalg.norm(rows.local(None).gradient(np.zeros(WIDTH)))
+    return stats.kstest([released(np.array([true]))[0] - true for _ in range(draws)], stats.norm(scale=event.sigma).cdf).pvalue
+
+
+def gradient_p_value(monkeypatch, share, runs=8):
+    """Every coordinate that a few runs release, in units of the σ of the events that are settled."""
+    released, scaled, original = [], [], GaussianMechanism.releases
+
+    def listening(self, noise, count):
+        release = original(self, noise, count)
+        return lambda value: released.append(release(value) - value) or value + released[-1]
+
+    monkeypatch.setattr(GaussianMechanism, "releases", listening)
+    for _ in range(runs):
+        released.clear()
+        event = plan().run(Slope(), Shrunk(share)).events[1]
+        gradients = released[1:]  # the first is β̃
+        assert len(gradients) == event.count
+        scaled.append(np.concatenate(gradients) / event.sigma)
+    monkeypatch.undo()
+    return stats.kstest(np.concatenate(scaled), "norm").pvalue
+
+
+def test_the_norms_noise_has_the_stated_scale_and_less_is_noticed():
+    assert norm_p_value(1.0) > 1e-5
+    assert norm_p_value(0.8) < 1e-5
+
+
+def test_the_gradients_noise_has_the_settled_scale_and_less_is_noticed(monkeypatch):
+    assert gradient_p_value(monkeypatch, 1.0) > 1e-5
+    assert gradient_p_value(monkeypatch, 0.8) < 1e-5
+
+
+def test_a_run_measures_the_norm_with_that_noise():
+    planned, noise = plan(), SecureNoise()
+    moments, event = Slope().local(None), planned.events[0]
+    measured = np.array([planned.measure(moments, noise) for _ in range(600)]) * SIZE
+    assert (measured >= 0).all()
+    below = stats.norm(loc=0.4 * SIZE, scale=event.sigma).cdf(measured[measured > 0])
+    zero = stats.norm(loc=0.4 * SIZE, scale=event.sigma).cdf(0.0)
+    assert stats.kstest((below - zero) / (1 - zero), "uniform").pvalue > 1e-5

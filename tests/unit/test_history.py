@@ -1,0 +1,93 @@
+"""What was released: append-only, searchable at any size, written down and read back."""
+
+import time
+
+import numpy as np
+import pytest
+
+import dpexplain as dpx
+from dpexplain.core.regression import PENALTIES, Ridge
+from dpexplain.errors import InputError
+from dpexplain.mechanisms.history import History, Released
+
+
+def test_releases_cannot_be_changed():
+    mine = np.array([0.1, 0.2])
+    released = Released(mine, mine)
+    mine[0] = 9.0
+    assert released.point[0] == 0.1
+    with pytest.raises(ValueError, match="read-only"):
+        released.values[0] = 1.0
+
+
+def test_the_nearest_computed_answer_agrees_with_a_search_of_everything():
+    rng, history, points = np.random.default_rng(0), History(), []
+    for i in range(1500):  # past several rebuilds of the tree
+        point, copied = rng.random(5), i % 3 == 0
+        history.append(Released(point, np.full(5, float(i)), copied))
+        points.append(np.full(5, np.inf) if copied else point)
+        if i % 37 == 1:
+            query = rng.random(5)
+            distances = np.linalg.norm(np.array(points) - query, axis=1)
+            found, distance = history.nearest(query)
+            assert found.values[0] == distances.argmin()
+            assert distance == pytest.approx(distances.min())
+    assert history.computed == 1000
+    assert len(history) == 1500
+    assert repr(history) == "History(1500 answers, 500 of them copied)"
+
+
+def test_copies_alone_are_nothing_to_copy():
+    assert History().nearest(np.zeros(2)) is None
+    assert History.of([Released(np.zeros(2), np.zeros(2), copied=True)]).nearest(np.zeros(2)) is None
+
+
+def test_searching_stays_fast_at_a_hundred_thousand_entries():
+    rng = np.random.default_rng(0)
+    history = History.of(Released(point, point[:1]) for point in rng.random((100_000, 10)))
+    history.nearest(rng.random(10))  # builds the tree
+    started = time.perf_counter()
+    for _ in range(50):
+        point = rng.random(10)
+        history.nearest(point)
+        history.append(Released(point, point[:1]))
+    assert (time.perf_counter() - started) / 50 < 0.05
+
+
+def test_a_history_is_written_down_and_read_back():
+    domain = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("work", values=["a", "b"])])
+    rows = {"age": [20, 40, 60] * 20, "work": ["a", "b", "a"] * 20}
+    explainer = dpx.Explainer(dpx.PrivateData(rows, domain, labels=[1, -1, 1] * 20), dpx.Budget(1, 1e-6), dpx.Basic(0.1, 1e-6, 5))
+    explainer.explain({"age": 30, "work": "a"})
+    again = History.from_json(explainer.history.to_json())
+    assert (again[0].values == explainer.history[0].values).all()
+    assert again.domain == domain
+    assert str(again.guarantee) == str(explainer.spent)
+    assert dpx.NonInteractive(again).explain({"age": 31, "work": "a"}).names == domain.names
+    with pytest.raises(InputError, match="not a version 1 dpexplain history"):
+        History.from_dict({"format": "other"})
+
+
+def test_points_of_another_width_are_refused():
+    history = History.of([Released(np.zeros(2), np.zeros(2))])
+    with pytest.raises(InputError, match="points of 2 numbers"):
+        history.append(Released(np.zeros(3), np.zeros(3)))
+
+
+@pytest.mark.parametrize("count", [6, 12, 60])
+def test_leave_one_out_errors_are_those_of_fits_without_each_row(count):
+    """The closed form against fitting count times; more columns than rows, and fewer."""
+    rng = np.random.default_rng(1)
+    inputs, values = rng.random((count, 9)), rng.normal(size=(count, 4))
+    ridge = Ridge.fit(inputs, values)
+    assert ridge.penalty in PENALTIES
+
+    def without(i):
+        x, y = np.delete(inputs, i, 0), np.delete(values, i, 0)
+        centred = x - x.mean(0)
+        slope = np.linalg.solve(centred.T @ centred + ridge.penalty * np.eye(9), centred.T @ (y - y.mean(0)))
+        return values[i] - y.mean(0) - (inputs[i] - x.mean(0)) @ slope
+
+    errors = np.array([without(i) for i in range(count)])
+    assert ridge.errors == pytest.approx(np.sqrt((errors**2).mean(0)), rel=1e-6)
+    assert ridge.residual == pytest.approx(np.sqrt((errors**2).sum(1).mean()), rel=1e-6)

@@ -1,0 +1,68 @@
+"""Answers from the history alone: free, in the domain's own terms, and better than the paper's labels."""
+
+import numpy as np
+import pytest
+
+import dpexplain as dpx
+from dpexplain.errors import InputError, ParameterError, QueryError
+from dpexplain.mechanisms.history import History, Released
+
+
+@pytest.fixture
+def explainer():
+    rng = np.random.default_rng(0)
+    rows = rng.random((20_000, 4))
+    data = dpx.PrivateData(rows, dpx.Domain.encoded(4), labels=np.tanh(4 * (rows[:, 0] - rows[:, 1] * rows[:, 2])))
+    made = dpx.Explainer(data, dpx.Budget(5, 1e-6), dpx.Basic(0.3, 1e-6))
+    made.explain_many(rng.random((40, 4)))
+    return made
+
+
+@pytest.mark.parametrize("method", ["regression", "labels", "neighbour"])
+def test_answers_are_free_and_say_what_the_history_cost(explainer, method, monkeypatch):
+    monkeypatch.setattr(explainer._data, "_rows", None)  # no row can be read
+    before = explainer.spent
+    answer = dpx.NonInteractive(explainer.history, method).explain([0.2, 0.4, 0.6, 0.8])
+    assert answer.cost.mu == answer.cost.epsilon == 0
+    assert answer.guarantee.mu == before.mu == explainer.spent.mu
+    assert answer.names == ("x0", "x1", "x2", "x3")
+    assert np.linalg.norm(answer.values) <= 1 + 1e-12
+    assert (answer.error is not None) == (method == "regression")
+
+
+def test_regression_beats_the_papers_labels(explainer):
+    from dpexplain import evaluation
+
+    rng, excess = np.random.default_rng(9), {}
+    asked = rng.random((20, 4))
+    for method in ("regression", "labels"):
+        answers = dpx.NonInteractive(explainer.history, method).explain_many(asked)
+        scores = [evaluation.score(a.values, explainer._data, point) for a, point in zip(answers, asked, strict=True)]
+        excess[method] = np.mean([s.relative_excess for s in scores])
+    assert excess["regression"] < excess["labels"] / 3
+
+
+def test_the_papers_labels_by_hand():
+    """One dimension, two past answers: z = 1 and 2 with φ = 0.5, so labels 0.5 and 1; at z = 0, the stable weight is 1/4 and 1/12."""
+    history = History.of([Released([1.0], [0.5]), Released([2.0], [0.5])])
+    answer = dpx.NonInteractive(history, "labels").explain([0.0])
+    a, b = 1 / 4 * 1 + 1 / 12 * 4, 1 / 4 * 1 * 0.5 + 1 / 12 * 2 * 1.0
+    assert answer.values == pytest.approx([b / a])
+
+
+def test_a_history_without_a_guarantee_promises_nothing():
+    answer = dpx.NonInteractive(History.of([Released([1.0], [0.5])])).explain([0.0])
+    assert "NOT differentially private: this history does not say" in str(answer.guarantee)
+
+
+def test_an_empty_history_and_bad_queries_are_refused(explainer):
+    with pytest.raises(InputError, match="nothing has been released yet"):
+        dpx.NonInteractive(History(dpx.Domain.encoded(2))).explain([0.1, 0.2])
+    with pytest.raises(InputError, match="nothing has been released yet"):
+        dpx.NonInteractive(History()).explain([0.1, 0.2])
+    with pytest.raises(QueryError):
+        dpx.NonInteractive(explainer.history).explain([0.1])
+    with pytest.raises(QueryError, match="knows no domain"):
+        dpx.NonInteractive(History.of([Released([1.0], [0.5])])).explain([0.1, 0.2])
+    with pytest.raises(ParameterError, match="method must be one of"):
+        dpx.NonInteractive(explainer.history, "magic")

@@ -1,0 +1,122 @@
+"""Parallel composition: disjoint shards by construction, and the worst shard's total."""
+
+import numpy as np
+import pytest
+
+import dpexplain as dpx
+from dpexplain import evaluation
+from dpexplain.errors import DataError, ParameterError
+
+DOMAIN = dpx.Domain([dpx.Numeric("v", 0, 1000), dpx.Numeric("w", 0, 1)])
+
+
+def table(rows=900, seed=0):
+    rng = np.random.default_rng(seed)
+    return {"v": np.arange(rows, dtype=float), "w": rng.random(rows), "owner": [f"p{i // 3}" for i in range(rows)]}
+
+
+def private(rows=900, **options):
+    columns = table(rows)
+    return dpx.PrivateData(columns, DOMAIN, labels=np.sign(columns["w"] - 0.5), name="t", **options)
+
+
+def values_in(shard):
+    """The first column of a shard's rows, from its private store."""
+    blocks, real = shard._rows._blocks, shard._rows._real > 0
+    return np.rint(blocks[:, 0, :].reshape(-1)[real] * 1000).astype(int)
+
+
+@pytest.mark.parametrize("shards", [2, 3, 7])
+def test_shards_are_disjoint_and_together_are_everything(shards):
+    parts = private().split(shards)
+    held = np.concatenate([values_in(part) for part in parts])
+    assert sorted(held) == list(range(900))
+    assert all(part.size == 900 // shards for part in parts)
+    assert len({part.name for part in parts}) == shards
+
+
+def test_a_shard_answers_as_its_rows_registered_alone():
+    columns = table()
+    second = private().split(3)[1]
+    alone = dpx.PrivateData(
+        {name: column[1::3] for name, column in columns.items()}, DOMAIN, labels=np.sign(columns["w"] - 0.5)[1::3]
+    )
+    asked = {"v": 400, "w": 0.5}
+    assert evaluation.optimum(second, asked) == pytest.approx(evaluation.optimum(alone, asked), rel=1e-9)
+
+
+def test_positions_decide_whatever_the_values_are():
+    columns = table()
+    columns["v"] = columns["v"][::-1].copy()
+    other = dpx.PrivateData(columns, DOMAIN, labels=np.ones(900)).split(3)
+    assert [values_in(part).tolist() for part in other] == [(899 - np.arange(i, 900, 3)).tolist() for i in range(3)]
+
+
+def test_one_owners_rows_stay_together_and_nobody_else_moves_when_they_leave():
+    parts = private(unit="owner", max_rows_per_unit=3).split(3)
+    where = {int(value) // 3: i for i, part in enumerate(parts) for value in values_in(part)}
+    assert sum(len(values_in(part)) for part in parts) == 900
+    for i, part in enumerate(parts):
+        assert all(where[int(value) // 3] == i for value in values_in(part))
+    columns = {name: column[3:] for name, column in table().items()}  # the first owner leaves
+    without = dpx.PrivateData(columns, DOMAIN, labels=np.ones(897), unit="owner", max_rows_per_unit=3, size=900, name="t").split(
+        3
+    )
+    assert {int(v) // 3: i for i, part in enumerate(without) for v in values_in(part)} == {
+        k: v for k, v in where.items() if k > 0
+    }
+
+
+def test_what_was_split_refuses_every_further_use():
+    data = private()
+    open_before = data._rows
+    data.split(2)
+    for use in (
+        lambda: dpx.Explainer(data, dpx.Budget(1, 1e-6)),
+        lambda: dpx.release(data, dpx.Budget(1, 1e-6)),
+        lambda: data.split(2),
+        lambda: evaluation.optimum(data, {"v": 1, "w": 0}),
+    ):
+        with pytest.raises(DataError, match="these data were split"):
+            use()
+    assert data._rows is not open_before
+
+
+def test_data_in_use_are_not_split():
+    data = private()
+    dpx.Explainer(data, dpx.Budget(1, 1e-6))
+    with pytest.raises(DataError, match="split data before anything is opened"):
+        data.split(2)
+
+
+@pytest.mark.parametrize("shards", [0, 1, 2.5, "3"])
+def test_meaningless_numbers_of_shards_are_refused(shards):
+    with pytest.raises(ParameterError):
+        private().split(shards)
+
+
+def test_the_total_is_the_worst_shards():
+    data = private()
+    explainers = [dpx.Explainer(part, dpx.Budget(2, 1e-6), dpx.Basic(0.2, 1e-6, 5)) for part in data.split(3)]
+    assert data.spent.mu == 0
+    for times, explainer in enumerate(explainers):
+        for _ in range(times):
+            explainer.explain({"v": 1, "w": 0})
+    assert data.spent.mu == explainers[2].spent.mu > explainers[1].spent.mu > 0
+    assert "from 3 disjoint shards (the worst shard's total) satisfies" in str(data.spent)
+
+
+def test_shards_can_be_split_again():
+    data = private()
+    first, second = data.split(2)
+    quarters = first.split(2)
+    assert sorted(np.concatenate([values_in(part) for part in (*quarters, second)])) == list(range(900))
+    dpx.Explainer(quarters[1], dpx.Budget(2, 1e-6), dpx.Basic(0.2, 1e-6, 5)).explain({"v": 1, "w": 0})
+    assert data.spent.mu == first.spent.mu > second.spent.mu == 0
+
+
+def test_a_shard_that_was_read_without_paying_spoils_the_whole():
+    data = private()
+    part = data.split(2)[1]
+    dpx.Explainer(part, dpx.Budget(2, 1e-6), dpx.Adaptive(calibration="paper")).explain({"v": 1, "w": 0})
+    assert "NOT differentially private" in str(data.spent)
