@@ -59,6 +59,7 @@ def tell(console: Console, output: Path, count: int) -> None:
         release = pay_once(data, Budget(epsilon=0.1, delta=1e-6))
     console.print(_free_table(release, data))
     console.print(release.explain(ASKED["a carpenter on overtime"]))
+    console.print(f"\n[bold]In total[/bold]  {data.spent}")
     png, html = write_report(output, answers, budget, str(refusal), str(data.spent))
     release.save(output / "income.dpx")
     page = release.publish(output / "explain.html")
