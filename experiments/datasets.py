@@ -114,6 +114,9 @@ def _birth_area(code: np.ndarray) -> np.ndarray:
 
 def _labelled(name: str, domain: dpx.Domain, frame: pd.DataFrame, truth: np.ndarray, trees: int) -> Labelled:
     """±1 answers of a random forest (depth 10, as in the paper) trained on at most 150,000 of the rows."""
+    for feature in domain.features:
+        if isinstance(feature, dpx.Numeric):  # queries are drawn from the rows, and a domain refuses queries outside its bounds
+            frame[feature.name] = frame[feature.name].clip(feature.low, feature.high)
     encoded = domain.encode(frame)
     chosen = np.random.default_rng(0).permutation(len(encoded))[:150_000]
     forest = RandomForestClassifier(trees, max_depth=10, n_jobs=2, random_state=0).fit(encoded[chosen], truth[chosen])
