@@ -87,20 +87,13 @@ export function solveInBall(w, h, b, radius) {
   return { p, multiplier };
 }
 
-/** ‖x_r - z‖² and φ·x_r for every reference row. Rows are stored by attribute: a category's position, or a number in 4096ths. */
+/** ‖x_r - z‖² and φ·x_r for every reference row, stored by attribute: a category's position, or the number itself. */
 function compare(layout, columns, z, phi, count) {
   const squared = new Float64Array(count);
   const products = new Float64Array(count);
   layout.forEach(({ start, stop, kind }, k) => {
     const codes = columns[k];
-    if (kind === "number") {
-      for (let r = 0; r < count; r++) {
-        const x = codes[r] / 4096;
-        squared[r] += (x - z[start]) ** 2;
-        products[r] += phi[start] * x;
-      }
-      return;
-    }
+    if (kind === "number") return compareNumber(codes, z[start], phi[start], squared, products);
     const far = new Float64Array(stop - start + 1).fill(dot(z.subarray(start, stop), z.subarray(start, stop)));
     for (let c = 0; c < stop - start; c++) far[c] += 1 - 2 * z[start + c];
     const share = [...phi.subarray(start, stop), 0];
@@ -112,13 +105,21 @@ function compare(layout, columns, z, phi, count) {
   return { squared, products };
 }
 
+function compareNumber(numbers, here, slope, squared, products) {
+  for (let r = 0; r < numbers.length; r++) {
+    const apart = numbers[r] - here;
+    squared[r] += apart * apart;
+    products[r] += slope * numbers[r];
+  }
+}
+
 /** Σ_r pull_r x_r. */
 function gather(layout, columns, pull, n) {
   const out = new Float64Array(n);
   layout.forEach(({ start, stop, kind }, k) => {
     const codes = columns[k];
     if (kind === "number") {
-      for (let r = 0; r < pull.length; r++) out[start] += (pull[r] * codes[r]) / 4096;
+      out[start] = dot(pull, codes);
       return;
     }
     const sums = new Float64Array(stop - start + 1);
@@ -131,16 +132,16 @@ function gather(layout, columns, pull, n) {
 /** (1/N) Σ (a_r/ā - 1)(y_r - φ·(x_r - z))(x_r - z), with a_r = α(‖x_r - z‖)·i_r and ā their mean. */
 export function localCorrection(release, z, phi) {
   const { layout, alpha } = release;
-  const { points, labels, inverse_weight: inverse } = release.reference;
+  const { columns, labels, inverse_weight: inverse } = release.reference;
   const count = labels.length;
-  const { squared, products } = compare(layout, points, z, phi, count);
+  const { squared, products } = compare(layout, columns, z, phi, count);
   const weights = Float64Array.from(squared, (value, r) => alpha(Math.sqrt(Math.max(value, 0))) * inverse[r]);
   const mean = weights.reduce((sum, value) => sum + value, 0) / count;
   if (!(mean > 0)) return new Float64Array(z.length);
   const offset = dot(phi, z);
   const pull = Float64Array.from(weights, (value, r) => (value / mean - 1) * (labels[r] - products[r] + offset));
   const total = pull.reduce((sum, value) => sum + value, 0);
-  return gather(layout, points, pull, z.length).map((value, j) => (value - total * z[j]) / count);
+  return gather(layout, columns, pull, z.length).map((value, j) => (value - total * z[j]) / count);
 }
 
 /** One standard error per value: calibration·√(diag(K²)·s²), K the inverse of A + λI restricted to the sphere's tangent where λ > 0. */
@@ -174,7 +175,11 @@ function tangent(scaled, k1, p) {
 
 /** Everything that does not depend on the point: call once. */
 export function prepare(release) {
-  return { ...release, alpha: weightFunction(release.weight), labels: intoBasis(release.eigenvectors, release.t1) };
+  const prepared = { ...release, alpha: weightFunction(release.weight), labels: intoBasis(release.eigenvectors, release.t1) };
+  if (!release.reference) return prepared;
+  const number = (codes) => Float64Array.from(codes, (code) => code / 4096); // numbers are released in 4096ths
+  const columns = release.reference.points.map((codes, k) => (release.layout[k].kind === "number" ? number(codes) : codes));
+  return { ...prepared, reference: { ...release.reference, columns } };
 }
 
 /** {values, error} at the encoded point z, a Float64Array. */
