@@ -66,14 +66,14 @@ def release(
     _require_one_anchor(anchors)
     Ball(radius)
     plan = plan_sketch(Layout.of(data.domain.blocks), (spend or budget).mu, data.setting)
-    sketch = _pay_and_run(plan, data, open_ledger(ledger, data.account(budget)), noise or SecureNoise())
+    source = noise or SecureNoise()
+    sketch = _pay_and_run(plan, data, open_ledger(ledger, data.account(budget)), source)
     paid = Guarantee.of_quanta(price(plan.events), (spend or budget).delta, data.setting.neighbours, subject=_SUBJECT)
-    secure = noise is None or noise.secure
     return Release(
-        solver=calibrated(sketch.sums, sketch.query, sketch.sigma, radius),
+        solver=calibrated(sketch.sums, sketch.query, sketch.sigma, radius, chosen, source.standard_normal),
         domain=data.domain,
         weight=chosen,
-        guarantee=paid if secure else replace(paid, note=_SEEDED),
+        guarantee=paid if source.secure else replace(paid, note=_SEEDED),
         size=data.size,
         fingerprint=fingerprint,
         library=_library_version(),

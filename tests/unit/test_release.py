@@ -10,6 +10,7 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain import container, evaluation
+from dpexplain.core import calibrate
 from dpexplain.errors import ParameterError, QueryError, ReleaseCorrupt
 from dpexplain.mechanisms.sketch import SketchPlan
 from dpexplain.noise.seeded import SeededNoise
@@ -42,6 +43,14 @@ def people(m=20_000, seed=0, unknown=0.0):
 def private(**keywords):
     rows, labels = people(**keywords)
     return dpx.PrivateData(rows, DOMAIN, labels=labels)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_rehearsals():
+    """How good error bars are is tested in statistical/test_release_coverage.py; here they only have to be there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calibrate, "replicates", lambda _: 2)
+        yield
 
 
 @pytest.fixture(scope="module")

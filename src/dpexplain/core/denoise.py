@@ -59,23 +59,18 @@ class Estimate:
 
 def centre_of(sums: CentreSums, layout: Layout, size: int, sigma: float) -> tuple[Vector, Vector]:
     """(centre, variance) for stage 2 from stage 1's noisy sums. Any values are valid there; better ones waste less."""
-    mean = layout.centre + sums.first / size
+    raw = layout.centre + sums.first / size
+    mean = np.clip(raw, 0.0, 1.0)
     for a in layout.codes:
         block = layout.columns(a)
-        _close(mean, block, 1 - float(mean[block].sum()), _SIGNIFICANT * sigma / size)
-    mean = np.clip(mean, 0.0, 1.0)
+        k = block.stop - block.start
+        if k > 1 and 1 - float(raw[block].sum()) <= _SIGNIFICANT * sqrt(k) * sigma / size + 1e-9:  # no mass is missing
+            mean[block] = (mean[block] + 1e-9) / float((mean[block] + 1e-9).sum())
     variance = np.maximum(mean * (1 - mean), SMALLEST_VARIANCE)
     numbers = layout.numbers
     seconds = sums.squares / size + 0.125
     variance[numbers] = np.clip(seconds - np.square(mean[numbers] - 0.5), SMALLEST_VARIANCE, 0.25)
     return mean, variance
-
-
-def _close(mean: Vector, block: slice, missing: float, doubt: float) -> None:
-    """Make a code's means sum to one unless mass is significantly missing; a single column is never complete."""
-    k = block.stop - block.start
-    if k > 1 and missing <= doubt * sqrt(k) + 1e-9:
-        mean[block] += missing / k
 
 
 def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, shrink: bool = True) -> Estimate:

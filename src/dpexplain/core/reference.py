@@ -9,6 +9,7 @@ answer, not the answer itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ _FLOOR = 2e-3  # smallest ridge of the regressions below
 _GOLDEN = 0.6180339887498949
 
 Codes = NDArray[np.int64]
+Tree = tuple[tuple[int, int | None], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,20 +53,23 @@ class Reference:
         return rows
 
 
+@lru_cache(maxsize=2)
 def sobol(dimensions: int, points: int) -> Matrix:
     """The first `points` of a Sobol' sequence in (0, 1), rotated by multiples of the golden ratio; (dimensions, points)."""
     plain = qmc.Sobol(dimensions, scramble=False).random(points)
     rotated = (plain + _GOLDEN * np.arange(1, dimensions + 1)) % 1.0
-    return np.ascontiguousarray(np.clip(rotated, 1e-6, 1 - 1e-6).T)
+    uniforms = np.ascontiguousarray(np.clip(rotated, 1e-6, 1 - 1e-6).T)
+    uniforms.setflags(write=False)  # shared by every caller
+    return uniforms
 
 
-def draw(estimate: Estimate, layout: Layout, points: int = POINTS) -> Codes:
+def draw(estimate: Estimate, layout: Layout, tree: Tree, points: int = POINTS) -> Codes:
     """Reference codes for every attribute: first the codes along the tree, then the numbers given them."""
     uniforms = sobol(layout.attributes, points)
     codes = np.zeros((layout.attributes, points), dtype=np.int64)
     covariance = estimate.covariance
-    for uniform, (child, parent) in zip(uniforms, _tree(covariance, estimate, layout), strict=False):
-        margin = _margin(child, estimate, layout)
+    for child, parent in tree:
+        margin, uniform = _margin(child, estimate, layout), uniforms[child]
         if parent is None:
             codes[child] = np.minimum(np.searchsorted(np.cumsum(margin), uniform), len(margin) - 1)
         else:
@@ -72,17 +77,17 @@ def draw(estimate: Estimate, layout: Layout, points: int = POINTS) -> Codes:
             codes[child] = np.minimum((uniform[:, None] > table[codes[parent]]).sum(axis=1), len(margin) - 1)
     if layout.numbers.size:
         rows = Reference(codes, np.empty(0), np.empty(0)).points(layout)
-        numbers = _numbers(rows, uniforms[-len(layout.numbers) :], covariance, estimate, layout)
+        numbers = _numbers(rows, uniforms[layout.owner[layout.numbers]], covariance, estimate, layout)
         codes[layout.owner[layout.numbers]] = np.rint(numbers.T * NUMBER_STEPS).astype(np.int64)
     return codes
 
 
-def _tree(covariance: Matrix, estimate: Estimate, layout: Layout) -> list[tuple[int, int | None]]:
+def find_tree(estimate: Estimate, layout: Layout) -> Tree:
     """(attribute, parent) in an order that has parents first: the maximum spanning tree of χ² dependence (Prim)."""
     codes = np.array(layout.codes, dtype=np.int64)
     if not codes.size:
-        return []
-    strength = _dependence(covariance, estimate, layout)[np.ix_(codes, codes)]
+        return ()
+    strength = _dependence(estimate.covariance, estimate, layout)[np.ix_(codes, codes)]
     np.fill_diagonal(strength, -1.0)
     root = int(np.argmax(strength.sum(axis=1)))
     order: list[tuple[int, int | None]] = [(int(codes[root]), None)]
@@ -95,7 +100,7 @@ def _tree(covariance: Matrix, estimate: Estimate, layout: Layout) -> list[tuple[
         waiting[new] = False
         closer = strength[new] > best
         best, parent = np.where(closer, strength[new], best), np.where(closer, new, parent)
-    return order
+    return tuple(order)
 
 
 def _dependence(covariance: Matrix, estimate: Estimate, layout: Layout) -> Matrix:
@@ -142,7 +147,8 @@ def _numbers(rows: Matrix, uniforms: Matrix, covariance: Matrix, estimate: Estim
         residual = residual - slope.T @ (gram + ridge * np.eye(len(others))) @ slope
         centre = (rows[:, others] - estimate.mean[others]) @ slope
     values, vectors = linalg.eigh((residual + residual.T) / 2)
-    gaussian = centre + special.ndtri(uniforms.T) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # the symmetric one: it moves little when the moments do
+    gaussian = centre + special.ndtri(uniforms.T) @ root
     standard = (gaussian - gaussian.mean(axis=0)) / np.maximum(gaussian.std(axis=0), 1e-9)
     variances = np.diag(covariance)[numbers]
     return np.column_stack(
@@ -160,23 +166,23 @@ def _as_beta(standard: Vector, mean: float, variance: float) -> Vector:
     middle = min(max(mean, 1e-3), 1 - 1e-3)
     most = middle * (1 - middle)
     concentration = most / min(max(variance, 1e-5), 0.98 * most) - 1
-    grid = np.linspace(-4.5, 4.5, 181)
+    grid = np.linspace(-4.5, 4.5, 91)
     quantiles = special.betaincinv(middle * concentration, (1 - middle) * concentration, special.ndtr(grid))
     return np.clip(np.interp(standard, grid, quantiles), 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Labels:
-    """Fitted labels and their coefficients, from which a similar fit can start."""
+class Fit:
+    """What a reference was built on: the tree, and the labels' coefficients. A similar reference can start from it."""
 
-    values: Vector
+    tree: Tree
     coefficients: Vector
 
 
-def fit_labels(points: Matrix, estimate: Estimate, start: Vector | None = None) -> Labels:
+def fit_labels(points: Matrix, estimate: Estimate, start: Vector | None = None) -> tuple[Vector, Vector]:
     """y = tanh(β₀ + β·(x - μ)) with E y = t0 and E y(x - μ) = t1 up to a ridge at the noise level; Newton's method.
 
-    Of all labels in [-1, 1] with these moments they have the largest entropy.
+    Of all labels in [-1, 1] with these moments they have the largest entropy. Returns (labels, coefficients).
     """
     Z = np.column_stack([np.ones(len(points)), points - estimate.mean])
     target = np.append(np.clip(estimate.t0, -0.999, 0.999), estimate.t1)
@@ -199,19 +205,18 @@ def fit_labels(points: Matrix, estimate: Estimate, start: Vector | None = None) 
         beta, value = beta - size * step, following
         if decrease < 1e-9:
             break
-    return Labels(np.tanh(Z @ beta), beta)
+    return np.tanh(Z @ beta), beta
 
 
-def build(
-    estimate: Estimate, query: NormalisedMoments, start: Vector | None = None, points: int = POINTS
-) -> tuple[Reference, Vector]:
-    """The reference of an estimate, rounded to what a file stores exactly; and the labels' coefficients.
+def build(estimate: Estimate, query: NormalisedMoments, like: Fit | None = None, points: int = POINTS) -> tuple[Reference, Fit]:
+    """The reference of an estimate, rounded to what a file stores exactly; `like` keeps another's tree.
 
     The estimate describes rows weighted by w(x); 1/w(x) leads back to rows that count alike.
     """
-    codes = draw(estimate, query.layout, points)
+    tree = like.tree if like else find_tree(estimate, query.layout)
+    codes = draw(estimate, query.layout, tree, points)
     rows = Reference(codes, np.empty(0), np.empty(0)).points(query.layout)
-    labels = fit_labels(rows, estimate, start)
+    labels, coefficients = fit_labels(rows, estimate, like.coefficients if like else None)
     inverse = 1 / query.weights(rows)
     steps = np.maximum(np.rint(inverse / inverse.max() * WEIGHT_STEPS), 1.0)
-    return Reference(codes, np.rint(labels.values * LABEL_STEPS) / LABEL_STEPS, steps / WEIGHT_STEPS), labels.coefficients
+    return Reference(codes, np.rint(labels * LABEL_STEPS) / LABEL_STEPS, steps / WEIGHT_STEPS), Fit(tree, coefficients)

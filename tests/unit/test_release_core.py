@@ -1,0 +1,215 @@
+"""The mathematics behind a release: layouts, repair, the batched ball solve, the reference, factors of error bars."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpexplain.backends.oracle import OracleRows
+from dpexplain.core import reference, weights
+from dpexplain.core.answer import Solver
+from dpexplain.core.ball import minimise_2
+from dpexplain.core.calibrate import as_sums, column_factors, replicates
+from dpexplain.core.denoise import RIDGE, centre_of, estimate
+from dpexplain.core.layout import Layout
+from dpexplain.core.local_solve import Solutions, error_shape, solve
+from dpexplain.core.sketch import CentreMoments, NormalisedMoments, NormalisedSums, normalised_dimension
+
+LAYOUT = Layout((0, 3, 4, 5), (3, 4, 5, 6), (False, False, True, True))  # a code of three, a binary, two numbers
+
+
+def rows(m=4000, unknown=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    code = rng.choice(3, m, p=[0.6, 0.3, 0.1])
+    X = np.zeros((m, 6))
+    known = rng.random(m) >= unknown
+    X[np.flatnonzero(known), code[known]] = 1
+    X[:, 3] = rng.random(m) < 0.2 + 0.4 * X[:, 0]
+    X[:, 4] = rng.beta(2, 2 + 2 * X[:, 3])
+    X[:, 5] = np.clip(0.5 * X[:, 4] + 0.3 * rng.random(m), 0, 1)
+    return X, np.where(X[:, 4] + 0.4 * X[:, 0] > 0.7, 1.0, -1.0)
+
+
+def exact_query(store, m):
+    return NormalisedMoments(LAYOUT, *centre_of(store.centre(CentreMoments(LAYOUT)), LAYOUT, m, 0.0))
+
+
+def found(unknown=0.0, sigma=0.0, shrink=False, seed=0):
+    X, y = rows(unknown=unknown)
+    store = OracleRows(X, y)
+    query = exact_query(store, len(X))
+    vector = store.normalised(query).vector(query.scales, LAYOUT)
+    vector = vector + sigma * np.random.default_rng(seed).standard_normal(len(vector))
+    sums = NormalisedSums.from_vector(vector, query.scales, LAYOUT)
+    return estimate(sums, query, sigma, shrink=shrink), query, X, y
+
+
+def test_a_layout_knows_its_columns():
+    assert LAYOUT.owner.tolist() == [0, 0, 0, 1, 2, 3]
+    assert LAYOUT.numbers.tolist() == [4, 5]
+    assert LAYOUT.codes == [0, 1]
+    assert LAYOUT.centre == pytest.approx([1 / 3] * 3 + [0.5] * 3)
+    assert LAYOUT.reach == pytest.approx([2 / 3, 0.25, 0.25, 0.25])
+    assert len(LAYOUT.pairs[0]) == 15 - 3
+    assert normalised_dimension(LAYOUT) == 2 + 12 + 12 + 2
+    assert LAYOUT.per_attribute(np.arange(6.0)).tolist() == [3, 3, 4, 5]
+
+
+@pytest.mark.parametrize("unknown", [0.0, 0.3])
+def test_without_noise_the_moments_are_those_of_the_weighted_rows(unknown):
+    got, query, X, y = found(unknown)
+    w = query.weights(X)
+    w = w / w.sum()
+    mean = w @ X
+    centred = X - mean
+    assert got.mean == pytest.approx(mean, abs=1e-9)
+    assert got.covariance == pytest.approx((centred * w[:, None]).T @ centred + RIDGE * np.eye(6), abs=1e-9)
+    assert got.t0 == pytest.approx(w @ y)
+    assert got.t1 == pytest.approx((w * y) @ centred, abs=1e-9)
+    assert got.missing[0] == pytest.approx(1 - mean[:3].sum() if unknown else 0, abs=1e-9)
+    assert got.missing[1] == pytest.approx(1 - mean[3])
+
+
+@pytest.mark.parametrize("sigma", [1.0, 30.0, 1e3, 1e6])
+def test_noise_is_repaired_into_moments_that_could_be(sigma):
+    for seed in range(5):
+        got, *_ = found(sigma=sigma, shrink=True, seed=seed)
+        assert np.isfinite(got.covariance).all()
+        assert (got.values > 0).all()
+        assert ((got.mean > 0) & (got.mean < 1)).all()
+        assert got.mean[:3].sum() <= 1 + 1e-9
+        assert abs(got.t0) <= 1
+        assert (got.label_error <= got.spread.t1 + 1e-12).all()
+
+
+def test_shrinkage_brings_noisy_moments_closer_to_the_truth():
+    truth, *_ = found()
+
+    def distance(shrink):
+        errors = [
+            np.linalg.norm(found(sigma=200.0, shrink=shrink, seed=seed)[0].covariance - truth.covariance) for seed in range(20)
+        ]
+        return np.mean(errors)
+
+    assert distance(True) < 0.8 * distance(False)
+
+
+def test_pure_noise_leaves_no_label_effect():
+    shares = [np.linalg.norm(found(sigma=1e5, shrink=True, seed=seed)[0].t1) for seed in range(10)]
+    assert np.median(shares) < 0.1
+
+
+def test_an_estimate_written_as_sums_is_read_back():
+    got, query, *_ = found(sigma=5.0, shrink=True)
+    again = estimate(as_sums(got, query), query, 0.0, shrink=False)
+    assert again.mean == pytest.approx(got.mean, abs=1e-8)
+    assert again.t1 == pytest.approx(got.t1, abs=1e-4)  # each column is shrunk by itself, so a code's no longer sum to 0
+    assert again.t0 == pytest.approx(got.t0)
+
+
+def test_a_centre_with_no_missing_mass_sums_to_one_even_when_clipped():
+    X, y = rows()
+    sums = OracleRows(X, y).centre(CentreMoments(LAYOUT))
+    sums.first[:3] += [0, 0.25 * len(X), -0.25 * len(X)]
+    centre, variance = centre_of(sums, LAYOUT, len(X), 1.0)
+    assert centre[:3].sum() == pytest.approx(1, abs=1e-12)
+    assert (centre >= 0).all()
+    assert (variance > 0).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 9), st.integers(0, 2**32 - 1), st.floats(-6, 1), st.floats(-3, 2))
+def test_batched_solves_agree_with_the_one_by_one_solver(n, seed, smallest, scale):
+    rng = np.random.default_rng(seed)
+    w, H, B = 10 ** rng.uniform(smallest, 1, n), rng.standard_normal((7, n)), 10**scale * rng.standard_normal((7, n))
+    got = solve(w, H, B, 1.0)
+    for p, h, b, multiplier in zip(got.values, H, B, got.multiplier, strict=True):
+        A = np.diag(w) + np.outer(h, h)
+        best = minimise_2(A, b, 1.0)
+        assert p @ A @ p - 2 * b @ p <= best @ A @ best - 2 * b @ best + 1e-9 * (1 + np.abs(b).max())
+        assert np.linalg.norm(p) <= 1 + 1e-12
+        assert (A + multiplier * np.eye(n)) @ p == pytest.approx(b, abs=1e-7 * (1 + np.abs(b).max()))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(2, 8), st.integers(0, 2**32 - 1), st.sampled_from([0.01, 10.0]))
+def test_the_error_shape_is_the_derivative_of_the_solution(n, seed, scale):
+    """diag(K²) with K = dφ/db, by finite differences."""
+    rng = np.random.default_rng(seed)
+    V = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    w, H, B = rng.uniform(0.5, 2, n), rng.standard_normal((1, n)), scale * rng.standard_normal((1, n))
+    got = solve(w, H, B, 1.0)
+    shape = error_shape(w, V, V**2, H, got)[0]
+    steps = 1e-6 * np.eye(n)
+    ahead, behind = (solve(w, np.repeat(H, n, 0), B + sign * steps, 1.0).values for sign in (1, -1))
+    K = V @ ((ahead - behind) / 2e-6).T @ V.T
+    assert shape == pytest.approx(np.square(K).sum(axis=1), rel=1e-3, abs=1e-6)
+
+
+def test_the_ball_not_binding_has_no_multiplier():
+    got = solve(np.ones(3), np.zeros((1, 3)), np.array([[0.1, 0.2, 0.0]]), 1.0)
+    assert got.multiplier == pytest.approx([0])
+    assert got.values[0] == pytest.approx([0.1, 0.2, 0])
+    assert isinstance(got, Solutions)
+
+
+@pytest.mark.parametrize("unknown", [0.0, 0.3])
+def test_the_reference_reproduces_the_moments(unknown):
+    got, query, *_ = found(unknown)
+    made, fit = reference.build(got, query)
+    points = made.points(LAYOUT)
+    assert points.mean(axis=0) == pytest.approx(got.mean, abs=0.02)
+    assert np.cov(points.T) == pytest.approx(got.covariance, abs=0.02)
+    assert made.labels.mean() == pytest.approx(got.t0, abs=0.02)
+    assert made.labels @ (points - got.mean) / len(points) == pytest.approx(got.t1, abs=0.02)
+    assert (points[:, :3].sum(axis=1) <= 1).all()
+    assert ((points >= 0) & (points <= 1)).all()
+    assert (np.abs(made.labels) <= 1).all()
+    assert made.inverse_weight.max() == 1
+    again, _ = reference.build(got, query)
+    assert (again.codes == made.codes).all()
+    assert (again.labels == made.labels).all()
+    assert len(fit.tree) == 2
+
+
+def test_the_reference_knows_its_weights():
+    got, query, *_ = found()
+    made, _ = reference.build(got, query)
+    inverse = 1 / query.weights(made.points(LAYOUT))
+    assert made.inverse_weight == pytest.approx(inverse / inverse.max(), abs=2e-5)
+
+
+def test_locality_is_corrected_towards_the_local_optimum():
+    got, query, X, y = found()
+    made, _ = reference.build(got, query)
+    solver = Solver.of(got, made, LAYOUT, 1.0, np.ones(6))
+    weight, before, after = weights.Gaussian(0.9), [], []
+    for z in X[:20]:
+        u = X - z
+        alpha = weight(np.linalg.norm(u, axis=1))
+        A, b = (u * alpha[:, None]).T @ u, (alpha * y) @ u
+        best = minimise_2(A, b, 1.0)
+        h = got.mean - z
+        uniform = minimise_2(got.covariance + np.outer(h, h), got.t1 + got.t0 * h, 1.0)
+        loss = [phi @ A @ phi - 2 * b @ phi for phi in (best, uniform, solver.answer(z[None], weight).values[0])]
+        before.append((loss[1] - loss[0]) / -loss[0])
+        after.append((loss[2] - loss[0]) / -loss[0])
+    assert np.mean(after) < 0.6 * np.mean(before)
+
+
+def test_a_window_that_sees_nothing_leaves_the_uniform_answer():
+    got, query, X, _ = found()
+    made, _ = reference.build(got, query)
+    solver = Solver.of(got, made, LAYOUT, 1.0, np.ones(6))
+    answer = solver.answer(X[:1] + 100.0, weights.Window(0.1))
+    assert np.isfinite(answer.values).all()
+
+
+def test_factors_follow_columns_and_cover_as_promised():
+    rng = np.random.default_rng(0)
+    scale = np.array([1.0, 1.0, 2.0, 4.0])
+    moved = np.abs(rng.standard_normal((400, 50, 4))) * scale
+    factors = column_factors(moved, np.ones_like(moved))
+    assert factors == pytest.approx(scale, rel=0.05)
+    assert (moved <= 2 * factors).mean() == pytest.approx(0.9545, abs=0.003)
+    assert [replicates(Layout((0,), (n,), (False,))) for n in (10, 200, 500)] == [16, 10, 6]
