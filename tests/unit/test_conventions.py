@@ -18,7 +18,7 @@ def test_the_public_names_are_there_and_importable():
     assert set(vars(dpexplain)) >= EXPORTED
 
 
-def test_the_readme_example_runs_as_written(capsys):
+def test_the_readme_examples_run_as_written(capsys, monkeypatch, tmp_path):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     example = re.search(r"```python\n(.*?)```", text, re.DOTALL).group(1)
     exec(compile(example, "README.md", "exec"), {})
