@@ -88,7 +88,7 @@ def agrees(page, release, record):
     values, errors = shown(page, release.domain.width)
     expected, spread = release.explain(record)
     np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(errors, spread, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(errors, spread, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -365,11 +365,22 @@ def test_many_columns_get_a_searchable_list(opened):
 def test_it_keeps_up_with_a_slider_at_four_hundred_columns(opened):
     release = StandIn(dpx.Domain.encoded(400), rows=4096)
     with opened(release) as page:
-        once = """async () => { const box = document.querySelector('input[type=number]'); const times = [];
-            for (let i = 0; i < 12; i++) { box.value = (i / 20).toString(); box.dispatchEvent(new Event('input')); await new Promise(requestAnimationFrame);
-              const start = performance.now(); await new Promise((done) => setTimeout(done)); times.push(performance.now() - start); }
-            return times.sort((a, b) => a - b)[6]; }"""
-        assert page.evaluate(once) < 250  # milliseconds, on a busy machine
+        once = """async () => {
+            const box = document.querySelector('input[type=number]');
+            const value = () => document.querySelector('#table tbody tr').dataset.value;
+            const times = [];
+            for (let i = 0; i < 11; i++) {
+              const before = value();
+              const start = performance.now();
+              box.value = String(0.05 + i / 20);
+              box.dispatchEvent(new Event('input'));
+              await new Promise(requestAnimationFrame);  // runs after the page's own, which was asked for first
+              times.push(performance.now() - start);
+              if (value() === before) throw new Error('nothing was redrawn in the time that was measured');
+            }
+            return times.sort((a, b) => a - b)[5]; }"""
+        taken = page.evaluate(once)
+        assert taken < 400, taken  # milliseconds from input to numbers, on a busy machine
 
 
 def test_a_real_release_from_private_rows_to_the_page(opened):
