@@ -3,7 +3,6 @@
 import copy
 import multiprocessing
 import pickle
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -159,25 +158,3 @@ def test_a_normal_is_as_close_to_its_real_number_as_the_proof_needs():
             size = -mpmath.mpf(abs(float(computed)))
             newton = (mpmath.ncdf(size) - p) / mpmath.npdf(size)  # its own error is of second order: below 2⁻⁸⁰
             assert abs(newton) < mpmath.mpf(2) ** -46
-
-
-def _fastest(function, argument):
-    """The least processor time of many short runs, which a busy machine disturbs little."""
-    times = []
-    for _ in range(300):
-        start = time.thread_time()
-        function(argument)
-        times.append(time.thread_time() - start)
-    return min(times)
-
-
-@pytest.mark.slow
-def test_time_does_not_tell_central_from_tail_draws():
-    tail, central = np.full(5_000, 0.01), np.full(5_000, 0.3)
-    assert _fastest(ndtri, tail) > 1.5 * _fastest(ndtri, central)
-    assert _fastest(secure._lower_quantile, tail) == pytest.approx(_fastest(secure._lower_quantile, central), rel=0.25)
-
-
-@pytest.mark.slow
-def test_five_million_normals_a_second():
-    assert _fastest(SecureNoise().standard_normal, secure.BLOCK) < secure.BLOCK / 5e6
