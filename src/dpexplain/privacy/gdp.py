@@ -16,6 +16,7 @@ Results are rounded to the safe side by a relative 1e-11, a hundred times the nu
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import exp, expm1, inf, isfinite, log, log1p, pi, sqrt
 
 import numpy as np
@@ -26,6 +27,7 @@ from dpexplain.errors import ParameterError
 
 _SAFE = 1e-11
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(48)
+_remembered = lru_cache(maxsize=4096)  # pure and milliseconds long; a service asks for the same few numbers with every answer
 _LARGE = 6.0  # beyond this, 1 - tR(t) cancels and the continued fraction converges fast
 
 
@@ -40,6 +42,7 @@ def delta(mu: float, epsilon: float) -> float:
     return min(max(value, 5e-324), 1.0)
 
 
+@_remembered
 def epsilon(mu: float, delta: float) -> float:
     """The smallest ε for which μ-GDP implies (ε, δ)-DP, rounded up; inf when none below 1e9 does."""
     _require_mu(mu)
@@ -52,6 +55,7 @@ def epsilon(mu: float, delta: float) -> float:
     return root * (1 + _SAFE)
 
 
+@_remembered
 def mu(epsilon: float, delta: float) -> float:
     """The largest μ for which μ-GDP implies (ε, δ)-DP, rounded down: what an (ε, δ) budget is worth."""
     if not (isfinite(epsilon) and epsilon > 0):
