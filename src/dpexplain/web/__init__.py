@@ -4,7 +4,10 @@
     domain.js   records ↔ points                     chart.js    bars with error bars
     effects.js  ranking, signs, sentences            table.js    the same numbers as a table
     presets.js  example records                      data.js     exact arrays out of JSON
-    dom.js      elements whose text stays text       page.js     wires them together in page.html
+    dom.js      elements whose text stays text       frame.js    colours, counts, the record's own values
+    gauge.js    a budget and how it was spent
+    page.js     wires them together in page.html, for a release
+    service.js  and in service.html, for a service: the answers come from there
 
 There is no build step: a page carries the sources themselves, in order of their imports, inside one module script.
 """

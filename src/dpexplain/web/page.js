@@ -2,22 +2,15 @@
 import { MARKS, createChart } from "./chart.js";
 import { unpack } from "./data.js";
 import { element, setText } from "./dom.js";
-import { encode, featuresOf, inWords, valuesOf } from "./domain.js";
+import { encode, featuresOf } from "./domain.js";
 import { rank, signed, summary } from "./effects.js";
 import { buildForm, startingRecord } from "./form.js";
+import { fillCounts, notesOf, offerTable, offerThemes } from "./frame.js";
 import { presets } from "./presets.js";
 import { explain, prepare } from "./solve.js";
 import { createTable } from "./table.js";
 
 const at = (id) => document.getElementById(id);
-
-/** What the record itself holds in each encoded column, in words. */
-function notesOf(features, record) {
-  return features.flatMap((feature, i) => {
-    if (feature.kind !== "categorical") return [inWords(feature, record[i])];
-    return valuesOf(feature).map((value) => (value === record[i] ? "this record" : ""));
-  });
-}
 
 function start(data) {
   const release = prepare(data.release);
@@ -70,13 +63,6 @@ function oncePerFrame(call) {
   };
 }
 
-function fillCounts(select, total) {
-  const choices = [5, 8, 12, 20].filter((choice) => choice < total);
-  select.append(...choices.map((choice) => element("option", { value: choice }, `${choice} strongest`)));
-  select.append(element("option", { value: "all" }, `all ${total}`));
-  select.value = String(choices.includes(8) ? 8 : "all");
-}
-
 /** Buttons for the examples; the returned function shows which of them, if any, the form holds. */
 function offerPresets(root, examples, choose) {
   const buttons = examples.map(({ label, record }) => {
@@ -99,30 +85,6 @@ function offerStrip(strip, chart) {
     });
     strip.replaceChildren(...shown);
   };
-}
-
-function offerThemes(button) {
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  const current = () => document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light");
-  const refresh = () => {
-    const next = current() === "dark" ? "light" : "dark";
-    button.setAttribute("aria-label", `Switch to ${next} colours`);
-    button.dataset.now = current();
-  };
-  button.addEventListener("click", () => {
-    document.documentElement.dataset.theme = current() === "dark" ? "light" : "dark";
-    refresh();
-  });
-  system.addEventListener("change", refresh);
-  refresh();
-}
-
-function offerTable(button, root) {
-  button.addEventListener("click", () => {
-    const shown = root.classList.toggle("visually-hidden");
-    button.setAttribute("aria-expanded", String(!shown));
-    setText(button, shown ? "Show the numbers" : "Hide the numbers");
-  });
 }
 
 offerThemes(at("theme"));

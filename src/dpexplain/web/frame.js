@@ -1,0 +1,45 @@
+// What every page with an explanation has around it: colours, how many bars, the numbers on demand, the record's own values.
+import { element, setText } from "./dom.js";
+import { inWords, valuesOf } from "./domain.js";
+
+/** What the record itself holds in each encoded column, in words. */
+export function notesOf(features, record) {
+  return features.flatMap((feature, i) => {
+    if (feature.kind !== "categorical") return [inWords(feature, record[i])];
+    return valuesOf(feature).map((value) => (value === record[i] ? "this record" : ""));
+  });
+}
+
+/** Choices for how many bars to show. */
+export function fillCounts(select, total) {
+  const choices = [5, 8, 12, 20].filter((choice) => choice < total);
+  select.append(...choices.map((choice) => element("option", { value: choice }, `${choice} strongest`)));
+  select.append(element("option", { value: "all" }, `all ${total}`));
+  select.value = String(choices.includes(8) ? 8 : "all");
+}
+
+/** A button between light and dark; the system decides until it is used. */
+export function offerThemes(button) {
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const current = () => document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light");
+  const refresh = () => {
+    const next = current() === "dark" ? "light" : "dark";
+    button.setAttribute("aria-label", `Switch to ${next} colours`);
+    button.dataset.now = current();
+  };
+  button.addEventListener("click", () => {
+    document.documentElement.dataset.theme = current() === "dark" ? "light" : "dark";
+    refresh();
+  });
+  system.addEventListener("change", refresh);
+  refresh();
+}
+
+/** A button that shows the table to those who see the chart. */
+export function offerTable(button, root) {
+  button.addEventListener("click", () => {
+    const shown = root.classList.toggle("visually-hidden");
+    button.setAttribute("aria-expanded", String(!shown));
+    setText(button, shown ? "Show the numbers" : "Hide the numbers");
+  });
+}
