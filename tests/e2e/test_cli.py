@@ -14,13 +14,18 @@ from typer.testing import CliRunner
 
 import dpexplain as dpx
 from dpexplain.cli import app
-from service_support import JSON, OTHER, RECORD, write_owner_files
+from service_support import JSON, OTHER, RECORD, write_config, write_owner_files
 
 COMMANDS = [
     ["demo"],
     ["plan"],
     ["release"],
     ["explain"],
+    ["publish"],
+    ["serve", "run"],
+    ["serve", "keys", "add"],
+    ["serve", "keys", "list"],
+    ["serve", "keys", "revoke"],
     ["ledger", "show"],
     ["ledger", "verify"],
     ["ledger", "export"],
@@ -241,3 +246,31 @@ def test_bench_needs_a_checkout(tmp_path, monkeypatch):
     assert run("bench").exit_code == 2
     monkeypatch.chdir(Path(__file__).parents[2])
     assert "There are " in run("bench", "nonsense").stderr
+
+
+def test_keys_are_made_listed_and_revoked(owner, tmp_path, monkeypatch):
+    config = write_config(owner)
+    monkeypatch.chdir(owner)
+    key = run("serve", "keys", "add", "--role", "owner", "--name", "[bold]me").stdout.strip()
+    assert key.startswith("dpx_")
+    assert json.loads(run("serve", "keys", "add", "-c", config, "--json").stdout)["role"] == "analyst"
+    listed = json.loads(run("serve", "keys", "list", "--json").stdout)
+    assert [one["role"] for one in listed] == ["owner", "analyst"]
+    assert key not in run("serve", "keys", "list").stdout
+    assert run("serve", "keys", "revoke", listed[0]["id"]).exit_code == 0
+    assert run("serve", "keys", "revoke", listed[0]["id"]).exit_code == 2
+    assert run("serve", "keys", "add", "--role", "root", "--keys", tmp_path / "k.json").exit_code == 2
+
+
+def test_serve_checks_before_it_serves(owner):
+    config = write_config(owner, ledger={"url": "sqlite:///check.ledger"})
+    result = run("serve", config, "--check")
+    assert result.exit_code == 0, result.stderr
+    assert '"rows": 3000' in result.stdout
+    for sections, says in (
+        ({"mechanism": {"calibration": "paper"}}, "never served"),
+        ({"budget": {"epsilon": 2.0}, "ledger": {"url": "sqlite:///check.ledger"}}, "other parameters"),
+        ({"service": {"keys": "none.json"}, "ledger": {"url": "sqlite:///other.ledger"}}, "there are no keys"),
+    ):
+        result = run("serve", write_config(owner, **sections))
+        assert (result.exit_code, says in " ".join(result.stderr.split())) == (2, True), result.stderr

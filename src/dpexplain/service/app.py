@@ -1,0 +1,265 @@
+"""The endpoints. Handlers that wait for rows or the ledger run in threads; what is raised becomes a problem document."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+from uuid import uuid4
+
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Security
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from dpexplain.errors import BudgetExhausted, DpexplainError
+from dpexplain.explanation import Explanation
+from dpexplain.service import problems
+from dpexplain.service.backend import Backend
+from dpexplain.service.config import Settings
+from dpexplain.service.guard import Guard
+from dpexplain.service.keys import Key, KeyFile
+from dpexplain.service.limits import RateLimit
+from dpexplain.service.metrics import Metrics
+from dpexplain.service.page import page_policy, promise, render_page
+from dpexplain.service.problems import Problem
+from dpexplain.service.shapes import Answer, Card, Detail, Instances, Question, Standing
+
+BEARER = HTTPBearer(auto_error=False, description="An API key made by `dpexplain serve keys add`.")
+CONFLICT = (409, "This request id stands for another question")
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The problems an endpoint may answer with, for OpenAPI."""
+    titles = {status: title for status, (_, title) in problems.TITLES.items()} | dict([CONFLICT])
+    return {status: {"model": Detail, "description": titles[status]} for status in statuses}
+
+
+ANYONE = Key("-", "anyone", "analyst", "", "", "")
+
+
+@dataclass
+class Service:
+    """One backend and everything that stands between it and its callers."""
+
+    backend: Backend
+    settings: Settings
+    keys: KeyFile | None = None
+    metrics: Metrics = field(default_factory=Metrics)
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        self.rate = RateLimit(self.settings.requests_per_minute / self.workers)
+        self.failures = RateLimit(60)
+
+    def caller(self, request: Request, given: HTTPAuthorizationCredentials | None) -> Key:
+        """Who asks. An open service knows analysts only."""
+        key = self._known(request, given)
+        request.state.log["key"] = key.id
+        if wait := self.rate.wait(key.id if self.keys else _address(request)):
+            self.metrics.refused("rate")
+            raise Problem(429, "Ask again later.", headers={"Retry-After": str(int(wait) + 1)})
+        return key
+
+    def _known(self, request: Request, given: HTTPAuthorizationCredentials | None) -> Key:
+        if self.keys is None:
+            return ANYONE
+        key = self.keys.find(given.credentials) if given else None
+        if key is not None:
+            return key
+        self.metrics.refused("key")
+        if wait := self.failures.wait(_address(request)):
+            raise Problem(429, "Too many wrong keys.", headers={"Retry-After": str(int(wait) + 1)})
+        raise Problem(401, "Send `Authorization: Bearer dpx_…`.", headers={"WWW-Authenticate": "Bearer"})
+
+    def explain(self, request: Request, record: dict[str, Any], request_id: str | None) -> Explanation:
+        log = request.state.log
+        if self.settings.log_records:
+            log["record"] = record
+        start = time.perf_counter()
+        try:
+            answer = self.backend.explain(record, request_id or uuid4().hex)
+        except DpexplainError as error:
+            self.metrics.refused("budget" if isinstance(error, BudgetExhausted) else "input")
+            raise
+        self.metrics.answered(time.perf_counter() - start)
+        log["epsilon"] = answer.cost.epsilon
+        return answer
+
+
+def create_app(service: Service) -> ASGIApp:
+    """The application, guarded."""
+    app = FastAPI(
+        title=f"dpexplain: {service.settings.title}",
+        description="Differentially private explanations. The budget belongs to the data set, not to a key.",
+        version="1",
+        docs_url=None,  # FastAPI's pages load scripts from elsewhere
+        redoc_url=None,
+        lifespan=_lifespan,
+    )
+    app.state.service = service
+    for kind, handler in _HANDLERS.items():
+        app.add_exception_handler(kind, handler)
+    app.include_router(router)
+    return Guard(app, service.metrics, service.settings.max_body)
+
+
+_HANDLERS: dict[type[Exception], Callable[[Request, Exception], Any]] = {
+    Problem: problems.answer_problem,
+    DpexplainError: problems.answer_library,
+    RequestValidationError: problems.answer_validation,
+    HTTPException: problems.answer_http,
+    Exception: problems.answer_unexpected,
+}
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """The server waits for requests under way before it ends this: every reservation is settled, or still counted."""
+    yield
+    app.state.service.backend.close()
+
+
+def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+Given = Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]
+Serving = Annotated[Service, Depends(_service)]
+
+
+def _caller(request: Request, service: Serving, given: Given) -> Key:
+    return service.caller(request, given)
+
+
+Caller = Annotated[Key, Depends(_caller)]
+
+
+def _owner(service: Serving, key: Caller) -> Key:
+    if key.role != "owner":
+        service.metrics.refused("role")
+        raise Problem(403, "It needs an owner's key.")
+    return key
+
+
+def _scraper(request: Request, service: Serving, given: Given) -> None:
+    if not service.settings.open_metrics:
+        service.caller(request, given)
+
+
+router = APIRouter()
+owners = [Depends(_owner)]
+After = Annotated[int, Query(ge=0, le=2**53)]
+Limit = Annotated[int, Query(ge=1, le=500)]
+
+
+@router.post("/v1/explain", response_model=Answer, responses=documented(400, 401, 403, 409, 413, 422, 429, 503))
+def explain(question: Question, request: Request, service: Serving, caller: Caller) -> Response:
+    """Why does the model answer as it does at this record?"""
+    return JSONResponse(service.explain(request, question.record, question.request_id).to_dict())
+
+
+@router.post("/v1/models/{name}:explain", responses=documented(400, 401, 403, 404, 409, 413, 422, 429, 503))
+def explain_instances(name: str, body: Instances, request: Request, service: Serving, caller: Caller) -> Response:
+    """The same in KServe's V1 shape. All instances are checked before any is paid for; what was paid for is never withheld."""
+    if name != service.settings.name:
+        raise Problem(404, f"The model here is {service.settings.name}.")
+    if len(body.instances) > service.settings.max_instances:
+        raise Problem(413, f"At most {service.settings.max_instances} instances at a time.")
+    for record in body.instances:
+        service.backend.domain.encode_query(record)
+    answered: list[dict[str, Any]] = []
+    try:
+        for position, record in enumerate(body.instances):
+            request_id = None if body.id is None else f"{body.id}/{position}"
+            answered.append(_attributions(service.explain(request, record, request_id)))
+    except BudgetExhausted as error:
+        problem = problems.problem_of(error)
+        problem.more = {**problem.more, "explanations": answered}
+        raise problem from None
+    return JSONResponse({"explanations": answered})
+
+
+def _attributions(answer: Explanation) -> dict[str, Any]:
+    errors = None if answer.error is None else dict(zip(answer.names, answer.error.tolist(), strict=True))
+    return {
+        "attributions": dict(zip(answer.names, answer.values.tolist(), strict=True)),
+        "error": errors,
+        "privacy": {"cost": answer.cost.to_dict(), "guarantee": answer.guarantee.to_dict(), "request_id": answer.request_id},
+    }
+
+
+@router.get("/v1/guarantee", response_model=Standing, responses=documented(401, 429, 503))
+def guarantee(service: Serving, caller: Caller) -> Response:
+    """Everything spent so far, and what is left."""
+    found = service.backend.spending()
+    return JSONResponse(
+        {
+            "spent": found.spent.to_dict(),
+            "remaining": found.remaining and found.remaining.to_dict(),
+            "budget": found.budget and {"epsilon": found.budget.epsilon, "delta": found.budget.delta},
+            "answers": found.answers,
+            "curve": found.curve,
+            "promise": promise(found),
+        }
+    )
+
+
+@router.get("/v1/domain", response_model=Card, responses=documented(401, 429))
+def domain(service: Serving, caller: Caller) -> Response:
+    """What can be asked about: features, their bounds and values; and what is public about the model."""
+    card = {name: getattr(service.settings, name) for name in ("name", "title", "outcome", "description")}
+    known = service.backend.domain
+    return JSONResponse(
+        {**card, "about": service.backend.about, "domain": known.to_dict(), "names": list(known.names), "role": caller.role}
+    )
+
+
+@router.get("/v1/history", dependencies=owners, responses=documented(401, 403, 422, 429, 503))
+def history(service: Serving, after: After = 0, limit: Limit = 100) -> Response:
+    """Stored answers in order, for owners."""
+    return JSONResponse({"answers": service.backend.history(after, limit)})
+
+
+@router.get("/v1/ledger", dependencies=owners, responses=documented(401, 403, 422, 429, 503))
+def ledger(service: Serving, after: After = 0, limit: Limit = 100) -> Response:
+    """The ledger's own lines, for owners."""
+    return JSONResponse({"entries": service.backend.entries(after, limit)})
+
+
+@router.get("/healthz")
+@router.get("/v2/health/live")
+async def live() -> Response:
+    """The process is running."""
+    return JSONResponse({"live": True})
+
+
+@router.get("/readyz", responses=documented(503))
+@router.get("/v2/health/ready", responses=documented(503))
+def ready(service: Serving) -> Response:
+    """It could answer now: the ledger can be read."""
+    service.backend.check()
+    return JSONResponse({"ready": True})
+
+
+@router.get("/metrics", dependencies=[Depends(_scraper)], response_class=PlainTextResponse, responses=documented(401, 429, 503))
+def metrics(service: Serving) -> Response:
+    """Prometheus text: spent, remaining, latency, refusals."""
+    text = service.metrics.text(service.backend.spending())
+    return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+@router.get("/", include_in_schema=False)
+def page(service: Serving) -> Response:
+    return HTMLResponse(
+        render_page(service.settings), headers={"Content-Security-Policy": page_policy(), "Cache-Control": "no-cache"}
+    )
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else "unknown"

@@ -1,0 +1,213 @@
+"""What answers: a release, free for ever, or private rows with a ledger, until the budget is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Protocol
+
+from dpexplain.data import PrivateData
+from dpexplain.domain import Domain
+from dpexplain.errors import DpexplainError, NotPrivateError
+from dpexplain.explainer import Explainer
+from dpexplain.explanation import Explanation
+from dpexplain.ledger import Ledger, open_ledger
+from dpexplain.mechanisms.base import Mechanism
+from dpexplain.noise.secure import SecureNoise
+from dpexplain.privacy.budget import Budget, Guarantee
+from dpexplain.privacy.relation import Neighbours
+from dpexplain.release import Release, load
+from dpexplain.service.config import ServiceConfig, require_servable
+from dpexplain.sources import Progress, register
+
+CURVE = 60  # points of the spending curve that a page draws
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """Where the budget stands: all of it public. `curve` is (answers given, ε spent by then), at most CURVE points."""
+
+    spent: Guarantee
+    remaining: Guarantee | None  # None: answers cost nothing
+    budget: Budget | None
+    answers: int | None
+    curve: tuple[tuple[int, float], ...] = ()
+
+
+class Backend(Protocol):
+    """All methods are safe to call from several threads."""
+
+    @property
+    def domain(self) -> Domain: ...
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Public facts for the card: what answers, from how many rows, by which mechanism."""
+        ...
+
+    def explain(self, record: Any, request_id: str | None) -> Explanation: ...
+
+    def spending(self) -> Spending: ...
+
+    def history(self, after: int, limit: int) -> list[dict[str, Any]]:
+        """Stored answers, for owners."""
+        ...
+
+    def entries(self, after: int, limit: int) -> list[dict[str, Any]]:
+        """The ledger's own lines, for owners."""
+        ...
+
+    def check(self) -> None:
+        """Raise if it cannot answer now."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseBackend:
+    """Answers by post-processing: nothing is spent, nothing is kept."""
+
+    release: Release
+
+    def __post_init__(self) -> None:
+        if not self.release.guarantee.private or self.release.guarantee.note:
+            raise NotPrivateError(f"this release is not for publication: {self.release.guarantee}. Make one with secure noise")
+
+    @property
+    def domain(self) -> Domain:
+        return self.release.domain
+
+    @property
+    def about(self) -> dict[str, Any]:
+        weight = self.release.weight.to_dict()
+        return {
+            "source": "release",
+            "rows": self.release.size,
+            "columns": self.domain.width,
+            "mechanism": "release",
+            "weight": weight,
+        }
+
+    def explain(self, record: Any, request_id: str | None) -> Explanation:
+        return replace(self.release.explain(record), request_id=request_id)
+
+    def spending(self) -> Spending:
+        return Spending(self.release.guarantee, None, None, None)
+
+    def history(self, after: int, limit: int) -> list[dict[str, Any]]:
+        del after, limit
+        return []
+
+    def entries(self, after: int, limit: int) -> list[dict[str, Any]]:
+        del after, limit
+        return []
+
+    def check(self) -> None:
+        """A release that was loaded can always answer."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass(slots=True)
+class LedgerBackend:
+    """Answers from private rows, each paid for before a row is read."""
+
+    data: PrivateData
+    mechanism: Mechanism
+    ledger: Ledger
+    explainer: Explainer = field(init=False)
+    _totals: list[int] = field(default_factory=list, init=False)  # quanta after each answer
+
+    def __post_init__(self) -> None:
+        require_servable(self.mechanism)
+        self.explainer = Explainer(self.data, self.ledger.account.budget, self.mechanism, ledger=self.ledger, noise=SecureNoise())
+
+    @property
+    def domain(self) -> Domain:
+        return self.data.domain
+
+    @property
+    def about(self) -> dict[str, Any]:
+        shown = {
+            key: value for key, value in self.mechanism.to_dict().items() if key in ("mechanism", "epsilon", "delta", "weight")
+        }
+        return {"source": "ledger", "rows": self.data.size, "columns": self.domain.width, **shown}
+
+    def explain(self, record: Any, request_id: str | None) -> Explanation:
+        return self.explainer.explain(record, request_id=request_id)
+
+    def spending(self) -> Spending:
+        state, account = self.ledger.state(), self.ledger.account
+        return Spending(state.spent, state.remaining, account.budget, len(self._read()), self._curve())
+
+    def _read(self) -> list[int]:
+        """Totals after each answer so far, whichever process gave it. Positions count from 1, so a list keeps them in order."""
+        for done in self.ledger.settled(after=len(self._totals)):
+            if done.position == len(self._totals) + 1:  # another thread may have been first
+                self._totals.append(done.spent_quanta)
+        return self._totals
+
+    def _curve(self) -> tuple[tuple[int, float], ...]:
+        totals, account = self._totals, self.ledger.account
+        step = max(-(-len(totals) // CURVE), 1)
+        chosen = sorted({*range(step - 1, len(totals), step), len(totals) - 1} - {-1})
+        return tuple((i + 1, _epsilon(totals[i], account.budget.delta)) for i in chosen)
+
+    def history(self, after: int, limit: int) -> list[dict[str, Any]]:
+        found = islice(self.ledger.settled(after=after), limit)
+        return [{"position": one.position, "request_id": one.request_id, "answer": one.answer} for one in found]
+
+    def entries(self, after: int, limit: int) -> list[dict[str, Any]]:
+        delta = self.ledger.account.budget.delta
+        lines: Iterator[Any] = islice(self.ledger.entries(after=after), limit)
+        return [
+            {
+                "sequence": line.sequence,
+                "time": line.time,
+                "kind": line.kind,
+                "request_id": line.request,
+                "epsilon": _epsilon(line.quanta, delta),
+                "running_epsilon": _epsilon(line.total, delta),
+                "hash": line.hash,
+            }
+            for line in lines
+        ]
+
+    def check(self) -> None:
+        self.ledger.head()
+
+    def close(self) -> None:
+        self.ledger.close()
+
+
+def warm_up() -> None:
+    """Load the compiled kernels, on made-up rows, so that the first caller does not wait for them."""
+    rows = PrivateData({"x0": [0.0, 1.0]}, Domain.encoded(1), labels=[0.0, 1.0])
+    Explainer(rows, Budget(1.0, 1e-6)).explain({"x0": 0.5})
+
+
+@lru_cache(maxsize=4096)
+def _epsilon(quanta: int, delta: float) -> float:
+    return Guarantee.of_quanta(quanta, delta, Neighbours()).epsilon if quanta else 0.0
+
+
+def open_backend(config: ServiceConfig, progress: Progress = iter) -> Backend:
+    """Load what the configuration names; whatever is wrong with it is said now, to the owner."""
+    if config.release is not None:
+        return ReleaseBackend(load(config.release))
+    if config.rows is None:
+        raise DpexplainError("a service needs a release or rows")
+    warm_up()
+    data = register(config.rows.source, progress)
+    ledger = open_ledger(config.rows.ledger, data.account(config.rows.budget))
+    try:
+        return LedgerBackend(data, config.rows.mechanism, ledger)
+    except BaseException:
+        with suppress(DpexplainError):
+            ledger.close()
+        raise

@@ -1,0 +1,193 @@
+"""service.toml: what is served, to whom, from which budget. Unknown keys are refused, so that a misspelt limit is not a missing one."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from dpexplain.core import weights
+from dpexplain.domain import Domain
+from dpexplain.domain.base import hint, listed
+from dpexplain.errors import InputError, NotPrivateError, ParameterError
+from dpexplain.mechanisms.adaptive import Adaptive
+from dpexplain.mechanisms.base import Mechanism
+from dpexplain.mechanisms.basic import Basic
+from dpexplain.mechanisms.enhanced import Enhanced
+from dpexplain.privacy.budget import Budget
+from dpexplain.sources import DataSource, ModelSource
+
+MECHANISMS: dict[str, Any] = {"basic": Basic, "adaptive": Adaptive, "enhanced": Enhanced}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How it is served. `open` lets anyone ask who can reach it; `log_records` writes questions to the log."""
+
+    name: str = "model"
+    title: str = "Why does the model answer as it does?"
+    outcome: str = "the explained answer"
+    description: str = ""
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    keys: str | None = None
+    open: bool = False
+    open_metrics: bool = False
+    requests_per_minute: int = 600
+    max_body: int = 65_536
+    max_instances: int = 64
+    log_records: bool = False
+    tls_certificate: str | None = None
+    tls_key: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.keys is None) != self.open:
+            raise ParameterError(
+                'a service needs to know who may ask. Set keys = "keys.json" under [service] and run `dpexplain serve keys add`, '
+                "or open = true to let anyone ask who can reach it"
+            )
+        if not self.name.isascii() or not self.name.replace("-", "").replace("_", "").isalnum():
+            raise ParameterError(f"[service] name must be letters, digits, - and _, got {self.name!r}. It is part of an address")
+        for what in ("port", "workers", "max_body", "max_instances"):
+            if getattr(self, what) < 1:
+                raise ParameterError(f"[service] {what} must be at least 1, got {getattr(self, what)}")
+
+
+@dataclass(frozen=True, slots=True)
+class FromRows:
+    """Private rows, the mechanism that answers from them, and the budget every answer is paid from."""
+
+    source: DataSource
+    mechanism: Mechanism
+    budget: Budget
+    ledger: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceConfig:
+    path: Path
+    settings: Settings
+    release: Path | None = None
+    rows: FromRows | None = None
+
+    @property
+    def keys(self) -> Path | None:
+        return None if self.settings.keys is None else self.path.parent / self.settings.keys
+
+
+def load_config(path: str | Path) -> ServiceConfig:
+    """Read and check; paths in the file are relative to the file."""
+    path = Path(path).absolute()
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ParameterError(f"there is no file {path}. docs/service.md shows what goes into it") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{path.name} is not valid TOML ({error}). Correct it") from None
+    _only(data, {"service", "release", "data", "model", "mechanism", "budget", "ledger"}, path.name)
+    settings = _build(Settings, _table(data, "service"), "[service]")
+    if ("release" in data) == ("data" in data):
+        raise ParameterError(
+            f"{path.name} must name what it answers from. Write either [release] with a file, or [data] and [budget]"
+        )
+    if "release" in data:
+        _only(data, {"service", "release"}, f"{path.name} with a [release], which needs no data and no budget,")
+        return ServiceConfig(path, settings, release=path.parent / _required(_table(data, "release"), "file", "[release]"))
+    return ServiceConfig(path, settings, rows=_rows(data, path.parent))
+
+
+def _rows(data: Mapping[str, Any], folder: Path) -> FromRows:
+    budget, ledger = _table(data, "budget"), _table(data, "ledger")
+    _only(budget, {"epsilon", "delta"}, "[budget]")
+    _only(ledger, {"url"}, "[ledger]")
+    total = Budget(*(_number(_required(budget, key, "[budget]"), f"[budget] {key}") for key in ("epsilon", "delta")))
+    return FromRows(_source(data, folder), mechanism_of(_table(data, "mechanism")), total, _ledger_url(ledger, folder))
+
+
+def _source(data: Mapping[str, Any], folder: Path) -> DataSource:
+    given, model = dict(_table(data, "data")), dict(_table(data, "model"))
+    allowed = {"file", "domain", "label", "target", "unit", "max_rows_per_unit", "relation", "size", "name"}
+    _only(given, allowed, "[data]")
+    _only(model, {"path", "trusted", "input", "target", "output", "cache"}, "[model]")
+    given["file"] = folder / _required(given, "file", "[data]")
+    given["domain"] = Domain.load(folder / _required(given, "domain", "[data]"))
+    if model:
+        given |= {key: model[key] for key in ("target", "output") if key in model}
+        given["model"] = ModelSource(_model_path(model, folder), model.get("trusted") is True, model.get("input"))
+        given["cache"] = folder / model["cache"] if "cache" in model else None
+    return DataSource(**given)
+
+
+def _model_path(model: Mapping[str, Any], folder: Path) -> str:
+    where = str(_required(model, "path", "[model]"))
+    return str(folder / where) if (folder / where).is_file() else where
+
+
+def _ledger_url(ledger: Mapping[str, Any], folder: Path) -> str:
+    """Relative SQLite files lie beside service.toml, wherever the service is started."""
+    url = str(_required(ledger, "url", "[ledger]"))
+    relative = url.startswith("sqlite:///") and not url.startswith("sqlite:////")
+    return f"sqlite:///{folder / url.removeprefix('sqlite:///')}" if relative else url
+
+
+def mechanism_of(given: Mapping[str, Any]) -> Mechanism:
+    """A mechanism from its public parameters; what is not private is refused here, before anything is loaded."""
+    options = dict(given)
+    kind = options.pop("kind", "basic")
+    if kind not in MECHANISMS:
+        raise ParameterError(
+            f"[mechanism] kind must be one of {listed(MECHANISMS)}, got {kind!r}{hint(kind, MECHANISMS)}. Correct it"
+        )
+    if {"noise", "seed"} & options.keys():
+        raise NotPrivateError("a service draws its noise from the operating system only. Remove noise and seed from [mechanism]")
+    if "weight" in options:
+        options["weight"] = weights.from_dict(options["weight"])
+    mechanism: Mechanism = _build(MECHANISMS[kind], options, "[mechanism]")
+    require_servable(mechanism)
+    return mechanism
+
+
+def require_servable(mechanism: Mechanism) -> None:
+    if not mechanism.private or mechanism.to_dict().get("calibration") == "paper":
+        raise NotPrivateError('calibration = "paper" is for offline reproduction and is never served. Remove it from [mechanism]')
+
+
+def _build(kind: Any, given: Mapping[str, Any], where: str) -> Any:
+    _only(given, {field.name for field in fields(kind)}, where)
+    for field in fields(kind):
+        if field.name in given and field.type in ("int", "bool", "str", "float"):
+            _typed(given[field.name], str(field.type), f"{where} {field.name}")
+    return kind(**given)
+
+
+def _typed(value: Any, kind: str, where: str) -> None:
+    accepted = {"int": int, "bool": bool, "str": str, "float": (int, float)}[kind]
+    if not isinstance(value, accepted) or (isinstance(value, bool) and kind != "bool"):  # type: ignore[arg-type]
+        raise ParameterError(f"{where} must be {kind}, got {value!r}. Correct it")
+
+
+def _number(value: Any, where: str) -> float:
+    _typed(value, "float", where)
+    return float(value)
+
+
+def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = data.get(name, {})
+    if not isinstance(table, Mapping):
+        raise ParameterError(f"{name} must be a table. Write [{name}] and its keys below")
+    return table
+
+
+def _required(table: Mapping[str, Any], key: str, where: str) -> Any:
+    if key not in table:
+        raise InputError(f"{where} lacks {key}. docs/service.md shows a whole file")
+    return table[key]
+
+
+def _only(data: Mapping[str, Any], known: set[str], where: str) -> None:
+    for key in data:
+        if key not in known:
+            raise ParameterError(f"{where} does not know {key!r}{hint(key, known)}. Use only {listed(sorted(known))}")

@@ -1,0 +1,115 @@
+"""Around every request: a limit on its size, headers on its response, one line in the log, and no traceback to anyone."""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any
+
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dpexplain.service.metrics import Metrics
+from dpexplain.service.problems import Problem
+
+LOG = logging.getLogger("dpexplain.service")
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",  # a page sets its own
+}
+
+
+class Guard:
+    """An ASGI application around another."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, max_body: int) -> None:
+        self._app, self._metrics, self._max_body = app, metrics, max_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        watch = _Watch(scope, send)
+        try:
+            await self._limited(scope, receive, watch)
+        except Exception as error:  # the last place: its text may quote anything, so only its type is kept
+            watch.facts["error"] = f"{type(error).__name__} at {_place(error)}"
+            if not watch.status:
+                await Problem(500).response()(scope, receive, watch)
+        self._metrics.responded(watch.status or 500)
+        LOG.info("%s", watch.line())
+
+    async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
+        said = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        if not said.isdigit() or int(said) > self._max_body:
+            self._metrics.refused("size")
+            problem = Problem(
+                413 if said.isdigit() else 400, f"At most {self._max_body} bytes are read.", headers={"Connection": "close"}
+            )
+            await problem.response()(scope, receive, send)
+            return
+        await self._app(scope, self._counted(receive), send)
+
+    def _counted(self, receive: Receive) -> Receive:
+        """For bodies that do not say how long they are."""
+        seen = 0
+
+        async def limited() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self._max_body:
+                self._metrics.refused("size")
+                raise HTTPException(413, f"At most {self._max_body} bytes are read.")
+            return message
+
+        return limited
+
+
+class _Watch:
+    """Passes messages on, adds headers, and remembers what the log should say. Never the record, unless the owner asked for it."""
+
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self._send, self._start, self.status = send, time.perf_counter(), 0
+        self.facts: dict[str, Any] = {"id": secrets.token_hex(6), "method": scope["method"], "path": scope["path"]}
+        scope.setdefault("state", {})["log"] = self.facts
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+        await self._send(message)
+
+    def line(self) -> str:
+        seconds = round(time.perf_counter() - self._start, 6)
+        when = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return json.dumps({"time": when, **self.facts, "status": self.status, "seconds": seconds})
+
+
+def _place(error: BaseException) -> str:
+    """The innermost function, which is code and not data."""
+    frames = extract_tb(error.__traceback__)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
+
+
+def log_to_stderr() -> None:
+    """One JSON object a line."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    LOG.handlers, LOG.propagate = [handler], False
+    LOG.setLevel(logging.INFO)

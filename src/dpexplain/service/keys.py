@@ -1,0 +1,124 @@
+"""API keys: 256 random bits each, shown once, kept as salted hashes, compared in constant time.
+
+A key is `dpx_<id>_<secret>`. The secret has full entropy, so one HMAC-SHA-256 with a salt of its own is as good as a slow hash: there is no
+dictionary to try. The file is read again when it changes, so that a revoked key stops working without a restart; while it cannot be read,
+nobody may ask.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hmac
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from dpexplain.errors import IntegrityError, ParameterError
+
+ROLES = ("analyst", "owner")
+_KEY = re.compile(r"dpx_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+_NOBODY = "0" * 64
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key as it is kept; nothing here lets anyone in."""
+
+    id: str
+    name: str
+    role: str
+    created: str
+    salt: str
+    hash: str
+
+    def accepts(self, secret: str) -> bool:
+        return hmac.compare_digest(self.hash, _hash(self.salt, secret))
+
+
+_NONE = Key("", "", "", "", _NOBODY, _NOBODY)
+
+
+def _hash(salt: str, secret: str) -> str:
+    return hmac.new(bytes.fromhex(salt), secret.encode(), sha256).hexdigest()
+
+
+class KeyFile:
+    """Keys in a JSON file that only its owner may read."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._lock = Lock()
+        self._seen: tuple[int, int, int] | None = None
+        self._keys: dict[str, Key] = {}
+
+    def add(self, role: str, name: str = "") -> str:
+        """Make a key and return it. It cannot be shown again."""
+        if role not in ROLES:
+            raise ParameterError(f"role must be one of {', '.join(ROLES)}, got {role!r}")
+        identity, secret, salt = secrets.token_hex(6), secrets.token_urlsafe(32), secrets.token_hex(16)
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        with self._changing() as keys:
+            keys.append(Key(identity, name, role, created, salt, _hash(salt, secret)))
+        return f"dpx_{identity}_{secret}"
+
+    def revoke(self, identity: str) -> None:
+        with self._changing() as keys:
+            kept = [key for key in keys if key.id != identity]
+            if len(kept) == len(keys):
+                raise ParameterError(f"there is no key {identity!r} in {self.path}. See `dpexplain serve keys list`")
+            keys[:] = kept
+
+    def all(self) -> list[Key]:
+        return _read(self.path) if self.path.exists() else []
+
+    def find(self, token: str) -> Key | None:
+        """The key this token is, or None. Unknown ids do the same work as wrong secrets."""
+        match = _KEY.fullmatch(token)
+        identity, secret = match.groups() if match else ("", "")
+        key = self._current().get(identity, _NONE)
+        return key if key.accepts(secret) and key is not _NONE else None
+
+    def _current(self) -> dict[str, Key]:
+        with self._lock:
+            try:
+                found = self.path.stat()
+                stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
+                if stamp != self._seen:
+                    self._keys, self._seen = {key.id: key for key in _read(self.path)}, stamp
+            except (OSError, IntegrityError):
+                self._keys, self._seen = {}, None
+            return self._keys
+
+    @contextmanager
+    def _changing(self) -> Iterator[list[Key]]:
+        """Read, change, and put in place at once, one process at a time."""
+        lock = self.path.with_name(f".{self.path.name}.lock")
+        with lock.open("w") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            keys = self.all()
+            yield keys
+            draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(6)}.new")
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+                json.dump({"format": "dpexplain.keys", "version": 1, "keys": [asdict(key) for key in keys]}, out, indent=1)
+            draft.replace(self.path)
+
+
+def _read(path: Path) -> list[Key]:
+    try:
+        data: Any = json.loads(path.read_text(encoding="utf-8"))
+        if data["format"] != "dpexplain.keys" or data["version"] != 1:
+            raise ValueError("format")
+        return [Key(**{name: str(value) for name, value in key.items()}) for key in data["keys"]]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise IntegrityError(
+            f"{path} is not a file of dpexplain keys. Restore it from a backup, or delete it and make new keys"
+        ) from None

@@ -1,0 +1,33 @@
+"""How often one caller may ask: a token bucket each, in memory. Its clock is the only thing it knows."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+
+_MOST = 10_000  # callers remembered; the one not seen for longest is forgotten first
+
+
+class RateLimit:
+    """At most `per_minute` requests a minute for each caller, in bursts of up to ten seconds' worth; 0 means no limit."""
+
+    def __init__(self, per_minute: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._burst, self._clock = per_minute / 60, max(per_minute / 6, 1.0), clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._lock = Lock()
+
+    def wait(self, caller: str) -> float:
+        """0 if the caller may ask now, which is counted; else the seconds until then."""
+        if not self._rate:
+            return 0.0
+        with self._lock:
+            now = self._clock()
+            tokens, seen = self._buckets.pop(caller, (self._burst, now))
+            tokens = min(tokens + (now - seen) * self._rate, self._burst)
+            allowed = tokens >= 1
+            self._buckets[caller] = (tokens - allowed, now)
+            if len(self._buckets) > _MOST:
+                self._buckets.popitem(last=False)
+            return 0.0 if allowed else (1 - tokens) / self._rate

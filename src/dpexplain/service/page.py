@@ -1,0 +1,55 @@
+"""What `/` shows: one page made of the published page's own modules, plus a budget gauge and an archive for owners."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from html import escape
+from math import exp, floor
+
+from dpexplain import web
+from dpexplain.privacy.budget import round_up
+from dpexplain.publish import policy
+from dpexplain.service.backend import Spending
+from dpexplain.service.config import Settings
+
+
+def render_page(settings: Settings) -> str:
+    """The same for everybody: it holds no data, asks for a key where one is needed, and fetches the rest with it."""
+    data = json.dumps({"open": settings.open})
+    parts = {
+        "title": escape(settings.title),
+        "description": escape(settings.description),
+        "outcome": escape(settings.outcome),
+        "style": _style(),
+        "script": web.inlined("service.js"),
+        "data": re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", data),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], web.source("service.html"))
+
+
+def page_policy() -> str:
+    """Only this very script and style may run, and it may talk to this very service only."""
+    return f"{policy(web.inlined('service.js'), _style())}; connect-src 'self'; frame-ancestors 'none'"
+
+
+@cache
+def _style() -> str:
+    return web.source("style.css") + web.source("service.css")
+
+
+def promise(spending: Spending) -> str:
+    """The guarantee for people who do not know what ε is: about the whole budget, not only what is spent by now."""
+    total = spending.budget.epsilon if spending.budget else spending.spent.epsilon
+    delta = spending.budget.delta if spending.budget else spending.spent.delta
+    ends = (
+        "When the budget is spent, this service stops answering."
+        if spending.budget
+        else "It was paid for once: asking costs no further privacy, however often."
+    )
+    return (
+        f"With {spending.spent.neighbours.describe()}, no outcome of everything this service may ever answer becomes more than "
+        f"{round_up(exp(total))} times as likely, apart from a chance of one in {floor((1 + 1e-12) / delta):,}. That bounds what anyone can "
+        f"learn here about anyone in the data, whatever they ask and whatever else they know. {ends}"
+    )

@@ -1,0 +1,91 @@
+"""From service.toml to a running server: one process, or several on one ledger.
+
+The parent loads everything once, so that mistakes are told to whoever starts it and a model is asked about every row once. Workers then read
+the labels it found: from the owner's cache, or from a folder that only this user may read and that is removed at the end.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from dpexplain.errors import ParameterError
+from dpexplain.service.app import Service, create_app
+from dpexplain.service.backend import Backend, open_backend
+from dpexplain.service.config import ServiceConfig, load_config
+from dpexplain.service.guard import log_to_stderr
+from dpexplain.service.keys import KeyFile
+from dpexplain.service.metrics import Metrics
+from dpexplain.sources import Progress
+
+FILE, FOLDER = "DPEXPLAIN_SERVICE_FILE", "DPEXPLAIN_SERVICE_FOLDER"
+GRACE = 30  # seconds that requests under way get when the server is told to stop
+
+
+def serve(config: ServiceConfig, progress: Progress = iter, told: Callable[[str], None] = print) -> None:
+    """Run until interrupted."""
+    settings = config.settings
+    if config.keys is not None and not KeyFile(config.keys).all():
+        raise ParameterError(
+            f"there are no keys in {config.keys}, so nobody could ask. Run: dpexplain serve keys add --role analyst"
+        )
+    with TemporaryDirectory(prefix="dpexplain-") as folder:
+        config = sharing_labels(config, Path(folder))
+        backend = open_backend(config, progress)
+        scheme = "https" if settings.tls_certificate else "http"
+        told(
+            f"Serving {settings.name} at {scheme}://{settings.host}:{settings.port} with {settings.workers} worker(s). Stop with Ctrl-C."
+        )
+        if settings.workers == 1:
+            log_to_stderr()
+            uvicorn.run(application(config, backend, None), **server_options(config))
+            return
+        backend.close()
+        del backend  # the rows: each worker reads its own
+        os.environ |= {FILE: str(config.path), FOLDER: folder}
+        options = server_options(config) | {"workers": settings.workers, "factory": True}
+        uvicorn.run("dpexplain.service.run:worker", **options)
+
+
+def sharing_labels(config: ServiceConfig, folder: Path) -> ServiceConfig:
+    """With several workers and a model, labels are kept for as long as the server runs."""
+    rows = config.rows
+    if rows is None or rows.source.model is None or rows.source.cache or config.settings.workers == 1:
+        return config
+    return replace(config, rows=replace(rows, source=replace(rows.source, cache=folder / "labels.npz")))
+
+
+def worker() -> ASGIApp:
+    """What each worker process runs."""
+    folder = Path(os.environ[FOLDER])
+    config = sharing_labels(load_config(os.environ[FILE]), folder)
+    log_to_stderr()
+    return application(config, open_backend(config), folder)
+
+
+def application(config: ServiceConfig, backend: Backend, folder: Path | None) -> ASGIApp:
+    keys = None if config.keys is None else KeyFile(config.keys)
+    return create_app(Service(backend, config.settings, keys, Metrics(folder), config.settings.workers))
+
+
+def server_options(config: ServiceConfig) -> dict[str, Any]:
+    settings, folder = config.settings, config.path.parent
+    tls = {"ssl_certfile": settings.tls_certificate, "ssl_keyfile": settings.tls_key}
+    return {
+        "host": settings.host,
+        "port": settings.port,
+        "log_level": "warning",
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,  # a caller must not choose the address it is limited by
+        "timeout_graceful_shutdown": GRACE,
+        "limit_concurrency": 500,
+        **{name: str(folder / path) for name, path in tls.items() if path is not None},
+    }

@@ -1,0 +1,325 @@
+"""The HTTP interface, request by request, in one process: shapes, roles, refusals, and that nothing wrong ever spends."""
+
+import json
+
+import numpy as np
+import pytest
+
+import dpexplain as dpx
+from dpexplain.errors import LedgerUnavailable
+from dpexplain.ledger import open_ledger
+from dpexplain.service.app import Service, create_app
+from dpexplain.service.backend import LedgerBackend, ReleaseBackend, open_backend
+from dpexplain.service.config import Settings, load_config
+from dpexplain.service.keys import KeyFile
+from service_support import OTHER, RECORD, InProcess, write_config, write_owner_files
+
+SPEC_HEADERS = ("content-security-policy", "x-content-type-options", "x-frame-options", "referrer-policy", "cache-control")
+
+
+@pytest.fixture(scope="module")
+def owner(tmp_path_factory):
+    return write_owner_files(tmp_path_factory.mktemp("owner"), 2000)
+
+
+@pytest.fixture(scope="module")
+def data(owner):
+    return open_backend(load_config(write_config(owner))).data
+
+
+class Api:
+    """A service over fresh rows and a fresh ledger, and callers with each role."""
+
+    def __init__(self, backend, folder, **settings):
+        self.backend, self.keys = backend, KeyFile(folder / "keys.json")
+        self.settings = Settings(**{"name": "income", "keys": "keys.json", "requests_per_minute": 0} | settings)
+        self.service = Service(backend, self.settings, None if self.settings.open else self.keys)
+        self.client = InProcess(create_app(self.service))
+        self.analyst, self.owner = ({"Authorization": f"Bearer {self.keys.add(role)}"} for role in ("analyst", "owner"))
+
+    def ask(self, record=RECORD, request_id=None, headers=None):
+        body = {"record": record} | ({"request_id": request_id} if request_id else {})
+        return self.client.post("/v1/explain", json=body, headers=self.analyst if headers is None else headers)
+
+    def get(self, path, headers=None):
+        return self.client.get(path, headers=self.analyst if headers is None else headers)
+
+    @property
+    def spent(self):
+        return self.backend.spending().spent.epsilon
+
+
+@pytest.fixture
+def make(data, tmp_path):
+    def build(epsilon=1.0, mechanism=None, **settings):
+        account = data.account(dpx.Budget(epsilon, 1e-6))
+        ledger = open_ledger(f"sqlite:///{tmp_path}/x.ledger", account)
+        return Api(LedgerBackend(data, mechanism or dpx.Basic(0.3, 1e-6), ledger), tmp_path, **settings)
+
+    return build
+
+
+@pytest.fixture
+def api(make):
+    return make()
+
+
+@pytest.fixture
+def released(data, tmp_path):
+    return Api(ReleaseBackend(dpx.release(data, dpx.Budget(1, 1e-6))), tmp_path)
+
+
+def problem(response, status, kind):
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    body = response.json()
+    assert (body["status"], body["type"]) == (status, f"urn:dpexplain:problem:{kind}")
+    assert body["title"]
+    return body
+
+
+def test_an_answer_is_an_explanation_and_is_paid_for(api):
+    response = api.ask(request_id="one")
+    assert response.status_code == 200
+    answer = dpx.Explanation.from_dict(response.json())
+    assert answer.names == api.backend.domain.names
+    assert answer.cost.epsilon == pytest.approx(0.3)
+    assert answer.guarantee.epsilon == pytest.approx(0.3)
+    assert api.spent == pytest.approx(0.3)
+
+
+def test_the_same_request_id_is_free_and_equal(api):
+    first, again = api.ask(request_id="one").json(), api.ask(request_id="one").json()
+    assert first == again
+    assert api.spent == pytest.approx(0.3)
+    problem(api.ask(OTHER, request_id="one"), 409, "request-id-in-use")
+    assert api.ask(request_id="two").json()["values"] != first["values"]
+
+
+def test_a_spent_budget_refuses_with_what_is_left(api):
+    while (response := api.ask()).status_code == 200:
+        pass
+    body = problem(response, 403, "budget-exhausted")
+    assert body["remaining"]["epsilon"] < body["requested"]["epsilon"] or body["remaining"]["mu"] < body["requested"]["mu"]
+    assert api.spent <= 1.0
+    assert 'dpexplain_refusals_total{reason="budget"} 1' in api.get("/metrics").text
+    assert api.get("/readyz").status_code == 200
+
+
+def test_facts(api):
+    api.ask()
+    card, standing = api.get("/v1/domain").json(), api.get("/v1/guarantee").json()
+    assert dpx.Domain.from_dict(card["domain"]) == api.backend.domain
+    assert (card["name"], card["role"], card["about"]["rows"]) == ("income", "analyst", 2000)
+    assert standing["spent"]["epsilon"] == pytest.approx(0.3)
+    assert standing["budget"] == {"epsilon": 1.0, "delta": 1e-6}
+    assert standing["curve"] == [[1, pytest.approx(0.3)]]
+    assert "stops answering" in standing["promise"]
+
+
+def test_a_long_history_is_drawn_with_few_points(make):
+    api = make(epsilon=8.0, mechanism=dpx.Basic(0.05, 1e-6))
+    for number in range(65):
+        assert api.ask(request_id=f"q{number}").status_code == 200
+    curve = api.get("/v1/guarantee").json()["curve"]
+    assert len(curve) <= 61
+    assert curve[-1] == [65, pytest.approx(api.spent)]
+    assert curve == sorted(curve)
+    assert len(api.get("/v1/history?limit=500&after=40", api.owner).json()["answers"]) == 25
+
+
+def test_kserve_v1(api):
+    response = api.client.post(
+        "/v1/models/income:explain", json={"instances": [RECORD, OTHER], "id": "batch"}, headers=api.analyst
+    )
+    first, second = response.json()["explanations"]
+    assert set(first["attributions"]) == set(api.backend.domain.names)
+    assert second["privacy"]["guarantee"]["epsilon"] > first["privacy"]["guarantee"]["epsilon"]
+    again = api.client.post("/v1/models/income:explain", json={"instances": [RECORD, OTHER], "id": "batch"}, headers=api.analyst)
+    assert [one["attributions"] for one in again.json()["explanations"]] == [first["attributions"], second["attributions"]]
+    assert [api.get(path, {}).status_code for path in ("/v2/health/live", "/v2/health/ready", "/healthz", "/readyz")] == [200] * 4
+    problem(api.client.post("/v1/models/other:explain", json={"instances": [RECORD]}, headers=api.analyst), 404, "not-found")
+
+
+def test_a_batch_is_checked_before_it_is_paid_and_paid_answers_are_not_withheld(api):
+    bad = api.client.post("/v1/models/income:explain", json={"instances": [RECORD, RECORD | {"age": 999}]}, headers=api.analyst)
+    problem(bad, 422, "record-not-in-domain")
+    assert api.spent == 0
+    many = api.client.post("/v1/models/income:explain", json={"instances": [RECORD] * 12}, headers=api.analyst)
+    assert len(problem(many, 403, "budget-exhausted")["explanations"]) == 9
+    problem(
+        api.client.post("/v1/models/income:explain", json={"instances": [RECORD] * 65}, headers=api.analyst), 413, "too-large"
+    )
+
+
+def test_who_may_do_what(api):
+    for path in ("/v1/domain", "/v1/guarantee", "/v1/history", "/v1/ledger", "/metrics"):
+        problem(api.get(path, {}), 401, "unauthorised")
+    for path in ("/v1/history", "/v1/ledger"):
+        problem(api.get(path), 403, "forbidden")
+        assert api.get(path, api.owner).status_code == 200
+    for wrong in ({}, {"Authorization": "Bearer dpx_x"}, {"Authorization": "Basic YTpi"}, {"Authorization": "Bearer"}):
+        problem(api.ask(headers=wrong), 401, "unauthorised")
+    assert api.spent == 0
+
+
+def test_owners_see_the_archive_and_the_ledger(api):
+    answer = api.ask(request_id="one").json()
+    (kept,) = api.get("/v1/history", api.owner).json()["answers"]
+    assert (kept["request_id"], kept["answer"]["values"]) == ("one", answer["values"])
+    assert [line["kind"] for line in api.get("/v1/ledger", api.owner).json()["entries"]] == ["open", "reserve", "settle"]
+    assert api.get("/v1/ledger?after=2", api.owner).json()["entries"][0]["running_epsilon"] == pytest.approx(0.3)
+
+
+def test_an_open_service_needs_no_key_and_knows_no_owners(make):
+    api = make(keys=None, open=True)
+    assert api.ask(headers={}).status_code == 200
+    problem(api.get("/v1/history", {}), 403, "forbidden")
+    assert make(open_metrics=True).get("/metrics", {}).status_code == 200
+
+
+def test_wrong_keys_and_many_requests_are_slowed_down(make):
+    api = make(requests_per_minute=12)
+    statuses = [api.get("/v1/domain").status_code for _ in range(4)]
+    assert statuses == [200, 200, 429, 429]
+    statuses = [api.get("/v1/domain", {"Authorization": f"Bearer dpx_{i}"}).status_code for i in range(12)]
+    assert statuses[0] == 401
+    assert statuses[-1] == 429
+    assert "retry-after" in api.get("/v1/domain").headers
+
+
+BAD_BODIES = {
+    "empty": b"",
+    "not json": b"{",
+    "deep": b"[" * 60_000,
+    "deep objects": b'{"record":' * 5_000 + b"1" + b"}" * 5_000,
+    "list": b"[]",
+    "no record": b"{}",
+    "null": b'{"record": null}',
+    "text record": b'{"record": "age"}',
+    "list record": b'{"record": [1, 2]}',
+    "extra": b'{"record": {}, "seed": 1}',
+    "huge number": b'{"record": {"age": ' + b"9" * 5_000 + b"}}",
+    "infinite": b'{"record": {"age": 1e999}}',
+    "nan": json.dumps({"record": RECORD}).replace("46", "NaN").encode(),
+    "surrogate": json.dumps({"record": RECORD | {"work": "\ud800"}}).encode(),
+    "surrogate key": json.dumps({"record": RECORD | {"\ud800": 1}}).encode(),
+    "surrogate id": json.dumps({"record": RECORD, "request_id": "\ud800"}).encode(),
+    "nul id": json.dumps({"record": RECORD, "request_id": "a\x00b"}).encode(),
+    "long id": json.dumps({"record": RECORD, "request_id": "a" * 201}).encode(),
+    "number id": json.dumps({"record": RECORD, "request_id": 7}).encode(),
+    "bad utf-8": b'{"record": {"age": "\xff\xfe"}}',
+    "utf-16": json.dumps({"record": {"age": 1}}).encode("utf-16"),
+    "unicode bomb": json.dumps(
+        {"record": RECORD | {"work": "a" + "\u0300" * 9_000 + "\u202e" + "\U0001f468\u200d" * 200}}, ensure_ascii=False
+    ).encode(),
+    "script": json.dumps({"record": RECORD | {"work": "<script>alert(1)</script>"}}).encode(),
+    "wrong type": json.dumps({"record": RECORD | {"age": {"$gt": 0}}}).encode(),
+    "boolean age": json.dumps({"record": RECORD | {"age": True}}).encode(),
+    "list value": json.dumps({"record": RECORD | {"work": ["private"]}}).encode(),
+    "missing": json.dumps({"record": {"age": 40}}).encode(),
+    "outside": json.dumps({"record": RECORD | {"age": 98}}).encode(),
+    "oversized": b'{"record": {"a": "' + b"x" * 70_000 + b'"}}',
+}
+
+
+@pytest.mark.parametrize("body", BAD_BODIES.values(), ids=BAD_BODIES.keys())
+def test_bad_requests_get_4xx_and_spend_nothing(api, body):
+    for path in ("/v1/explain", "/v1/models/income:explain"):
+        response = api.client.post(path, content=body, headers=api.analyst | {"Content-Type": "application/json"})
+        assert 400 <= response.status_code < 500, response.text
+        assert response.headers["content-type"] == "application/problem+json"
+        assert len(response.content) < 5_000
+        assert "Traceback" not in response.text
+    assert api.spent == 0
+    assert api.backend.spending().answers == 0
+
+
+def test_a_body_without_a_length_is_limited_too(api):
+    async def endless():
+        for _ in range(100):
+            yield b" " * 1_000
+
+    response = api.client.post("/v1/explain", content=endless(), headers=api.analyst | {"Content-Type": "application/json"})
+    problem(response, 413, "too-large")
+
+
+@pytest.mark.parametrize("length", ["-1", "1e3", "99999999999999999999"])
+def test_strange_lengths_are_refused(api, length):
+    response = api.client.post("/v1/explain", content=b"{}", headers=api.analyst | {"Content-Length": length})
+    assert response.status_code in (400, 413)
+
+
+def test_other_methods_and_addresses_are_problems_too(api):
+    problem(api.client.delete("/v1/explain", headers=api.analyst), 405, "method-not-allowed")
+    problem(api.get("/v1/nothing"), 404, "not-found")
+    problem(api.get("/v1/history?limit=0", api.owner), 422, "invalid-request")
+    problem(api.get("/docs"), 404, "not-found")
+
+
+def test_headers_and_no_cross_origin(api):
+    for path in ("/", "/v1/domain", "/healthz", "/v1/nothing"):
+        response = api.client.get(path, headers=api.analyst | {"Origin": "https://elsewhere.example"})
+        assert all(name in response.headers for name in SPEC_HEADERS), path
+        assert not any(name.startswith("access-control") for name in response.headers)
+    policy = api.get("/").headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert (
+        api.client.options("/v1/explain", headers={"Origin": "https://x", "Access-Control-Request-Method": "POST"}).status_code
+        == 405
+    )
+
+
+def test_the_log_has_no_records_unless_asked(make, caplog):
+    for allowed in (False, True):
+        caplog.clear()
+        with caplog.at_level("INFO", "dpexplain.service"):
+            make(log_records=allowed).ask(RECORD | {"trade": "science"})
+        line = json.loads(caplog.messages[-1])
+        assert (line["path"], line["status"], line["epsilon"]) == ("/v1/explain", 200, pytest.approx(0.3))
+        assert ("science" in caplog.messages[-1]) is allowed
+        assert "Bearer" not in caplog.text
+
+
+def test_a_lost_ledger_is_a_503_that_says_no_path_and_releases_nothing(api, monkeypatch):
+    def lost(*_):
+        raise LedgerUnavailable("the ledger /secret/place cannot be opened")
+
+    monkeypatch.setattr(type(api.backend.ledger), "reserve", lost)
+    monkeypatch.setattr(type(api.backend.ledger), "head", lost)
+    assert "secret" not in api.ask().text
+    problem(api.ask(), 503, "ledger-unavailable")
+    problem(api.get("/readyz"), 503, "ledger-unavailable")
+    assert api.get("/healthz").status_code == 200
+
+
+def test_an_unexpected_error_is_a_500_that_says_nothing(api, monkeypatch, caplog):
+    def fails(*_, **__):
+        raise RuntimeError("row 17: Alice, 43")
+
+    monkeypatch.setattr(type(api.backend.explainer), "explain", fails)
+    with caplog.at_level("INFO", "dpexplain.service"):
+        body = problem(api.ask(), 500, "internal-error")
+    assert "Alice" not in json.dumps(body) + caplog.text
+    assert "RuntimeError at" in caplog.messages[-1]
+
+
+def test_a_release_answers_for_nothing(released):
+    first, again = released.ask(request_id="a").json(), released.ask(request_id="a").json()
+    assert first == again
+    assert first["cost"]["epsilon"] == 0
+    assert np.allclose(first["values"], released.backend.release.explain(RECORD).values)
+    standing = released.get("/v1/guarantee").json()
+    assert standing["remaining"] is None
+    assert "paid for once" in standing["promise"]
+    assert released.get("/v1/history", released.owner).json() == {"answers": []}
+    assert released.get("/v1/ledger", released.owner).json() == {"entries": []}
+    assert "dpexplain_spent_epsilon" in released.get("/metrics").text
+
+
+def test_adaptive_serves_from_history(make):
+    api = make(mechanism=dpx.Adaptive(0.1, 1e-7))
+    costs = [api.ask(RECORD | {"age": 30 + i}).json()["cost"]["epsilon"] for i in range(3)]
+    assert all(0 < cost <= 0.11 for cost in costs)
+    assert api.ask(RECORD | {"age": 30}).json()["cost"]["epsilon"] == 0  # the same point again is the same answer

@@ -1,0 +1,194 @@
+"""The service's small parts: keys, limits, metrics, configuration, and where errors may not speak."""
+
+import json
+import os
+import stat
+
+import numpy as np
+import pytest
+
+import dpexplain as dpx
+from dpexplain.errors import IntegrityError, LedgerCorrupt, LedgerUnavailable, NotPrivateError, QueryError
+from dpexplain.noise.seeded import SeededNoise
+from dpexplain.privacy.relation import Neighbours
+from dpexplain.service.backend import ReleaseBackend, Spending
+from dpexplain.service.config import load_config, mechanism_of
+from dpexplain.service.keys import KeyFile
+from dpexplain.service.limits import RateLimit
+from dpexplain.service.metrics import Metrics
+from dpexplain.service.problems import Problem, problem_of
+from service_support import release_only, write_config, write_owner_files
+
+
+@pytest.fixture
+def keys(tmp_path):
+    return KeyFile(tmp_path / "keys.json")
+
+
+def test_a_key_is_shown_once_and_kept_as_a_salted_hash(keys):
+    first, second = keys.add("analyst", "A"), keys.add("owner", "B")
+    text = keys.path.read_text()
+    for key in (first, second):
+        secret = key.split("_", 2)[2]
+        assert secret not in text
+        assert keys.find(key).role in ("analyst", "owner")
+    one, other = keys.all()
+    assert one.salt != other.salt
+    assert stat.S_IMODE(os.stat(keys.path).st_mode) == 0o600
+
+
+def test_wrong_keys_are_nobody(keys):
+    key = keys.add("analyst")
+    for wrong in (
+        "",
+        "x",
+        key[:-1],
+        key + "a",
+        key[:-1] + ("A" if key[-1] != "A" else "B"),
+        key.replace("dpx_", "dpx_0"),
+        "dpx__",
+        "é" * 60,
+    ):
+        assert keys.find(wrong) is None
+
+
+def test_revoking_works_at_once_and_a_broken_file_lets_nobody_in(keys):
+    key = keys.add("analyst")
+    running = KeyFile(keys.path)
+    assert running.find(key)
+    keys.revoke(keys.all()[0].id)
+    assert running.find(key) is None
+    again = keys.add("analyst")
+    assert running.find(again)
+    keys.path.write_text("{}")
+    assert running.find(again) is None
+    with pytest.raises(IntegrityError):
+        keys.all()
+    keys.path.unlink()
+    assert running.find(again) is None
+
+
+def test_key_mistakes_are_told(keys):
+    with pytest.raises(dpx.DpexplainError, match="role must be"):
+        keys.add("root")
+    with pytest.raises(dpx.DpexplainError, match="no key"):
+        keys.revoke("nobody")
+
+
+def test_a_rate_is_kept_for_each_caller():
+    now = [0.0]
+    limit = RateLimit(60, clock=lambda: now[0])
+    assert [limit.wait("a") for _ in range(10)] == [0.0] * 10  # ten seconds' worth at once
+    assert 0 < limit.wait("a") <= 1
+    assert limit.wait("b") == 0
+    now[0] = 1.0
+    assert limit.wait("a") == 0
+    assert limit.wait("a") > 0
+    assert all(RateLimit(0).wait("a") == 0 for _ in range(1000))
+
+
+def test_callers_that_are_not_seen_are_forgotten():
+    limit = RateLimit(60, clock=lambda: 0.0)
+    for number in range(10_050):
+        limit.wait(str(number))
+    assert len(limit._buckets) == 10_000
+
+
+def test_metrics_of_several_workers_are_one(tmp_path):
+    np.full(len(Metrics(None).totals()), 2.0).tofile(tmp_path / "metrics-1")
+    (tmp_path / "metrics-2").write_bytes(b"torn")
+    own = Metrics(tmp_path)
+    own.answered(0.003)
+    own.refused("budget")
+    own.responded(403)
+    totals = own.totals()
+    assert (totals["count"], totals["budget"], totals["4xx"], totals["le 0.0025"], totals["le 0.005"]) == (3, 3, 3, 2, 3)
+    guarantee = dpx.Guarantee(0.1, 1e-6, Neighbours())
+    text = own.text(Spending(guarantee, None, None, None))
+    assert 'dpexplain_refusals_total{reason="budget"} 3' in text
+    assert "dpexplain_remaining_epsilon" not in text
+
+
+def test_problems_say_nothing_about_files_or_rows():
+    for error in (
+        LedgerUnavailable("/secret/path row 17"),
+        LedgerCorrupt("/secret/path row 17"),
+        dpx.DpexplainError("/secret/path row 17"),
+    ):
+        text = problem_of(error).response().body.decode()
+        assert "secret" not in text
+        assert "17" not in text
+    assert problem_of(QueryError("age: 400 is not …")).status == 422
+
+
+def test_problems_survive_any_text():
+    body = Problem(422, "\ud800 \x00 ‮").response().body
+    assert json.loads(body)["detail"] == "\ud800 \x00 ‮"
+
+
+@pytest.fixture
+def owner(tmp_path):
+    return write_owner_files(tmp_path, 300)
+
+
+@pytest.mark.parametrize(
+    ("sections", "says"),
+    [
+        ({"service": {"keys": None}}, "who may ask"),
+        ({"service": {"keys": "k.json", "open": True}}, "who may ask"),
+        ({"service": {"max_bdoy": 1}}, "max_bdoy"),
+        ({"service": {"port": "80"}}, "must be int"),
+        ({"service": {"workers": 0}}, "at least 1"),
+        ({"service": {"name": "a b"}}, "letters, digits"),
+        ({"data": None}, "either \\[release\\]"),
+        ({"release": {"file": "x.dpx"}}, "either \\[release\\]"),
+        ({"budget": {"epsilon": None}}, "lacks epsilon"),
+        ({"budget": {"epsilon": "1"}}, "must be float"),
+        ({"budget": {"epsilon": True}}, "must be float"),
+        ({"ledger": None}, "lacks url"),
+        ({"mechanism": {"kind": "magic"}}, "kind must be one of"),
+        ({"mechanism": {"kind": "basic", "stpes": 3}}, "stpes"),
+        ({"data": {"label": None}}, "either a label column or a model"),
+        ({"data": {"lable": "y"}}, "lable"),
+        ({"data": {"domain": "none.toml"}}, "cannot read the domain"),
+        ({"extra": {"x": 1}}, "extra"),
+    ],
+)
+def test_mistakes_in_a_configuration_are_told(owner, sections, says):
+    with pytest.raises(dpx.DpexplainError, match=says):
+        load_config(write_config(owner, **sections))
+
+
+@pytest.mark.parametrize(
+    "given", [{"calibration": "paper"}, {"kind": "adaptive", "calibration": "paper"}, {"seed": 1}, {"noise": "seeded"}]
+)
+def test_what_is_not_private_is_refused_at_start(given):
+    with pytest.raises(NotPrivateError):
+        mechanism_of(given)
+
+
+def test_a_seeded_release_is_refused_at_start(owner):
+    data = dpx.PrivateData({"x0": np.linspace(0, 1, 200)}, dpx.Domain.encoded(1), labels=np.ones(200))
+    with pytest.raises(NotPrivateError):
+        ReleaseBackend(dpx.release(data, dpx.Budget(1, 1e-6), noise=SeededNoise(1)))
+    ReleaseBackend(dpx.release(data, dpx.Budget(1, 1e-6)))
+
+
+def test_paths_are_relative_to_the_file_and_weights_are_read(owner, monkeypatch, tmp_path_factory):
+    path = write_config(owner, mechanism={"kind": "adaptive", "epsilon": 0.1})
+    path.write_text(path.read_text() + '[mechanism.weight]\nkind = "gaussian"\nwidth = 0.8\n')
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    config = load_config(path)
+    assert config.rows.source.file == owner / "people.parquet"
+    assert config.rows.ledger == f"sqlite:///{owner}/service.ledger"
+    assert config.keys == owner / "keys.json"
+    assert config.rows.mechanism.weight == dpx.weights.Gaussian(0.8)
+    assert load_config(write_config(owner, **release_only())).release == owner / "people.dpx"
+
+
+def test_no_toml_is_told(tmp_path):
+    for text in (None, "[", "\x00"):
+        if text is not None:
+            (tmp_path / "service.toml").write_text(text)
+        with pytest.raises(dpx.DpexplainError):
+            load_config(tmp_path / "service.toml")
