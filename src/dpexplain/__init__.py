@@ -1,6 +1,7 @@
 """dpexplain: explain black-box models to anyone without exposing anyone in the data."""
 
 from dpexplain import privacy as privacy
+from dpexplain.client import Client as Client
 from dpexplain.core import weights as weights
 from dpexplain.data import PrivateData as PrivateData
 from dpexplain.domain import Binary as Binary

@@ -1,0 +1,116 @@
+"""Ask a service from Python, and get the same `Explanation` as from an explainer. Needs nothing but the standard library."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+from uuid import uuid4
+
+from dpexplain.domain import Domain
+from dpexplain.errors import BudgetExhausted, DpexplainError, InputError, ParameterError, QueryError
+from dpexplain.explanation import Explanation
+from dpexplain.privacy.budget import Guarantee
+from dpexplain.privacy.relation import Neighbours
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        """A key goes to the address it was given for, and nowhere else."""
+
+
+class ServiceError(DpexplainError):
+    """The service refused or could not answer. `status` is HTTP's; `problem` the whole RFC 9457 document."""
+
+    def __init__(self, message: str, *, status: int, problem: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.status, self.problem = status, problem
+
+
+class Client:
+    """`dpx.Client("https://explain.example", key).explain(record)`. Lost answers are asked for again under the same request id,
+    so that a broken connection never pays twice."""
+
+    def __init__(self, url: str, key: str | None = None, *, timeout: float = 60.0, retries: int = 2) -> None:
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise ParameterError(f"a service has an http:// or https:// address, got {url!r}")
+        self._url, self._timeout, self._retries = url.rstrip("/"), timeout, retries
+        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+        self._opener = build_opener(_NoRedirect)
+
+    def explain(self, record: Any, *, request_id: str | None = None) -> Explanation:
+        """A private explanation at `record`. Raises BudgetExhausted when the service's budget is spent."""
+        plain = {name: _plain(value) for name, value in dict(record).items()}
+        body = {"record": plain, "request_id": request_id or uuid4().hex}
+        return Explanation.from_dict(self._call("/v1/explain", body))
+
+    @property
+    def domain(self) -> Domain:
+        """What can be asked about."""
+        return Domain.from_dict(self._call("/v1/domain")["domain"])
+
+    @property
+    def spent(self) -> Guarantee:
+        """Everything the service has released so far."""
+        return _guarantee(self._call("/v1/guarantee")["spent"])
+
+    @property
+    def remaining(self) -> Guarantee | None:
+        """What may still be released; None where answers cost nothing."""
+        left = self._call("/v1/guarantee")["remaining"]
+        return None if left is None else _guarantee(left)
+
+    def _call(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        data = None if body is None else json.dumps(body).encode()
+        for attempt in range(self._retries + 1):
+            try:
+                with self._opener.open(Request(self._url + path, data, self._headers), timeout=self._timeout) as response:
+                    answer: dict[str, Any] = json.load(response)
+                    return answer
+            except HTTPError as error:
+                with error:
+                    _raise(error.code, _document(error))
+            except (URLError, OSError, ValueError) as error:
+                if attempt == self._retries:
+                    text = f"{self._url} did not answer ({type(error).__name__}). Check the address, and that the service runs"
+                    raise ServiceError(text, status=0, problem={}) from None
+        raise AssertionError("unreachable")
+
+    def __repr__(self) -> str:
+        return f"Client({self._url!r})"  # never the key
+
+
+def _raise(status: int, problem: dict[str, Any]) -> NoReturn:
+    kind, text = (
+        str(problem.get("type", "")).rpartition(":")[2],
+        problem.get("detail") or problem.get("title") or f"HTTP {status}",
+    )
+    if kind == "budget-exhausted":
+        raise BudgetExhausted(text, requested=_guarantee(problem["requested"]), remaining=_guarantee(problem["remaining"]))
+    if kind == "record-not-in-domain":
+        raise QueryError(text)
+    if kind == "request-id-in-use":
+        raise InputError(text)
+    raise ServiceError(f"the service answered {status}: {text}", status=status, problem=problem)
+
+
+def _document(error: HTTPError) -> dict[str, Any]:
+    try:
+        found = json.load(error)
+    except (ValueError, OSError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _guarantee(value: dict[str, Any]) -> Guarantee:
+    subject = str(value["statement"]).partition(" satisfies ")[0]
+    return Guarantee(
+        value["mu"], value["delta"], Neighbours.from_dict(value), subject, private=value["private"], note=value["note"]
+    )
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's scalars as Python's."""
+    return value.item() if hasattr(value, "item") else value
