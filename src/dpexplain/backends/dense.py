@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from os import cpu_count
@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from dpexplain.backends import _kernels as kernels
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.marginals import Histograms, PairTables, one_hot
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.sketch import SQUARES_CENTRE, CentreMoments, CentreSums, NormalisedMoments, NormalisedSums
 
 T = TypeVar("T")
 _UNIT_ROUNDOFF = 2.0**-53
 _CHUNK = 1 << 16
+_SLICE = 512  # blocks that are looked at row by row together
 
 
 class DenseRows:
@@ -64,6 +66,30 @@ class DenseRows:
     def normalised(self, query: NormalisedMoments) -> NormalisedSums:
         second, sums = self._moments(query.centre, self._normalising_weights(query))
         return NormalisedSums.from_moments(query, second, float(sums[2, 0]), float(sums[3, 0]), sums[0], sums[1])
+
+    def histograms(self, query: Histograms) -> Vector:
+        counts = [np.zeros(cell.count) for cell in query.cells]
+        for rows in self._slices():
+            for cell, count in zip(query.cells, counts, strict=True):
+                count += np.bincount(cell.of(rows[:, cell.start : cell.stop]), minlength=cell.count)
+        return np.concatenate(counts)
+
+    def pair_tables(self, query: PairTables) -> Matrix:
+        bins = query.bins
+        counts = np.zeros((bins.total, bins.total))
+        for rows in self._slices():
+            inside = one_hot(bins.of(rows), bins.offsets)
+            counts += inside.T @ inside
+        owner = np.repeat(np.arange(len(bins.sizes)), bins.sizes)
+        return np.where(owner[:, None] == owner, 0.0, counts)
+
+    def _slices(self) -> Iterator[Matrix]:
+        """Row-major pieces of the rows, padding left out."""
+        left = int(self._real.sum())
+        for start in range(0, len(self._blocks), _SLICE):
+            piece = self._blocks[start : start + _SLICE].transpose(0, 2, 1).reshape(-1, self.width)[:left].astype(np.float64)
+            left -= len(piece)
+            yield piece
 
     def _normalising_weights(self, query: NormalisedMoments) -> Vector:
         """1/‖F(x, 1)‖ of each row; padding rows weigh nothing."""

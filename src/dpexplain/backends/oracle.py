@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.sketch import SQUARES_CENTRE, CentreMoments, CentreSums, NormalisedMoments, NormalisedSums
 
@@ -41,3 +42,16 @@ class OracleRows:
         v, y, w = self._rows - query.centre, self._labels, query.weights(self._rows)
         second = (v * w[:, None]).T @ v
         return NormalisedSums.from_moments(query, second, float(w.sum()), float(w @ y), w @ v, (w * y) @ v)
+
+    def histograms(self, query: Histograms) -> Vector:
+        parts = [np.bincount(cell.of(self._rows[:, cell.start : cell.stop]), minlength=cell.count) for cell in query.cells]
+        return np.concatenate(parts).astype(np.float64)
+
+    def pair_tables(self, query: PairTables) -> Matrix:
+        bins = query.bins
+        places, counts = bins.of(self._rows) + bins.offsets[:-1], np.zeros((bins.total, bins.total))
+        for a in range(places.shape[1]):
+            for b in range(places.shape[1]):
+                if a != b:
+                    np.add.at(counts, (places[:, a], places[:, b]), 1.0)
+        return counts

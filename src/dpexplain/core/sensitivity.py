@@ -8,6 +8,7 @@ A record at distance d from z, with u = x - z, ‖u‖ = d and |y| ≤ 1, adds t
     joint (A, b)                        ≤ αd√(1 + d²)
     raw moments   w(1, v, vvᵀ, y, yv)   ≤ w√(2 + 2d² + d⁴)    with v = x - anchor, ‖v‖ = d
     centre moments, normalised moments of a release: `proofs/release_moments.md`
+    histograms, tables of pairs: `proofs/marginals.md`
 
 All are for one record added or removed and for *sums*; `Neighbours.multiplier` and 1/m̄ come on top.
 """
@@ -63,6 +64,16 @@ def normalised_moments() -> float:
 def normalised_terms(numbers: int) -> float:
     """Σ|terms| of one record for summation error: the squares of numbers are computed as a difference of two sums."""
     return 1 + sqrt(2 * sqrt(numbers / 32)) + 2.0**-20
+
+
+def histograms(attributes: int) -> float:
+    """√A: a record adds 1 to one cell of each of A histograms."""
+    return nextafter(sqrt(attributes), inf)
+
+
+def pair_tables(attributes: int) -> float:
+    """√(A(A-1)/2): a record adds 1 to one cell of each pair's table."""
+    return nextafter(sqrt(attributes * (attributes - 1) / 2), inf)
 
 
 def _bounded(weight: Weight, squared: Polynomial, what: str) -> float:

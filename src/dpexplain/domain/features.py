@@ -18,6 +18,7 @@ from dpexplain.domain.values import (
     NUMBERS,
     Column,
     Value,
+    declared_column,
     declared_values,
     find,
     floats,
@@ -75,6 +76,10 @@ class Numeric:
     def fill(self, column: Column, out: FloatArray) -> None:
         out[:, 0] = to_unit(floats(column), self.low, self.high, self.default)
 
+    def read(self, encoded: FloatArray) -> Column:
+        """Raw numbers again; a missing one comes back as what stands for it."""
+        return np.clip(self.low + encoded[:, 0] * (self.high - self.low), self.low, self.high)
+
     def check(self, value: object) -> None:
         accepted = f"a number from {self.low:g} to {self.high:g}"
         if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, NUMBERS):
@@ -117,6 +122,13 @@ class Ordinal:
         scale = np.linspace(0.0, 1.0, len(self.levels))
         default = 0.5 if self.missing is None else scale[self.levels.index(self.missing)]
         out[:, 0] = np.append(scale, default)[positions(column, lookup_table(self.levels))]  # position -1 is the default
+
+    def read(self, encoded: FloatArray) -> Column:
+        """Levels again, the nearest; None for the middle where that is no level and stands for a missing one."""
+        place = encoded[:, 0] * (len(self.levels) - 1)
+        found = np.rint(place).astype(np.intp)
+        between = (np.abs(place - found) > 0.25) & (self.missing is None)
+        return declared_column(self.levels, np.where(between, len(self.levels), found))
 
     def check(self, value: object) -> None:
         if find(lookup_table(self.levels), value) < 0:
@@ -171,6 +183,11 @@ class Categorical:
         out[...] = 0.0
         out[rows, found[rows]] = 1.0
 
+    def read(self, encoded: FloatArray) -> Column:
+        """Values again; None where all columns are zero."""
+        known = encoded.max(axis=1) > 0.5
+        return declared_column(self.columns, np.where(known, encoded.argmax(axis=1), self.width))
+
     def check(self, value: object) -> None:
         if find(lookup_table(self.columns), value) < 0:
             _refuse(self.name, value, f"one of the declared values {listed(self.columns)}")
@@ -223,6 +240,11 @@ class Binary:
     def fill(self, column: Column, out: FloatArray) -> None:
         default = 0 if self.missing is None else find(self.lookup, self.missing)
         out[:, 0] = np.array([0.0, 1.0, default])[positions(column, self.lookup)]  # position -1 is the default
+
+    def read(self, encoded: FloatArray) -> Column:
+        """Values again, or booleans where none were declared; a missing one comes back as what stands for it."""
+        ones = encoded[:, 0] > 0.5
+        return ones if self.values is None else declared_column(self.values, ones.astype(np.intp))
 
     def check(self, value: object) -> None:
         if find(self.lookup, value) < 0:

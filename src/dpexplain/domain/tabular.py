@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpexplain.domain import files
 from dpexplain.domain.base import Block, FloatArray
-from dpexplain.domain.features import FEATURES, Feature, Numeric, to_unit
+from dpexplain.domain.features import FEATURES, Feature, Numeric, Ordinal, to_unit
 from dpexplain.domain.queries import check_queries, check_query, check_vectors, read_queries, read_query
 from dpexplain.domain.tables import read_array, read_columns
 from dpexplain.domain.values import floats, objects
@@ -75,6 +75,23 @@ class Domain:
         for feature, block in zip(self.features, self.blocks, strict=True):
             feature.fill(columns[feature.name], out[:, block.start : block.stop])
         return out
+
+    def decode(self, encoded: Any) -> dict[str, NDArray[Any]]:
+        """Encoded rows (m, n) → one column of raw values per feature, such that encoding them gives the rows again.
+
+        What encoding loses stays lost: a missing number or yes/no is read as the value that stands for it, a missing level or category
+        as None.
+        """
+        rows = np.asarray(encoded, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.width:
+            raise DataError(f"encoded rows must have shape (m, {self.width}), got {rows.shape}")
+        pairs = zip(self.features, self.blocks, strict=True)
+        return {feature.name: feature.read(rows[:, block.start : block.stop]) for feature, block in pairs}
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """How many ordered levels each feature has; 0 where it is not ordinal."""
+        return tuple(len(feature.levels) if isinstance(feature, Ordinal) else 0 for feature in self.features)
 
     def encode_query(self, record: Any) -> FloatArray:
         """One public record → (n,): a dict, a one-row frame or a Series; or a vector where all features are numeric."""

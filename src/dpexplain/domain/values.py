@@ -103,6 +103,14 @@ def lookup_table(values: Sequence[Value]) -> dict[Any, int]:
     return table
 
 
+def declared_column(values: Sequence[Value], places: NDArray[np.intp]) -> Column:
+    """values[place], and None for the place after the last; integers stay integers and text text where nothing is missing."""
+    column = np.array([*values, None], dtype=object)[places]
+    types = {type(value) for value in values}
+    complete = not (places == len(values)).any()
+    return column.astype(np.int64) if complete and types == {int} else column
+
+
 def declared_values(name: str, what: str, values: Iterable[Value]) -> tuple[Value, ...]:
     """The public values of a feature, as a tuple of str, int or non-integral float, without duplicates."""
     if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not isinstance(values, Iterable):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from dpexplain.core.arrays import Vector
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.sketch import CentreMoments, CentreSums, NormalisedMoments, NormalisedSums
 
@@ -57,4 +58,12 @@ class Rows(Protocol):
 
     def normalised(self, query: NormalisedMoments) -> NormalisedSums:
         """Σ w(x)F(x, y), rows scaled to length one: stage 2 of a release."""
+        ...
+
+    def histograms(self, query: Histograms) -> Vector:
+        """How many rows fall into each cell of each attribute: exact counts."""
+        ...
+
+    def pair_tables(self, query: PairTables) -> Matrix:
+        """Counts of every pair of bins of different attributes; symmetric, zero within an attribute, exact."""
         ...

@@ -1,0 +1,144 @@
+"""Every attribute of an encoded row as one of finitely many public cells, and back. The rules look at one row at a time.
+
+A *code* of k columns has k + 1 cells: which column is 1, or none (an unknown value, or a binary 0). A *scale* of k ordered levels has a cell
+for each level and one for the middle that stands for a missing level. A *line*, a number in [0, 1], has `FINE` equal cells and two more for
+exactly 0 and exactly 1, where clamped and unused values pile up; inside a cell a number is drawn uniformly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.layout import BlockLike
+
+FINE = 256
+Codes: TypeAlias = NDArray[np.int64]
+
+
+class Cells(Protocol):
+    """One attribute's columns ↔ cell numbers 0 … count-1."""
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def stop(self) -> int: ...
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def ordered(self) -> bool:
+        """Whether neighbouring cells may be joined."""
+        ...
+
+    @property
+    def unknown(self) -> int | None:
+        """The cell of missing values, when it may well be empty."""
+        ...
+
+    def of(self, columns: Matrix) -> Codes:
+        """(m, stop-start) encoded columns → (m,) cells."""
+        ...
+
+    def columns(self, cells: Codes, uniform: Vector) -> Matrix:
+        """(m,) cells → encoded columns; `uniform` places numbers within their cell."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """k columns in {0, 1}, at most one of them 1."""
+
+    start: int
+    stop: int
+    ordered = False
+
+    @property
+    def count(self) -> int:
+        return self.stop - self.start + 1
+
+    @property
+    def unknown(self) -> int | None:
+        return None if self.count == 2 else self.count - 1
+
+    def of(self, columns: Matrix) -> Codes:
+        set_ = columns > 0.5
+        return np.where(set_.any(axis=1), set_.argmax(axis=1), self.count - 1)
+
+    def columns(self, cells: Codes, uniform: Vector) -> Matrix:
+        del uniform
+        return np.eye(self.count)[cells, :-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """One column with k equally spaced levels in [0, 1]; 1/2 where it is no level means missing."""
+
+    start: int
+    levels: int
+    ordered = True
+
+    @property
+    def stop(self) -> int:
+        return self.start + 1
+
+    @property
+    def count(self) -> int:
+        return self.levels + 1 - self.levels % 2
+
+    @property
+    def unknown(self) -> int | None:
+        return None if self.levels % 2 else self.levels
+
+    def of(self, columns: Matrix) -> Codes:
+        position = columns[:, 0].astype(np.float64) * (self.levels - 1)
+        level = np.rint(position)
+        between = np.abs(position - level) > 0.25
+        return np.where(between & (self.levels % 2 == 0), self.levels, np.clip(level, 0, self.levels - 1)).astype(np.int64)
+
+    def columns(self, cells: Codes, uniform: Vector) -> Matrix:
+        del uniform
+        return np.append(np.linspace(0.0, 1.0, self.levels), 0.5)[cells][:, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One column in [0, 1]: the cells {0}, (0, 1/FINE], …, (1 - 1/FINE, 1), {1}."""
+
+    start: int
+    ordered = True
+    unknown = None
+
+    @property
+    def stop(self) -> int:
+        return self.start + 1
+
+    @property
+    def count(self) -> int:
+        return FINE + 2
+
+    def of(self, columns: Matrix) -> Codes:
+        value = columns[:, 0].astype(np.float64)
+        return np.where(value >= 1, FINE + 1, np.clip(np.ceil(value * FINE), 0, FINE)).astype(np.int64)
+
+    def columns(self, cells: Codes, uniform: Vector) -> Matrix:
+        inside = (cells - 1 + uniform) / FINE
+        return np.where(cells == 0, 0.0, np.where(cells == FINE + 1, 1.0, inside))[:, None]
+
+
+def cells_of(blocks: Iterable[BlockLike], levels: Iterable[int]) -> tuple[Cells, ...]:
+    """The cells of each attribute; `levels` is the number of an ordinal's levels and 0 for everything else."""
+    return tuple(_cells(block, count) for block, count in zip(blocks, levels, strict=True))
+
+
+def _cells(block: BlockLike, levels: int) -> Cells:
+    if block.kind != "numeric":
+        return Code(block.start, block.stop)
+    return Scale(block.start, levels) if 2 <= levels <= FINE else Line(block.start)

@@ -1,0 +1,101 @@
+"""The two statistics of private reference data: a histogram of each attribute, and a table of each pair. Proof: `proofs/marginals.md`.
+
+A record falls into exactly one cell of each histogram and of each table, so A histograms together have L2 sensitivity √A and the A(A-1)/2
+tables √(A(A-1)/2). Counts are whole numbers below 2⁵³: their sums are exact, in any order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpexplain.core import sensitivity
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.cells import Cells, Codes
+
+Joined = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Histograms:
+    """A bounded query: how many rows fall into each cell of each attribute."""
+
+    cells: tuple[Cells, ...]
+
+    @property
+    def dimension(self) -> int:
+        return sum(cell.count for cell in self.cells)
+
+    def sensitivity(self) -> float:
+        return sensitivity.histograms(len(self.cells))
+
+    def split(self, counts: Vector) -> list[Vector]:
+        """One histogram for each attribute."""
+        return np.split(counts, np.cumsum([cell.count for cell in self.cells])[:-1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bins:
+    """Cells joined to at most `sizes[a]` bins: cell c of attribute a is in bin `joined[a][c]`. Any map is valid."""
+
+    cells: tuple[Cells, ...]
+    joined: tuple[Joined, ...]
+    sizes: tuple[int, ...]
+
+    @property
+    def offsets(self) -> Joined:
+        """Where each attribute's bins start among all of them; one entry more than there are attributes."""
+        return np.concatenate([[0], np.cumsum(self.sizes)])
+
+    @property
+    def total(self) -> int:
+        return sum(self.sizes)
+
+    def of(self, rows: Matrix) -> Codes:
+        """Encoded rows (m, n) → bins (m, attributes)."""
+        parts = [joined[cell.of(rows[:, cell.start : cell.stop])] for cell, joined in zip(self.cells, self.joined, strict=True)]
+        return np.column_stack(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class PairTables:
+    """A bounded query: how many rows fall into each pair of bins, for every two attributes."""
+
+    bins: Bins
+
+    @property
+    def dimension(self) -> int:
+        return table_cells(self.bins.sizes)
+
+    def sensitivity(self) -> float:
+        return sensitivity.pair_tables(len(self.bins.sizes))
+
+    def vector(self, counts: Matrix) -> Vector:
+        """Each table once, from the symmetric matrix of all of them."""
+        return counts[self._upper()]
+
+    def matrix(self, vector: Vector) -> Matrix:
+        """The symmetric matrix again; zero within an attribute."""
+        counts = np.zeros((self.bins.total, self.bins.total))
+        counts[self._upper()] = vector
+        return counts + counts.T
+
+    def _upper(self) -> tuple[Joined, Joined]:
+        owner = np.repeat(np.arange(len(self.bins.sizes)), self.bins.sizes)
+        first, second = np.nonzero(owner[:, None] < owner[None, :])
+        return first, second
+
+
+def table_cells(sizes: tuple[int, ...]) -> int:
+    """Cells of all tables together."""
+    return sum(a * b for a, b in combinations(sizes, 2))
+
+
+def one_hot(codes: Codes, offsets: Joined) -> NDArray[np.float32]:
+    """(m, attributes) → (m, total): a 1 in each attribute's bin. float32 counts up to 2²⁴ rows exactly."""
+    rows = np.zeros((len(codes), int(offsets[-1])), dtype=np.float32)
+    np.put_along_axis(rows, codes + offsets[:-1], 1.0, axis=1)
+    return rows

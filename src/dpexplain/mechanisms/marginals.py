@@ -1,0 +1,139 @@
+"""Pay once for a private model of the records: histograms, then tables of pairs over bins chosen from them. `proofs/marginals.md`.
+
+Which bins are joined is read off the *noisy* histograms, so it costs nothing more; their number, and with it every noise scale, follows
+from public numbers before a row is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.cells import Cells
+from dpexplain.core.marginals import Bins, Histograms, Joined, PairTables, table_cells
+from dpexplain.core.sensitivity import pair_tables
+from dpexplain.errors import ParameterError
+from dpexplain.mechanisms.base import Setting
+from dpexplain.mechanisms.gaussian import GaussianMechanism
+from dpexplain.mechanisms.ports import Noise, Rows
+from dpexplain.privacy.events import GaussianEvent, PrivacyEvent
+
+HISTOGRAM_SHARE = 0.1
+FEWEST_BINS, MOST_BINS = 4, 24
+MOST_VALUES, MOST_CELLS, MOST_ATTRIBUTES = 256, 1 << 20, 128
+_SIGNIFICANT = 3.0  # standard deviations of noise before a cell of missing values is believed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyMarginals:
+    """What was released: noisy histograms and tables, with the standard deviation of the noise on each count."""
+
+    bins: Bins
+    histograms: tuple[Vector, ...]
+    tables: Matrix
+    histogram_sigma: float
+    table_sigma: float
+
+
+@dataclass(frozen=True, slots=True)
+class MarginalsPlan:
+    """Two releases of counts, planned from public things only."""
+
+    cells: tuple[Cells, ...]
+    sizes: tuple[int, ...]
+    first: GaussianMechanism
+    second: GaussianMechanism
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        return (
+            GaussianEvent("reference: histograms", self.first.rounded_sensitivity, self.first.sigma),
+            GaussianEvent("reference: tables of pairs", self.second.rounded_sensitivity, self.second.sigma),
+        )
+
+    def run(self, rows: Rows, noise: Noise) -> NoisyMarginals:
+        query = Histograms(self.cells)
+        histograms = tuple(query.split(self.first.release(rows.histograms(query), noise)))
+        joined = tuple(
+            join(cell, histogram, size, self.first.sigma)
+            for cell, histogram, size in zip(self.cells, histograms, self.sizes, strict=True)
+        )
+        pairs = PairTables(Bins(self.cells, joined, self.sizes))
+        released = self.second.release(pairs.vector(rows.pair_tables(pairs)), noise)
+        return NoisyMarginals(pairs.bins, histograms, pairs.matrix(released), self.first.sigma, self.second.sigma)
+
+
+def plan_marginals(cells: tuple[Cells, ...], mu: float, setting: Setting) -> MarginalsPlan:
+    """A plan that costs at most `mu`. Counts are exact, so no summation error is added to their sensitivity."""
+    _require_manageable(cells)
+    sound, multiplier = mu * (1 - 2.0**-40), setting.neighbours.multiplier
+    first, second = sound * sqrt(HISTOGRAM_SHARE), sound * sqrt(1 - HISTOGRAM_SHARE)
+    reach = pair_tables(len(cells)) * multiplier
+    bins = _bins(setting.size / (reach / second))
+    sizes = tuple(min(cell.count, bins) if cell.ordered else cell.count for cell in cells)
+    if table_cells(sizes) > MOST_CELLS:
+        raise ParameterError(
+            f"the pairs of these features have {table_cells(sizes):,} cells, more than {MOST_CELLS:,}: join rare values of the largest "
+            "categoricals in the domain, or release without reference=True"
+        )
+    query = Histograms(cells)
+    return MarginalsPlan(
+        cells,
+        sizes,
+        GaussianMechanism(query.sensitivity() * multiplier, query.dimension, first),
+        GaussianMechanism(reach, table_cells(sizes), second),
+    )
+
+
+def _bins(rows_per_noise: float) -> int:
+    """How many bins a number gets: the cube root of m̄/σ balances what a bin hides against what noise drowns."""
+    return int(np.clip(np.cbrt(rows_per_noise), FEWEST_BINS, MOST_BINS))
+
+
+def _require_manageable(cells: tuple[Cells, ...]) -> None:
+    if not 2 <= len(cells) <= MOST_ATTRIBUTES:
+        raise ParameterError(
+            f"reference data are modelled for 2 to {MOST_ATTRIBUTES} features, got {len(cells)}: release without reference=True, "
+            "or declare a domain of the features that matter"
+        )
+    widest = max((cell for cell in cells if not cell.ordered), key=lambda cell: cell.count, default=None)
+    if widest is not None and widest.count > MOST_VALUES + 1:
+        raise ParameterError(
+            f"a categorical of {widest.count - 1} values is too wide for reference data (at most {MOST_VALUES}): join rare values in "
+            "the domain, or release without reference=True"
+        )
+
+
+def join(cell: Cells, histogram: Vector, size: int, sigma: float) -> Joined:
+    """Which bin each cell falls into: codes keep theirs, ordered cells are joined to `size` bins of nearly equal noisy mass."""
+    if not cell.ordered:
+        return _without_unknown(np.arange(cell.count), cell, histogram, sigma)
+    if cell.count <= size:
+        return _without_unknown(np.arange(cell.count), cell, histogram, sigma)
+    mass = np.maximum(histogram - sigma, 0.0) + 1e-9
+    return _without_unknown(equal_mass(mass / mass.sum(), size), cell, histogram, sigma)
+
+
+def _without_unknown(joined: Joined, cell: Cells, histogram: Vector, sigma: float) -> Joined:
+    """Count missing values with the middle cell unless there visibly are some."""
+    if cell.unknown is not None and histogram[cell.unknown] <= _SIGNIFICANT * sigma:
+        joined = joined.copy()
+        joined[cell.unknown] = joined[int(np.argmax(histogram))]
+    return joined
+
+
+def equal_mass(mass: Vector, size: int) -> Joined:
+    """Consecutive cells in at most `size` bins; a cell heavier than a bin's share stands alone."""
+    joined, bin_, filled = np.zeros(len(mass), dtype=np.int64), 0, 0.0
+    share = 1 / size
+    for cell, weight in enumerate(mass):
+        if filled > 0 and filled + weight > 1.5 * share and bin_ < size - 1:
+            bin_, filled = bin_ + 1, 0.0
+        joined[cell] = bin_
+        filled += weight
+        if filled >= share and bin_ < size - 1 and cell + 1 < len(mass):
+            bin_, filled = bin_ + 1, 0.0
+    return joined

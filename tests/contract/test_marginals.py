@@ -1,0 +1,58 @@
+"""One suite for every backend: its counts are the oracle's, exactly."""
+
+import numpy as np
+import pytest
+
+from dpexplain.backends.dense import DenseRows
+from dpexplain.backends.oracle import OracleRows
+from dpexplain.core.cells import Code, Line, Scale
+from dpexplain.core.marginals import Bins, Histograms, PairTables
+
+BACKENDS = {"dense": lambda X, y: DenseRows([X[: len(X) // 3], X[len(X) // 3 :]], y, X.shape[1])}
+CELLS = (Line(0), Code(1, 4), Scale(4, 6), Code(5, 6))
+
+
+def rows(m, seed=0):
+    """A number, a code that is sometimes unknown, a scale that is sometimes missing, a yes/no."""
+    rng = np.random.default_rng(seed)
+    code, level = rng.integers(0, 4, m), rng.integers(0, 7, m)
+    number = np.where(rng.random(m) < 0.3, rng.integers(0, 2, m), rng.random(m))
+    scale = np.append(np.linspace(0, 1, 6), 0.5)[level]
+    X = np.column_stack([number, np.eye(4)[code, :3], scale, rng.integers(0, 2, m)])
+    return X.astype(np.float32).astype(np.float64), rng.uniform(-1, 1, m)
+
+
+def bins(seed=1):
+    rng = np.random.default_rng(seed)
+    return Bins(CELLS, tuple(rng.integers(0, 3, cell.count) for cell in CELLS), (3, 3, 3, 3))
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("m", [1, 127, 128, 1000, 70_000])
+def test_counts_are_the_oracles(name, m):
+    X, y = rows(m)
+    backend, oracle = BACKENDS[name](X, y), OracleRows(X, y)
+    histograms, pairs = Histograms(CELLS), PairTables(bins())
+    assert (backend.histograms(histograms) == oracle.histograms(histograms)).all()
+    assert (backend.pair_tables(pairs) == oracle.pair_tables(pairs)).all()
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_every_row_is_counted_once_in_each_histogram_and_table(name):
+    X, y = rows(1000)
+    backend, query, pairs = BACKENDS[name](X, y), Histograms(CELLS), PairTables(bins())
+    assert [part.sum() for part in query.split(backend.histograms(query))] == [1000] * 4
+    counts = backend.pair_tables(pairs)
+    assert (counts == counts.T).all()
+    assert pairs.vector(counts).sum() == 1000 * 6
+    assert (pairs.matrix(pairs.vector(counts)) == counts).all()
+
+
+def test_cells_are_read_back_as_the_columns_they_came_from():
+    X, _ = rows(3000)
+    half = np.full(len(X), 0.5)
+    for cell in CELLS:
+        columns = X[:, cell.start : cell.stop]
+        back = cell.columns(cell.of(columns), half)
+        assert (cell.of(back) == cell.of(columns)).all()
+        assert np.abs(back - columns).max() < 1 / 256

@@ -1,0 +1,34 @@
+"""The claim of `proofs/marginals.md`, attacked: no record moves the counts further, and every record moves them that far."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpexplain.backends.oracle import OracleRows
+from dpexplain.core.cells import Code, Line, Scale
+from dpexplain.core.marginals import Bins, Histograms, PairTables
+
+CELLS = (Line(0), Scale(1, 4), Code(2, 5), Code(5, 6), Line(6))
+RECORD = st.lists(st.floats(0, 1), min_size=7, max_size=7)
+
+
+@given(st.lists(RECORD, min_size=1, max_size=6), RECORD, st.integers(0, 2**32 - 1))
+def test_one_record_moves_counts_by_exactly_the_bound(others, record, seed):
+    rng = np.random.default_rng(seed)
+    bins = Bins(CELLS, tuple(rng.integers(0, 3, cell.count) for cell in CELLS), (3,) * 5)
+    without, with_ = (OracleRows(np.array(rows), np.zeros(len(rows))) for rows in (others, [*others, record]))
+    histograms, pairs = Histograms(CELLS), PairTables(bins)
+    moved = np.linalg.norm(with_.histograms(histograms) - without.histograms(histograms))
+    assert moved <= histograms.sensitivity()
+    assert moved == pytest.approx(histograms.sensitivity())
+    moved = np.linalg.norm(pairs.vector(with_.pair_tables(pairs)) - pairs.vector(without.pair_tables(pairs)))
+    assert moved <= pairs.sensitivity()
+    assert moved == pytest.approx(pairs.sensitivity())
+
+
+@given(RECORD)
+def test_every_record_has_one_cell_in_each_attribute(record):
+    row = np.array([record])
+    for cell in CELLS:
+        assert 0 <= cell.of(row[:, cell.start : cell.stop])[0] < cell.count

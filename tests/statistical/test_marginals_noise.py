@@ -1,0 +1,63 @@
+"""The noise on histograms and tables has the stated scale in every count, and 0.8 of it is noticed."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpexplain.backends.oracle import OracleRows
+from dpexplain.core.cells import Code, Line
+from dpexplain.core.marginals import Histograms, PairTables
+from dpexplain.mechanisms.base import Setting
+from dpexplain.mechanisms.marginals import HISTOGRAM_SHARE, plan_marginals
+from dpexplain.noise.seeded import SeededNoise
+from dpexplain.privacy.events import mu_of, price
+from dpexplain.privacy.relation import Neighbours, Relation
+
+CELLS = (Line(0), Code(1, 4), Code(4, 5))
+MU = 0.3
+
+
+class Scaled:
+    """A mutant: every normal is too small by a factor."""
+
+    secure = False
+
+    def __init__(self, noise, factor):
+        self.noise, self.factor = noise, factor
+
+    def standard_normal(self, size):
+        return self.factor * self.noise.standard_normal(size)
+
+
+def store(m=80):
+    rng = np.random.default_rng(0)
+    return OracleRows(np.column_stack([rng.random(m), np.eye(4)[rng.integers(0, 4, m), :3], rng.integers(0, 2, m)]), np.ones(m))
+
+
+def standardised(factor, neighbours, runs=60):
+    """Both releases' noise divided by what their bounds demand."""
+    rows, noise, draws = store(), Scaled(SeededNoise(3), factor), []
+    plan = plan_marginals(CELLS, MU, Setting(5, 80, neighbours, rows.summation_error))
+    for _ in range(runs):
+        got = plan.run(rows, noise)
+        first = np.concatenate(got.histograms) - rows.histograms(Histograms(CELLS))
+        pairs = PairTables(got.bins)
+        second = pairs.vector(got.tables) - pairs.vector(rows.pair_tables(pairs))
+        for error, share in ((first, HISTOGRAM_SHARE), (second, 1 - HISTOGRAM_SHARE)):
+            draws.append(error / (np.sqrt(3) * neighbours.multiplier / (MU * np.sqrt(share))))
+    return np.concatenate(draws)
+
+
+@pytest.mark.parametrize(
+    "neighbours",
+    [Neighbours(), Neighbours(Relation.REPLACE_ONE), Neighbours(unit="person", rows_per_unit=3)],
+    ids=lambda n: n.describe(),
+)
+def test_noise_has_the_stated_scale_and_less_is_noticed(neighbours):
+    assert stats.kstest(standardised(1.0, neighbours), "norm").pvalue > 1e-4
+    assert stats.kstest(standardised(0.8, neighbours), "norm").pvalue < 1e-12
+
+
+def test_both_releases_cost_the_whole_share_and_not_more():
+    plan = plan_marginals(CELLS, MU, Setting(5, 80, Neighbours(), 0.0))
+    assert MU * (1 - 1e-6) <= mu_of(price(plan.events)) <= MU
