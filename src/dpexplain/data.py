@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Protocol, cast, runtime_checkable
@@ -13,8 +13,9 @@ import numpy as np
 from dpexplain.backends.dense import DenseRows
 from dpexplain.core.arrays import Matrix
 from dpexplain.domain import Domain
+from dpexplain.domain.tables import plain_columns
 from dpexplain.errors import DataError, ParameterError
-from dpexplain.labels import Output, ask_model, check_labels
+from dpexplain.labels import Labeller, Output, ask_model, check_labels
 from dpexplain.ledger.port import Account, Ledger
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.ports import Rows
@@ -56,7 +57,8 @@ class PrivateData:
         kept = np.arange(count) if unit is None else first_of_each(_column(rows, unit), max_rows_per_unit)
         store = DenseRows(_encoded_chunks(rows, domain, kept), values[kept], domain.width)
         keys = np.arange(len(kept)) if unit is None else owner_keys(_column(rows, unit)[kept])
-        self._register(store, domain, neighbours, _public_size(size, len(kept)), name, model, keys)
+        labeller = None if model is None else Labeller(model, target, output, _same_kind(rows))
+        self._register(store, domain, neighbours, _public_size(size, len(kept)), name, labeller, keys)
 
     def _register(
         self,
@@ -65,10 +67,10 @@ class PrivateData:
         neighbours: Neighbours,
         size: int,
         name: str,
-        model: Any,
+        labeller: Labeller | None,
         keys: np.ndarray[Any, Any] | None = None,
     ) -> None:
-        self._rows, self._domain, self._model, self._name = rows, domain, model, name
+        self._rows, self._domain, self._labeller, self._name = rows, domain, labeller, name
         one_hot = tuple((block.start, block.stop) for block in domain.blocks if block.kind == "one-hot")
         self._setting = Setting(domain.width, size, neighbours, rows.summation_error, one_hot)
         self._ledgers: dict[str, Ledger] = {}
@@ -113,6 +115,11 @@ class PrivateData:
         subject = f"Everything released so far from {len(each)} disjoint shards (the worst shard's total)"
         return replace(worst, delta=min(one.delta for one in each), subject=subject)
 
+    @property
+    def labeller(self) -> Labeller | None:
+        """Asks the black box about public rows; None where only its answers about the private ones were registered."""
+        return self._labeller
+
     def account(self, budget: Budget) -> Account:
         """Who pays: these data, under this budget."""
         self._require_whole()
@@ -151,7 +158,7 @@ class PrivateData:
             raise DataError("one shard would hold more than twice its share of the rows: split into fewer shards")
         part = PrivateData.__new__(PrivateData)
         name, neighbours = f"{self._name}, shard {index + 1} of {of}", self._setting.neighbours
-        part._register(rows.select(chosen), self._domain, neighbours, size, name, self._model, keys[chosen] // of)
+        part._register(rows.select(chosen), self._domain, neighbours, size, name, self._labeller, keys[chosen] // of)
         return part
 
     def _require_whole(self) -> None:
@@ -244,6 +251,18 @@ def _take(rows: Any, positions: np.ndarray[Any, Any]) -> Any:
     except TypeError:
         raise DataError(f"cannot read rows from {type(rows).__name__}: pass a data frame, dicts or an array") from None
     return frame[positions.tolist()].to_native()
+
+
+def _same_kind(rows: Any) -> Callable[[dict[str, Any]], Any]:
+    """A function from columns to the kind of table that `rows` is. It keeps nothing of the rows."""
+    if isinstance(rows, dict):
+        return dict
+    if isinstance(rows, np.ndarray):
+        return lambda columns: np.column_stack(list(columns.values()))
+    if isinstance(rows, (list, tuple)):
+        return lambda columns: [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    backend = nw.from_native(rows, eager_only=True).implementation
+    return lambda columns: nw.from_dict(plain_columns(columns), backend=backend).to_native()
 
 
 def _public_size(declared: int | None, rows: int) -> int:

@@ -5,6 +5,8 @@ Errors go to the owner and say which kind of thing went wrong, never on which ro
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +17,25 @@ from dpexplain.errors import DataError, ParameterError
 Output = Literal["probability", "class"]
 
 
-def ask_model(model: Any, rows: Any, count: int, *, target: Any = 1, output: Output = "probability") -> Vector:
+@dataclass(frozen=True, slots=True, repr=False)
+class Labeller:
+    """The black box with how it is asked. `table` makes of columns the kind of table that the model was given before."""
+
+    model: Any
+    target: Any
+    output: Output
+    table: Callable[[dict[str, Any]], Any]
+
+    def __call__(self, columns: dict[str, Any]) -> Vector:
+        """Labels of *public* rows."""
+        count = len(next(iter(columns.values())))
+        options: dict[str, Any] = {"target": self.target, "output": self.output, "about": "reference"}
+        return ask_model(self.model, self.table(columns), count, **options)
+
+
+def ask_model(
+    model: Any, rows: Any, count: int, *, target: Any = 1, output: Output = "probability", about: str = "private"
+) -> Vector:
     """Labels of `rows` as given: 2p - 1 for a probability of class `target`, ±1 for a class, the output itself otherwise.
 
     `model` is an estimator with `predict_proba` or `predict`, or any callable. A callable may return (m, classes) probabilities,
@@ -23,7 +43,7 @@ def ask_model(model: Any, rows: Any, count: int, *, target: Any = 1, output: Out
     """
     if output not in ("probability", "class"):
         raise ParameterError(f"output must be 'probability' or 'class', got {output!r}")
-    answers = _call(_question(model, output), rows)
+    answers = _call(_question(model, output), rows, about)
     if answers.shape[:1] != (count,) or answers.ndim > 2:
         raise DataError(f"the model must return one answer for each of the {count} rows: got an array of shape {answers.shape}")
     if answers.ndim == 2:
@@ -42,12 +62,12 @@ def _question(model: Any, output: Output) -> Any:
     raise DataError("the model must have predict_proba or predict, or be callable on the rows: wrap it in a function")
 
 
-def _call(question: Any, rows: Any) -> np.ndarray[Any, Any]:
+def _call(question: Any, rows: Any, about: str) -> np.ndarray[Any, Any]:
     try:
         return np.asarray(question(rows))
     except Exception as error:  # whatever a foreign model raises; its text may quote private rows, so only its type is kept
         raise DataError(
-            f"the model raised {type(error).__name__} on the private rows: try it on rows of the same columns and types first"
+            f"the model raised {type(error).__name__} on the {about} rows: try it on rows of the same columns and types first"
         ) from None
 
 

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import track
 
 from dpexplain import container
+from dpexplain.building import ReleasePlan, build_reference, plan_release
 from dpexplain.core import reference as ref
 from dpexplain.core import weights
 from dpexplain.core.answer import BATCH, NoiseLevels, Solver
@@ -23,6 +24,7 @@ from dpexplain.core.arrays import Matrix
 from dpexplain.core.ball import Ball
 from dpexplain.core.calibrate import calibrated
 from dpexplain.core.layout import Layout
+from dpexplain.core.local_reference import LocalReference
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
@@ -30,13 +32,15 @@ from dpexplain.errors import DpexplainError, ParameterError, ReleaseCorrupt
 from dpexplain.explanation import Explanation
 from dpexplain.ledger import open_ledger
 from dpexplain.ledger.port import Ledger, Request, Settled
+from dpexplain.mechanisms.marginals import NoisyMarginals
 from dpexplain.mechanisms.ports import Noise
-from dpexplain.mechanisms.sketch import NoisySketch, SketchPlan, plan_sketch
+from dpexplain.mechanisms.sketch import NoisySketch
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.publish import OUTCOME, TITLE, publish
+from dpexplain.reference_data import ReferenceData, largest_codes, reference_rows, restore_reference
 
 _SLOW = 20_000  # queries from which a progress bar is worth its line
 _SUBJECT = "This release, and every explanation from it,"
@@ -54,29 +58,34 @@ def release(
     ledger: Ledger | str | None = None,
     spend: Budget | None = None,
     fingerprint: str | None = None,
+    reference: bool | int = False,
 ) -> Release:
     """Release private moments of `data` once; the result explains any number of records free of further charge.
 
     `budget` is the total of the account that pays and `spend` how much of it to use, by default all. Raises BudgetExhausted before a row
     is read. `weight` and `radius` define the local loss that explanations minimise. `fingerprint` is any text by which the owner
-    recognises the data set later; it is stored as given, and never computed from rows.
+    recognises the data set later; it is stored as given, and never computed from rows. With `reference=True`, or the number of
+    reference records wanted, half of what is spent goes to a private model of the records: reference data labelled by the model, and
+    explanations of any locality (docs/locality.md).
     """
     chosen = weight or Stable()
     chosen.to_dict()  # a weight that cannot be stored is refused before anything is spent
     _require_one_anchor(anchors)
     Ball(radius)
-    plan = plan_sketch(Layout.of(data.domain.blocks), (spend or budget).mu, data.setting)
+    plan = plan_release(data, (spend or budget).mu, reference_rows(reference))
     source = noise or SecureNoise()
-    sketch = _pay_and_run(plan, data, open_ledger(ledger, data.account(budget)), source)
+    sketch, marginals = _pay_and_run(plan, data, open_ledger(ledger, data.account(budget)), source)
+    solver = calibrated(sketch.sums, sketch.query, sketch.sigma, radius, chosen, source.standard_normal)
     paid = Guarantee.of_quanta(price(plan.events), (spend or budget).delta, data.setting.neighbours, subject=_SUBJECT)
     return Release(
-        solver=calibrated(sketch.sums, sketch.query, sketch.sigma, radius, chosen, source.standard_normal),
+        solver=solver,
         domain=data.domain,
         weight=chosen,
         guarantee=paid if source.secure else replace(paid, note=_SEEDED),
         size=data.size,
         fingerprint=fingerprint,
         library=_library_version(),
+        reference=None if marginals is None else build_reference(marginals, sketch, solver, data, plan.rows),
     )
 
 
@@ -88,18 +97,19 @@ def _require_one_anchor(anchors: int) -> None:
         )
 
 
-def _pay_and_run(plan: SketchPlan, data: PrivateData, ledger: Ledger, noise: Noise) -> NoisySketch:
-    """Reserve, run, settle: the sketch leaves only once it is paid for."""
+def _pay_and_run(plan: ReleasePlan, data: PrivateData, ledger: Ledger, noise: Noise) -> tuple[NoisySketch, NoisyMarginals | None]:
+    """Reserve, run, settle: nothing leaves before it is paid for."""
     data.attach(ledger)
     reserved = ledger.reserve(
-        Request(f"release-{uuid4().hex}", {"release": "moments", "attributes": plan.layout.attributes}, plan.events)
+        Request(f"release-{uuid4().hex}", {"release": "moments", "attributes": plan.sketch.layout.attributes}, plan.events)
     )
     if isinstance(reserved, Settled):
         raise RuntimeError("a fresh request id was known to the ledger: this is a bug in dpexplain, and nothing was released")
-    sketch = plan.run(data._rows, noise)
-    released = sketch.sums.vector(sketch.query.scales, plan.layout)
-    ledger.settle(reserved, plan.events, {"release": "moments", "sha256": sha256(released.tobytes()).hexdigest()})
-    return sketch
+    sketch, marginals = plan.run(data._rows, noise)
+    released = sketch.sums.vector(sketch.query.scales, plan.sketch.layout).tobytes()
+    released += b"" if marginals is None else np.concatenate([*marginals.histograms, marginals.tables.ravel()]).tobytes()
+    ledger.settle(reserved, plan.events, {"release": "moments", "sha256": sha256(released).hexdigest()})
+    return sketch, marginals
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,6 +123,7 @@ class Release:
     size: int
     fingerprint: str | None
     library: str
+    reference: ReferenceData | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -122,7 +133,7 @@ class Release:
         """Why the model answers as it does at `record`. Free: it reads the release only.
 
         Another `weight` than the release's own asks for another locality; the farther it is from uniform, the more the answer relies on
-        the reference distribution.
+        the reference distribution. A release with labelled reference data answers from them, whatever the weight.
         """
         return self._answer(self.domain.encode_query(record)[None], weight)[0]
 
@@ -132,11 +143,16 @@ class Release:
 
     def _answer(self, points: Matrix, weight: Weight | None) -> Explanations:
         local = weight or self.weight
-        parts = [self.solver.answer(points[start : start + BATCH], local) for start in _progress(len(points))]
+        solver = self._solver
+        parts = [solver.answer(points[start : start + BATCH], local) for start in _progress(len(points))]
         empty = [np.zeros((0, self.domain.width))]
         values = np.concatenate([part.values for part in parts] or empty)
         errors = np.concatenate([part.errors for part in parts] or empty)
         return Explanations(self, points, values, errors, local)
+
+    @property
+    def _solver(self) -> Solver | LocalReference:
+        return (self.reference.solver if self.reference else None) or self.solver
 
     @cached_property
     def _free(self) -> Guarantee:
@@ -170,7 +186,9 @@ class Release:
 
     def save(self, path: str | Path) -> None:
         """Write one file that `dpexplain.load` reads back exactly; `container.py` documents the format."""
-        Path(path).write_bytes(container.write(self._header(), _arrays(self.solver)))
+        Path(path).write_bytes(
+            container.write(self._header(), _arrays(self.solver) | (self.reference.arrays() if self.reference else {}))
+        )
 
     def publish(self, path: str | Path, *, title: str = TITLE, outcome: str = OUTCOME) -> Path:
         """Write one self-contained interactive page; `outcome` says what a positive effect leads towards. Returns its path."""
@@ -267,6 +285,7 @@ def _restored(header: dict[str, Any], arrays: dict[str, Any]) -> Release:
         raise ValueError("format")
     domain = Domain.from_dict(header["domain"])
     layout, noise = Layout.of(domain.blocks), header["noise"]
+    extra = {name: arrays.pop(name) for name in list(arrays) if name.startswith("reference_")}
     _require_fitting(arrays, layout)
     levels = {name: _positive(noise[name], zero=True) for name in ("t1", "s2", "s1")}
     solver = Solver(
@@ -283,8 +302,10 @@ def _restored(header: dict[str, Any], arrays: dict[str, Any]) -> Release:
     paid = header["guarantee"]
     said = {"subject": _SUBJECT, "private": paid["private"], "note": paid["note"]}
     guarantee = Guarantee(_positive(paid["mu"]), paid["delta"], Neighbours.from_dict(paid), **said)
-    weight = weights.from_dict(header["weight"])
-    return Release(solver, domain, weight, guarantee, int(header["size"]), header["fingerprint"], str(header["library"]))
+    weight, reference = weights.from_dict(header["weight"]), restore_reference(extra, domain, solver)
+    return Release(
+        solver, domain, weight, guarantee, int(header["size"]), header["fingerprint"], str(header["library"]), reference
+    )
 
 
 def _require_fitting(arrays: dict[str, Any], layout: Layout) -> None:
@@ -296,10 +317,8 @@ def _require_fitting(arrays: dict[str, Any], layout: Layout) -> None:
         raise ValueError("shapes")
     if not all(np.isfinite(array).all() for array in arrays.values()):
         raise ValueError("numbers that are not finite")
-    sizes = np.array(layout.stops) - np.array(layout.starts)
-    most = np.where(layout.is_number, ref.NUMBER_STEPS, sizes)
     positive = (arrays["eigenvalues"] > 0).all() and (arrays["inverse_weight"] > 0).all() and (arrays["calibration"] >= 0).all()
-    if not positive or (arrays["codes"] > most[:, None]).any():
+    if not positive or (arrays["codes"] > largest_codes(layout)[:, None]).any():
         raise ValueError("ranges")
 
 

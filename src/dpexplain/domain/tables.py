@@ -132,3 +132,8 @@ def _require(names: Sequence[str], columns: Collection[Any]) -> None:
 
 def _not_a_table(rows: Any) -> NoReturn:
     raise DataError(f"rows must be {TABLES}, got {type(rows).__name__}; collect lazy frames first") from None
+
+
+def plain_columns(columns: Mapping[str, Column]) -> dict[str, Any]:
+    """Columns of Python objects as lists: every data frame library reads those."""
+    return {name: column.tolist() if column.dtype == object else column for name, column in columns.items()}

@@ -1,0 +1,68 @@
+"""What a release asks of private rows, planned from public numbers, and what is built from the answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import sqrt
+
+import numpy as np
+
+from dpexplain.core import reference as ref
+from dpexplain.core.answer import Solver
+from dpexplain.core.cells import cells_of
+from dpexplain.core.layout import Layout
+from dpexplain.core.local_reference import rake_to_moments
+from dpexplain.data import PrivateData
+from dpexplain.mechanisms.marginals import MarginalsPlan, NoisyMarginals, plan_marginals
+from dpexplain.mechanisms.ports import Noise, Rows
+from dpexplain.mechanisms.sketch import NoisySketch, SketchPlan, plan_sketch
+from dpexplain.privacy.events import PrivacyEvent
+from dpexplain.reference_data import ReferenceData, columns_of, draw_records, trial_columns
+
+REFERENCE_SHARE = 0.5  # of μ² for the marginals when reference data are wanted
+_SOUND = 1 - 2.0**-40  # both shares rounded down
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasePlan:
+    """The moments, and the marginals where reference data are wanted; one reservation pays for both."""
+
+    sketch: SketchPlan
+    marginals: MarginalsPlan | None
+    rows: int = 0  # how many reference records will be drawn
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        return self.sketch.events + (self.marginals.events if self.marginals else ())
+
+    def run(self, rows: Rows, noise: Noise) -> tuple[NoisySketch, NoisyMarginals | None]:
+        return self.sketch.run(rows, noise), self.marginals.run(rows, noise) if self.marginals else None
+
+
+def plan_release(data: PrivateData, mu: float, reference: int) -> ReleasePlan:
+    """A plan that costs at most `mu`; `reference` is how many records to draw, 0 for none.
+
+    A model that cannot answer is found out here, before anything is spent.
+    """
+    layout = Layout.of(data.domain.blocks)
+    if not reference:
+        return ReleasePlan(plan_sketch(layout, mu, data.setting), None)
+    cells = cells_of(data.domain.blocks, data.domain.levels)
+    marginals = plan_marginals(cells, mu * sqrt(REFERENCE_SHARE) * _SOUND, data.setting)
+    if data.labeller is not None:
+        data.labeller(trial_columns(data.domain))
+    return ReleasePlan(plan_sketch(layout, mu * sqrt(1 - REFERENCE_SHARE) * _SOUND, data.setting), marginals, reference)
+
+
+def build_reference(
+    marginals: NoisyMarginals, sketch: NoisySketch, solver: Solver, data: PrivateData, rows: int
+) -> ReferenceData:
+    """Records drawn from the noisy counts, labelled by the model and raked to the noisy moments."""
+    codes = draw_records(marginals, data.domain, rows)
+    plain = ReferenceData(data.domain, codes, None, None, solver.radius, solver.noise.t1)
+    if data.labeller is None:
+        return plain
+    labels = np.rint(data.labeller(columns_of(codes, data.domain)) * ref.LABEL_STEPS) / ref.LABEL_STEPS
+    base = sketch.query.weights(plain.encoded)
+    weights = rake_to_moments(plain.encoded, labels, base, solver.mean, solver.t0, solver.t1, solver.noise.t1)
+    return replace(plain, labels=labels, weights=weights)

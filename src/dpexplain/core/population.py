@@ -1,0 +1,210 @@
+"""From noisy counts to records: the population of largest entropy, relative to a tree, that has the released tables. Pure post-processing.
+
+1. *Consistency.* Every table holds each attribute's margin; their average by inverse variance is the margin p, and tables are shifted to it.
+2. *Shrinkage.* With e = p pᵀ and noise s, a cell keeps the share e²/(e² + s²) of its distance from independence; then it is scaled to its
+   margins again (iterative proportional fitting).
+3. *Tree.* The maximum spanning tree of mutual information (Chow & Liu 1968), sampled.
+4. *Raking.* Rows of the sample get weights exp(Σ θ over their cells) that bring *all* tables to the released ones, up to noise: θ minimises
+
+       log Σ_r exp(θ·x_r) - θ·P̂ + ½ Σ λθ²,    λ = (s² + 2e/N)/e,
+
+   which is the dual of maximum entropy with Gaussian errors s (and sampling errors) on the targets and a prior N(0, 1) on each θ.
+5. *Resampling* by weight, systematically: rows that count alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy import optimize
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.cells import Codes
+from dpexplain.core.marginals import Joined, one_hot
+from dpexplain.core.uniforms import Uniforms
+
+_FLOOR = 1e-7  # smallest probability of a bin
+_UNSEEN, _RARE = 0.5, 20  # how far θ may go for a cell that fewer than _RARE sampled rows have; elsewhere _FARTHEST
+_FARTHEST = 3.0
+_ROUNDS = 25
+_SMALLEST_SHARE = 0.1  # of the sample that must remain effective after raking
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tables:
+    """Consistent probabilities: margins `p`, pair tables `pairs` as released (shifted), and `smooth` as believed."""
+
+    offsets: Joined
+    p: Vector
+    pairs: Matrix
+    smooth: Matrix
+    error: float  # of each cell of `pairs`
+
+    def block(self, attribute: int) -> slice:
+        return slice(int(self.offsets[attribute]), int(self.offsets[attribute + 1]))
+
+    @property
+    def attributes(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def owner(self) -> Joined:
+        return np.repeat(np.arange(self.attributes), np.diff(self.offsets))
+
+
+def tables(counts: Matrix, offsets: Joined, used: list[Joined], sigma: float) -> Tables:
+    """Steps 1 and 2. `used[a]` are the bins of attribute a that the map fills; the others are empty, publicly."""
+    blocks = [slice(int(a), int(b)) for a, b in pairwise(offsets)]
+    present = np.zeros(int(offsets[-1]), dtype=bool)
+    for start, bins in zip(offsets[:-1], used, strict=True):
+        present[start + bins] = True
+    counts = np.where(np.outer(present, present), counts, 0.0)
+    totals = [
+        (counts[a, b].sum(), len(used[i]) * len(used[j])) for i, a in enumerate(blocks) for j, b in enumerate(blocks) if i < j
+    ]
+    size = sum(total / cells for total, cells in totals) / sum(1 / cells for _, cells in totals)
+    size = max(size, sigma, 1.0)
+    p = np.zeros(len(present))
+    for i, block in enumerate(blocks):
+        found = [(counts[block, other].sum(axis=1), len(used[j])) for j, other in enumerate(blocks) if j != i]
+        mean = sum(margin / cells for margin, cells in found) / sum(1 / cells for _, cells in found) / size
+        p[block][used[i]] = on_simplex(mean[used[i]])
+    pairs = _shifted(counts / size, p, blocks, used)
+    return Tables(offsets, p, pairs, _smooth(pairs, p, sigma / size, blocks), sigma / size)
+
+
+def on_simplex(values: Vector) -> Vector:
+    """The nearest probabilities (Duchi et al. 2008), none of them zero."""
+    ordered = np.sort(values)[::-1]
+    excess = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
+    found = np.maximum(values - excess[np.nonzero(ordered > excess)[0][-1]], _FLOOR)
+    return np.asarray(found / found.sum())
+
+
+def _shifted(pairs: Matrix, p: Vector, blocks: list[slice], used: list[Joined]) -> Matrix:
+    """The nearest tables that have the margins p."""
+    for i, a in enumerate(blocks):
+        for j, b in enumerate(blocks):
+            if i < j:
+                rows, columns = a.start + used[i], b.start + used[j]
+                table = pairs[np.ix_(rows, columns)]
+                table = table + (p[a][used[i]] - table.sum(axis=1))[:, None] / table.shape[1]
+                table = table + (p[b][used[j]] - table.sum(axis=0)) / table.shape[0]
+                pairs[np.ix_(rows, columns)], pairs[np.ix_(columns, rows)] = table, table.T
+    return pairs
+
+
+def _smooth(pairs: Matrix, p: Vector, error: float, blocks: list[slice]) -> Matrix:
+    independent = np.outer(p, p)
+    kept = np.square(independent) / (np.square(independent) + error**2 + 1e-300)
+    smooth = np.maximum(independent + kept * (pairs - independent), 0.02 * independent)
+    for i, a in enumerate(blocks):
+        for b in blocks[:i]:
+            smooth[a, b] = _fitted(smooth[a, b], p[a], p[b])
+            smooth[b, a] = smooth[a, b].T
+        smooth[a, a] = np.diag(p[a])
+    return np.asarray(smooth)
+
+
+def _fitted(table: Matrix, rows: Vector, columns: Vector) -> Matrix:
+    """Iterative proportional fitting to both margins."""
+    for _ in range(20):
+        table = table * (rows / np.maximum(table.sum(axis=1), 1e-300))[:, None]
+        table = table * (columns / np.maximum(table.sum(axis=0), 1e-300))
+    return table
+
+
+def tree(found: Tables) -> list[tuple[int, int | None]]:
+    """(attribute, parent), parents first: the maximum spanning tree of mutual information (Prim)."""
+    independent = np.outer(found.p, found.p)
+    ratio = np.divide(found.smooth, independent, out=np.ones_like(independent), where=independent > 0)
+    information = found.smooth * np.log(np.maximum(ratio, 1e-300))
+    starts = found.offsets[:-1]
+    strength = np.add.reduceat(np.add.reduceat(information, starts, axis=0), starts, axis=1)
+    np.fill_diagonal(strength, -1.0)
+    root = int(strength.sum(axis=1).argmax())
+    order: list[tuple[int, int | None]] = [(root, None)]
+    waiting = np.ones(found.attributes, dtype=bool)
+    waiting[root] = False
+    while waiting.any():
+        reach = np.where(waiting, strength[~waiting], -2.0)
+        parent, child = np.unravel_index(int(reach.argmax()), reach.shape)
+        order.append((int(child), int(np.flatnonzero(~waiting)[parent])))
+        waiting[child] = False
+    return order
+
+
+def sample_tree(found: Tables, rows: int, uniforms: Uniforms) -> Codes:
+    """Bins of `rows` records that follow the tree."""
+    codes = np.zeros((rows, found.attributes), dtype=np.int64)
+    for child, parent in tree(found):
+        block, u = found.block(child), uniforms.take(rows)
+        table = found.p[None, block] if parent is None else found.smooth[found.block(parent), block]
+        steps = np.cumsum(table, axis=1)
+        steps /= np.maximum(steps[:, -1:], 1e-300)
+        given = np.zeros(rows, dtype=np.int64) if parent is None else codes[:, parent]
+        codes[:, child] = np.minimum((u[:, None] > steps[given]).sum(axis=1), table.shape[1] - 1)
+    return codes
+
+
+def draw(found: Tables, rows: int, uniforms: Uniforms) -> Codes:
+    """Steps 3 to 5: bins of `rows` records, (rows, attributes)."""
+    codes = sample_tree(found, rows, uniforms)
+    weights = rake(codes, found)
+    places = (np.arange(rows) + 0.5) / rows
+    return codes[np.minimum(np.searchsorted(np.cumsum(weights), places), rows - 1)]
+
+
+def rake(codes: Codes, found: Tables) -> Vector:
+    """Weights of sampled rows, summing to one, that bring every table close to the released one."""
+    return _Raking(codes, found).solve()
+
+
+class _Raking:
+    """The dual problem of step 4, in coordinates scaled by the curvature."""
+
+    def __init__(self, codes: Codes, found: Tables) -> None:
+        owner, rows = found.owner, len(codes)
+        self.inside = one_hot(codes, found.offsets)
+        self.pairs = np.nonzero((owner[:, None] < owner) & (np.outer(found.p, found.p) > 0))
+        seen = (self.inside.T @ self.inside / rows)[self.pairs].astype(np.float64)
+        expected = np.maximum(np.maximum(found.smooth[self.pairs], seen), _FLOOR)
+        self.targets, self.margins = found.pairs[self.pairs], found.p
+        self.ridge = (found.error**2 + 2 * expected / rows) / expected
+        self.scale = 1 / np.sqrt(expected + self.ridge)
+        self.reach = np.where(seen * rows < _RARE, _UNSEEN, _FARTHEST) / self.scale
+        self.weights = np.full(rows, 1 / rows)
+
+    def solve(self) -> Vector:
+        """Minimise; then shorten θ where its weights would leave too few rows effective."""
+        limit = np.append(self.reach, np.full(len(self.margins), 2.0))
+        found = optimize.minimize(
+            self.objective,
+            np.zeros(len(limit)),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=optimize.Bounds(-limit, limit),
+            options={"maxiter": _ROUNDS},
+        )
+        for length in (1.0, 0.8, 0.6, 0.4, 0.2, 0.0):
+            self.objective(length * found.x)
+            if 1 / np.square(self.weights).sum() >= _SMALLEST_SHARE * len(self.weights):
+                break
+        return self.weights
+
+    def objective(self, point: Vector) -> tuple[float, Vector]:
+        pair, single = point[: len(self.targets)] * self.scale, point[len(self.targets) :]
+        theta = np.zeros((len(self.margins), len(self.margins)), dtype=np.float32)
+        theta[self.pairs] = pair
+        energy = np.einsum("ij,ij->i", self.inside @ theta + single.astype(np.float32), self.inside).astype(np.float64)
+        top = float(energy.max())
+        weights = np.exp(energy - top)
+        total = float(weights.sum())
+        self.weights = weights / total
+        means = self.inside.T @ (self.inside * self.weights[:, None].astype(np.float32))
+        pull = (means[self.pairs] - self.targets + self.ridge * pair) * self.scale
+        value = np.log(total / len(weights)) + top - self.targets @ pair - self.margins @ single
+        value += 0.5 * float(self.ridge @ np.square(pair))
+        return float(value), np.concatenate([pull, np.diag(means) - self.margins]).astype(np.float64)

@@ -1,0 +1,139 @@
+"""Private reference data: synthetic records in the domain's own terms, safe to hand to any tool.
+
+They are drawn from a model of noisy counts (`mechanisms/marginals.py`, `core/population.py`) and labelled by the black box, so whatever is
+computed from them is private for the explanation data by post-processing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from dpexplain.core.answer import Solver
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.cells import Codes
+from dpexplain.core.layout import Layout
+from dpexplain.core.local_reference import LocalReference
+from dpexplain.core.population import draw, tables
+from dpexplain.core.records import records
+from dpexplain.core.reference import NUMBER_STEPS, Reference
+from dpexplain.core.uniforms import Uniforms
+from dpexplain.domain import Domain
+from dpexplain.domain.tables import plain_columns
+from dpexplain.errors import ParameterError
+from dpexplain.mechanisms.marginals import NoisyMarginals
+
+ROWS, FEWEST, MOST = 1 << 17, 1 << 10, 1 << 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReferenceData:
+    """Records that look like the private ones in every pair of features, and are nobody's.
+
+    `labels` is None, and explanations follow the moments alone, where data were registered with `labels=`: there is no model to ask.
+    """
+
+    domain: Domain
+    codes: Codes
+    labels: Vector | None
+    weights: Vector | None
+    radius: float
+    error: float
+
+    @cached_property
+    def encoded(self) -> Matrix:
+        """(rows, n): the records as the domain encodes them."""
+        return self.domain.encode(self._columns)
+
+    @property
+    def frame(self) -> Any:
+        """The records in the domain's own terms: a pandas data frame, or a pyarrow table where pandas is not installed."""
+        return nw.from_dict(plain_columns(self._columns), backend="pandas" if find_spec("pandas") else "pyarrow").to_native()
+
+    @cached_property
+    def solver(self) -> LocalReference | None:
+        """Explains from these records; None where they have no labels."""
+        if self.labels is None or self.weights is None:
+            return None
+        return LocalReference(self.encoded, self.labels, self.weights, self.radius, self.error)
+
+    @property
+    def _columns(self) -> dict[str, Any]:
+        return columns_of(self.codes, self.domain)
+
+    def arrays(self) -> dict[str, Any]:
+        """What a release file keeps of it."""
+        stored: dict[str, Any] = {"reference_codes": self.codes.astype(np.uint16)}
+        if self.labels is not None and self.weights is not None:
+            stored |= {"reference_labels": self.labels, "reference_weights": self.weights}
+        return stored
+
+    def __len__(self) -> int:
+        return int(self.codes.shape[1])
+
+    def __repr__(self) -> str:
+        labelled = "with labels" if self.labels is not None else "without labels"
+        return f"<ReferenceData: {len(self):,} records of {len(self.domain.features)} features, {labelled}>"
+
+
+def reference_rows(wanted: bool | int) -> int:
+    """How many records `reference=` asks for."""
+    if isinstance(wanted, bool):
+        return ROWS if wanted else 0
+    if not (isinstance(wanted, int) and FEWEST <= wanted <= MOST):
+        raise ParameterError(f"reference must be True, False or a number of records from {FEWEST:,} to {MOST:,}, got {wanted!r}")
+    return wanted
+
+
+def restore_reference(arrays: dict[str, Any], domain: Domain, solver: Solver) -> ReferenceData | None:
+    """What `ReferenceData.arrays` stored; ValueError unless it makes sense."""
+    if not arrays:
+        return None
+    codes, labels, weights = (arrays.get(f"reference_{name}") for name in ("codes", "labels", "weights"))
+    layout = Layout.of(domain.blocks)
+    if codes is None or codes.shape[:1] != (layout.attributes,) or (codes > largest_codes(layout)[:, None]).any():
+        raise ValueError("reference codes")
+    if (labels is None) != (weights is None) or (labels is not None and not _sensible(labels, weights, codes.shape[1:])):
+        raise ValueError("reference labels")
+    return ReferenceData(domain, codes.astype(np.int64), labels, weights, solver.radius, solver.noise.t1)
+
+
+def _sensible(labels: Any, weights: Any, shape: tuple[int, ...]) -> bool:
+    return bool(
+        labels.shape == shape == weights.shape
+        and (np.abs(labels) <= 1).all()
+        and np.isfinite(weights).all()
+        and (weights > 0).all()
+    )
+
+
+def largest_codes(layout: Layout) -> Any:
+    """The largest code each attribute can have."""
+    return np.where(layout.is_number, NUMBER_STEPS, np.array(layout.stops) - np.array(layout.starts))
+
+
+def columns_of(codes: Codes, domain: Domain) -> dict[str, Any]:
+    """Stored records in the domain's own terms."""
+    empty = np.empty(0)
+    return domain.decode(Reference(codes, empty, empty).points(Layout.of(domain.blocks)))
+
+
+def draw_records(found: NoisyMarginals, domain: Domain, rows: int) -> Codes:
+    """Records that follow the noisy counts; the same counts always give the same records."""
+    bins, uniforms = found.bins, Uniforms()
+    used = [np.unique(joined) for joined in bins.joined]
+    codes = draw(tables(found.tables, bins.offsets, used, found.table_sigma), rows, uniforms)
+    return records(codes, bins, found.histograms, found.histogram_sigma, Layout.of(domain.blocks), uniforms)
+
+
+def trial_columns(domain: Domain) -> dict[str, Any]:
+    """A few public records, to see that the model answers before anything is paid."""
+    layout = Layout.of(domain.blocks)
+    sizes = np.array(layout.stops) - np.array(layout.starts)
+    largest = np.where(layout.is_number, NUMBER_STEPS, sizes - 1)
+    return columns_of(np.stack([np.zeros_like(largest), largest], axis=1), domain)

@@ -1,0 +1,106 @@
+"""Counts to records: consistent, never negative, close in every pair, and defined whatever the noise made of them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpexplain.core.cells import Line
+from dpexplain.core.marginals import one_hot
+from dpexplain.core.population import draw, on_simplex, rake, sample_tree, tables, tree
+from dpexplain.core.uniforms import Uniforms
+from dpexplain.mechanisms.marginals import equal_mass, join
+
+SIZES = (3, 4, 2, 5)
+OFFSETS = np.concatenate([[0], np.cumsum(SIZES)])
+USED = [np.arange(size) for size in SIZES]
+
+
+def triangle(m=40_000):
+    """Three attributes that depend on each other in a circle, which no tree can say, and one that depends on none."""
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 3, m)
+    b = np.where(rng.random(m) < 0.5, a, rng.integers(0, 4, m))
+    c = ((a + b) > 3).astype(int) ^ (rng.random(m) < 0.1)
+    return np.column_stack([a, b, c, rng.integers(0, 5, m)])
+
+
+def counts(codes):
+    inside = one_hot(codes, OFFSETS).astype(np.float64)
+    owner = np.repeat(np.arange(4), SIZES)
+    return np.where(owner[:, None] == owner, 0.0, inside.T @ inside)
+
+
+def farthest(codes, weights=None):
+    inside = one_hot(codes, OFFSETS).astype(np.float64)
+    weights = np.full(len(codes), 1 / len(codes)) if weights is None else weights
+    owner = np.repeat(np.arange(4), SIZES)
+    ours = (inside * weights[:, None]).T @ inside
+    return np.abs(ours - counts(triangle()) / 40_000)[owner[:, None] != owner].max()
+
+
+def test_raking_brings_every_table_close_and_the_tree_alone_does_not():
+    found = tables(counts(triangle()), OFFSETS, USED, 0.5)
+    codes = sample_tree(found, 30_000, Uniforms())
+    assert farthest(codes) > 0.02
+    assert farthest(codes, rake(codes, found)) < 0.003
+    assert farthest(draw(found, 30_000, Uniforms())) < 0.006
+
+
+def test_the_tree_spans_and_has_parents_first():
+    order = tree(tables(counts(triangle()), OFFSETS, USED, 0.5))
+    seen = set()
+    for child, parent in order:
+        assert parent is None or parent in seen
+        seen.add(child)
+    assert seen == {0, 1, 2, 3}
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.1, 1e6))
+def test_pure_noise_still_gives_records(seed, sigma):
+    rng = np.random.default_rng(seed)
+    noisy = np.triu(rng.standard_normal((14, 14)) * sigma, 1)
+    found = tables(noisy + noisy.T, OFFSETS, USED, sigma)
+    codes = draw(found, 500, Uniforms())
+    assert codes.shape == (500, 4)
+    assert ((codes >= 0) & (codes < np.array(SIZES))).all()
+    assert found.p == pytest.approx(np.clip(found.p, 0, 1))
+    assert np.add.reduceat(found.p, OFFSETS[:-1]) == pytest.approx(np.ones(4))
+
+
+def test_bins_that_nothing_falls_into_are_never_drawn():
+    used = [np.array([0, 2]), *USED[1:]]
+    noisy = counts(triangle()) + 50 * np.random.default_rng(0).standard_normal((14, 14))
+    codes = draw(tables((noisy + noisy.T) / 2, OFFSETS, used, 50.0), 5000, Uniforms())
+    assert not (codes[:, 0] == 1).any()
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=20))
+def test_the_simplex(values):
+    found = on_simplex(np.array(values))
+    assert found.sum() == pytest.approx(1)
+    assert (found > 0).all()
+
+
+@given(st.lists(st.floats(0, 1), min_size=30, max_size=60), st.integers(4, 24))
+def test_joined_cells_are_consecutive_and_few(mass, size):
+    joined = equal_mass((np.array(mass) + 1e-9) / (np.array(mass) + 1e-9).sum(), size)
+    assert joined[0] == 0
+    assert set(np.diff(joined)) <= {0, 1}
+    assert joined.max() < size
+
+
+def test_an_atom_gets_a_bin_of_its_own():
+    histogram = np.full(258, 10.0)
+    histogram[0] = 5000
+    joined = join(Line(0), histogram, 10, 1.0)
+    assert (joined == joined[0]).sum() == 1
+
+
+def test_uniforms_are_uniform_repeatable_and_different_each_time():
+    stream = Uniforms()
+    first, second = stream.take(20_000), stream.take(20_000)
+    assert (first == Uniforms().take(20_000)).all()
+    assert abs(first.mean() - 0.5) < 0.01
+    assert abs(np.corrcoef(first, second)[0, 1]) < 0.03
+    assert 0 < first.min() < first.max() < 1

@@ -1,0 +1,218 @@
+"""Private reference data: paid once, in the domain's own terms, labelled by the model, and good for any locality."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpexplain as dpx
+from dpexplain import container, evaluation
+from dpexplain.core import weights
+from dpexplain.errors import DataError, ParameterError, ReleaseCorrupt
+from dpexplain.noise.seeded import SeededNoise
+
+DOMAIN = dpx.Domain(
+    [
+        dpx.Numeric("age", 0, 100),
+        dpx.Categorical("work", values=["a", "b", "c"]),
+        dpx.Binary("married"),
+        dpx.Ordinal("school", levels=["low", "middle", "high", "top"]),
+        dpx.Numeric("gain", 0, 1000),
+    ]
+)
+RECORD = {"age": 40, "work": "a", "married": True, "school": "high", "gain": 0}
+BUDGET = dpx.Budget(1.0, 1e-6)
+
+
+def people(m=20_000, unknown=0.0):
+    rng = np.random.default_rng(0)
+    married = rng.random(m) < 0.4
+    age = np.clip(100 * rng.beta(2, 3, m) + 15 * married, 0, 100)
+    work = np.where(age > 50, rng.choice(["a", "b"], m), rng.choice(["a", "c"], m, p=[0.8, 0.2]))
+    return pd.DataFrame(
+        {
+            "age": age,
+            "work": np.where(rng.random(m) < unknown, "?", work),
+            "married": married,
+            "school": np.array(["low", "middle", "high", "top"])[rng.integers(0, 4, m)],
+            "gain": np.where(rng.random(m) < 0.9, 0.0, rng.uniform(0, 1000, m)),
+        }
+    )
+
+
+def model(frame):
+    """A black box with an interaction; asked about frames of the domain's columns."""
+    score = np.asarray(frame["age"]) / 40 - 1 + (np.asarray(frame["work"]) == "a") * np.asarray(frame["married"])
+    return np.where(score + 0.002 * np.asarray(frame["gain"]) > 0.3, 1.0, -1.0)
+
+
+def private(m=20_000, unknown=0.0, **options):
+    return dpx.PrivateData(people(m, unknown), DOMAIN, **({"model": model} | options))
+
+
+@pytest.fixture(scope="module")
+def released():
+    data = private()
+    return data, dpx.release(data, BUDGET, reference=16_384, noise=SeededNoise(1))
+
+
+def test_one_reservation_pays_for_moments_and_marginals(released):
+    data, release = released
+    assert 0.999 < release.guarantee.epsilon <= 1
+    assert data.spent.epsilon == pytest.approx(release.guarantee.epsilon)
+    with pytest.raises(dpx.BudgetExhausted):
+        dpx.release(private(2000), dpx.Budget(0.5, 1e-6), spend=dpx.Budget(1.0, 1e-6), reference=2000)
+
+
+def test_records_are_the_domains_and_carry_the_models_labels(released):
+    _, release = released
+    reference = release.reference
+    assert len(reference) == len(reference.frame) == 16_384
+    assert (reference.labels == model(reference.frame)).all()
+    assert (DOMAIN.encode(reference.frame) == reference.encoded).all()
+    DOMAIN.encode_queries(reference.frame.head(200))  # every one could be asked about
+    assert "16,384 records" in repr(reference)
+
+
+def test_records_resemble_the_private_ones_in_pairs(released):
+    _, release = released
+    ours, theirs = release.reference.encoded, DOMAIN.encode(people())
+    assert np.abs(ours.mean(axis=0) - theirs.mean(axis=0)).max() < 0.01
+    assert np.abs(np.cov(ours.T) - np.cov(theirs.T)).max() < 0.008
+    assert abs((ours[:, -1] == 0).mean() - 0.9) < 0.01  # the atom stays an atom
+
+
+@pytest.mark.parametrize("weight", [weights.Stable(), weights.Gaussian(0.8), weights.Gaussian(0.4)], ids=str)
+def test_any_locality_is_explained_well_and_free(released, weight):
+    data, release = released
+    records = people(300).head(12).to_dict("records")
+    spent = data.spent.epsilon
+    explanations = release.explain_many(records, weight)
+    scores = [
+        evaluation.score(one.values, data, record, weight=weight) for one, record in zip(explanations, records, strict=True)
+    ]
+    assert np.mean([score.relative_excess for score in scores]) < 0.02
+    assert np.mean([score.cosine for score in scores]) > 0.97
+    assert data.spent.epsilon == spent
+    assert explanations[0].cost.epsilon == 0
+    assert (explanations.error > 0).all()
+
+
+def test_moments_alone_do_not_explain_narrow_weights(released):
+    data, release = released
+    narrow, records = weights.Gaussian(0.4), people(300).head(12).to_dict("records")
+    points = DOMAIN.encode_queries(records)
+    alone = release.solver.answer(points, narrow).values
+    scores = [evaluation.score(v, data, r, weight=narrow).relative_excess for v, r in zip(alone, records, strict=True)]
+    assert np.mean(scores) > 0.05
+
+
+def test_a_weight_that_reaches_no_reference_row_still_gets_an_answer(released):
+    _, release = released
+    explanation = release.explain(RECORD, weight=weights.Window(1e-9))
+    assert np.isfinite(explanation.values).all()
+    assert np.linalg.norm(explanation.values) <= 1 + 1e-9
+
+
+def test_the_file_keeps_everything(released, tmp_path):
+    _, release = released
+    release.save(tmp_path / "r.dpx")
+    again = dpx.load(tmp_path / "r.dpx")
+    assert again.reference.frame.equals(release.reference.frame)
+    assert (again.reference.labels == release.reference.labels).all()
+    narrow = weights.Gaussian(0.5)
+    assert (again.explain(RECORD, narrow).values == release.explain(RECORD, narrow).values).all()
+
+
+@pytest.mark.parametrize("name", ["reference_codes", "reference_labels", "reference_weights"])
+def test_a_file_whose_reference_makes_no_sense_is_refused(released, tmp_path, name):
+    _, release = released
+    release.save(tmp_path / "r.dpx")
+    header, arrays = container.read((tmp_path / "r.dpx").read_bytes())
+    for damaged in (arrays | {name: arrays[name][..., :-1]}, arrays | {name: arrays[name] * 0 + 60_000}):
+        if name == "reference_weights" and damaged[name].shape == arrays[name].shape:
+            damaged[name][0] = -1
+        (tmp_path / "bad.dpx").write_bytes(container.write(header, damaged))
+        with pytest.raises(ReleaseCorrupt):
+            dpx.load(tmp_path / "bad.dpx")
+
+
+def test_the_same_noise_gives_the_same_records():
+    first, second = (dpx.release(private(2000), BUDGET, reference=2000, noise=SeededNoise(3)).reference for _ in range(2))
+    assert first.frame.equals(second.frame)
+
+
+def test_without_a_model_records_have_no_labels_and_moments_explain():
+    rows = people(3000)
+    data = dpx.PrivateData(rows, DOMAIN, labels=model(rows))
+    release = dpx.release(data, BUDGET, reference=2000, noise=SeededNoise(1))
+    assert release.reference.labels is None
+    assert len(release.reference.frame) == 2000
+    expected = release.solver.answer(DOMAIN.encode_query(RECORD)[None], release.weight).values[0]
+    assert (release.explain(RECORD).values == expected).all()
+
+
+def test_missing_values_are_a_category_where_there_are_some_and_only_there():
+    some = dpx.release(private(20_000, unknown=0.1), BUDGET, reference=4096, noise=SeededNoise(1)).reference
+    none = dpx.release(private(20_000), BUDGET, reference=4096, noise=SeededNoise(1)).reference
+    assert some.frame["work"].isna().mean() == pytest.approx(0.1, abs=0.02)
+    assert not none.frame["work"].isna().any()
+
+
+@pytest.mark.parametrize("kind", ["dict", "list", "polars", "pyarrow"])
+def test_the_model_is_asked_in_the_kind_of_table_it_knows(kind):
+    frame = people(1500)
+    rows = {
+        "dict": lambda: {name: frame[name].to_numpy() for name in frame},
+        "list": lambda: frame.to_dict("records"),
+        "polars": lambda: pytest.importorskip("polars").from_pandas(frame),
+        "pyarrow": lambda: pytest.importorskip("pyarrow").Table.from_pandas(frame),
+    }[kind]()
+    seen = []
+
+    def remembering(table):
+        seen.append(type(table))
+        return np.ones(len(table) if kind != "dict" else len(table["age"]))
+
+    dpx.release(dpx.PrivateData(rows, DOMAIN, model=remembering), BUDGET, reference=1024, noise=SeededNoise(1))
+    assert set(seen) == {type(rows)}
+
+
+def test_vectors_stay_vectors():
+    rows = np.random.default_rng(0).random((3000, 3))
+    data = dpx.PrivateData(rows, dpx.Domain.encoded(3), model=lambda X: np.where(X[:, 0] > X[:, 1], 1.0, -1.0))
+    reference = dpx.release(data, BUDGET, reference=2048, noise=SeededNoise(1)).reference
+    assert (reference.labels == np.where(reference.encoded[:, 0] > reference.encoded[:, 1], 1, -1)).all()
+
+
+def test_a_model_that_cannot_answer_is_found_out_before_anything_is_spent():
+    def picky(frame):
+        if len(frame) != 1500:
+            raise KeyError("a column outside the domain")
+        return np.ones(len(frame))
+
+    data = dpx.PrivateData(people(1500), DOMAIN, model=picky)
+    with pytest.raises(DataError, match="reference rows"):
+        dpx.release(data, BUDGET, reference=True, noise=SeededNoise(1))
+    assert data.spent.epsilon == 0
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        ([dpx.Numeric("x", 0, 1)], "2 to 128 features"),
+        ([dpx.Numeric("x", 0, 1), dpx.Categorical("c", values=list(range(300)))], "too wide"),
+        ([dpx.Categorical(f"c{i}", values=list(range(200))) for i in range(9)], "cells"),
+    ],
+)
+def test_domains_beyond_the_limits_are_refused_with_the_limit(features, message):
+    rows = {feature.name: np.zeros(50) for feature in features}
+    data = dpx.PrivateData(rows, dpx.Domain(features), labels=np.ones(50))
+    with pytest.raises(ParameterError, match=message):
+        dpx.release(data, BUDGET, reference=True)
+    assert data.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("wanted", [7, -1, 2.5, 1 << 30])
+def test_a_strange_number_of_records_is_refused(wanted):
+    with pytest.raises(ParameterError, match="reference"):
+        dpx.release(private(1500), BUDGET, reference=wanted)
