@@ -57,7 +57,9 @@ class NoisyDescent:
             return release(moments.gradient(phi) / self.shape) * self.shape / self.size
 
         values = descend(self.start, self.schedule.steps, noisy_gradient, self.ball)
-        return Outcome(values, self.events, details={"gradients": self.schedule.gradients})
+        quietest = self.gaussian.sigma / self.size * float(np.min(self.shape))
+        told = {"gradients": self.schedule.gradients, "last_step": float(self.schedule.steps[-1]), "sigma": quietest}
+        return Outcome(values, self.events, details=told)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,116 @@
+"""What explanations say about training data: numbers by hand, and words that do not promise too much."""
+
+from math import exp, log, log10
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpexplain as dpx
+from dpexplain.errors import ParameterError
+from dpexplain.privacy import gdp
+from dpexplain.privacy.relation import Neighbours
+from dpexplain.privacy.training import Amplified, Combined, LastStep, Unconditional, guarantee
+
+NOISY = LastStep(step=1.0, sigma=2.0)  # (1 + 1)/2 = 1: γ = 2Φ(1) - 1 = 0.6827
+SPENT = dpx.Guarantee(gdp.mu(0.5, 1e-6), 1e-6, Neighbours())
+
+
+def test_gamma_by_hand():
+    one = Amplified(1.0, 1e-5, NOISY)
+    assert one.gamma == pytest.approx(0.682689, rel=1e-5)
+    assert one.delta == pytest.approx(0.682689e-5, rel=1e-5)
+    assert one.log10_gap == pytest.approx(log10(1 - 0.6826895))
+    assert Amplified(1.0, 1e-5, NOISY, explanations=3).gamma == pytest.approx(1 - (1 - 0.6826895) ** 3)
+    assert not one.worthless
+    assert "the model's own δ=1e-05 times γ=0.682689" in str(one)
+
+
+def test_gamma_is_the_total_variation_of_the_two_farthest_last_steps():
+    """Means 2(k + ηc) apart with standard deviation ησ, measured by integration."""
+    x = np.linspace(-30, 30, 200_001)
+    one, two = (stats.norm(loc=side * 2.0, scale=2.0).pdf(x) for side in (-1, 1))
+    assert NOISY.log_gap == pytest.approx(log(np.trapezoid(np.minimum(one, two), x)), abs=1e-6)
+
+
+def test_realistic_sizes_amplify_by_nothing_and_say_so():
+    last = LastStep(step=0.1, sigma=0.0125)
+    one = Amplified(2.0, 1e-5, last, explanations=100)
+    assert one.gamma == 1.0
+    assert -1e9 < one.log10_gap < -300
+    assert one.delta == 1e-5
+    assert one.worthless
+    assert "amplify it by nothing (1 - γ = 10^-" in str(one)
+
+
+def test_the_unconditional_statement_multiplies_by_twice_the_rows():
+    some = Unconditional(SPENT, 100)
+    assert some.mu == pytest.approx(200 * SPENT.mu)
+    assert some.epsilon == gdp.epsilon(some.mu, 1e-6)
+    assert "too large to protect anyone" in str(some)
+    tiny = Unconditional(dpx.Guarantee(1e-4, 1e-6, Neighbours()), 100)
+    assert not tiny.worthless
+    assert str(tiny).endswith("for one record of its training data.")
+
+
+def test_no_label_change_moves_a_gradient_further_than_claimed():
+    rng = np.random.default_rng(0)
+    rows, point, weight = rng.random((50, 3)), rng.random(3), dpx.weights.Stable()
+    phi = rng.normal(size=3)
+    phi /= np.linalg.norm(phi)
+    u = rows - point
+    alpha = weight(np.linalg.norm(u, axis=1))
+    for _ in range(200):
+        y, z = rng.choice([-1.0, 1.0], size=(2, 50))
+        moved = np.linalg.norm(2 * (alpha * (z - y)) @ u)
+        assert moved <= 2 * 50 * weight.c
+
+
+def test_the_best_statement_is_chosen():
+    assert isinstance(guarantee(SPENT, 1000), Unconditional)
+    assert isinstance(guarantee(SPENT, 1000, model_epsilon=2.0, model_delta=1e-5, last=NOISY), Amplified)
+    quiet = dpx.Guarantee(1e-6, 1e-6, Neighbours())
+    assert isinstance(guarantee(quiet, 100, model_epsilon=8.0, model_delta=1e-5, last=NOISY), Unconditional)
+
+
+def test_a_person_in_both_sets_pays_for_both():
+    training = Amplified(1.0, 1e-5, NOISY)
+    both = Combined(training, SPENT)
+    assert both.epsilon == pytest.approx(1.0 + 0.5, rel=1e-6)
+    chains = exp(1.0) * 1e-6 + training.delta, 1e-6 + exp(0.5) * training.delta
+    assert both.delta == pytest.approx(min(1.1e-5, *chains))
+    assert str(both).startswith("For a person whose records are both in the training data and")
+    without = Combined(Unconditional(dpx.Guarantee(1e-4, 1e-6, Neighbours()), 10), SPENT)
+    assert without.delta >= 2e-6
+
+
+def test_they_are_written_down():
+    for statement in (Amplified(1.0, 1e-5, NOISY), Unconditional(SPENT, 10), Combined(Unconditional(SPENT, 1), SPENT)):
+        told = statement.to_dict()
+        assert told["statement"] == str(statement)
+        assert told["epsilon"] == statement.epsilon
+
+
+@pytest.mark.parametrize("wrong", [dict(step=0), dict(sigma=-1), dict(radius=float("nan")), dict(c=float("inf"))])
+def test_meaningless_steps_are_refused(wrong):
+    with pytest.raises(ParameterError):
+        LastStep(**{"step": 1.0, "sigma": 1.0, **wrong})
+
+
+def test_meaningless_models_are_refused():
+    with pytest.raises(ParameterError):
+        Amplified(-1.0, 1e-5, NOISY)
+    with pytest.raises(ParameterError):
+        Amplified(1.0, 1e-5, NOISY, explanations=0)
+    with pytest.raises(ParameterError):
+        Unconditional(SPENT, 0)
+
+
+@pytest.mark.parametrize("mechanism", [dpx.Basic(0.5, 1e-6), dpx.Adaptive(0.5, 1e-6)])
+def test_the_last_step_is_in_an_answers_details(mechanism):
+    rng = np.random.default_rng(0)
+    rows = rng.random((500, 2))
+    data = dpx.PrivateData(rows, dpx.Domain.encoded(2), labels=np.sign(rows[:, 0] - 0.5))
+    answer = dpx.Explainer(data, dpx.Budget(5, 1e-6), mechanism).explain([0.5, 0.5])
+    last = LastStep(answer.details["last_step"], answer.details["sigma"])
+    assert guarantee(data.spent, data.size, model_epsilon=1.0, model_delta=1e-5, last=last).epsilon <= 1.0
