@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpexplain as dpx
-from dpexplain.core.regression import PENALTIES, Ridge
+from dpexplain.core.regression import PENALTIES, Levelled, Ridge
 from dpexplain.errors import InputError
 from dpexplain.mechanisms.history import History, Released
 
@@ -89,5 +89,20 @@ def test_leave_one_out_errors_are_those_of_fits_without_each_row(count):
         return values[i] - y.mean(0) - (inputs[i] - x.mean(0)) @ slope
 
     errors = np.array([without(i) for i in range(count)])
-    assert ridge.errors == pytest.approx(np.sqrt((errors**2).mean(0)), rel=1e-6)
-    assert ridge.residual == pytest.approx(np.sqrt((errors**2).sum(1).mean()), rel=1e-6)
+    assert ridge.left_out == pytest.approx(errors, rel=1e-6, abs=1e-12)
+
+
+def test_predictions_agree_on_the_label_in_the_middle():
+    """Explanations whose values are noisy but whose label at the centre is 0.3 for all: predictions say so, and are closer for it."""
+    rng = np.random.default_rng(2)
+    points = rng.random((200, 10))
+    centre = points.mean(0)
+    towards = centre - points
+    noisy = rng.normal(size=(200, 10)) * 0.1
+    level = ((noisy * towards).sum(1) - 0.3) / (towards**2).sum(1)
+    values = noisy - towards * level[:, None]
+    fitted, point = Levelled.fit(points, values), rng.random(10)
+    assert fitted.level == pytest.approx(0.3)
+    assert fitted.predict(point) @ (centre - point) == pytest.approx(0.3, abs=1e-6)
+    assert fitted.residual < np.sqrt((fitted.ridge.left_out**2).sum(1).mean())
+    assert np.isfinite(fitted.predict(centre)).all()  # no direction to move in

@@ -1,8 +1,8 @@
 """Algorithms 2 and 3: answers that begin where the history ends, so that they cost less. Three ways to do it:
 
-rule="history", the default, is not in the paper. Past answers predict this one (ridge regression on public things), and their leave-one-out
-error r says how far off the prediction is. The answer then gets the share r of a full answer's μ², and walks the share r of its way. Nothing is
-paid to find out. It is better than the paper's rule at every cost we measured (`docs/interactive.md`).
+rule="history", the default, is not in the paper. Past answers predict this one (a regression on public things), and their leave-one-out
+error r says how far off the prediction is. The answer then gets the share r of a full answer's μ², and walks as if the ball had r times its
+radius. Nothing is paid to find out. `docs/interactive.md` has what it saves, beside the paper's rule.
 
 rule="paper" makes the paper's rule private: answers within ln T/√T of a computed one are copied; else β̃ = ‖∇L(start)‖ + noise is
 released and paid for, and the number of steps, their size and their noise follow from β̃ by the paper's formulas. `proofs/adaptive.md`.
@@ -29,7 +29,9 @@ from dpexplain.mechanisms.warm import cold_plan, warm_plan
 from dpexplain.privacy import gdp, paper
 
 Rule = Literal["history", "paper"]
-FLOOR = 0.1  # the smallest r: an answer always gets a tenth (adaptive) or a hundredth (enhanced) of the full price
+FLOOR = (
+    0.1  # the smallest share of the full price: cheaper answers hardly move from their predictions, and would only confirm them
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class Adaptive:
         return copyable(history, point, within=0.0) or self._by_history(point, setting, history)
 
     def _by_history(self, point: Vector, setting: Setting, history: History) -> Plan:
-        start = predicted(history, point, self.ball, FLOOR)
+        start = predicted(history, point, self.ball, FLOOR ** (1 / self.exponent))
         return warm_plan(self, point, setting, start, start.distance**self.exponent)
 
     def _by_the_paper(self, point: Vector, setting: Setting, history: History) -> Plan:

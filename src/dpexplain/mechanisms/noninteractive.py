@@ -9,7 +9,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
-from dpexplain.core.regression import Ridge
+from dpexplain.core.regression import Levelled
 from dpexplain.core.weights import Weight
 from dpexplain.errors import InputError
 from dpexplain.mechanisms.history import History
@@ -27,11 +27,11 @@ class Prediction:
 
 
 def by_regression(history: History, point: Vector, ball: Ball) -> Prediction:
-    """Ridge regression of the explanations φ_j on their points z_j, evaluated at z. With few answers, the nearest."""
+    """Ridge regression of the explanations φ_j on their points z_j, levelled, at z (`core/regression.py`). With few answers, the nearest."""
     if history.computed < FEWEST:
         return by_neighbour(history, point)
-    ridge = Ridge.fit(*history.latest(MEMORY))
-    return Prediction(ball.project(ridge.predict(point)), ridge.errors * ridge.spread(point))
+    fitted = Levelled.fit(*history.latest(MEMORY))
+    return Prediction(ball.project(fitted.predict(point)), fitted.errors * fitted.ridge.spread(point))
 
 
 def by_labels(history: History, point: Vector, ball: Ball, weight: Weight) -> Prediction:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
-from dpexplain.core.regression import Ridge
+from dpexplain.core.regression import Levelled
 from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.history import History, Released
 from dpexplain.mechanisms.ports import Noise, Rows
@@ -59,11 +59,11 @@ def predicted(history: History, point: Vector, ball: Ball, floor: float) -> Star
     """
     if history.computed < FEWEST:
         return cold(len(point))
-    ridge = Ridge.fit(*history.latest(MEMORY))
-    distance = ridge.residual * ridge.spread(point) / ball.radius
+    fitted = Levelled.fit(*history.latest(MEMORY))
+    distance = fitted.residual * fitted.ridge.spread(point) / ball.radius
     if distance >= 1:
         return cold(len(point))
-    return Start(ball.project(ridge.predict(point)), max(distance, floor), "prediction")
+    return Start(ball.project(fitted.predict(point)), max(distance, floor), "prediction")
 
 
 def nearest(history: History, point: Vector) -> Start:

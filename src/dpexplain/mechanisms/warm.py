@@ -67,7 +67,7 @@ def gradient_reach(parameters: Parameters, setting: Setting) -> float:
 
 
 def warm_plan(parameters: Parameters, point: Vector, setting: Setting, start: Start, share: float) -> Told:
-    """`share` of (ε, δ)'s μ², and `start.distance` of the way that Basic would walk at that price. At most T-1 gradients."""
+    """`share` of (ε, δ)'s μ², and the way that Basic would walk in a ball of radius `start.distance`·k. At most T-1 gradients."""
     descent = _descent(parameters, point, setting, start, share, None)
     return Told(descent, {"start": start.kind, "distance": start.distance, "share": share})
 
@@ -86,7 +86,7 @@ def _descent(
     shape = noise_shape(point, setting.one_hot)
     noise_norm = reach / setting.size * float(np.linalg.norm(shape)) / mu
     curvature = sensitivity.quadratic(parameters.weight)
-    travel = start.distance * travel_length(parameters.radius / noise_norm, setting.width, curvature)
+    travel = travel_length(start.distance * parameters.radius / noise_norm, setting.width, curvature)
     count = gradients or min(max(ceil(2 * travel * curvature), _FEWEST), parameters.steps - 1)
     gaussian = GaussianMechanism(reach, setting.width, mu / sqrt(count))
     query = LocalMoments(point, parameters.weight)
