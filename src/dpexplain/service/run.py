@@ -7,6 +7,7 @@ the labels it found: from the owner's cache, or from a folder that only this use
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +46,9 @@ def serve(config: ServiceConfig, progress: Progress = iter, told: Callable[[str]
         )
         if settings.workers == 1:
             log_to_stderr()
+            signal.signal(
+                signal.SIGTERM, lambda *_: None
+            )  # the server stops by itself, then hands the signal on: that is no failure
             uvicorn.run(application(config, backend, None), **server_options(config))
             return
         backend.close()
