@@ -344,6 +344,29 @@ def test_mechanisms_describe_themselves():
     assert replace(dpx.Adaptive(), epsilon=0.1).epsilon == 0.1
 
 
+# Errata 3 and 6.
+
+
+def test_erratum_3_prices_chosen_from_outputs_are_added_by_the_filter():
+    """Each price follows from earlier answers, so strong composition for fixed parameters does not apply; μ² adds up as it runs."""
+    data = private_data(width=5)
+    explainer = dpx.Explainer(data, dpx.Budget(3, 1e-6), dpx.Adaptive(0.2, 1e-6, 40), noise=SeededNoise(0))
+    answers = explainer.explain_many(np.random.default_rng(1).random((25, 5)))
+    prices = [answer.cost.mu for answer in answers]
+    assert len(set(prices)) > 5  # they do depend on what came before
+    assert explainer.spent.mu == pytest.approx(np.linalg.norm(prices), rel=1e-9)
+    running = [answer.guarantee.mu for answer in answers]
+    assert running == sorted(running)
+
+
+@pytest.mark.parametrize("mode", [{}, {"rule": "paper"}])
+def test_erratum_6_the_starting_point_is_free(mode):
+    """Choosing it from public history needs no exponential mechanism: only Gaussian releases are paid for."""
+    plan = dpx.Adaptive(**mode).plan(np.full(WIDTH, 0.5), SETTING, linear_past(0.3))
+    assert all(isinstance(event, GaussianEvent) for event in plan.events)
+    assert {event.what for event in plan.events} <= {"gradient norm", "gradient"}
+
+
 # Erratum 1: exact β shows.
 
 

@@ -1,5 +1,8 @@
 """Answers from the history alone: free, in the domain's own terms, and better than the paper's labels."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -66,3 +69,14 @@ def test_an_empty_history_and_bad_queries_are_refused(explainer):
         dpx.NonInteractive(History.of([Released([1.0], [0.5])])).explain([0.1, 0.2])
     with pytest.raises(ParameterError, match="method must be one of"):
         dpx.NonInteractive(explainer.history, "magic")
+
+
+def test_the_documented_examples_run_as_written(capsys):
+    text = (Path(__file__).parents[2] / "docs/interactive.md").read_text(encoding="utf-8")
+    names = {}
+    for example in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(example, "docs/interactive.md", "exec"), names)
+    said = capsys.readouterr().out
+    assert "Everything released so far satisfies" in said
+    assert "amplify it by nothing" in said
+    assert names["free"].cost.epsilon == 0
