@@ -9,8 +9,8 @@ import dpexplain
 
 ROOT = Path(__file__).parents[2]
 EXPORTED = {
-    "Basic", "Binary", "Budget", "BudgetExhausted", "Categorical", "Domain", "DpexplainError", "Explainer", "Explanation", "Guarantee", "Numeric",
-    "Ordinal", "PrivateData", "Release", "load", "release",
+    "Adaptive", "Basic", "Binary", "Budget", "BudgetExhausted", "Categorical", "Domain", "DpexplainError", "Enhanced", "Explainer", "Explanation",
+    "Guarantee", "NonInteractive", "Numeric", "Ordinal", "PrivateData", "Release", "load", "release",
 }  # fmt: skip
 
 

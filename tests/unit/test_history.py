@@ -1,6 +1,7 @@
 """What was released: append-only, searchable at any size, written down and read back."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -52,6 +53,21 @@ def test_searching_stays_fast_at_a_hundred_thousand_entries():
         history.nearest(point)
         history.append(Released(point, point[:1]))
     assert (time.perf_counter() - started) / 50 < 0.05
+
+
+def test_threads_append_and_search_at_once():
+    history = History.of([Released(np.zeros(4), np.zeros(4))])
+
+    def work(seed):
+        for point in np.random.default_rng(seed).random((400, 4)):
+            history.append(Released(point, point))
+            points, values = history.latest(50)
+            assert (points == values).all()
+            assert history.nearest(point)[1] == 0
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert history.computed == 1601
 
 
 def test_a_history_is_written_down_and_read_back():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,7 @@ class History:
         self._points, self._values = _Stack(), _Stack()  # of the computed ones
         self._tree: cKDTree | None = None
         self._in_tree = 0
+        self._lock = RLock()  # a service appends and searches from several threads
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -68,24 +70,26 @@ class History:
     def append(self, released: Released) -> None:
         if self._released and released.point.shape != self._released[0].point.shape:
             raise InputError(f"this history is about points of {len(self._released[0].point)} numbers, got {len(released.point)}")
-        if not released.copied:
-            self._computed.append(len(self._released))
-            self._points.push(released.point)
-            self._values.push(released.values)
-        self._released.append(released)
+        with self._lock:
+            if not released.copied:
+                self._computed.append(len(self._released))
+                self._points.push(released.point)
+                self._values.push(released.values)
+            self._released.append(released)
 
     def nearest(self, point: Vector) -> tuple[Released, float] | None:
         """The closest *computed* answer and its distance; None when there is none."""
-        if not self._computed:
-            return None
-        self._grow_tree()
-        found = [] if self._tree is None else [self._tree.query(point)]
-        tail = self._points.rows[self._in_tree :]
-        if len(tail):
-            distances = np.linalg.norm(tail - point, axis=1)
-            found.append((distances.min(), self._in_tree + distances.argmin()))
-        distance, position = min(found)
-        return self._released[self._computed[int(position)]], float(distance)
+        with self._lock:
+            if not self._computed:
+                return None
+            self._grow_tree()
+            found = [] if self._tree is None else [self._tree.query(point)]
+            tail = self._points.rows[self._in_tree :]
+            if len(tail):
+                distances = np.linalg.norm(tail - point, axis=1)
+                found.append((distances.min(), self._in_tree + distances.argmin()))
+            distance, position = min(found)
+            return self._released[self._computed[int(position)]], float(distance)
 
     def _grow_tree(self) -> None:
         if self.computed - self._in_tree > max(_TAIL, self._in_tree // 8):
@@ -98,7 +102,8 @@ class History:
 
     def latest(self, most: int) -> tuple[Matrix, Matrix]:
         """(points, values) of the last `most` computed answers, one a row, oldest first."""
-        return self._points.rows[-most:], self._values.rows[-most:]
+        with self._lock:
+            return self._points.rows[-most:], self._values.rows[-most:]
 
     def __len__(self) -> int:
         return len(self._released)
