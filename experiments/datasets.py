@@ -61,14 +61,39 @@ ADULT_DOMAIN = dpx.Domain(
 
 
 @dataclass(frozen=True)
+class BlackBox:
+    """A forest on encoded columns, asked about tables of the domain's features: ±1."""
+
+    forest: Any
+    domain: dpx.Domain
+
+    def __call__(self, table):
+        return self.vectors(self.domain.encode(table))
+
+    def vectors(self, encoded):
+        parts = [self.forest.predict(encoded[start : start + 100_000]) for start in range(0, len(encoded), 100_000)]
+        return np.where(np.concatenate(parts), 1.0, -1.0)
+
+    def probability(self, encoded):
+        """(m, 2), as tools expect it."""
+        return self.forest.predict_proba(encoded)
+
+
+@dataclass(frozen=True)
 class Labelled:
-    """Rows as a frame, their encoding, and the black box's ±1 answers."""
+    """Rows as a frame, their encoding, the black box, and its ±1 answers."""
 
     name: str
     domain: dpx.Domain
     frame: Any
     encoded: np.ndarray
     labels: np.ndarray
+    model: BlackBox
+
+    def modelled(self, **options):
+        """The rows behind the wall with the black box itself, so that it can label reference records."""
+        names = [feature.name for feature in self.domain.features]
+        return dpx.PrivateData(self.frame[names], self.domain, model=self.model, **options)
 
     def private(self, **options):
         """The rows behind the wall, under their public domain."""
@@ -120,8 +145,8 @@ def _labelled(name: str, domain: dpx.Domain, frame: pd.DataFrame, truth: np.ndar
     encoded = domain.encode(frame)
     chosen = np.random.default_rng(0).permutation(len(encoded))[:150_000]
     forest = RandomForestClassifier(trees, max_depth=10, n_jobs=2, random_state=0).fit(encoded[chosen], truth[chosen])
-    parts = [forest.predict(encoded[start : start + 100_000]) for start in range(0, len(encoded), 100_000)]
-    return Labelled(name, domain, frame, encoded, np.where(np.concatenate(parts), 1.0, -1.0))
+    model = BlackBox(forest, domain)
+    return Labelled(name, domain, frame, encoded, model.vectors(encoded), model)
 
 
 def random_records(data: Labelled, count: int, seed: int) -> list[dict[str, Any]]:
