@@ -14,7 +14,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, special
-from scipy.stats import qmc
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.denoise import Estimate
@@ -56,6 +55,8 @@ class Reference:
 @lru_cache(maxsize=2)
 def sobol(dimensions: int, points: int) -> Matrix:
     """The first `points` of a Sobol' sequence in (0, 1), rotated by multiples of the golden ratio; (dimensions, points)."""
+    from scipy.stats import qmc  # a third of the library's import time, and needed once a release
+
     plain = qmc.Sobol(dimensions, scramble=False).random(points)
     rotated = (plain + _GOLDEN * np.arange(1, dimensions + 1)) % 1.0
     uniforms = np.ascontiguousarray(np.clip(rotated, 1e-6, 1 - 1e-6).T)

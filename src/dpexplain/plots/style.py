@@ -1,11 +1,12 @@
-"""One look for every figure: readable in print, safe for colour-blind readers."""
+"""One look for every figure: readable in print, safe for colour-blind readers. Matplotlib is loaded when something is drawn."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 POSITIVE = "#2166ac"  # blue pushes towards the explained class
 NEGATIVE = "#b2182b"  # red pushes away
@@ -16,6 +17,8 @@ MUTED = "#666666"
 
 def new_axes(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes]:
     """The figure and axes to draw on: the caller's, or new ones that no global state knows of."""
+    from matplotlib.figure import Figure
+
     if ax is not None:
         figure = ax.get_figure()
         assert isinstance(figure, Figure)
