@@ -40,8 +40,10 @@ docs: $(VENV)/.dev  ## the documentation as a site in out/site
 	$(PIP) mkdocs
 	$(BIN)/mkdocs build --quiet --strict --site-dir out/site
 
-serve: demo  ## the demo's pages on http://127.0.0.1:8000
-	$(BIN)/python -m http.server --bind 127.0.0.1 --directory out 8000
+serve: $(VENV)/.dev  ## the real service on made-up data, at http://127.0.0.1:8000; prints an owner's key the first time
+	$(BIN)/python -m dpexplain.demo.owner out/service
+	test -f out/service/keys.json || $(BIN)/dpexplain serve keys add --role owner --name me --config out/service/service.toml
+	$(BIN)/dpexplain serve out/service/service.toml
 
 clean:
 	rm -rf $(VENV) out build .pytest_cache .mypy_cache .ruff_cache .hypothesis

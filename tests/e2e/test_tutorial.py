@@ -1,0 +1,57 @@
+"""The tutorial, pasted from top to bottom into a shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from dpexplain.service.config import load_config
+from service_support import write_owner_files
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+def test_it_runs_as_it_stands(tmp_path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    blocks = re.findall(r"```bash\n(.*?)```", (ROOT / "docs/tutorial.md").read_text(encoding="utf-8"), re.DOTALL)
+    script = "set -eo pipefail\ntrap 'kill $SERVICE 2>/dev/null || true' EXIT\n" + "\n".join(blocks).replace("8000", port)
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name, words in (("python", '"$@"'), ("dpexplain", "-c 'from dpexplain.cli import app; app()' \"$@\"")):
+        (tools / name).write_text(f"#!/bin/sh\nexec {sys.executable} {words}\n")
+        (tools / name).chmod(0o755)
+    work = tmp_path / "work"
+    work.mkdir()
+    path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]))
+    env = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": path, "COLUMNS": "160"}
+    done = subprocess.run(["bash", "-c", script], cwd=work, env=env, capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "Refused: the budget (ε=1, δ=1e-06) cannot pay" in done.stdout
+    assert "people: whole." in done.stdout
+    assert json.loads((work / "answer.json").read_text())["request_id"] == "tutorial-1"
+    spent = json.loads((work / "guarantee.json").read_text())["spent"]["epsilon"]
+    assert 0.9 < spent <= 1
+    assert (work / "people.html").stat().st_size > 10_000
+
+
+def test_the_documented_configuration_is_accepted(tmp_path):
+    blocks = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/service.md").read_text(encoding="utf-8"), re.DOTALL)
+    service, release, rows, model = blocks
+    write_owner_files(tmp_path, 300)
+    (tmp_path / "people.parquet").rename(tmp_path / "income.parquet")
+    asked = rows.replace("label =", "# label =") + model
+    for text in (service + release, service + rows, service + asked):
+        tomllib.loads(text)
+        (tmp_path / "service.toml").write_text(text, encoding="utf-8")
+        assert load_config(tmp_path / "service.toml").settings.workers == 2
