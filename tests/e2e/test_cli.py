@@ -149,6 +149,7 @@ def test_a_release_pays_from_a_ledger_until_it_is_refused(owner, tmp_path):
     assert not (tmp_path / "b.dpx").exists()
 
 
+@pytest.mark.slow
 def test_labels_by_declared_type_are_the_same_labels(owner, tmp_path):
     tops = []
     for number, label in enumerate((("y",), ("score",), ("text", "--target", "rich"))):
