@@ -49,6 +49,7 @@ class Estimate:
     missing: Vector  # per attribute: mass of unknown values, 0 where columns are taken to sum to one
     total: float  # Σw, cleaned
     spread: Spread
+    shrunk: Matrix  # the covariance before it was made positive semidefinite
     second_error: Matrix  # standard errors of the covariance and of t1 that remain after shrinkage
     label_error: Vector
 
@@ -93,7 +94,8 @@ def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, sh
     seconds = sums.squares / total + query.variance[numbers] - np.square(shift[numbers])
     covariance[numbers, numbers] = np.clip(seconds, SMALLEST_VARIANCE, 0.25)
     kept, kept_label = _shares(covariance, t1, spread, layout) if shrink else (np.ones_like(s2), np.ones_like(t1))
-    values, vectors = linalg.eigh(covariance * kept)
+    shrunk = covariance * kept
+    values, vectors = linalg.eigh(shrunk)
     noisy = spread.s2 * ~layout.same()
     return Estimate(
         mean=mean,
@@ -104,6 +106,7 @@ def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, sh
         missing=missing,
         total=total,
         spread=spread,
+        shrunk=shrunk,
         second_error=np.sqrt(kept) * noisy,
         label_error=np.sqrt(kept_label) * spread.t1,
     )

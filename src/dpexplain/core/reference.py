@@ -174,9 +174,12 @@ def _as_beta(standard: Vector, mean: float, variance: float) -> Vector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """What a reference was built on: the tree, and the labels' coefficients. A similar reference can start from it."""
+    """What a reference was built on: the tree, and the labels' coefficients. A similar reference can start from it.
 
-    tree: Tree
+    Without a tree, one is found.
+    """
+
+    tree: Tree | None
     coefficients: Vector
 
 
@@ -214,7 +217,7 @@ def build(estimate: Estimate, query: NormalisedMoments, like: Fit | None = None,
 
     The estimate describes rows weighted by w(x); 1/w(x) leads back to rows that count alike.
     """
-    tree = like.tree if like else find_tree(estimate, query.layout)
+    tree = like.tree if like and like.tree is not None else find_tree(estimate, query.layout)
     codes = draw(estimate, query.layout, tree, points)
     rows = Reference(codes, np.empty(0), np.empty(0)).points(query.layout)
     labels, coefficients = fit_labels(rows, estimate, like.coefficients if like else None)
