@@ -8,7 +8,8 @@ its synthetic reference keeps whatever is spent (0.0008 to 0.003 in our data).
 
 The four constants are fitted to made-up census records (2,000 to 200,000 rows, 20 columns, ε from 0.01 to 3) and agree with all that was
 measured on ACS Income and Adult (README) within a factor of 2.5 in excess and 0.05 in cosine. Strongly correlated columns, or labels that
-no linear function follows, do worse. `tests/unit/test_outlook.py` holds these claims to the measurements.
+no linear function follows, do worse; where noise is hopeless (B below 5) a release can be worse than no explanation, which the rule caps at 1.
+`tests/unit/test_outlook.py` holds these claims to the measurements.
 """
 
 from __future__ import annotations
