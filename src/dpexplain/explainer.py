@@ -22,6 +22,7 @@ from dpexplain.mechanisms.base import Mechanism, Outcome
 from dpexplain.mechanisms.basic import Basic
 from dpexplain.mechanisms.history import History, Released
 from dpexplain.mechanisms.ports import Noise
+from dpexplain.mechanisms.start import Start
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
@@ -40,7 +41,8 @@ class Explainer:
     """Answers "why?" about one point at a time, from a total budget, until it is spent.
 
     `ledger` makes spending durable ("sqlite:///…", "postgresql://…" or a Ledger); None keeps it in memory. `noise` is secure unless a
-    test or experiment passes a seeded one. With `release=`, answers go on for nothing from that release once the budget is gone.
+    test or experiment passes a seeded one. With `release=`, adaptive answers may start from that release, and answers go on from it for
+    nothing once the budget is gone.
     """
 
     def __init__(
@@ -103,7 +105,7 @@ class Explainer:
         return answer_all(list(zip(points, separate, strict=True)), lambda asked: self._explain_at(*asked))
 
     def _explain_at(self, point: Vector, record: Any, request_id: str | None = None) -> Explanation:
-        plan = self._mechanism.plan(point, self._data.setting, self.history)
+        plan = self._mechanism.plan(point, self._data.setting, self.history, self._hint(record))
         body = {"point": point.tolist(), "mechanism": self._mechanism.to_dict()}
         try:
             reserved = self._ledger.reserve(Request(request_id or uuid4().hex, body, plan.events))
@@ -115,6 +117,15 @@ class Explainer:
             return self._explanation(reserved)
         outcome = plan.run(self._data._rows, self._noise)
         return self._explanation(self._ledger.settle(reserved, outcome.events, _answer(point, outcome)))
+
+    def _hint(self, record: Any) -> Start | None:
+        """Where the release would start, and two of its standard errors as the guess of how far off that is."""
+        if self._release is None:
+            return None
+        free = self._release.explain(record)
+        if free.error is None:
+            return None
+        return Start(free.values, 2 * float(np.linalg.norm(free.error)), "release")
 
     def _from_release(self, release: FreeAnswers, record: Any, request_id: str | None) -> Explanation:
         """The free answer, under the larger of the two totals: what these data have spent, and what the release cost."""

@@ -24,14 +24,13 @@ from dpexplain.mechanisms.base import Calibration, Plan, Setting, require_calibr
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.literal import literal_plan
 from dpexplain.mechanisms.measured import measured_plan
-from dpexplain.mechanisms.start import copyable, nearest, predicted
+from dpexplain.mechanisms.start import Start, best, copyable, nearest, predicted
 from dpexplain.mechanisms.warm import cold_plan, warm_plan
 from dpexplain.privacy import gdp, paper
 
 Rule = Literal["history", "paper"]
-FLOOR = (
-    0.1  # the smallest share of the full price: cheaper answers hardly move from their predictions, and would only confirm them
-)
+# The smallest share of the full price: cheaper answers hardly move from their predictions, and would only confirm them.
+FLOOR = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +70,14 @@ class Adaptive:
     def ball(self) -> Ball:
         return Ball(self.radius, self.norm)
 
-    def plan(self, point: Vector, setting: Setting, history: History) -> Plan:
+    def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan:
         if self.calibration == "paper" or self.rule == "paper":
             return self._by_the_paper(point, setting, history)
         # The same point again is the same answer; a merely near one is worth its price.
-        return copyable(history, point, within=0.0) or self._by_history(point, setting, history)
+        return copyable(history, point, within=0.0) or self._by_history(point, setting, history, hint)
 
-    def _by_history(self, point: Vector, setting: Setting, history: History) -> Plan:
-        start = predicted(history, point, self.ball, FLOOR ** (1 / self.exponent))
+    def _by_history(self, point: Vector, setting: Setting, history: History, hint: Start | None) -> Plan:
+        start = best(history, point, self.ball, FLOOR ** (1 / self.exponent), hint)
         return warm_plan(self, point, setting, start, start.distance**self.exponent)
 
     def _by_the_paper(self, point: Vector, setting: Setting, history: History) -> Plan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from dpexplain.core.arrays import Vector
 from dpexplain.errors import ParameterError
@@ -11,6 +11,9 @@ from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.ports import Noise, Rows
 from dpexplain.privacy.events import PrivacyEvent
 from dpexplain.privacy.relation import Neighbours
+
+if TYPE_CHECKING:
+    from dpexplain.mechanisms.start import Start
 
 Calibration = Literal["exact", "paper"]
 
@@ -71,7 +74,9 @@ class Mechanism(Protocol):
         """False for reproduction-only settings that leak: never served."""
         ...
 
-    def plan(self, point: Vector, setting: Setting, history: History) -> Plan: ...
+    def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan:
+        """Decide everything from public things; `hint` is a start that somebody else knows of, such as a release."""
+        ...
 
     def to_dict(self) -> dict[str, Any]: ...
 

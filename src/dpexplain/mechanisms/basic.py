@@ -85,8 +85,8 @@ class Basic:
     def private(self) -> bool:
         return True
 
-    def plan(self, point: Vector, setting: Setting, history: History) -> NoisyDescent:
-        del history
+    def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyDescent:
+        del history, hint  # each answer stands on its own
         make = exact_descent if self.calibration == "exact" else self._paper_descent
         return make(self, point, setting)
 

@@ -51,6 +51,14 @@ def copyable(history: History, point: Vector, within: float) -> Copy | None:
     return Copy(*found) if found is not None and found[1] <= within else None
 
 
+def best(history: History, point: Vector, ball: Ball, floor: float, hint: Start | None) -> Start:
+    """The nearer of the history's prediction and a `hint` from elsewhere (a release), by their own guesses."""
+    found = predicted(history, point, ball, floor)
+    if hint is None or hint.distance >= found.distance:
+        return found
+    return Start(ball.project(hint.values), max(hint.distance, floor), hint.kind)
+
+
 def predicted(history: History, point: Vector, ball: Ball, floor: float) -> Start:
     """Ridge regression of past answers on their points, evaluated here; `cold` while there are too few.
 
