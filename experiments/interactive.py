@@ -109,20 +109,18 @@ def released(epsilon, streams):
 
 def free_phase(streams):
     """Non-interactive answers to the last fifth of the queries, from the adaptive answers to the others."""
-    lines = []
-    for method in ("regression", "neighbour", "labels"):
-        scores = []
-        for seed, one in enumerate(streams):
-            asked = len(one.records) * 4 // 5
-            explainer = dpx.Explainer(one.shard, BUDGET, MECHANISMS["adaptive (default rule)"], noise=SeededNoise(seed))
-            explainer.explain_many(one.records[:asked])
-            free = dpx.NonInteractive(explainer.history, method)
-            answers = free.explain_many(one.records[asked:])
-            scores += [one.score(asked + i, a.values) for i, a in enumerate(answers)]
-        lines.append(
-            [method, f"{np.mean([s.relative_excess for s in scores]):.4f}", f"{np.mean([s.cosine for s in scores]):.3f}"]
-        )
-    return lines
+    scores = {method: [] for method in ("regression", "neighbour", "labels")}
+    for seed, one in enumerate(streams):
+        asked = len(one.records) * 4 // 5
+        explainer = dpx.Explainer(one.shard, BUDGET, MECHANISMS["adaptive (default rule)"], noise=SeededNoise(seed))
+        explainer.explain_many(one.records[:asked])
+        for method, told in scores.items():
+            answers = dpx.NonInteractive(explainer.history, method).explain_many(one.records[asked:])
+            told += [one.score(asked + i, a.values) for i, a in enumerate(answers)]
+    return [
+        [method, f"{np.mean([s.relative_excess for s in told]):.4f}", f"{np.mean([s.cosine for s in told]):.3f}"]
+        for method, told in scores.items()
+    ]
 
 
 def prepare(options):
