@@ -110,7 +110,8 @@ class SqliteStore:
             connection.execute("COMMIT")
 
     def _create(self) -> None:
-        if Path(f"{self.path}-wal").exists():
+        # Another process may be making it right now: its file appears before its log, so look for the log first.
+        if Path(f"{self.path}-wal").exists() and not self.path.exists():
             raise LedgerCorrupt(f"the ledger {self.path} is gone but its log {self.path.name}-wal is there. {RESTORE}")
         draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.new")
         try:
