@@ -14,7 +14,7 @@ from hypothesis import settings
 from ledger_support import Place, in_schema
 
 settings.register_profile("full", deadline=None)
-settings.register_profile("fast", deadline=None, max_examples=20)
+settings.register_profile("fast", deadline=None, max_examples=8)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "full"))
 
 

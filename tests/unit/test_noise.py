@@ -114,6 +114,7 @@ def test_forked_children_and_their_parent_draw_different_noise():
     assert np.unique(streams).size == 3 * 64
 
 
+@pytest.mark.slow
 def test_spawned_children_draw_different_noise():
     streams = [_draws_of_child("spawn"), _draws_of_child("spawn"), SecureNoise().standard_normal(64)]
     assert np.unique(streams).size == 3 * 64

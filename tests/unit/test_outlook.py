@@ -31,6 +31,7 @@ def test_it_agrees_with_measured_releases(rows, columns, epsilon, excess, cosine
     assert abs(expected.cosine - cosine) < 0.01
 
 
+@pytest.mark.slow
 def test_it_agrees_with_answers_given_now():
     rows, rich = people(20_000, seed=5)
     data = dpx.PrivateData(rows, DOMAIN, labels=2 * rich - 1)

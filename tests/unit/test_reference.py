@@ -19,6 +19,8 @@ DOMAIN = dpx.Domain(
         dpx.Numeric("gain", 0, 1000),
     ]
 )
+
+pytestmark = pytest.mark.slow
 RECORD = {"age": 40, "work": "a", "married": True, "school": "high", "gain": 0}
 BUDGET = dpx.Budget(1.0, 1e-6)
 

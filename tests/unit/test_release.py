@@ -417,6 +417,7 @@ def test_unknown_categories_are_not_forced_to_sum_to_one():
     assert np.mean([score.relative_excess for score in scores]) < 0.01
 
 
+@pytest.mark.slow
 def test_a_wide_release_works():
     rng = np.random.default_rng(0)
     domain = dpx.Domain([dpx.Binary(f"w{i}") for i in range(200)])

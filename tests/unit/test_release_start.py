@@ -7,6 +7,8 @@ import dpexplain as dpx
 from dpexplain.evaluation import score
 from dpexplain.noise.seeded import SeededNoise
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def data():
