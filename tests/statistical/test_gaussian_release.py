@@ -10,20 +10,9 @@ from scipy import stats
 from dpexplain.mechanisms.gaussian import GaussianMechanism, rounded_gaussian
 from dpexplain.noise.secure import SecureNoise, normals
 from dpexplain.noise.seeded import SeededNoise
+from noise_support import Scaled
 
 PASS, REJECT = 1e-6, 1e-9
-
-
-class Scaled:
-    """A mutant: every normal is too small (or too large) by a factor."""
-
-    secure = False
-
-    def __init__(self, noise, factor):
-        self.noise, self.factor = noise, factor
-
-    def standard_normal(self, size):
-        return self.factor * self.noise.standard_normal(size)
 
 
 sources = pytest.mark.parametrize("noise", [SecureNoise(), SeededNoise(11)], ids=repr)

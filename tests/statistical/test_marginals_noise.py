@@ -12,21 +12,10 @@ from dpexplain.mechanisms.marginals import HISTOGRAM_SHARE, plan_marginals
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.events import mu_of, price
 from dpexplain.privacy.relation import Neighbours, Relation
+from noise_support import Scaled
 
 CELLS = (Line(0), Code(1, 4), Code(4, 5))
 MU = 0.3
-
-
-class Scaled:
-    """A mutant: every normal is too small by a factor."""
-
-    secure = False
-
-    def __init__(self, noise, factor):
-        self.noise, self.factor = noise, factor
-
-    def standard_normal(self, size):
-        return self.factor * self.noise.standard_normal(size)
 
 
 def store(m=80):

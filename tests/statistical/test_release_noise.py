@@ -12,21 +12,10 @@ from dpexplain.mechanisms.sketch import CENTRE_SHARE, plan_sketch
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.events import mu_of, price
 from dpexplain.privacy.relation import Neighbours, Relation
+from noise_support import Scaled
 
 LAYOUT = Layout((0, 1, 4, 5), (1, 4, 5, 6), (True, False, False, True))
 MU = 0.3
-
-
-class Scaled:
-    """A mutant: every normal is too small by a factor."""
-
-    secure = False
-
-    def __init__(self, noise, factor):
-        self.noise, self.factor = noise, factor
-
-    def standard_normal(self, size):
-        return self.factor * self.noise.standard_normal(size)
 
 
 class Spying:
