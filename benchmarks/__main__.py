@@ -21,10 +21,12 @@ def tables() -> list[str]:
 
 def show(console: Console, name: str, rows: list[dict[str, object]]) -> None:
     table = Table(title=name, title_justify="left")
-    for column in rows[0]:
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    for column in columns:
         table.add_column(column)
     for row in rows:
-        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()))
+        values = [row.get(column, "") for column in columns]
+        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in values))
     console.print(table)
 
 
