@@ -57,6 +57,20 @@ def test_repeating_a_query_gives_the_same_bits(name):
 
 
 @pytest.mark.parametrize("name", BACKENDS)
+def test_many_queries_together_are_answered_as_each_alone(name):
+    X, y = rows(3000, 9)
+    queries = [LocalMoments(X[i] * 0.9, weight) for i, weight in enumerate([*WEIGHTS, *WEIGHTS, *WEIGHTS, *WEIGHTS])]
+    backend = BACKENDS[name](X, y)
+    together = backend.local_many(queries)
+    assert len(together) == len(queries)
+    assert backend.local_many([]) == []
+    for query, many in zip(queries, together, strict=True):
+        alone = backend.local(query)
+        assert (alone.A == many.A).all()
+        assert (alone.b == many.b).all()
+
+
+@pytest.mark.parametrize("name", BACKENDS)
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 400), st.integers(1, 12), st.integers(0, 2**32 - 1))
 def test_any_shape(name, m, n, seed):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from os import cpu_count
@@ -48,6 +48,9 @@ class DenseRows:
         weights = self._weights(query.point, query.weight)
         second, sums = self._moments(query.point, weights)
         return Moments(second, sums[1])
+
+    def local_many(self, queries: Sequence[LocalMoments]) -> list[Moments]:
+        return [self.local(query) for query in queries]
 
     def raw(self, query: RawMoments) -> RawSums:
         weights = self._weights(query.anchor, query.weight)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
@@ -27,6 +29,9 @@ class OracleRows:
     def local(self, query: LocalMoments) -> Moments:
         sums = self.raw(RawMoments(query.point, query.weight))
         return Moments(sums.S2, sums.t1)
+
+    def local_many(self, queries: Sequence[LocalMoments]) -> list[Moments]:
+        return [self.local(query) for query in queries]
 
     def raw(self, query: RawMoments) -> RawSums:
         v = self._rows - query.anchor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from dpexplain.core.moments import LocalMoments, Moments
@@ -16,13 +17,21 @@ class RememberedRows:
         self._rows, self.known = rows, dict[tuple[bytes, str], Moments]()
 
     def local(self, query: LocalMoments) -> Moments:
-        key = query.point.tobytes(), repr(query.weight.to_dict())
-        if key not in self.known:
-            self.known[key] = self._rows.local(query)
-        return self.known[key]
+        return self.local_many([query])[0]
+
+    def local_many(self, queries: Sequence[LocalMoments]) -> list[Moments]:
+        """Reads the rows once for all questions that are new."""
+        new = {_key(query): query for query in queries if _key(query) not in self.known}
+        if new:
+            self.known.update(zip(new, self._rows.local_many(list(new.values())), strict=True))
+        return [self.known[_key(query)] for query in queries]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._rows, name)
+
+
+def _key(query: LocalMoments) -> tuple[bytes, str]:
+    return query.point.tobytes(), repr(query.weight.to_dict())
 
 
 def remember(data: PrivateData) -> None:

@@ -5,6 +5,7 @@ Adapters live above: `backends/` implements `Rows`, `noise/` implements `Noise`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from dpexplain.core.arrays import Matrix, Vector
@@ -46,6 +47,10 @@ class Rows(Protocol):
 
     def local(self, query: LocalMoments) -> Moments:
         """(Σ α u uᵀ, Σ α y u) with u = x - z, for one point of interest."""
+        ...
+
+    def local_many(self, queries: Sequence[LocalMoments]) -> list[Moments]:
+        """`local` of each query, in order, from one read of the rows: `local(q) == local_many([q])[0]` to the last bit."""
         ...
 
     def raw(self, query: RawMoments) -> RawSums:

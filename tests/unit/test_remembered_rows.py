@@ -1,0 +1,29 @@
+"""Moments kept for offline comparisons: each question reaches the rows once."""
+
+import numpy as np
+
+from dpexplain.backends.oracle import OracleRows
+from dpexplain.core import weights
+from dpexplain.core.moments import LocalMoments
+from dpexplain.evaluation.memory import RememberedRows
+
+
+class CountedRows(OracleRows):
+    asked = 0
+
+    def local_many(self, queries):
+        self.asked += len(queries)
+        return super().local_many(queries)
+
+
+def test_a_question_is_read_once_alone_or_among_others():
+    rng = np.random.default_rng(0)
+    rows = CountedRows(rng.random((50, 3)), np.ones(50))
+    remembered = RememberedRows(rows)
+    first, second = (LocalMoments(rng.random(3), weights.Stable()) for _ in range(2))
+    other_weight = LocalMoments(first.point, weights.Gaussian(1.0))
+    remembered.local(first)
+    answers = remembered.local_many([second, first, other_weight, second])
+    assert rows.asked == 3
+    for answer, query in zip(answers, (second, first, other_weight, second), strict=True):
+        assert (answer.A == rows.local(query).A).all()
