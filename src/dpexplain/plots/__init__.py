@@ -1,3 +1,5 @@
-"""Pictures of results. Functions take names and numbers, never data, and return a matplotlib Figure."""
+"""Pictures of results. Functions take names and numbers, never data, and return a matplotlib Figure (or HTML where they say so)."""
 
 from dpexplain.plots.bars import bars as bars
+from dpexplain.plots.text import highlighted as highlighted
+from dpexplain.plots.text import highlighted_html as highlighted_html

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpexplain.core.arrays import Vector
-from dpexplain.plots.style import INK, MUTED, NEGATIVE, POSITIVE, UNCERTAIN, new_axes, tidy
+from dpexplain.plots.style import INK, MUTED, UNCERTAIN, Palette, PaletteName, caption_below, new_axes, palette_of, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +23,7 @@ def bars(
     top: int = 12,
     title: str = "",
     caption: str = "",
+    palette: PaletteName = "blue-red",
     ax: Axes | None = None,
 ) -> Figure:
     """Blue pushes towards the explained class, red away, grey is uncertain: its interval of ±2 errors crosses zero."""
@@ -30,7 +31,7 @@ def bars(
     figure, ax = new_axes(ax, 7.0, 1.3 + 0.32 * len(order))
     shown = values[order]
     spread = None if error is None else 2 * error[order]
-    ax.barh(range(len(order)), shown, color=colours(shown, spread), height=0.7)
+    ax.barh(range(len(order)), shown, color=colours(shown, spread, palette_of(palette)), height=0.7)
     if spread is not None:
         ax.errorbar(shown, range(len(order)), xerr=spread, fmt="none", ecolor=INK, elinewidth=1, capsize=2.5)
     ax.set_yticks(range(len(order)), [names[i] for i in order])
@@ -38,12 +39,11 @@ def bars(
     ax.set_xlabel("effect on the model's output", color=MUTED, fontsize=9)
     tidy(ax, axis="x")
     ax.set_title(title, loc="left", fontsize=11, color=INK)
-    if caption:
-        figure.supxlabel(caption, fontsize=7.5, color=MUTED, x=0.01, ha="left", wrap=True)
+    caption_below(figure, caption)
     return figure
 
 
-def colours(values: Vector, spread: Vector | None) -> list[str]:
+def colours(values: Vector, spread: Vector | None, palette: Palette) -> list[str]:
     """One colour for each bar."""
     certain = np.ones(len(values), dtype=bool) if spread is None else np.abs(values) > spread
-    return [UNCERTAIN if not sure else POSITIVE if v >= 0 else NEGATIVE for v, sure in zip(values, certain, strict=True)]
+    return [palette.colour(float(v)) if sure else UNCERTAIN for v, sure in zip(values, certain, strict=True)]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from dpexplain.errors import ParameterError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
 
 POSITIVE = "#2166ac"  # blue pushes towards the explained class
@@ -13,6 +17,64 @@ NEGATIVE = "#b2182b"  # red pushes away
 UNCERTAIN = "#b8b8b8"
 INK = "#222222"
 MUTED = "#666666"
+SERIES = (
+    "#2166ac",
+    "#e08214",
+    "#1b7837",
+    "#762a83",
+    "#666666",
+    "#b2182b",
+)  # for lines and points; told apart by marker and dash too
+MARKERS = "osD^vP"
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)))
+
+PaletteName: TypeAlias = Literal["blue-red", "blue-orange"]
+
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """Colours of the two signs. Zero is white."""
+
+    positive: str
+    negative: str
+
+    def colour(self, value: float) -> str:
+        return self.positive if value >= 0 else self.negative
+
+    def tint(self, value: float, most: float = 0.7) -> str:
+        """White at 0, `most` of the full colour at ±1, as #rrggbb."""
+        share = most * min(abs(value), 1.0)
+        channels = (int(self.colour(value)[i : i + 2], 16) for i in (1, 3, 5))
+        return "#" + "".join(f"{round(255 + share * (channel - 255)):02x}" for channel in channels)
+
+    def map(self) -> LinearSegmentedColormap:
+        """From -1 to 1."""
+        from matplotlib.colors import LinearSegmentedColormap
+
+        return LinearSegmentedColormap.from_list("signs", [self.negative, "#ffffff", self.positive])
+
+
+PALETTES: dict[str, Palette] = {
+    "blue-red": Palette(POSITIVE, NEGATIVE),  # as in the paper's figures
+    "blue-orange": Palette("#0072b2", "#d55e00"),  # Okabe & Ito: told apart by every kind of colour vision
+}
+
+
+def palette_of(name: str) -> Palette:
+    if name not in PALETTES:
+        raise ParameterError(f"palette must be one of {', '.join(map(repr, PALETTES))}, got {name!r}")
+    return PALETTES[name]
+
+
+def readable_on(background: str) -> str:
+    """Black or white, whichever stands out from #rrggbb more (relative luminance as WCAG 2 defines it)."""
+    linear = [_linear(int(background[i : i + 2], 16) / 255) for i in (1, 3, 5)]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#ffffff" if luminance < 0.18 else "#000000"
+
+
+def _linear(channel: float) -> float:
+    return channel / 12.92 if channel <= 0.04045 else float(((channel + 0.055) / 1.055) ** 2.4)
 
 
 def new_axes(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes]:
@@ -21,10 +83,16 @@ def new_axes(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes
 
     if ax is not None:
         figure = ax.get_figure()
-        assert isinstance(figure, Figure)
+        if not isinstance(figure, Figure):
+            raise ParameterError("ax must belong to a Figure, not to a SubFigure: pass one made by figure.subplots()")
         return figure, ax
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.add_subplot()
+
+
+def caption_below(figure: Figure, caption: str) -> None:
+    if caption:
+        figure.supxlabel(caption, fontsize=7.5, color=MUTED, x=0.01, ha="left", wrap=True)
 
 
 def tidy(ax: Axes, **grid: Any) -> None:
