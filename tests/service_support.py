@@ -66,7 +66,7 @@ def release_only(file: str = "people.dpx") -> dict:
 class Running:
     """`dpexplain serve` in a process of its own, on a free port of this machine."""
 
-    def __init__(self, config: Path, *, wait: float = 60.0) -> None:
+    def __init__(self, config: Path, *, wait: float = 180.0) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -82,14 +82,14 @@ class Running:
         while time.monotonic() < end:
             if self.process.poll() is not None:
                 raise AssertionError(f"the service stopped: {self.log.read_text()}")
-            with suppress(OSError), urlopen(f"{self.url}/readyz", timeout=2) as answer:
+            with suppress(OSError), urlopen(f"{self.url}/readyz", timeout=10) as answer:
                 assert answer.status == 200
                 return
             time.sleep(0.1)
         self.stop()
         raise AssertionError(f"the service was not ready in time: {self.log.read_text()}")
 
-    def stop(self, seconds: float = 40.0) -> int:
+    def stop(self, seconds: float = 90.0) -> int:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:

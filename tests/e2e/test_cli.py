@@ -84,7 +84,7 @@ def test_the_installed_entry_point_runs():
     if not script.exists():
         pytest.skip("dpexplain is not installed in this environment: its entry point is NOT tested")
     words = [script, "plan", "--rows", "1000", "--features", "5", "--json"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=180, check=True)
     assert json.loads(done.stdout)["rows"] == 1000
 
 

@@ -139,7 +139,7 @@ def test_bars_are_ranked_coloured_and_cut(opened, people):
         enter(page, DOMAIN, RECORDS[0])
         for choice, count in (("5", 5), ("12", 12), ("all", 20)):
             page.get_by_label("Show", exact=True).select_option(choice)
-            assert page.locator("#chart .row").count() == count
+            page.wait_for_function("count => document.querySelectorAll('#chart .row').length === count", arg=count)
         values, errors = people.explain(RECORDS[0])
         order = np.argsort(-np.abs(values), kind="stable")
         read = """rows => rows.map((row) => [new DOMMatrix(row.style.transform).f, +row.dataset.index, row.classList[1]])
@@ -237,6 +237,7 @@ def test_it_follows_the_system_and_can_be_switched(opened, people, scheme):
         other = {"light": "dark", "dark": "light"}[scheme]
         assert brightness(page) == scheme
         page.get_by_role("button", name=f"Switch to {other} colours").click()
+        settle(page)
         assert brightness(page) == other
         page.emulate_media(media="print")
         assert page.evaluate("getComputedStyle(document.body).color") == "rgb(27, 32, 38)"
@@ -302,7 +303,7 @@ def test_the_table_is_there_for_screen_readers_and_for_eyes_on_demand(opened, pe
         ]
         button = page.get_by_role("button", name="Show the numbers")
         button.click()
-        assert page.locator("#table").bounding_box()["height"] > 200
+        page.wait_for_function("document.getElementById('table').getBoundingClientRect().height > 200")
         assert page.get_by_role("button", name="Hide the numbers").get_attribute("aria-expanded") == "true"
 
 
@@ -354,8 +355,10 @@ def test_many_columns_get_a_searchable_list(opened):
     domain = dpx.Domain.encoded(60, bounds=(-1.5, 2.5))
     release = StandIn(domain, rows=300, radius=0.5)
     with opened(release) as page:
+        from playwright.sync_api import expect
+
         page.get_by_label("Find a feature").fill("x4")
-        assert page.locator(".field:visible").count() == 11  # x4 and x40 to x49
+        expect(page.locator(".field:visible")).to_have_count(11)  # x4 and x40 to x49
         page.get_by_label("Find a feature").fill("")
         record = np.random.default_rng(0).uniform(-1.5, 2.5, 60).round(3)
         enter(page, domain, {f"x{i}": value for i, value in enumerate(record.tolist())})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from math import sqrt
 from pathlib import Path
 from urllib.request import Request, urlopen
@@ -41,8 +42,15 @@ def new_key(config, role="analyst"):
 
 
 def get(url, key):
-    with urlopen(Request(url, headers={"Authorization": f"Bearer {key}"}), timeout=20) as answer:
+    with urlopen(Request(url, headers={"Authorization": f"Bearer {key}"}), timeout=60) as answer:
         return answer.read().decode()
+
+
+def until(condition, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came to that"
+        time.sleep(0.02)
 
 
 def the_ledger(url):
@@ -89,6 +97,8 @@ def test_from_the_owners_files_to_an_answer_on_the_page(owner, place, browser):
 
 
 def see_it_on_the_page(browser, service, key, name):
+    from playwright.sync_api import expect
+
     context = browser.new_context(viewport={"width": 1280, "height": 1000})
     page, elsewhere, complaints = context.new_page(), [], []
     page.on(
@@ -109,24 +119,25 @@ def see_it_on_the_page(browser, service, key, name):
     page.keyboard.press("Enter")  # the form is a form: no mouse is needed
     twice = gdp.epsilon(gdp.mu(0.3, 1e-6) * sqrt(2), 1e-6)
     page.get_by_text(f"ε = {round_up(twice)} of 1 spent on 2 answers").wait_for()
-    assert page.locator("#chart svg .row").count() == 8
-    assert page.get_by_role("meter", name="Privacy budget spent").get_attribute("aria-valuenow") == f"{twice:.4g}"
-    assert "This answer cost ε = 0.3" in page.locator("#cost").inner_text()
-    assert page.locator("#archive-rows tr").count() == 2
-    page.get_by_role("button", name="Explain this record").click()  # the same record again: the same question, free
-    page.wait_for_timeout(300)
-    page.locator("#answer[aria-busy=false]").wait_for()
-    assert page.get_by_text("spent on 2 answers").count() == 1
+    expect(page.locator("#answer[aria-busy=false]")).to_be_visible()
+    expect(page.locator("#chart svg .row")).to_have_count(8)
+    expect(page.get_by_role("meter", name="Privacy budget spent")).to_have_attribute("aria-valuenow", f"{twice:.4g}")
+    expect(page.locator("#cost")).to_contain_text("This answer cost ε = 0.3")
+    expect(page.locator("#archive-rows tr")).to_have_count(2)
+    with page.expect_response("**/v1/history*"):  # the last thing the page asks for
+        page.get_by_role("button", name="Explain this record").click()  # the same record again: the same question, free
+    expect(page.locator("#answer[aria-busy=false]")).to_be_visible()
+    expect(page.get_by_text("spent on 2 answers")).to_have_count(1)
     page.get_by_label("age", exact=True).fill("45")
-    assert page.locator("#answer.stale").count() == 1
+    expect(page.locator("#answer.stale")).to_have_count(1)
     page.get_by_label("age", exact=True).fill("44")
     SHOTS.mkdir(parents=True, exist_ok=True)
-    page.wait_for_timeout(400)
+    page.wait_for_timeout(400)  # for the picture: transitions end
     page.screenshot(path=SHOTS / f"service-{name}.png", full_page=True)
     page.get_by_role("button", name="Switch to dark colours").click()
     page.set_viewport_size({"width": 390, "height": 800})
-    page.wait_for_timeout(400)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.wait_for_function("document.documentElement.scrollWidth <= 390")
+    page.wait_for_timeout(400)  # for the picture: transitions end
     page.screenshot(path=SHOTS / f"service-{name}-phone.png", full_page=True)
     page.get_by_role("button", name="Forget the key").click()
     page.get_by_label("The data’s owner makes one").wait_for()
@@ -161,8 +172,8 @@ def test_a_release_is_served_openly(owner, browser):
         page.get_by_role("button", name="Explain this record").click()
         page.get_by_text("This answer was free.").wait_for()
         page.get_by_text("Answers are free and unlimited").wait_for()
-        assert page.locator("#chart .row .spread").count() > 0
-        page.wait_for_timeout(400)
+        page.locator("#chart .row .spread").first.wait_for(state="attached")
+        page.wait_for_timeout(400)  # for the picture: transitions end
         SHOTS.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=SHOTS / "service-release.png", full_page=True)
         page.close()
@@ -206,7 +217,7 @@ def test_two_workers_share_one_budget_and_finish_what_they_began(owner, sqlite_p
         callers = [threading.Thread(target=asking, args=(name,)) for name in "abcdefgh"]
         for caller in callers:
             caller.start()
-        threading.Event().wait(4.0)
+        until(lambda: len(got) >= 40 or not any(caller.is_alive() for caller in callers))
         totals = get(f"{service.url}/metrics", key)
         assert service.stop() == 0
         for caller in callers:
@@ -260,7 +271,7 @@ def ask_one(operation, key, seen):
 
     @given(case=operation.as_strategy())
     def test(case):
-        response = case.call(headers={"Authorization": f"Bearer {key}"}, timeout=20)
+        response = case.call(headers={"Authorization": f"Bearer {key}"}, timeout=60)
         assert response.status_code < 500, (operation.method, operation.path, response.status_code, response.text)
         seen.append((operation.method, operation.path, response.status_code))
 

@@ -35,7 +35,7 @@ def test_it_runs_as_it_stands(tmp_path):
     work.mkdir()
     path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]))
     env = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": path, "COLUMNS": "160"}
-    done = subprocess.run(["bash", "-c", script], cwd=work, env=env, capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run(["bash", "-c", script], cwd=work, env=env, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "Refused: the budget (ε=1, δ=1e-06) cannot pay" in done.stdout
     assert "people: whole." in done.stdout

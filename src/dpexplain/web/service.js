@@ -87,12 +87,16 @@ function start(card, key) {
     setText(at("summary"), `${summary(ranked, card.outcome)}${doubt}`);
     setText(at("cost"), answer.cost.epsilon === 0 ? "This answer was free." : `This answer cost ε = ${short(answer.cost.epsilon)}. ${answer.cost.statement}`);
   };
+  let asked = 0;
   const refresh = async () => {
+    const turn = ++asked; // an answer that was overtaken by a later question is old news
     const standing = await call("v1/guarantee", key);
+    const archive = card.role === "owner" ? await pastAnswers(key, standing.answers ?? 0) : null;
+    if (turn !== asked) return;
     gauge.update({ spent: standing.spent.epsilon, budget: standing.budget?.epsilon ?? null, answers: standing.answers, curve: standing.curve });
     setText(at("promise"), standing.promise);
     setText(at("statement"), standing.spent.statement);
-    if (card.role === "owner") await showArchive(key, card, standing.answers ?? 0);
+    if (archive !== null) showArchive(card, archive);
   };
   const ask = async () => {
     if (record === null) return;
@@ -122,9 +126,12 @@ function start(card, key) {
   refresh().catch((error) => tell(error.message));
 }
 
-/** Past answers, newest first; only owners get them from the service. */
-async function showArchive(key, card, total) {
-  const { answers } = await call(`v1/history?limit=${SHOWN}&after=${Math.max(total - SHOWN, 0)}`, key);
+/** The last answers, oldest first; only owners get them from the service. */
+async function pastAnswers(key, total) {
+  return (await call(`v1/history?limit=${SHOWN}&after=${Math.max(total - SHOWN, 0)}`, key)).answers;
+}
+
+function showArchive(card, answers) {
   const rows = answers.reverse().map(({ position, request_id: id, answer }) => {
     const strongest = answer.values ? rank(card.names, answer.values, answer.error).slice(0, 3).map(({ name, value }) => `${name} ${value >= 0 ? "+" : "−"}${Math.abs(value).toFixed(2)}`).join(", ") : "a release";
     return element("tr", {}, element("th", { scope: "row" }, position), element("td", { class: "request" }, id), element("td", {}, strongest));
