@@ -13,6 +13,8 @@ from dpexplain.core.cells import cells_of
 from dpexplain.core.layout import Layout
 from dpexplain.core.local_reference import rake_to_moments
 from dpexplain.data import PrivateData
+from dpexplain.domain import Domain
+from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.marginals import MarginalsPlan, NoisyMarginals, plan_marginals
 from dpexplain.mechanisms.ports import Noise, Rows
 from dpexplain.mechanisms.sketch import NoisySketch, SketchPlan, plan_sketch
@@ -47,22 +49,30 @@ def plan_release(data: PrivateData, mu: float, reference: int) -> ReleasePlan:
     layout = Layout.of(data.domain.blocks)
     if not reference:
         return ReleasePlan(plan_sketch(layout, mu, data.setting), None)
-    cells = cells_of(data.domain.blocks, data.domain.levels)
+    domain = _tabular(data)
+    cells = cells_of(domain.blocks, domain.levels)
     marginals = plan_marginals(cells, mu * sqrt(REFERENCE_SHARE) * _SOUND, data.setting)
     if data.labeller is not None:
-        data.labeller(trial_columns(data.domain))
+        data.labeller(trial_columns(domain))
     return ReleasePlan(plan_sketch(layout, mu * sqrt(1 - REFERENCE_SHARE) * _SOUND, data.setting), marginals, reference)
+
+
+def _tabular(data: PrivateData) -> Domain:
+    if not isinstance(data.domain, Domain):
+        raise ParameterError("reference data are records of a table: leave reference= out for text and images")
+    return data.domain
 
 
 def build_reference(
     marginals: NoisyMarginals, sketch: NoisySketch, solver: Solver, data: PrivateData, rows: int
 ) -> ReferenceData:
     """Records drawn from the noisy counts, labelled by the model and raked to the noisy moments."""
-    codes = draw_records(marginals, data.domain, rows)
-    plain = ReferenceData(data.domain, codes, None, None, solver.radius, solver.noise.t1)
+    domain = _tabular(data)
+    codes = draw_records(marginals, domain, rows)
+    plain = ReferenceData(domain, codes, None, None, solver.radius, solver.noise.t1)
     if data.labeller is None:
         return plain
-    labels = np.rint(data.labeller(columns_of(codes, data.domain)) * ref.LABEL_STEPS) / ref.LABEL_STEPS
+    labels = np.rint(data.labeller(columns_of(codes, domain)) * ref.LABEL_STEPS) / ref.LABEL_STEPS
     base = sketch.query.weights(plain.encoded)
     weights = rake_to_moments(plain.encoded, labels, base, solver.mean, solver.t0, solver.t1, solver.noise.t1)
     return replace(plain, labels=labels, weights=weights)

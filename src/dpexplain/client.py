@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 from uuid import uuid4
 
-from dpexplain.domain import Domain
+from dpexplain.domain import Domain, DomainLike
 from dpexplain.errors import BudgetExhausted, DpexplainError, InputError, ParameterError, QueryError
 from dpexplain.explanation import Explanation
 from dpexplain.privacy.budget import Guarantee
@@ -47,7 +47,7 @@ class Client:
         return Explanation.from_dict(self._call("/v1/explain", body))
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> DomainLike:
         """What can be asked about."""
         return Domain.from_dict(self._call("/v1/domain")["domain"])
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpexplain.backends.dense import DenseRows
 from dpexplain.core.arrays import Matrix
-from dpexplain.domain import Domain
+from dpexplain.domain import DomainLike
 from dpexplain.domain.tables import plain_columns
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.labels import Labeller, Output, ask_model, check_labels
@@ -37,7 +37,7 @@ class PrivateData:
     def __init__(
         self,
         rows: Any,
-        domain: Domain,
+        domain: DomainLike,
         *,
         model: Any = None,
         labels: Any = None,
@@ -63,7 +63,7 @@ class PrivateData:
     def _register(
         self,
         rows: Rows,
-        domain: Domain,
+        domain: DomainLike,
         neighbours: Neighbours,
         size: int,
         name: str,
@@ -79,7 +79,7 @@ class PrivateData:
         self._shards: tuple[PrivateData, ...] = ()
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> DomainLike:
         return self._domain
 
     @property
@@ -231,7 +231,7 @@ def _column(rows: Any, name: str) -> np.ndarray[Any, Any]:
         raise DataError(f"unit={name!r} is not a column of the rows: name the column that says who owns a row") from None
 
 
-def _encoded_chunks(rows: Any, domain: Domain, kept: np.ndarray[Any, Any]) -> Iterator[Matrix]:
+def _encoded_chunks(rows: Any, domain: DomainLike, kept: np.ndarray[Any, Any]) -> Iterator[Matrix]:
     """Encode a slice at a time, so that the float64 table never exists as a whole."""
     for start in range(0, len(kept), _CHUNK):
         yield domain.encode(_take(rows, kept[start : start + _CHUNK]))

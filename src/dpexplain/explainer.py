@@ -12,8 +12,7 @@ import numpy as np
 from dpexplain.answers import Answers, answer_all
 from dpexplain.core.arrays import Vector
 from dpexplain.data import PrivateData
-from dpexplain.domain import Domain
-from dpexplain.domain.queries import read_queries
+from dpexplain.domain import DomainLike
 from dpexplain.errors import BudgetExhausted, NotPrivateError, ParameterError
 from dpexplain.explanation import Explanation
 from dpexplain.ledger import open_ledger
@@ -32,7 +31,7 @@ class FreeAnswers(Protocol):
     """What was released already and explains for nothing: a `Release`."""
 
     @property
-    def domain(self) -> Domain: ...
+    def domain(self) -> DomainLike: ...
 
     def explain(self, record: Any) -> Explanation: ...
 
@@ -101,7 +100,7 @@ class Explainer:
         and `.refusal` says why there are no more.
         """
         points = self._data.domain.encode_queries(records)
-        separate = list(records) if isinstance(records, list | tuple | np.ndarray) else read_queries(records)
+        separate = self._data.domain.separate(records)
         return answer_all(list(zip(points, separate, strict=True)), lambda asked: self._explain_at(*asked))
 
     def _explain_at(self, point: Vector, record: Any, request_id: str | None = None) -> Explanation:

@@ -23,7 +23,7 @@ from dpexplain.core.population import draw, tables
 from dpexplain.core.records import records
 from dpexplain.core.reference import NUMBER_STEPS, Reference
 from dpexplain.core.uniforms import Uniforms
-from dpexplain.domain import Domain
+from dpexplain.domain import Domain, DomainLike
 from dpexplain.domain.tables import plain_columns
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.marginals import NoisyMarginals
@@ -90,10 +90,12 @@ def reference_rows(wanted: bool | int) -> int:
     return wanted
 
 
-def restore_reference(arrays: dict[str, Any], domain: Domain, solver: Solver) -> ReferenceData | None:
+def restore_reference(arrays: dict[str, Any], domain: DomainLike, solver: Solver) -> ReferenceData | None:
     """What `ReferenceData.arrays` stored; ValueError unless it makes sense."""
     if not arrays:
         return None
+    if not isinstance(domain, Domain):
+        raise ValueError("reference records of something other than a table")
     codes, labels, weights = (arrays.get(f"reference_{name}") for name in ("codes", "labels", "weights"))
     layout = Layout.of(domain.blocks)
     if codes is None or codes.shape[:1] != (layout.attributes,) or (codes > largest_codes(layout)[:, None]).any():

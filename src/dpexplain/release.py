@@ -27,7 +27,7 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.local_reference import LocalReference
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.data import PrivateData
-from dpexplain.domain import Domain
+from dpexplain.domain import Domain, DomainLike
 from dpexplain.errors import DpexplainError, ParameterError, ReleaseCorrupt
 from dpexplain.explanation import Explanation
 from dpexplain.ledger import open_ledger
@@ -117,7 +117,7 @@ class Release:
     """Public: noisy moments, repaired and factorised, with what they are about and what was paid."""
 
     solver: Solver
-    domain: Domain
+    domain: DomainLike
     weight: Weight
     guarantee: Guarantee
     size: int

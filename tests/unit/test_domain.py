@@ -326,10 +326,10 @@ def test_toml_is_written_for_people():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (None, "kind must be 'tabular' or 'encoded', got None"),
+        (None, "kind must be one of 'tabular', 'encoded'.*, got None"),
         ([], "pass what to_dict"),
         ({}, "'features' must be a list"),
-        ({"kind": "text"}, "got 'text'"),
+        ({"kind": "speech"}, "got 'speech'"),
         ({"features": []}, "at least one feature"),
         ({"features": {}, "kind": "tabular"}, "must be a list"),
         ({"features": [], "extra": 1}, "unknown key 'extra'"),

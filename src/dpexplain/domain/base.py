@@ -51,6 +51,11 @@ class DomainLike(Protocol):
         ...
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """Which columns of a table records are read from."""
+        ...
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical description: equal domains have equal fingerprints."""
         ...
@@ -67,8 +72,12 @@ class DomainLike(Protocol):
         """Public records → (k, n), float64, each as strictly as by `encode_query`."""
         ...
 
+    def separate(self, records: Any) -> list[Any]:
+        """The same records one by one, each as `encode_query` takes it."""
+        ...
+
     def to_dict(self) -> dict[str, Any]:
-        """The whole description in JSON's types."""
+        """The whole description in JSON's types, with its "kind" (`kinds.py`)."""
         ...
 
 

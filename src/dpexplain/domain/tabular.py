@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpexplain.domain import files
-from dpexplain.domain.base import Block, FloatArray
+from dpexplain.domain.base import Block, DomainLike, FloatArray
 from dpexplain.domain.features import FEATURES, Feature, Numeric, Ordinal, to_unit
 from dpexplain.domain.queries import check_queries, check_query, check_vectors, read_queries, read_query
 from dpexplain.domain.tables import read_array, read_columns
@@ -60,6 +60,11 @@ class Domain:
     def width(self) -> int:
         """Encoded dimension n."""
         return len(self.names)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The raw columns: one for each feature."""
+        return tuple(feature.name for feature in self.features)
 
     @property
     def fingerprint(self) -> str:
@@ -109,36 +114,43 @@ class Domain:
         check_queries(self.features, queries)
         return self.encode(queries)
 
+    def separate(self, records: Any) -> list[Any]:
+        """The records of a batch one by one."""
+        return list(records) if isinstance(records, (list, tuple, np.ndarray)) else list(read_queries(records))
+
     def to_dict(self) -> dict[str, Any]:
         """The description in JSON's types; `files.py` documents the keys."""
         return files.describe(self.features)
 
-    @classmethod
-    def from_dict(cls, data: Any) -> Domain:
-        return cls(files.parse(data))
+    @staticmethod
+    def from_dict(data: Any) -> DomainLike:
+        """What any domain's `to_dict` returned: a table's, a text's, …, as its "kind" says."""
+        from dpexplain.domain.kinds import domain_of  # which knows this class
+
+        return domain_of(data)
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict())
 
-    @classmethod
-    def from_json(cls, text: str) -> Domain:
-        return cls.from_dict(files.from_json(text))
+    @staticmethod
+    def from_json(text: str) -> DomainLike:
+        return Domain.from_dict(files.from_json(text))
 
     def to_toml(self) -> str:
         return files.to_toml(self.to_dict())
 
-    @classmethod
-    def from_toml(cls, text: str) -> Domain:
-        return cls.from_dict(files.from_toml(text))
+    @staticmethod
+    def from_toml(text: str) -> DomainLike:
+        return Domain.from_dict(files.from_toml(text))
 
     def save(self, path: str | Path) -> None:
         """Write the description to a .json or .toml file."""
         files.write(path, self.to_dict())
 
-    @classmethod
-    def load(cls, path: str | Path) -> Domain:
-        """Read what `save` (or a person) wrote to a .json or .toml file."""
-        return cls.from_dict(files.read(path))
+    @staticmethod
+    def load(path: str | Path) -> DomainLike:
+        """Read what any domain's `save` (or a person) wrote to a .json or .toml file."""
+        return Domain.from_dict(files.read(path))
 
     def __repr__(self) -> str:
         shown = [str(feature) for feature in self.features[:12]]

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from dpexplain.data import PrivateData
-from dpexplain.domain import Domain
+from dpexplain.domain import Domain, DomainLike
 from dpexplain.errors import DpexplainError, NotPrivateError
 from dpexplain.explainer import Explainer
 from dpexplain.explanation import Explanation
@@ -41,7 +41,7 @@ class Backend(Protocol):
     """All methods are safe to call from several threads."""
 
     @property
-    def domain(self) -> Domain: ...
+    def domain(self) -> DomainLike: ...
 
     @property
     def about(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class ReleaseBackend:
             raise NotPrivateError(f"this release is not for publication: {self.release.guarantee}. Make one with secure noise")
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> DomainLike:
         return self.release.domain
 
     @property
@@ -128,7 +128,7 @@ class LedgerBackend:
         self.explainer = Explainer(self.data, self.ledger.account.budget, self.mechanism, ledger=self.ledger, noise=SecureNoise())
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> DomainLike:
         return self.data.domain
 
     @property

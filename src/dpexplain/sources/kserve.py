@@ -15,7 +15,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 import numpy as np
 import pyarrow as pa
 
-from dpexplain.domain import Domain
+from dpexplain.domain import DomainLike
 from dpexplain.errors import DataError, NotPrivateError
 
 _SECONDS = 60.0
@@ -29,7 +29,7 @@ class _NoRedirect(HTTPRedirectHandler):
 class Endpoint:
     """A callable on tables of raw rows."""
 
-    def __init__(self, url: str, domain: Domain, given: str | None, *, plain_text: bool = False) -> None:
+    def __init__(self, url: str, domain: DomainLike, given: str | None, *, plain_text: bool = False) -> None:
         parts = urlsplit(url)
         if parts.scheme != "https" and not _is_local(parts.hostname or "") and not plain_text:
             raise NotPrivateError(

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpexplain.core.arrays import Vector
-from dpexplain.domain import Domain
+from dpexplain.domain import DomainLike
 from dpexplain.errors import DataError
 from dpexplain.labels import Output, ask_model, check_labels, class_labels
 from dpexplain.sources.models import ModelSource
@@ -50,7 +50,7 @@ def _as_declared(kind: pa.DataType, target: Any) -> Any:
 
 
 def from_model(
-    source: ModelSource, table: pa.Table, domain: Domain, *, target: Any, output: Output, progress: Progress = iter
+    source: ModelSource, table: pa.Table, domain: DomainLike, *, target: Any, output: Output, progress: Progress = iter
 ) -> Vector:
     """Ask once about every row, a batch at a time."""
     model, count = source.open(domain), table.num_rows

@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from dpexplain.domain import Domain
+from dpexplain.domain import DomainLike
 from dpexplain.errors import DataError, NotPrivateError
 from dpexplain.sources.kserve import Endpoint
 
@@ -39,12 +39,12 @@ class ModelSource:
     trusted: bool = False
     input: Input | None = None
 
-    def open(self, domain: Domain) -> Model:
+    def open(self, domain: DomainLike) -> Model:
         """The model as something that takes a pyarrow table of raw rows."""
         return _opener(self.where)(self, domain)
 
 
-def _opener(where: str) -> Callable[[ModelSource, Domain], Model]:
+def _opener(where: str) -> Callable[[ModelSource, DomainLike], Model]:
     if where.startswith(("http://", "https://")):
         return _open_endpoint
     suffix = Path(where).suffix.lower()
@@ -57,7 +57,7 @@ def _opener(where: str) -> Callable[[ModelSource, Domain], Model]:
     )
 
 
-def _open_onnx(source: ModelSource, domain: Domain) -> Model:
+def _open_onnx(source: ModelSource, domain: DomainLike) -> Model:
     ort = _need("onnxruntime")
     _require_file(source.where)
     options = ort.SessionOptions()
@@ -69,7 +69,7 @@ def _open_onnx(source: ModelSource, domain: Domain) -> Model:
             f"{source.where} is not a model that onnxruntime can run ({type(error).__name__}). Export it again"
         ) from None
     inputs = session.get_inputs()
-    names = [feature.name for feature in domain.features]
+    names = list(domain.columns)
     by_column = {one.name for one in inputs} == set(names)
     if source.input == "rows" or (source.input is None and by_column and (len(inputs) > 1 or domain.width != 1)):
         return _Onnx(session, lambda table: {one.name: _onnx_column(table, one) for one in inputs})
@@ -100,7 +100,7 @@ def _onnx_column(table: pa.Table, wanted: Any) -> Any:
     return values.astype(kinds.get(wanted.type, np.float32)).reshape(-1, 1)
 
 
-def _open_skops(source: ModelSource, domain: Domain) -> Model:
+def _open_skops(source: ModelSource, domain: DomainLike) -> Model:
     skops = _need("skops.io", "skops")
     _require_file(source.where)
     try:
@@ -116,7 +116,7 @@ def _open_skops(source: ModelSource, domain: Domain) -> Model:
     return _estimator(skops.load(source.where, trusted=unknown), source.input, domain)
 
 
-def _open_pickle(source: ModelSource, domain: Domain) -> Model:
+def _open_pickle(source: ModelSource, domain: DomainLike) -> Model:
     if not source.trusted:
         raise NotPrivateError(
             f"{source.where} is a pickle, and loading one runs whatever code it contains. "
@@ -127,7 +127,7 @@ def _open_pickle(source: ModelSource, domain: Domain) -> Model:
     return _estimator(loaded, source.input, domain)
 
 
-def _estimator(model: Any, given: Input | None, domain: Domain) -> Model:
+def _estimator(model: Any, given: Input | None, domain: DomainLike) -> Model:
     """A scikit-learn estimator asked with a data frame of raw columns, or with the encoded matrix."""
     raw = hasattr(model, "feature_names_in_") if given is None else given == "rows"
     return _Estimator(model, _frame if raw else domain.encode)
@@ -151,11 +151,11 @@ def _frame(table: pa.Table) -> Any:
     return table.to_pandas()
 
 
-def _open_endpoint(source: ModelSource, domain: Domain) -> Model:
+def _open_endpoint(source: ModelSource, domain: DomainLike) -> Model:
     return Endpoint(source.where, domain, source.input, plain_text=source.trusted)
 
 
-def _open_import(source: ModelSource, domain: Domain) -> Model:
+def _open_import(source: ModelSource, domain: DomainLike) -> Model:
     module, _, name = source.where.partition(":")
     if (here := os.getcwd()) not in sys.path:
         sys.path.append(here)  # last, so that a file here cannot stand in for an installed package
@@ -183,7 +183,7 @@ def _require_file(where: str) -> None:
         raise DataError(f"there is no model file {where}. Check the name")
 
 
-_FILES: dict[str, Callable[[ModelSource, Domain], Model]] = {
+_FILES: dict[str, Callable[[ModelSource, DomainLike], Model]] = {
     ".onnx": _open_onnx,
     ".skops": _open_skops,
     ".pkl": _open_pickle,

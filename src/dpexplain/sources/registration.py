@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dpexplain.core.arrays import Vector
 from dpexplain.data import PrivateData
-from dpexplain.domain import Domain
+from dpexplain.domain import DomainLike
 from dpexplain.errors import DataError, InputError
 from dpexplain.labels import Output
 from dpexplain.sources.labels import Progress, cache_key, cached, from_column, from_model
@@ -23,7 +23,7 @@ class DataSource:
     """Which rows, what is public about them, and where their labels come from: a column or a model."""
 
     file: Path
-    domain: Domain
+    domain: DomainLike
     label: str | None = None
     model: ModelSource | None = None
     target: Any = None
@@ -42,7 +42,7 @@ class DataSource:
 
 def register(source: DataSource, progress: Progress = iter) -> PrivateData:
     """Read, label once, and put behind the wall."""
-    features = [feature.name for feature in source.domain.features]
+    features = list(source.domain.columns)
     others = [name for name in (source.label, source.unit) if name is not None]
     table = read_private(source.file, [*features, *others])
     labels = _labels(source, table.select(features) if source.model else table, progress)

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpexplain.domain import Binary, Domain, Numeric
+from dpexplain.domain import Binary, Domain, DomainLike, Numeric
 from dpexplain.domain.features import Categorical, Feature
 from dpexplain.errors import DataError, QueryError
 
@@ -33,7 +33,7 @@ def read_private(path: str | Path, columns: Iterable[str]) -> pa.Table:
         raise DataError(f"cannot read {path} as Parquet ({type(error).__name__}). Write it again as Parquet") from None
 
 
-def read_queries(path: str | Path, domain: Domain) -> list[dict[str, Any]]:
+def read_queries(path: str | Path, domain: DomainLike) -> list[dict[str, Any]]:
     """Public records from .csv, .json (a list of objects), .jsonl or .parquet."""
     reader = _READERS.get(Path(path).suffix.lower())
     if reader is None:
@@ -44,8 +44,8 @@ def read_queries(path: str | Path, domain: Domain) -> list[dict[str, Any]]:
         raise QueryError(f"cannot read records from {path} ({type(error).__name__}). Check the file's format") from None
 
 
-def _from_csv(path: Path, domain: Domain) -> list[dict[str, Any]]:
-    features = {feature.name: feature for feature in domain.features}
+def _from_csv(path: Path, domain: DomainLike) -> list[dict[str, Any]]:
+    features = {feature.name: feature for feature in domain.features} if isinstance(domain, Domain) else {}
     with path.open(encoding="utf-8-sig", newline="") as lines:
         return [
             {name: _typed(features[name], text) if name in features else text for name, text in row.items() if name is not None}
@@ -67,18 +67,18 @@ def _typed(feature: Feature, text: str) -> Any:
     return next((value for value in declared if str(value) == text), text)
 
 
-def _from_json(path: Path, _: Domain) -> list[dict[str, Any]]:
+def _from_json(path: Path, _: DomainLike) -> list[dict[str, Any]]:
     records = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(records, list):
         raise QueryError(f"{path} must hold a JSON list of records. Put the record in [ ]")
     return records
 
 
-def _from_json_lines(path: Path, _: Domain) -> list[dict[str, Any]]:
+def _from_json_lines(path: Path, _: DomainLike) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
-def _from_parquet(path: Path, _: Domain) -> list[dict[str, Any]]:
+def _from_parquet(path: Path, _: DomainLike) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = pq.read_table(path).to_pylist()
     return records
 

@@ -1,0 +1,28 @@
+"""Every kind of domain there is, found by the "kind" of its description."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dpexplain.domain.base import DomainLike, hint, listed
+from dpexplain.domain.files import parse
+from dpexplain.domain.tabular import Domain
+from dpexplain.errors import DomainError
+
+
+def _tabular(data: Mapping[str, Any]) -> DomainLike:
+    return Domain(parse(data))
+
+
+KINDS: dict[str, Callable[[Mapping[str, Any]], DomainLike]] = {"tabular": _tabular, "encoded": _tabular}
+
+
+def domain_of(data: Any) -> DomainLike:
+    """The domain that `to_dict` described; without a "kind" it is a table."""
+    kind = data.get("kind", "tabular") if isinstance(data, Mapping) else None
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise DomainError(
+            f"a domain's kind must be one of {listed(KINDS)}, got {kind!r}{hint(kind, KINDS)}; pass what to_dict() returned"
+        )
+    return KINDS[kind](data)
