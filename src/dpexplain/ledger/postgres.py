@@ -99,7 +99,7 @@ class PostgresStore:
 
     def _connect(self) -> psycopg.Connection[Any]:
         connection: psycopg.Connection[Any] = self._driver.connect(
-            self._url, autocommit=True, connect_timeout=max(2, int(self._timeout))
+            self._url, autocommit=True, connect_timeout=max(10, int(self._timeout))
         )
         try:
             self._configure(connection)
