@@ -55,10 +55,11 @@ class PrivateData:
         count = count_rows(rows)
         values = ask_model(model, rows, count, target=target, output=output) if labels is None else check_labels(labels, count)
         kept = np.arange(count) if unit is None else first_of_each(_column(rows, unit), max_rows_per_unit)
-        store = DenseRows(_encoded_chunks(rows, domain, kept), values[kept], domain.width)
+        public = _public_size(size, len(kept))
+        store = DenseRows(_encoded_chunks(rows, domain, kept), values[kept], domain.width, most=2 * public)
         keys = np.arange(len(kept)) if unit is None else owner_keys(_column(rows, unit)[kept])
         labeller = None if model is None else Labeller(model, target, output, _same_kind(rows))
-        self._register(store, domain, neighbours, _public_size(size, len(kept)), name, labeller, keys)
+        self._register(store, domain, neighbours, public, name, labeller, keys)
 
     def _register(
         self,
@@ -158,7 +159,9 @@ class PrivateData:
             raise DataError("one shard would hold more than twice its share of the rows: split into fewer shards")
         part = PrivateData.__new__(PrivateData)
         name, neighbours = f"{self._name}, shard {index + 1} of {of}", self._setting.neighbours
-        part._register(rows.select(chosen), self._domain, neighbours, size, name, self._labeller, keys[chosen] // of)
+        part._register(
+            rows.select(chosen, most=2 * size), self._domain, neighbours, size, name, self._labeller, keys[chosen] // of
+        )
         return part
 
     def _require_whole(self) -> None:
@@ -178,7 +181,7 @@ class PrivateData:
 class Divisible(Rows, Protocol):
     """Rows that can be copied in part."""
 
-    def select(self, positions: np.ndarray[Any, Any]) -> Rows: ...
+    def select(self, positions: np.ndarray[Any, Any], most: int | None = None) -> Rows: ...
 
 
 class _SplitRows:

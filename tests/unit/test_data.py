@@ -175,3 +175,11 @@ def test_sizes_and_relations_scale_the_sensitivity():
     assert plain.sensitivity_of_sum(1.0) == pytest.approx(1.0)
     assert plain.sensitivity_of_sum(1.0) > 1.0  # the summation error is paid for
     assert replaced.sensitivity_of_sum(1.0) == pytest.approx(2.0)
+
+
+def test_with_a_declared_size_the_true_row_count_shows_in_nothing_public():
+    few, many = (dpx.PrivateData(np.full((m, 2), 0.5), dpx.Domain.encoded(2), labels=np.zeros(m), size=1000) for m in (500, 1900))
+    assert few.setting == many.setting
+    assert repr(few) == repr(many)
+    for one, other in zip(few.split(2), many.split(2), strict=True):
+        assert one.setting == other.setting

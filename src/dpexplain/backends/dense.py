@@ -27,22 +27,20 @@ class DenseRows:
     """Block-columnar float32 rows with float64 labels; arithmetic in float64. Implements the `Rows` port.
 
     Rounding a row to float32 is part of the public encoding: it is done to each record by itself, so it cannot couple records,
-    and entries stay in [0, 1].
+    and entries stay in [0, 1]. `most` is a public bound on the number of rows, for `summation_error`; without it the number itself is.
     """
 
-    def __init__(self, chunks: Iterable[Matrix | NDArray[np.float32]], labels: Vector, width: int) -> None:
-        self.width = width
+    def __init__(
+        self, chunks: Iterable[Matrix | NDArray[np.float32]], labels: Vector, width: int, most: int | None = None
+    ) -> None:
+        self.width, self._most = width, max(most or 0, len(labels))
         self._labels = _padded(labels)
         self._blocks = _pack(chunks, len(self._labels), width)
         self._real = (np.arange(len(self._labels)) < len(labels)).astype(np.float64)
 
     @property
     def summation_error(self) -> float:
-        """Each sum adds at most ROWS terms in a block, then block by block, then thread by thread; ten roundings a term.
-
-        The bound counts additions in the longest chain (Higham 2002, §4.2), for sums in any order within a block.
-        """
-        return (kernels.ROWS + len(self._blocks) + _threads() + self.width + 10) * _UNIT_ROUNDOFF
+        return summation_error(self._most, self.width)
 
     def local(self, query: LocalMoments) -> Moments:
         weights = self._weights(query.point, query.weight)
@@ -108,11 +106,11 @@ class DenseRows:
         )
         return self._real / np.sqrt(squared)
 
-    def select(self, positions: NDArray[np.int64]) -> DenseRows:
-        """A copy of the rows at these positions, in this order."""
+    def select(self, positions: NDArray[np.int64], most: int | None = None) -> DenseRows:
+        """A copy of the rows at these positions, in this order; `most` as for the constructor."""
         chunks = (positions[start : start + _CHUNK] for start in range(0, len(positions), _CHUNK))
         rows = (self._blocks[chunk // kernels.ROWS, :, chunk % kernels.ROWS] for chunk in chunks)
-        return DenseRows(rows, self._labels[positions], self.width)
+        return DenseRows(rows, self._labels[positions], self.width, most)
 
     def _weights(self, point: Vector, weight: Callable[[Vector], Vector]) -> Vector:
         """α of each row's distance; padding rows weigh nothing."""
@@ -141,6 +139,14 @@ class DenseRows:
             return [work(*ranges[0])]
         with ThreadPoolExecutor(len(ranges)) as pool:
             return list(pool.map(lambda r: work(*r), ranges))
+
+
+def summation_error(rows: int, width: int) -> float:
+    """Each sum adds at most ROWS terms in a block, then block by block, then thread by thread; ten roundings a term.
+
+    The bound counts additions in the longest chain (Higham 2002, §4.2), for sums in any order within a block, of at most `rows` rows.
+    """
+    return (kernels.ROWS + -(-rows // kernels.ROWS) + _threads() + width + 10) * _UNIT_ROUNDOFF
 
 
 def _threads() -> int:
