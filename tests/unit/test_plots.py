@@ -1,6 +1,8 @@
 """Figures by their parts: what is drawn, in which colour, on whose axes. Never by their pixels."""
 
 import io
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -90,3 +92,75 @@ def test_highlighted_text_on_own_axes_and_without_known_words():
     assert not axes[1].patches
     assert len(axes[1].texts) == 3
     drawn(figure)
+
+
+def test_an_overlay_leaves_doubtful_cells_out_and_shares_a_scale():
+    values, error = np.array([[0.5, -0.2], [0.1, 0.0]]), np.full((2, 2), 0.15)
+    axes = drawn(plots.overlay(values, np.arange(16).reshape(4, 4), error, limit=1.0)).axes[0]
+    image, heat = axes.images
+    assert image.get_array().max() == 1.0
+    assert heat.get_array().tolist() == [[0.5, 0.0], [0.0, 0.0]]
+    assert heat.get_clim() == (-1.0, 1.0)
+    assert to_hex(heat.get_cmap()(1.0)) == POSITIVE
+    assert to_hex(heat.get_cmap()(0.0)) == NEGATIVE
+    opacity = np.asarray(heat.get_alpha())
+    assert opacity[0, 0] > 0.5
+    assert opacity[1, 1] == 0.0
+
+
+def test_an_overlay_adds_channels_and_takes_axes():
+    figure = Figure()
+    axes = figure.subplots()
+    colour = np.stack([np.ones((3, 5)), -0.5 * np.ones((3, 5)), np.zeros((3, 5))], axis=2)
+    assert (
+        plots.overlay(colour, np.zeros((3, 5, 3)), np.zeros_like(colour), scale=False, palette="blue-orange", ax=axes) is figure
+    )
+    assert (axes.images[-1].get_array() == 0.5).all()
+    drawn(figure)
+    with pytest.raises(ParameterError, match="image plane"):
+        plots.overlay(np.ones(4))
+
+
+def test_a_comparison_scales_each_method_and_tells_cosines():
+    methods = {"private": np.array([3.0, -4.0, 0.0]), "lime": np.array([30.0, 40.0, 0.0])}
+    figure = drawn(plots.comparison(["a", "b", "c"], methods, {"private": np.array([0.5, 0.5, 0.5])}, top=2))
+    (axes,) = figure.axes
+    first, second = [container.lines[0] for container in axes.containers]
+    np.testing.assert_allclose(first.get_xdata(), [0.6, -0.8])
+    np.testing.assert_allclose(second.get_xdata(), [0.6, 0.8])
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["private", "lime (cosine -0.28)"]
+    with pytest.raises(ParameterError, match="3 values"):
+        plots.comparison(["a", "b", "c"], {"private": np.ones(2)})
+
+
+def test_the_budget_starts_at_nothing_and_shows_its_limit():
+    (axes,) = drawn(plots.budget([0.1, 0.2, 0.3], limit=0.5)).axes
+    curve, limit = axes.lines
+    assert curve.get_ydata().tolist() == [0.0, 0.1, 0.2, 0.3]
+    assert limit.get_ydata()[0] == 0.5
+    assert axes.get_legend() is None
+    (axes,) = drawn(plots.budget({"one": [0.1], "two": [0.2]})).axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["one", "two"]
+
+
+def test_curves_and_histograms():
+    (axes,) = drawn(plots.convergence({"a": [1.0, 0.1], "b": [1.0, 0.5, 0.2]}, steps=[1, 10, 100])).axes
+    assert [line.get_xdata().tolist() for line in axes.lines] == [[1, 10], [1, 10, 100]]
+    assert axes.get_yscale() == "log"
+    (axes,) = drawn(plots.histogram({"a": [1.0, 2.0, 2.0], "b": [10.0]}, bins=9, quantity="iterations")).axes
+    outlines = [patch for patch in axes.patches if not patch.get_fill()]
+    assert [sum(patch.get_data().values) for patch in outlines] == [3, 1]
+    assert axes.get_legend().get_texts()[0].get_text() == "a (median 2)"
+    drawn(plots.histogram([5.0, 5.0], log=True))
+    with pytest.raises(ParameterError, match="positive"):
+        plots.histogram([0.0, 1.0], log=True)
+    with pytest.raises(ParameterError, match="empty"):
+        plots.convergence({})
+
+
+def test_the_documented_examples_run():
+    page = (Path(__file__).parents[2] / "docs/plots.md").read_text(encoding="utf-8")
+    names = {}
+    for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(example, "docs/plots.md", "exec"), names)
+    assert names["html"].count("<mark") == 2

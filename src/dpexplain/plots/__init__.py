@@ -1,5 +1,10 @@
 """Pictures of results. Functions take names and numbers, never data, and return a matplotlib Figure (or HTML where they say so)."""
 
 from dpexplain.plots.bars import bars as bars
+from dpexplain.plots.comparing import comparison as comparison
+from dpexplain.plots.curves import budget as budget
+from dpexplain.plots.curves import convergence as convergence
+from dpexplain.plots.curves import histogram as histogram
+from dpexplain.plots.images import overlay as overlay
 from dpexplain.plots.text import highlighted as highlighted
 from dpexplain.plots.text import highlighted_html as highlighted_html

@@ -1,0 +1,117 @@
+"""Numbers over queries and steps: the budget as it is spent, how an algorithm converges, and how results are spread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpexplain.core.arrays import Vector
+from dpexplain.errors import ParameterError
+from dpexplain.plots.style import DASHES, INK, MUTED, NEGATIVE, SERIES, caption_below, new_axes, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Named: TypeAlias = ArrayLike | Mapping[str, ArrayLike]  # one series, or several by name
+
+
+def budget(spent: Named, limit: float | None = None, *, title: str = "", caption: str = "", ax: Axes | None = None) -> Figure:
+    """Total ε after each query, as a step curve, and the `limit` it stays below: what answers themselves say, nothing else.
+
+    `spent` is `[answer.guarantee.epsilon for answer in answers]`, or several such lists by name.
+    """
+    figure, ax = new_axes(ax, 6.0, 3.2)
+    for name, totals, style in _series(spent):
+        ax.step(np.arange(len(totals) + 1), np.append(0.0, totals), where="post", label=name, **style)
+    if limit is not None:
+        ax.axhline(limit, color=NEGATIVE, linewidth=1.2)
+        ax.annotate("budget", (1, limit), xycoords=("axes fraction", "data"), ha="right", va="bottom", color=NEGATIVE, fontsize=9)
+    ax.set_ylim(bottom=0)
+    ax.margins(x=0)
+    _finish(figure, ax, "queries answered", "ε spent in total", title, caption, isinstance(spent, Mapping))
+    return figure
+
+
+def convergence(
+    curves: Named,
+    steps: ArrayLike | None = None,
+    *,
+    quantity: str = "relative excess",
+    log: bool = True,
+    title: str = "",
+    caption: str = "",
+    ax: Axes | None = None,
+) -> Figure:
+    """`quantity` over steps (1, 2, … or as given), one line for each curve; for offline experiments, which alone know it."""
+    figure, ax = new_axes(ax, 6.0, 3.4)
+    for name, values, style in _series(curves):
+        at = np.arange(1, len(values) + 1) if steps is None else np.asarray(steps)[: len(values)]
+        ax.plot(at, values, label=name, **style)
+    if log:
+        ax.set_yscale("log")
+    _finish(figure, ax, "step", quantity, title, caption, isinstance(curves, Mapping))
+    return figure
+
+
+def histogram(
+    values: Named,
+    bins: int = 30,
+    *,
+    quantity: str = "loss",
+    log: bool = False,
+    title: str = "",
+    caption: str = "",
+    ax: Axes | None = None,
+) -> Figure:
+    """How `quantity` (a loss, a number of iterations) is spread over queries, as outlines over common bins; medians in the legend.
+
+    For offline experiments: exact losses are private, and so are exact iteration counts where they follow from them.
+    """
+    series = list(_series(values))
+    pooled = np.concatenate([numbers for _, numbers, _ in series])
+    if log and not (pooled > 0).all():
+        raise ParameterError("log=True needs positive values: leave it out, or leave zeros out")
+    edges = _edges(pooled, bins, log)
+    figure, ax = new_axes(ax, 6.0, 3.4)
+    for name, numbers, style in series:
+        label = f"{name} (median {np.median(numbers):.3g})"
+        counts = np.histogram(numbers, edges)[0]
+        ax.stairs(counts, edges, label=label, color=style["color"], linestyle=style["linestyle"], linewidth=1.6)
+        ax.stairs(counts, edges, fill=True, alpha=0.15, color=style["color"])
+    if log:
+        ax.set_xscale("log")
+    _finish(figure, ax, quantity, "queries", title, caption, isinstance(values, Mapping))
+    return figure
+
+
+def _edges(values: Vector, bins: int, log: bool) -> Vector:
+    low, high = float(values.min()), float(values.max())
+    if low == high:  # all alike: one bin around it
+        low, high = (low * 0.9, low * 1.1) if log else (low - 0.5, high + 0.5)
+    return np.geomspace(low, high, bins + 1) if log else np.linspace(low, high, bins + 1)
+
+
+def _series(given: Named) -> list[tuple[str, Vector, dict[str, Any]]]:
+    """Each series with its name and look."""
+    named = given if isinstance(given, Mapping) else {"": given}
+    arrays = {name: np.asarray(values, dtype=np.float64) for name, values in named.items()}
+    if not arrays or any(array.ndim != 1 or not array.size for array in arrays.values()):
+        raise ParameterError("pass a list of numbers, or several by name; none of them empty")
+    looks: Sequence[dict[str, Any]] = [
+        {"color": SERIES[k % len(SERIES)], "linestyle": DASHES[k % len(DASHES)], "linewidth": 1.8} for k in range(len(arrays))
+    ]
+    return [(name, array, look) for (name, array), look in zip(arrays.items(), looks, strict=True)]
+
+
+def _finish(figure: Figure, ax: Axes, x: str, y: str, title: str, caption: str, legend: bool) -> None:
+    ax.set_xlabel(x, color=MUTED, fontsize=9)
+    ax.set_ylabel(y, color=MUTED, fontsize=9)
+    tidy(ax)
+    ax.set_title(title, loc="left", fontsize=11, color=INK)
+    if legend:
+        ax.legend(frameon=False, fontsize=8.5)
+    caption_below(figure, caption)
