@@ -12,6 +12,8 @@ from dpexplain.core.ball import Ball
 from dpexplain.core.moments import LocalMoments, Moments
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.data import PrivateData
+from dpexplain.evaluation.agreement import cosine, strongest
+from dpexplain.evaluation.asking import encoded_point
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,27 +48,20 @@ def compare(values: Vector, best: Vector, moments: Moments, size: int, k: int = 
     """The same from moments that were computed already."""
     excess = (_loss(values, moments) - _loss(best, moments)) / size
     gain = -_loss(best, moments) / size  # L(0) - L(φ*)
-    lengths = float(np.linalg.norm(values) * np.linalg.norm(best))
-    shared = set(_strongest(values, k)) & set(_strongest(best, k))
+    shared = set(strongest(values, k)) & set(strongest(best, k))
     return Score(
         excess_loss=excess,
         relative_excess=excess / gain if gain > 0 else 0.0,
-        cosine=float(values @ best) / lengths if lengths else 0.0,
+        cosine=cosine(values, best),
         top_k_overlap=len(shared) / min(k, len(best)),
     )
 
 
 def local_moments(data: PrivateData, query: Any, weight: Weight | None = None) -> Moments:
     """(A, b) around a record of the domain, or around a point that is encoded already."""
-    encoded = isinstance(query, np.ndarray) and query.shape == (data.domain.width,)
-    point = query.astype(np.float64) if encoded else data.domain.encode_query(query)
-    return data._rows.local(LocalMoments(point, weight or Stable()))
+    return data._rows.local(LocalMoments(encoded_point(data.domain, query), weight or Stable()))
 
 
 def _loss(phi: Vector, moments: Moments) -> float:
     """m̄(L(φ) - L(0)) = φᵀAφ - 2b·φ."""
     return float(phi @ moments.A @ phi - 2 * moments.b @ phi)
-
-
-def _strongest(values: Vector, k: int) -> list[int]:
-    return [int(i) for i in np.argsort(-np.abs(values), kind="stable")[:k]]
