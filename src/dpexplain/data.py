@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 
 from dpexplain.backends.dense import DenseRows
-from dpexplain.core.arrays import Matrix
+from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain import DomainLike
 from dpexplain.domain.tables import plain_columns
 from dpexplain.errors import DataError, ParameterError
@@ -120,6 +120,12 @@ class PrivateData:
     def labeller(self) -> Labeller | None:
         """Asks the black box about public rows; None where only its answers about the private ones were registered."""
         return self._labeller
+
+    @property
+    def column_model(self) -> Callable[[Matrix], Vector] | None:
+        """The black box as a function of encoded rows; None where there is none to ask, or the domain cannot be decoded."""
+        labeller, decode = self._labeller, getattr(self._domain, "decode", None)
+        return None if labeller is None or decode is None else lambda rows: labeller(decode(rows))
 
     def account(self, budget: Budget) -> Account:
         """Who pays: these data, under this budget."""

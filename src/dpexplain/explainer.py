@@ -17,7 +17,7 @@ from dpexplain.errors import BudgetExhausted, NotPrivateError, ParameterError
 from dpexplain.explanation import Explanation
 from dpexplain.ledger import open_ledger
 from dpexplain.ledger.port import Ledger, Request, Settled
-from dpexplain.mechanisms.base import Mechanism, Outcome
+from dpexplain.mechanisms.base import AsksModel, Mechanism, Outcome
 from dpexplain.mechanisms.basic import Basic
 from dpexplain.mechanisms.history import History, Released
 from dpexplain.mechanisms.ports import Noise
@@ -57,7 +57,10 @@ class Explainer:
         if release is not None and release.domain != data.domain:
             raise ParameterError("release= was made for another domain: pass a release of these data")
         self._release = release
-        self._data, self._mechanism = data, mechanism or Basic()
+        self._data, self._mechanism = data, _informed(mechanism or Basic(), data)
+        self._quantity = self._mechanism.to_dict().get("quantity")  # None: the local optimum, as a release answers
+        if release is not None and self._quantity is not None:
+            raise ParameterError(f"a release answers with local optima, not with {self._quantity}: leave out release=")
         if not self._mechanism.private and ledger is not None:
             raise NotPrivateError("this mechanism is for offline reproduction and is not private: use it without a ledger")
         self._ledger = open_ledger(ledger, data.account(budget))
@@ -81,10 +84,14 @@ class Explainer:
         with self._lock:
             for done in self._ledger.settled(after=self._read):
                 answer = done.answer
-                if "point" in answer:  # a release on the same ledger answers no single query
+                if self._of_this_kind(answer):
                     self._history.append(Released(answer["point"], answer["values"], answer["copied"], answer["details"]))
                 self._read = done.position
             return self._history
+
+    def _of_this_kind(self, answer: dict[str, Any]) -> bool:
+        """A release on the same ledger answers no single query, and other mechanisms' numbers may mean something else."""
+        return "point" in answer and answer["details"].get("quantity") == self._quantity
 
     def explain(self, record: Any, *, request_id: str | None = None) -> Explanation:
         """A private explanation of the model at `record`. Raises BudgetExhausted before touching a row, unless there is a release.
@@ -155,6 +162,12 @@ class Explainer:
         return replace(
             guarantee, private=False, note="the paper's own calibration reads an exact gradient norm without paying for it."
         )
+
+
+def _informed(mechanism: Mechanism, data: PrivateData) -> Mechanism:
+    """With the black box at hand where the mechanism can use it and there is one to ask."""
+    model = data.column_model
+    return mechanism if model is None or not isinstance(mechanism, AsksModel) else mechanism.asking(model)
 
 
 def _answer(point: Vector, outcome: Outcome) -> dict[str, Any]:

@@ -151,8 +151,9 @@ def test_mim_asks_the_model_for_the_label_of_the_query(data):
     assert (evaluation.mim(data, RECORD) != evaluation.mim(data, z, label=-sign)).any()
     labelled = dpx.PrivateData(table(), DOMAIN, labels=np.ones(400))
     assert (evaluation.mim(labelled, RECORD, model=linear_rows) == evaluation.mim(labelled, RECORD, label=sign)).all()
-    with pytest.raises(DataError, match="model="):
-        evaluation.mim(labelled, RECORD)
+    assert (evaluation.mim(labelled, RECORD) == evaluation.mim(labelled, RECORD, others="against")).all()
+    with pytest.raises(DataError, match="label= or model="):
+        evaluation.mim(labelled, RECORD, others="ignored")
     with pytest.raises(ParameterError, match="others"):
         evaluation.mim(data, RECORD, others="nobody")
 

@@ -35,10 +35,9 @@ def column_model(data: PrivateData, model: Any = None, *, target: Any = 1) -> Mo
     """
     if model is not None:
         return lambda rows: ask_model(model, rows, len(rows), target=target, about="perturbed")
-    labeller, decode = data.labeller, getattr(data.domain, "decode", None)
-    if labeller is None or decode is None:
+    if data.column_model is None:
         raise DataError("this needs the model: pass model=, a function of encoded rows, or register the data with model=")
-    return lambda rows: labeller(decode(rows))
+    return data.column_model
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,15 @@ means "towards the explained class", as everywhere in dpexplain. The signed form
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from dpexplain.core.arrays import Vector
 from dpexplain.core.moments import RawMoments
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.data import PrivateData
-from dpexplain.errors import ParameterError
+from dpexplain.errors import DataError, ParameterError
 from dpexplain.evaluation.asking import column_model, encoded_point
-
-Others = Literal["ignored", "against"]
+from dpexplain.mechanisms.influence import Others, influence_sum
 
 
 def mim(
@@ -32,7 +31,7 @@ def mim(
     query: Any,
     *,
     weight: Weight | None = None,
-    others: Others = "ignored",
+    others: Others | None = None,
     label: float | None = None,
     model: Any = None,
     target: Any = 1,
@@ -40,14 +39,16 @@ def mim(
     """s·MIM(query)/m̄, one number for each encoded column.
 
     `label` is the model's answer at the query (its sign counts); None asks `model`, or the model that the data were registered with.
+    `others=None` is "ignored" where that is possible, and "against" where only labels were registered: the same rule as `dpx.Influence`.
     """
-    if others not in ("ignored", "against"):
+    if others not in (None, "ignored", "against"):
         raise ParameterError(f"others must be 'ignored' or 'against', got {others!r}")
     point = encoded_point(data.domain, query)
-    sums = data._rows.raw(RawMoments(point, weight or Stable()))
-    if others == "against":
-        return sums.t1 / data.size
-    if label is None:
-        label = float(column_model(data, model, target=target)(point[None])[0])
-    sign = 1.0 if label >= 0 else -1.0
-    return (sign * sums.S1 + sums.t1) / (2 * data.size)
+    known = label is not None or model is not None or data.column_model is not None
+    if others == "ignored" and not known:
+        raise DataError("others='ignored' needs the label of the query: pass label= or model=, or use others='against'")
+    sign = 0.0
+    if others != "against" and known:
+        answer = column_model(data, model, target=target)(point[None])[0] if label is None else label
+        sign = 1.0 if answer >= 0 else -1.0
+    return influence_sum(data._rows.raw(RawMoments(point, weight or Stable())), sign) / data.size

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from dpexplain.core.arrays import Vector
+from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.ports import Noise, Rows
@@ -79,6 +80,15 @@ class Mechanism(Protocol):
         ...
 
     def to_dict(self) -> dict[str, Any]: ...
+
+
+@runtime_checkable
+class AsksModel(Protocol):
+    """A mechanism that can use the black box itself, where there is one to ask."""
+
+    def asking(self, model: Callable[[Matrix], Vector]) -> Mechanism:
+        """The same mechanism with the black box at hand, a function from encoded rows to labels in [-1, 1]."""
+        ...
 
 
 def require_steps(steps: int | None) -> None:

@@ -16,10 +16,11 @@ from dpexplain.mechanisms.adaptive import Adaptive
 from dpexplain.mechanisms.base import Mechanism
 from dpexplain.mechanisms.basic import Basic
 from dpexplain.mechanisms.enhanced import Enhanced
+from dpexplain.mechanisms.influence import Influence
 from dpexplain.privacy.budget import Budget
 from dpexplain.sources import DataSource, ModelSource
 
-MECHANISMS: dict[str, Any] = {"basic": Basic, "adaptive": Adaptive, "enhanced": Enhanced}
+MECHANISMS: dict[str, Any] = {"basic": Basic, "adaptive": Adaptive, "enhanced": Enhanced, "influence": Influence}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,148 @@
+"""MIM made private: one Gaussian release of an influence sum for each query. `proofs/influence.md`.
+
+The monotone influence measure (Sliwinski, Strobel & Zick 2019) adds up the ways u = x - z from the query to the rows, weighted by α(‖u‖), for rows
+that the model treats like z. With s the label of z (±1) and y that of a row, and turned so that positive means "towards the explained class":
+
+    others="ignored"    s·Σ α u 1[y = s] = Σ α (s + y)/2 · u       rows of the other class do not count
+    others="against"    s·Σ α u (±1)     = Σ α y u = b_z           they count as -1; s is not needed
+
+A soft label y = 2p - 1 enters the same formulas. Either way a record moves the sum by at most sup α(d)d, the sensitivity of b, and no iteration
+follows, so the error of every number is known exactly: the standard deviation of its noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from dpexplain.core import sensitivity
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.moments import RawMoments, RawSums
+from dpexplain.core.shape import noise_shape
+from dpexplain.core.weights import Stable, Weight
+from dpexplain.errors import ParameterError
+from dpexplain.mechanisms.base import Outcome, Setting
+from dpexplain.mechanisms.gaussian import GaussianMechanism
+from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.ports import Noise, Rows
+from dpexplain.privacy import gdp
+from dpexplain.privacy.events import GaussianEvent, PrivacyEvent
+
+QUANTITY = "influence"
+Others = Literal["ignored", "against"]
+_ROUNDINGS = 1.25  # of the terms: adding two computed sums rounds once more, and a backend's error is at least ten roundings
+
+
+def influence_sum(sums: RawSums, sign: float) -> Vector:
+    """Σ α (s + y)/2 · u for s = ±1, or Σ α y u for s = 0: the two readings of MIM, turned towards the explained class."""
+    return (sign * sums.S1 + sums.t1) / 2 if sign else sums.t1
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyInfluence:
+    """A plan: one release of `influence_sum`. Noise on column j is `shape[j]`·σ (`proofs/shape.md`)."""
+
+    query: RawMoments
+    sign: float
+    gaussian: GaussianMechanism
+    size: int
+    shape: Vector
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        return (GaussianEvent("influence", self.gaussian.rounded_sensitivity, self.gaussian.sigma),)
+
+    def run(self, rows: Rows, noise: Noise) -> Outcome:
+        exact = influence_sum(rows.raw(self.query), self.sign)
+        values = self.gaussian.release(exact / self.shape, noise) * self.shape / self.size
+        error = self.gaussian.sigma / self.size * self.shape
+        told = {"quantity": QUANTITY, "others": "ignored" if self.sign else "against"}
+        return Outcome(values, self.events, error, details=told)
+
+
+@dataclass(frozen=True, slots=True)
+class Influence:
+    """MIM at (ε, δ) a query, divided by the public size.
+
+    `others` says what rows of the other class do; None means "ignored" where the label of the query is known, from the model that the data
+    were registered with or from `label`, and "against" where it is not.
+    """
+
+    epsilon: float = 0.1
+    delta: float = 1e-6
+    others: Others | None = None
+    weight: Weight = field(default_factory=Stable)
+    label: float | None = None
+
+    def __post_init__(self) -> None:
+        gdp.mu(self.epsilon, self.delta)  # refuses what has no meaning
+        if self.others not in (None, "ignored", "against"):
+            raise ParameterError(f"others must be 'ignored' or 'against', got {self.others!r}")
+        if self.label is not None and not -1 <= self.label <= 1:
+            raise ParameterError(f"label must be the model's answer at the query, from -1 to 1, got {self.label!r}")
+        sensitivity.linear(self.weight)
+
+    @property
+    def private(self) -> bool:
+        return True
+
+    def asking(self, model: Callable[[Matrix], Vector]) -> Influence | InformedInfluence:
+        """The same, with a black box at hand that answers about encoded public points."""
+        return self if self.others == "against" or self.label is not None else InformedInfluence(self, model)
+
+    def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyInfluence:
+        del history, hint  # each answer stands on its own
+        reach = sensitivity.linear(self.weight)
+        gaussian = GaussianMechanism(
+            setting.sensitivity_of_sum(reach, terms=_ROUNDINGS * reach), setting.width, gdp.mu(self.epsilon, self.delta)
+        )
+        shape = noise_shape(point, setting.one_hot)
+        return NoisyInfluence(RawMoments(point, self.weight), self._sign(), gaussian, setting.size, shape)
+
+    def _sign(self) -> float:
+        """±1 for the class of the query, 0 where rows of both classes count."""
+        if self.others == "against" or (self.others is None and self.label is None):
+            return 0.0
+        if self.label is None:
+            raise ParameterError(
+                "others='ignored' needs the model's answer at the query: register the data with model=, pass label=, "
+                "or use others='against', which does not need it"
+            )
+        return 1.0 if self.label >= 0 else -1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "mechanism": "influence",
+            "quantity": QUANTITY,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "others": self.others,
+            "weight": self.weight.to_dict(),
+            "label": self.label,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class InformedInfluence:
+    """`Influence` that asks the black box for the label of each query. The query is public, so asking costs nothing."""
+
+    given: Influence
+    model: Callable[[Matrix], Vector]
+
+    @property
+    def delta(self) -> float:
+        return self.given.delta
+
+    @property
+    def private(self) -> bool:
+        return True
+
+    def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyInfluence:
+        label = float(np.clip(self.model(point[None])[0], -1.0, 1.0))
+        return replace(self.given, label=label).plan(point, setting, history, hint)
+
+    def to_dict(self) -> dict[str, Any]:
+        return self.given.to_dict()
