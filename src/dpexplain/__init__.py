@@ -7,6 +7,7 @@ from dpexplain.data import PrivateData as PrivateData
 from dpexplain.domain import Binary as Binary
 from dpexplain.domain import Categorical as Categorical
 from dpexplain.domain import Domain as Domain
+from dpexplain.domain import ImageDomain as ImageDomain
 from dpexplain.domain import Numeric as Numeric
 from dpexplain.domain import Ordinal as Ordinal
 from dpexplain.errors import BudgetExhausted as BudgetExhausted

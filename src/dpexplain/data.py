@@ -22,7 +22,7 @@ from dpexplain.mechanisms.ports import Rows
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.relation import Neighbours, Relation
 
-_CHUNK = 1 << 16
+_CHUNK, _NUMBERS = 1 << 16, 1 << 22  # at most so many rows are encoded at a time, and fewer where they are wide: 32 MB
 
 
 class PrivateData:
@@ -242,8 +242,9 @@ def _column(rows: Any, name: str) -> np.ndarray[Any, Any]:
 
 def _encoded_chunks(rows: Any, domain: DomainLike, kept: np.ndarray[Any, Any]) -> Iterator[Matrix]:
     """Encode a slice at a time, so that the float64 table never exists as a whole."""
-    for start in range(0, len(kept), _CHUNK):
-        yield domain.encode(_take(rows, kept[start : start + _CHUNK]))
+    step = min(max(_NUMBERS // domain.width // 256, 1) * 256, _CHUNK)  # whole blocks of the store
+    for start in range(0, len(kept), step):
+        yield domain.encode(_take(rows, kept[start : start + step]))
 
 
 def _take(rows: Any, positions: np.ndarray[Any, Any]) -> Any:

@@ -120,9 +120,9 @@ class Explainer:
                 raise
             return self._from_release(self._release, record, request_id)
         if isinstance(reserved, Settled):
-            return self._explanation(reserved)
+            return self._explanation(reserved, record)
         outcome = plan.run(self._data._rows, self._noise)
-        return self._explanation(self._ledger.settle(reserved, outcome.events, _answer(point, outcome)))
+        return self._explanation(self._ledger.settle(reserved, outcome.events, _answer(point, outcome)), record)
 
     def _hint(self, record: Any) -> Start | None:
         """Where the release would start, and two of its standard errors as the guess of how far off that is."""
@@ -140,7 +140,7 @@ class Explainer:
         details = {**free.details, "budget": "exhausted, so this answer comes from the release and costs nothing"}
         return replace(free, guarantee=total, request_id=request_id, details=details)
 
-    def _explanation(self, done: Settled) -> Explanation:
+    def _explanation(self, done: Settled, record: Any) -> Explanation:
         answer, neighbours = done.answer, self._data.setting.neighbours
         cost = Guarantee.of_quanta(price(done.events), self._mechanism.delta, neighbours, subject="This answer")
         return Explanation(
@@ -153,6 +153,8 @@ class Explainer:
             copied=answer["copied"],
             request_id=done.request_id,
             details=answer["details"],
+            domain=self._data.domain,
+            record=record,
         )
 
     def _qualified(self, guarantee: Guarantee) -> Guarantee:

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from dpexplain import plots
 from dpexplain.core.arrays import Vector
+from dpexplain.domain import DomainLike, ImageDomain
 from dpexplain.errors import InputError
 from dpexplain.plots.style import NEGATIVE, POSITIVE, UNCERTAIN
 from dpexplain.privacy.budget import Guarantee
@@ -32,7 +33,8 @@ class Explanation:
     """A local linear explanation φ of a black box at `point`: one number for each encoded column.
 
     `error` is the standard error from the privacy noise, where it is known. `cost` is what this answer added to the total,
-    `guarantee` the total. `copied` answers were reused from a nearby query, free.
+    `guarantee` the total. `copied` answers were reused from a nearby query, free. `domain` and `record` (the query as it was asked, where
+    it is at hand) are for pictures; they do not travel in `to_dict`.
     """
 
     values: Vector
@@ -44,6 +46,8 @@ class Explanation:
     copied: bool = False
     request_id: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    domain: DomainLike | None = None
+    record: Any = None
 
     def __post_init__(self) -> None:
         for array in (self.values, self.point, self.error):
@@ -65,9 +69,19 @@ class Explanation:
         return None if self.error is None else float(self.error[index])
 
     def plot(self, top: int = 12, *, title: str | None = None, ax: Axes | None = None) -> Figure:
-        """Bars, strongest first, with error bars where they are known. Returns the figure; `ax=` draws on yours."""
+        """Bars, strongest first, with error bars where they are known; a heat map over the image where an image was asked about.
+
+        Returns the figure; `ax=` draws on yours. An image that is not at hand is shown by its superpixels.
+        """
         heading = "Why the model answers as it does here" if title is None else title
+        if isinstance(self.domain, ImageDomain):
+            return self._overlay(self.domain, heading, ax)
         return plots.bars(self.names, self.values, self.error, top=top, title=heading, caption=str(self.guarantee), ax=ax)
+
+    def _overlay(self, domain: ImageDomain, title: str, ax: Axes | None) -> Figure:
+        image = domain.image(self.point) if self.record is None else domain.picture(self.record)
+        error = None if self.error is None else domain.image(self.error)
+        return plots.overlay(domain.image(self.values), image, error, title=title, caption=str(self.guarantee), ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
         return {

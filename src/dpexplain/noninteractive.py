@@ -45,7 +45,7 @@ class NonInteractive:
 
     def explain(self, record: Any) -> Explanation:
         """An explanation at `record` (or at an encoded point, if the history has no domain). Costs nothing."""
-        return self._at(self._encode(record))
+        return replace(self._at(self._encode(record)), record=record)
 
     def explain_many(self, records: Any) -> Answers:
         """The same for many records."""
@@ -63,6 +63,7 @@ class NonInteractive:
             guarantee=self._total,
             error=found.error,
             details={"start": "history", "method": self._method, "gradients": 0},
+            domain=self._history.domain,
         )
 
     @property

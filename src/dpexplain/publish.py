@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from dpexplain import web
 from dpexplain.domain import DomainLike
+from dpexplain.errors import ParameterError
 from dpexplain.privacy.budget import Guarantee, round_up
 
 TITLE = "Why does the model answer as it does?"
@@ -47,6 +48,7 @@ def publish(release: Publishable, path: str | Path, *, title: str = TITLE, outco
 
 def render(release: Publishable, *, title: str = TITLE, outcome: str = OUTCOME) -> str:
     """The page as text. Names and values reach it as JSON or escaped text only."""
+    _require_fields(release.domain)
     script, style = web.inlined("page.js"), web.source("style.css")
     payload, guarantee, library = release.payload(), release.guarantee, _library_version()
     parts = {
@@ -64,6 +66,14 @@ def render(release: Publishable, *, title: str = TITLE, outcome: str = OUTCOME) 
         "data": _data(release.domain, payload, outcome),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], web.source("page.html"))
+
+
+def _require_fields(domain: DomainLike) -> None:
+    kind = domain.to_dict().get("kind", "tabular")
+    if kind not in ("tabular", "encoded"):
+        raise ParameterError(
+            f"the page asks for a table's fields, and this domain is of kind {kind!r}: save() the release instead"
+        )
 
 
 def policy(script: str, style: str) -> str:

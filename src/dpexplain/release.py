@@ -135,7 +135,7 @@ class Release:
         Another `weight` than the release's own asks for another locality; the farther it is from uniform, the more the answer relies on
         the reference distribution. A release with labelled reference data answers from them, whatever the weight.
         """
-        return self._answer(self.domain.encode_query(record)[None], weight)[0]
+        return replace(self._answer(self.domain.encode_query(record)[None], weight)[0], record=record)
 
     def explain_many(self, records: Any, weight: Weight | None = None) -> Explanations:
         """The same for many records: a data frame, a list of dicts, a dict of columns, or an array where all is numeric."""
@@ -240,6 +240,7 @@ class Explanations(Sequence[Explanation]):
             guarantee=self.release.guarantee,
             error=self.error[index],
             details=self._details,
+            domain=self.release.domain,
         )
 
     @cached_property

@@ -6,4 +6,5 @@ from dpexplain.domain.features import Binary as Binary
 from dpexplain.domain.features import Categorical as Categorical
 from dpexplain.domain.features import Numeric as Numeric
 from dpexplain.domain.features import Ordinal as Ordinal
+from dpexplain.domain.image import ImageDomain as ImageDomain
 from dpexplain.domain.tabular import Domain as Domain

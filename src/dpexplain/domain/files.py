@@ -40,10 +40,10 @@ def describe(features: Sequence[Feature]) -> dict[str, Any]:
 def parse(data: Mapping[str, Any]) -> list[Feature]:
     """The features that a description of kind "encoded", or else "tabular", declares."""
     if data.get("kind") == "encoded":
-        _only(data, {"kind", "width", "low", "high", "names"}, "an encoded domain")
+        require_known(data, {"kind", "width", "low", "high", "names"}, "an encoded domain")
         bounds = data.get("low", 0.0), data.get("high", 1.0)
         return vector_features(data.get("width"), bounds, data.get("names"))
-    _only(data, {"kind", "features"}, "a tabular domain")
+    require_known(data, {"kind", "features"}, "a tabular domain")
     return [_parse_feature(feature) for feature in _list(data, "features")]
 
 
@@ -119,14 +119,15 @@ def _parse_feature(data: Any) -> Feature:
     if not isinstance(kind, str) or kind not in KINDS:
         raise DomainError(f"a feature's kind must be one of {listed(KINDS)}, got {kind!r}{hint(kind, KINDS)}; correct it")
     where, known = f"{kind} feature {data.get('name')!r}", fields(KINDS[kind])
-    _only(data, {"kind", *(field.name for field in known)}, where)
+    require_known(data, {"kind", *(field.name for field in known)}, where)
     for field in known:
         if field.name not in data and field.default is MISSING:
             raise DomainError(f"{where} lacks {field.name!r}; declare it")
     return KINDS[kind](**{key: value for key, value in data.items() if key != "kind"})
 
 
-def _only(data: Mapping[Any, Any], known: set[str], where: str) -> None:
+def require_known(data: Mapping[Any, Any], known: set[str], where: str) -> None:
+    """Refuse a key that means nothing: a misspelt one would be ignored silently."""
     for key in data:
         if key not in known:
             raise DomainError(f"{where} has unknown key {key!r}{hint(key, known)}; use only {listed(sorted(known))}")

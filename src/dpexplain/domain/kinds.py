@@ -7,6 +7,7 @@ from typing import Any
 
 from dpexplain.domain.base import DomainLike, hint, listed
 from dpexplain.domain.files import parse
+from dpexplain.domain.image import ImageDomain
 from dpexplain.domain.tabular import Domain
 from dpexplain.errors import DomainError
 
@@ -15,7 +16,11 @@ def _tabular(data: Mapping[str, Any]) -> DomainLike:
     return Domain(parse(data))
 
 
-KINDS: dict[str, Callable[[Mapping[str, Any]], DomainLike]] = {"tabular": _tabular, "encoded": _tabular}
+KINDS: dict[str, Callable[[Mapping[str, Any]], DomainLike]] = {
+    "tabular": _tabular,
+    "encoded": _tabular,
+    "image": ImageDomain.from_dict,
+}
 
 
 def domain_of(data: Any) -> DomainLike:

@@ -1,0 +1,226 @@
+"""Images: a public shape, public bounds of a pixel, and a public grid of superpixels whose means are the encoded columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from math import isfinite, prod
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpexplain.domain import files
+from dpexplain.domain.base import Block, FloatArray
+from dpexplain.domain.features import to_unit
+from dpexplain.errors import DataError, DomainError, QueryError
+
+COLUMN = "image"  # where a table or a JSON record keeps the image
+CHANNELS = {1: ("",), 3: (" red", " green", " blue"), 4: (" red", " green", " blue", " alpha")}
+_PIXELS = 1 << 22  # that are looked at together: 32 MB as floats
+_EIGHT_BITS = (0.0, 255.0)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ImageDomain:
+    """Images (h, w) or (h, w, c) → means of superpixels in [0, 1], row by row, each with its channels.
+
+    `grid=(rows, columns)` cuts the image plane at ⌊i·h/rows⌋ and ⌊j·w/columns⌋, so that cells differ by at most one pixel a side; by
+    default every pixel is a cell of its own. Column "r3c7" is the cell in row 3 and column 7, counted from 0 at the top left.
+
+    How pixels are read is declared, never guessed from their values. Without `bounds` images are 8-bit (dtype uint8), 0 … 255. With
+    `bounds=(low, high)` any type of number is read, and the bounds are scaled to [0, 1].
+
+    Private images: numbers outside the bounds, ±inf included, are clamped, NaN becomes the middle of the bounds; nothing a pixel holds
+    raises an error. The shape and type of each image are schema, which is taken to be public. Queries: every pixel within the bounds.
+    """
+
+    shape: tuple[int, ...]
+    grid: tuple[int, int] | None = None  # always a pair once it is made
+    bounds: tuple[float, float] | None = None
+    names: tuple[str, ...] = field(init=False, compare=False)
+    blocks: tuple[Block, ...] = field(init=False, compare=False)
+
+    kind: ClassVar[str] = "image"
+    columns: ClassVar[tuple[str, ...]] = (COLUMN,)
+
+    def __post_init__(self) -> None:
+        shape = _whole_numbers("shape", self.shape, (2, 3))
+        grid = shape[:2] if self.grid is None else _whole_numbers("grid", self.grid, (2,))
+        if grid[0] > shape[0] or grid[1] > shape[1]:
+            raise DomainError(f"grid={grid} has more cells than the image has pixels, {shape[:2]}: declare a coarser grid")
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "grid", grid)
+        object.__setattr__(self, "bounds", _bounds(self.bounds))
+        object.__setattr__(self, "names", _names(grid, self.channels))
+        object.__setattr__(self, "blocks", tuple(Block(i, i + 1, "numeric") for i in range(self.width)))
+
+    @property
+    def channels(self) -> int:
+        return self.shape[2] if len(self.shape) == 3 else 1
+
+    @property
+    def width(self) -> int:
+        """Encoded dimension n."""
+        return prod(self._grid) * self.channels
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of the canonical description. Public."""
+        return sha256(files.canonical(self.to_dict())).hexdigest()
+
+    def encode(self, rows: Any) -> FloatArray:
+        """Private images → (m, n): an array (m, h, w[, c]), a list of arrays, or a table with them in its column "image"."""
+        images = _pictures(rows)
+        self._require_readable(images)
+        out = np.empty((len(images), self.width))
+        step = max(_PIXELS // prod(self.shape), 1)
+        for start in range(0, len(images), step):
+            chunk = images[start : start + step]
+            out[start : start + step] = self._means(chunk if isinstance(chunk, np.ndarray) else np.stack(chunk))
+        return out
+
+    def encode_query(self, record: Any) -> FloatArray:
+        """One public image → (n,): an array, nested lists, or {"image": …}."""
+        image = self.picture(record)
+        self._check(image)
+        return self._means(image[np.newaxis]).reshape(-1)
+
+    def encode_queries(self, records: Any) -> FloatArray:
+        """Public images → (k, n), each as strictly as by `encode_query`; an error names the image, counted from 0."""
+        return np.array([self._numbered(i, image) for i, image in enumerate(self.separate(records))]).reshape(-1, self.width)
+
+    def _numbered(self, number: int, image: Any) -> FloatArray:
+        try:
+            return self.encode_query(image)
+        except QueryError as error:
+            raise QueryError(f"image {number}: {error}") from None
+
+    def separate(self, records: Any) -> list[Any]:
+        """The images of a batch one by one."""
+        return list(records[COLUMN] if isinstance(records, Mapping) and COLUMN in records else records)
+
+    def picture(self, record: Any) -> NDArray[Any]:
+        """The image of a query, as an array."""
+        return np.asarray(record[COLUMN] if isinstance(record, Mapping) and COLUMN in record else record)
+
+    def image(self, values: Any) -> FloatArray:
+        """One number a column → the image plane (h, w[, c]): each superpixel's number on all of its pixels."""
+        flat = np.asarray(values, dtype=np.float64)
+        if flat.shape != (self.width,):
+            raise DataError(f"there are {self.width} columns, got shape {flat.shape}: pass one number for each")
+        rows, columns = (np.diff(edges) for edges in self._edges)
+        cells = flat.reshape(*self._grid, *self.shape[2:])
+        return np.repeat(np.repeat(cells, rows, axis=0), columns, axis=1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The description in JSON's types."""
+        description = {"kind": self.kind, "shape": list(self.shape), "grid": list(self._grid)}
+        return description if self.bounds is None else description | {"bounds": list(self.bounds)}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> ImageDomain:
+        """What `to_dict` described; `Domain.from_dict` reads every kind."""
+        if not isinstance(data, Mapping) or data.get("kind") != cls.kind:
+            raise DomainError("this does not describe an image domain: pass what ImageDomain.to_dict() returned")
+        files.require_known(data, {"kind", "shape", "grid", "bounds"}, "an image domain")
+        return cls(data.get("shape", ()), data.get("grid"), data.get("bounds"))
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict())
+
+    def to_toml(self) -> str:
+        return files.to_toml(self.to_dict())
+
+    def save(self, path: str | Path) -> None:
+        """Write the description to a .json or .toml file; `Domain.load` reads it."""
+        files.write(path, self.to_dict())
+
+    def __repr__(self) -> str:
+        size, cells = "×".join(map(str, self.shape)), "×".join(map(str, self._grid))
+        return f"<ImageDomain: {size} images in {cells} superpixels → {self.width} columns>"
+
+    @property
+    def _grid(self) -> tuple[int, int]:
+        assert self.grid is not None
+        return self.grid
+
+    @property
+    def _edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where cells begin and the last one ends, along each side."""
+        rows, columns = (np.arange(cells + 1) * pixels // cells for cells, pixels in zip(self._grid, self.shape, strict=False))
+        return rows, columns
+
+    def _means(self, images: NDArray[Any]) -> FloatArray:
+        """(k, h, w[, c]) → (k, n). Pixels are in [0, 1], partial sums of i of them in [0, i] by monotone rounding, so means are too."""
+        low, high = self.bounds or _EIGHT_BITS
+        with np.errstate(all="ignore"):  # a long double beyond float64's range becomes ±inf, quietly
+            pixels = to_unit(images.astype(np.float64), low, high, low + (high - low) / 2)
+        rows, columns = self._edges
+        sums = np.add.reduceat(np.add.reduceat(pixels, rows[:-1], axis=1), columns[:-1], axis=2)
+        sizes = np.outer(np.diff(rows), np.diff(columns)).reshape(1, *self._grid, *(1 for _ in self.shape[2:]))
+        return np.asarray((sums / sizes).reshape(len(images), -1))
+
+    def _require_readable(self, images: NDArray[Any] | list[NDArray[Any]]) -> None:
+        """Schema only: shapes and types. An array of images has one of each."""
+        for image in images[:1] if isinstance(images, np.ndarray) else images:
+            if image.shape != self.shape:
+                raise DataError(f"images must have shape {self.shape}, got one of shape {image.shape}: resize or crop them first")
+            if image.dtype.kind not in "biuf" or (self.bounds is None and image.dtype != np.uint8):
+                raise DataError(f"images without declared bounds are 8-bit, got one of type {image.dtype}: {_DECLARE}")
+
+    def _check(self, image: NDArray[Any]) -> None:
+        if image.shape != self.shape:
+            raise QueryError(f"an image must have shape {self.shape}, got {image.shape}: resize or crop it first")
+        if image.dtype.kind not in ("iu" if self.bounds is None else "biuf"):
+            raise QueryError(f"an image without declared bounds holds whole numbers 0 … 255, got {image.dtype}: {_DECLARE}")
+        low, high = self.bounds or _EIGHT_BITS
+        if not ((image >= low) & (image <= high)).all():  # NaN is never within
+            raise QueryError(f"every pixel must lie within the declared bounds, {low:g} … {high:g}: nothing is clamped for you")
+
+
+_DECLARE = "declare what pixels span, for example ImageDomain(…, bounds=(0, 1))"
+
+
+def _pictures(rows: Any) -> NDArray[Any] | list[NDArray[Any]]:
+    """An array of images, or a list of arrays; anything else is refused by its type."""
+    if isinstance(rows, Mapping):
+        if COLUMN not in rows:
+            raise DataError(f"a table of images keeps them in a column {COLUMN!r}: rename it")
+        rows = rows[COLUMN]
+    if isinstance(rows, np.ma.MaskedArray):
+        raise DataError("masked arrays are not read: pass the filled array, with NaN where masked")
+    if isinstance(rows, np.ndarray) and rows.dtype != object:
+        return rows
+    if isinstance(rows, (list, tuple, np.ndarray)) and all(type(image) is np.ndarray for image in rows):
+        return list(rows)
+    raise DataError("images must be an array (m, h, w) or (m, h, w, channels), or a list of arrays: convert them with np.asarray")
+
+
+def _whole_numbers(what: str, numbers: Any, lengths: tuple[int, ...]) -> tuple[int, ...]:
+    declared = tuple(numbers) if isinstance(numbers, (list, tuple)) else ()
+    whole = all(isinstance(number, (int, np.integer)) and not isinstance(number, bool) and number >= 1 for number in declared)
+    if len(declared) not in lengths or not whole:
+        form = "(height, width) or (height, width, channels)" if what == "shape" else "(rows, columns)"
+        raise DomainError(f"{what} must be {form}, whole numbers of at least 1, got {numbers!r}")
+    return tuple(int(number) for number in declared)
+
+
+def _bounds(bounds: Any) -> tuple[float, float] | None:
+    if bounds is None:
+        return None
+    try:
+        low, high = (float(bound) + 0.0 for bound in bounds)
+    except (TypeError, ValueError):
+        raise DomainError(f"bounds must be a pair (low, high), got {bounds!r}") from None
+    if not low < high or not isfinite(high - low):
+        raise DomainError(f"bounds: low={low:g} must be below high={high:g}, by a finite amount")
+    return low, high
+
+
+def _names(grid: tuple[int, ...], channels: int) -> tuple[str, ...]:
+    suffixes = CHANNELS.get(channels) or tuple(f" channel{k}" for k in range(channels))
+    return tuple(f"r{i}c{j}{suffix}" for i in range(grid[0]) for j in range(grid[1]) for suffix in suffixes)
