@@ -10,6 +10,7 @@ from dpexplain.domain import Domain as Domain
 from dpexplain.domain import ImageDomain as ImageDomain
 from dpexplain.domain import Numeric as Numeric
 from dpexplain.domain import Ordinal as Ordinal
+from dpexplain.domain import TextDomain as TextDomain
 from dpexplain.errors import BudgetExhausted as BudgetExhausted
 from dpexplain.errors import DpexplainError as DpexplainError
 from dpexplain.explainer import Explainer as Explainer

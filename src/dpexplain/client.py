@@ -42,7 +42,7 @@ class Client:
 
     def explain(self, record: Any, *, request_id: str | None = None) -> Explanation:
         """A private explanation at `record`. Raises BudgetExhausted when the service's budget is spent."""
-        plain = {name: _plain(value) for name, value in dict(record).items()}
+        plain = record if isinstance(record, str) else {name: _plain(value) for name, value in dict(record).items()}
         body = {"record": plain, "request_id": request_id or uuid4().hex}
         return Explanation.from_dict(self._call("/v1/explain", body))
 

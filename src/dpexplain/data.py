@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from hashlib import sha256
+from itertools import chain
 from typing import Any, Protocol, cast, runtime_checkable
 
 import narwhals as nw
 import numpy as np
+from scipy.sparse import issparse
 
 from dpexplain.backends.dense import DenseRows
+from dpexplain.backends.sparse import SparseRows
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.domain import DomainLike
+from dpexplain.domain import Domain, DomainLike
 from dpexplain.domain.tables import plain_columns
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.labels import Labeller, Output, ask_model, check_labels
@@ -28,7 +31,7 @@ _CHUNK, _NUMBERS = 1 << 16, 1 << 22  # at most so many rows are encoded at a tim
 class PrivateData:
     """Sensitive records behind a wall: releases and explainers may ask them bounded questions, and pay.
 
-    `rows` is any data frame, list of dicts, dict of columns, or array (for `Domain.encoded`). Labels come from `model`, asked once
+    `rows` is any data frame, list of dicts, dict of columns, array (for `Domain.encoded`), or texts. Labels come from `model`, asked once
     about the rows as given, or from `labels`. `unit` names the column that says who owns a row; at most `max_rows_per_unit` of each
     owner's rows are kept, the first ones in order, whatever their values. `size` is the public row count m̄ that sums are divided by;
     it defaults to the number of rows kept, which is thereby stated as public. `name` tells data sets apart in a ledger.
@@ -56,9 +59,10 @@ class PrivateData:
         values = ask_model(model, rows, count, target=target, output=output) if labels is None else check_labels(labels, count)
         kept = np.arange(count) if unit is None else first_of_each(_column(rows, unit), max_rows_per_unit)
         public = _public_size(size, len(kept))
-        store = DenseRows(_encoded_chunks(rows, domain, kept), values[kept], domain.width, most=2 * public)
+        store = _store(_encoded_chunks(rows, domain, kept), values[kept], domain.width, most=2 * public)
         keys = np.arange(len(kept)) if unit is None else owner_keys(_column(rows, unit)[kept])
-        labeller = None if model is None else Labeller(model, target, output, _same_kind(rows))
+        tabular = isinstance(domain, Domain)  # only then can rows be made up for the model to label
+        labeller = Labeller(model, target, output, _same_kind(rows)) if tabular and model is not None else None
         self._register(store, domain, neighbours, public, name, labeller, keys)
 
     def _register(
@@ -240,7 +244,14 @@ def _column(rows: Any, name: str) -> np.ndarray[Any, Any]:
         raise DataError(f"unit={name!r} is not a column of the rows: name the column that says who owns a row") from None
 
 
-def _encoded_chunks(rows: Any, domain: DomainLike, kept: np.ndarray[Any, Any]) -> Iterator[Matrix]:
+def _store(chunks: Iterator[Any], labels: Vector, width: int, most: int) -> Rows:
+    """Dense or sparse, as the domain encodes; at most `most` rows, publicly."""
+    first = next(chunks)
+    kind = SparseRows if issparse(first) else DenseRows
+    return kind(chain([first], chunks), labels, width, most)
+
+
+def _encoded_chunks(rows: Any, domain: DomainLike, kept: np.ndarray[Any, Any]) -> Iterator[Any]:
     """Encode a slice at a time, so that the float64 table never exists as a whole."""
     step = min(max(_NUMBERS // domain.width // 256, 1) * 256, _CHUNK)  # whole blocks of the store
     for start in range(0, len(kept), step):

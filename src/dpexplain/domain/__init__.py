@@ -8,3 +8,4 @@ from dpexplain.domain.features import Numeric as Numeric
 from dpexplain.domain.features import Ordinal as Ordinal
 from dpexplain.domain.image import ImageDomain as ImageDomain
 from dpexplain.domain.tabular import Domain as Domain
+from dpexplain.domain.text import TextDomain as TextDomain

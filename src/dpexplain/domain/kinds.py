@@ -9,6 +9,7 @@ from dpexplain.domain.base import DomainLike, hint, listed
 from dpexplain.domain.files import parse
 from dpexplain.domain.image import ImageDomain
 from dpexplain.domain.tabular import Domain
+from dpexplain.domain.text import TextDomain
 from dpexplain.errors import DomainError
 
 
@@ -20,6 +21,7 @@ KINDS: dict[str, Callable[[Mapping[str, Any]], DomainLike]] = {
     "tabular": _tabular,
     "encoded": _tabular,
     "image": ImageDomain.from_dict,
+    "text": TextDomain.from_dict,
 }
 
 

@@ -76,7 +76,7 @@ class Service:
             raise Problem(429, "Too many wrong keys.", headers={"Retry-After": str(int(wait) + 1)})
         raise Problem(401, "Send `Authorization: Bearer dpx_…`.", headers={"WWW-Authenticate": "Bearer"})
 
-    def explain(self, request: Request, record: dict[str, Any], request_id: str | None) -> Explanation:
+    def explain(self, request: Request, record: dict[str, Any] | str, request_id: str | None) -> Explanation:
         log = request.state.log
         if self.settings.log_records:
             log["record"] = record

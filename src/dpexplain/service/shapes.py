@@ -13,7 +13,9 @@ class Question(BaseModel):
     """One record to explain. Repeating `request_id` returns the same answer and spends nothing."""
 
     model_config = ConfigDict(extra="forbid")
-    record: dict[str, Any] = Field(description="One value for each feature of /v1/domain.")
+    record: dict[str, Any] | str = Field(
+        description="One value for each feature of /v1/domain; the text itself where that describes texts."
+    )
     request_id: RequestId | None = Field(None, description="Your own name for this question; made up if left out.")
 
 
@@ -21,7 +23,7 @@ class Instances(BaseModel):
     """KServe V1. `id` makes a repeated call free: each instance is then the question `id/position`."""
 
     model_config = ConfigDict(extra="forbid")
-    instances: list[dict[str, Any]] = Field(min_length=1)
+    instances: list[dict[str, Any] | str] = Field(min_length=1)
     id: RequestId | None = None
 
 
