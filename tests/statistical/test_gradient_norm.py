@@ -10,6 +10,7 @@ from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History, Released
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.relation import Neighbours
+from noise_support import Scaled
 
 WIDTH, SIZE = 8, 1000
 
@@ -23,18 +24,6 @@ class Slope:
         return Moments(np.zeros((WIDTH, WIDTH)), np.full(WIDTH, -SIZE * 0.2 / np.sqrt(WIDTH)))  # ‖∇L‖ = 0.4
 
 
-class Shrunk:
-    """A source that gives only `share` of the noise it should."""
-
-    secure = False
-
-    def __init__(self, share):
-        self.share, self.source = share, SecureNoise()
-
-    def standard_normal(self, size):
-        return self.share * self.source.standard_normal(size)
-
-
 def plan():
     past = History.of([Released(np.full(WIDTH, 5.0), np.zeros(WIDTH))])
     return dpx.Adaptive(2.0, 1e-6, 200, rule="paper").plan(np.zeros(WIDTH), Setting(WIDTH, SIZE, Neighbours(), 1e-13), past)
@@ -42,7 +31,7 @@ def plan():
 
 def norm_p_value(share, draws=4000):
     planned, rows = plan(), Slope()
-    noise, event = Shrunk(share), planned.events[0]
+    noise, event = Scaled(SecureNoise(), share), planned.events[0]
     released = planned.norm.releases(noise, draws)
     true = np.linalg.norm(rows.local(None).gradient(np.zeros(WIDTH)))
     return stats.kstest([released(np.array([true]))[0] - true for _ in range(draws)], stats.norm(scale=event.sigma).cdf).pvalue
@@ -59,7 +48,7 @@ def gradient_p_value(monkeypatch, share, runs=8):
     monkeypatch.setattr(GaussianMechanism, "releases", listening)
     for _ in range(runs):
         released.clear()
-        event = plan().run(Slope(), Shrunk(share)).events[1]
+        event = plan().run(Slope(), Scaled(SecureNoise(), share)).events[1]
         gradients = released[1:]  # the first is β̃
         assert len(gradients) == event.count
         scaled.append(np.concatenate(gradients) / event.sigma)

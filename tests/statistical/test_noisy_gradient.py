@@ -13,6 +13,7 @@ from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.relation import Neighbours
+from noise_support import Scaled
 
 WIDTH, SIZE, GRADIENTS = 8, 1000, 400
 
@@ -24,18 +25,6 @@ class Flat:
 
     def local(self, query):
         return Moments(np.zeros((WIDTH, WIDTH)), np.zeros(WIDTH))
-
-
-class Shrunk:
-    """A source that gives only `share` of the noise it should."""
-
-    secure = False
-
-    def __init__(self, share):
-        self.share, self.source = share, SecureNoise()
-
-    def standard_normal(self, size):
-        return self.share * self.source.standard_normal(size)
 
 
 def p_value(monkeypatch, share):
@@ -50,7 +39,7 @@ def p_value(monkeypatch, share):
         return lambda value: released.append(release(value)) or released[-1]
 
     monkeypatch.setattr(GaussianMechanism, "releases", listening)
-    replace(plan).run(Flat(), Shrunk(share))
+    replace(plan).run(Flat(), Scaled(SecureNoise(), share))
     monkeypatch.undo()
     assert len(released) == event.count == GRADIENTS
     return stats.kstest(np.concatenate(released), stats.norm(scale=event.sigma).cdf).pvalue
