@@ -2,6 +2,9 @@
 
 A block's columns are contiguous, so distances, scaling and the tiled products all run along rows in registers. Storage is
 float32, arithmetic float64. Kernels release the GIL and work on a range of blocks; callers split the range over threads.
+
+A loop that sums stores nothing: beside a store the compiler would make two versions of the loop, which add in different orders, and
+choose between them by where the arrays happen to lie. Then the same question would not always be answered with the same bits.
 """
 
 from __future__ import annotations
@@ -84,11 +87,12 @@ def weighted_moments(
     for k in range(first, last):
         base = k * ROWS
         for j in range(n):
+            for i in range(ROWS):
+                scaled[j, i] = np.sqrt(weights[base + i]) * (blocks[k, j, i] - point[j])
             one, two = 0.0, 0.0
             for i in range(ROWS):
                 u = blocks[k, j, i] - point[j]
                 w = weights[base + i]
-                scaled[j, i] = np.sqrt(w) * u
                 one += w * u
                 two += w * labels[base + i] * u
             sums[0, j] += one
