@@ -21,6 +21,7 @@ from dpexplain.mechanisms.sketch import NoisySketch, SketchPlan, plan_sketch
 from dpexplain.privacy.events import PrivacyEvent
 from dpexplain.reference_data import ReferenceData, columns_of, draw_records, trial_columns
 
+WIDEST = 2048  # columns: a release holds n² moments and takes n³ steps to rehearse, about an hour here
 REFERENCE_SHARE = 0.5  # of μ² for the marginals when reference data are wanted
 _SOUND = 1 - 2.0**-40  # both shares rounded down
 
@@ -44,8 +45,9 @@ class ReleasePlan:
 def plan_release(data: PrivateData, mu: float, reference: int) -> ReleasePlan:
     """A plan that costs at most `mu`; `reference` is how many records to draw, 0 for none.
 
-    A model that cannot answer is found out here, before anything is spent.
+    Too wide a domain, or a model that cannot answer, is found out here, before anything is spent.
     """
+    _require_narrow(data)
     layout = Layout.of(data.domain.blocks)
     if not reference:
         return ReleasePlan(plan_sketch(layout, mu, data.setting), None)
@@ -55,6 +57,14 @@ def plan_release(data: PrivateData, mu: float, reference: int) -> ReleasePlan:
     if data.labeller is not None:
         data.labeller(trial_columns(domain))
     return ReleasePlan(plan_sketch(layout, mu * sqrt(1 - REFERENCE_SHARE) * _SOUND, data.setting), marginals, reference)
+
+
+def _require_narrow(data: PrivateData) -> None:
+    if (width := data.domain.width) > WIDEST:
+        raise ParameterError(
+            f"a release of {width} columns would hold {width * width:,} noisy moments; at most {WIDEST} columns are supported. Declare "
+            "fewer (a coarser grid, a smaller vocabulary), or explain one query at a time with dpx.Explainer"
+        )
 
 
 def _tabular(data: PrivateData) -> Domain:

@@ -69,6 +69,13 @@ def test_reference_records_are_for_tables(data):
     assert data.spent.mu == before
 
 
+def test_a_release_of_single_pixels_is_refused_before_anything_is_spent(faces):
+    data = dpx.PrivateData(faces[:20], dpx.ImageDomain(SHAPE), labels=np.ones(20))
+    with pytest.raises(ParameterError, match="a coarser grid"):
+        dpx.release(data, dpx.Budget(1, 1e-6))
+    assert data.spent.mu == 0
+
+
 def test_owners_keep_one_image_each(faces):
     rows = {"image": faces[:6], "person": ["a", "a", "b", "b", "b", "c"]}
     kept = dpx.PrivateData(rows, dpx.ImageDomain(SHAPE, (4, 4)), labels=np.ones(6), unit="person")
