@@ -142,8 +142,10 @@ class Release:
         return self._answer(self.domain.encode_queries(records), weight)
 
     def _answer(self, points: Matrix, weight: Weight | None) -> Explanations:
-        local = weight or self.weight
-        solver = self._solver
+        local, solver = weight or self.weight, self._solver
+        if 0 < len(points) <= BATCH:
+            answers = solver.answer(points, local)
+            return Explanations(self, points, answers.values, answers.errors, local)
         parts = [solver.answer(points[start : start + BATCH], local) for start in _progress(len(points))]
         empty = [np.zeros((0, self.domain.width))]
         values = np.concatenate([part.values for part in parts] or empty)
@@ -333,8 +335,7 @@ def _positive(value: Any, *, zero: bool = False) -> float:
 def _progress(queries: int) -> Iterator[int]:
     """Where each batch starts; with a bar on a terminal when it takes long."""
     starts = range(0, queries, BATCH)
-    console = Console(stderr=True)
-    if queries < _SLOW or not console.is_terminal:
+    if queries < _SLOW or not (console := Console(stderr=True)).is_terminal:
         return iter(starts)
     return iter(track(starts, description="explaining", console=console, transient=True))
 

@@ -11,18 +11,24 @@ difference.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.denoise import Estimate
 from dpexplain.core.layout import Layout
-from dpexplain.core.local_solve import error_shape, solve
+from dpexplain.core.local_solve import Solutions, error_shape, solve, solve_one
 from dpexplain.core.reference import Reference
 from dpexplain.core.weights import Weight
 
+_DENSE = 0.4  # share of entries that are not zero from which a dense matrix is read faster than a sparse one
 BATCH = 64  # queries at a time: the (BATCH, N) arrays stay in cache
+
+LinearMap = Any  # an array, dense or sparse: anything that @ takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +49,7 @@ class Answers:
     errors: Matrix
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Solver:
     """Everything an explanation is computed from; all of it public."""
 
@@ -56,17 +62,34 @@ class Solver:
     noise: NoiseLevels
     layout: Layout
     reference: Reference
-    _points: Matrix = field(init=False)
-    _norms: Vector = field(init=False)
-    _squared: Matrix = field(init=False)
-    _rotated: Vector = field(init=False)
 
-    def __post_init__(self) -> None:
-        points = self.reference.points(self.layout)
-        object.__setattr__(self, "_points", points)
-        object.__setattr__(self, "_norms", np.square(points).sum(axis=1))
-        object.__setattr__(self, "_squared", np.square(self.eigenvectors))
-        object.__setattr__(self, "_rotated", self.t1 @ self.eigenvectors)
+    @cached_property
+    def _points(self) -> Matrix:
+        return self.reference.points(self.layout)
+
+    @cached_property
+    def _norms(self) -> Vector:
+        return np.asarray(np.square(self._points).sum(axis=1))
+
+    @cached_property
+    def _maps(self) -> tuple[LinearMap, LinearMap]:
+        """The points and their transpose as maps of one vector: sparse where that touches less memory."""
+        if np.count_nonzero(self._points) > _DENSE * self._points.size:
+            return self._points, self._points.T
+        return csr_array(self._points), csr_array(self._points.T)
+
+    @cached_property
+    def _squared(self) -> Matrix:
+        return np.square(self.eigenvectors)
+
+    @cached_property
+    def _rotated(self) -> Vector:
+        return np.asarray(self.t1 @ self.eigenvectors)
+
+    @cached_property
+    def _guess(self) -> float:
+        """The multiplier of a query in the middle: a good place to start looking for any other's."""
+        return solve_one(self.eigenvalues, np.zeros_like(self.mean), self._rotated, self.radius)[1]
 
     @classmethod
     def of(cls, estimate: Estimate, reference: Reference, layout: Layout, radius: float, calibration: Vector) -> Solver:
@@ -77,16 +100,26 @@ class Solver:
         """Explanations at encoded queries, (q, n)."""
         H = (self.mean - queries) @ self.eigenvectors
         B = self._rotated + self.t0 * H
-        start = solve(self.eigenvalues, H, B, self.radius).values @ self.eigenvectors.T
-        corrected = B + self._correction(queries, start, weight) @ self.eigenvectors
-        solutions = solve(self.eigenvalues, H, corrected, self.radius)
+        if len(queries) == 1:
+            return self._finished(H, self._one(queries[0], H[0], B[0], weight))
+        first = solve(self.eigenvalues, H, B, self.radius, self._guess)
+        corrected = B + self._corrections(queries, first.values @ self.eigenvectors.T, weight) @ self.eigenvectors
+        return self._finished(H, solve(self.eigenvalues, H, corrected, self.radius, first.multiplier))
+
+    def _one(self, query: Vector, h: Vector, b: Vector, weight: Weight) -> Solutions:
+        p, multiplier = solve_one(self.eigenvalues, h, b, self.radius, self._guess)
+        moved = b + self._correction(query, self.eigenvectors @ p, weight) @ self.eigenvectors
+        p, multiplier = solve_one(self.eigenvalues, h, moved, self.radius, multiplier)
+        return Solutions(p[None], np.array([multiplier]))
+
+    def _finished(self, H: Matrix, solutions: Solutions) -> Answers:
         p, noise = solutions.values, self.noise
         shape = error_shape(self.eigenvalues, self.eigenvectors, self._squared, H, solutions)
         along = np.square(np.einsum("ij,ij->i", H, p))
         variance = noise.t1**2 + noise.s2**2 * np.einsum("ij,ij->i", p, p) + noise.s1**2 * along
         return Answers(p @ self.eigenvectors.T, noise.calibration * np.sqrt(shape * variance[:, None]))
 
-    def _correction(self, queries: Matrix, start: Matrix, weight: Weight) -> Matrix:
+    def _corrections(self, queries: Matrix, start: Matrix, weight: Weight) -> Matrix:
         """g for each query."""
         squared = self._norms - 2 * (queries @ self._points.T) + np.square(queries).sum(axis=1)[:, None]
         local = weight(np.sqrt(np.maximum(squared, 0.0))) * self.reference.inverse_weight
@@ -96,3 +129,14 @@ class Solver:
         offset = np.einsum("ij,ij->i", start, queries)[:, None]
         local *= self.reference.labels - start @ self._points.T + offset
         return np.asarray((local @ self._points - local.sum(axis=1)[:, None] * queries) / len(self._points))
+
+    def _correction(self, query: Vector, start: Vector, weight: Weight) -> Vector:
+        """g for one query."""
+        onto, back = self._maps
+        squared = self._norms - 2 * (onto @ query) + query @ query
+        local = weight(np.sqrt(np.maximum(squared, 0.0))) * self.reference.inverse_weight
+        mean = float(local.mean())
+        if not mean > 0:
+            return np.zeros_like(query)
+        local = (local / mean - 1) * (self.reference.labels - onto @ start + start @ query)
+        return np.asarray((back @ local - local.sum() * query) / len(local))

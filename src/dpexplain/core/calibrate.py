@@ -2,9 +2,8 @@
 
 `core/answer.py` gives each value the standard error that white noise on the moments would cause in one linear solve. Shrinkage makes the
 real error smaller, the reference's own changes make it larger. So the release rehearses itself: taking its estimate for the truth, it
-draws the known noise again a few times, repeats every step, and compares. All of it is post-processing of what was released. Every third
-rehearsal looks for a tree of its own: an estimate lies nearer to a tie between two trees than the truth does, so always choosing afresh
-overstates how much the choice matters, and never doing so understates it.
+draws the known noise again a few times, repeats every step, and compares. All of it is post-processing of what was released. It works
+because every step is continuous: what noise does around the estimate is then what it does around the truth.
 """
 
 from __future__ import annotations
@@ -18,14 +17,13 @@ from dpexplain.core.answer import Solver
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.denoise import Estimate, estimate
 from dpexplain.core.layout import Layout
-from dpexplain.core.reference import Fit, build
+from dpexplain.core.reference import build
 from dpexplain.core.sketch import NormalisedMoments, NormalisedSums, normalised_dimension
 from dpexplain.core.weights import Weight
 
 QUERIES = 48
 _TWO_SIGMA = 0.9545  # P(|N| ≤ 2)
 _COMMON_EVIDENCE = 8.0  # replicates' worth of evidence for the common factor against a column's own
-_DOUBT = 0.2  # a rehearsal starts from shrunk moments and so misses some of shrinkage's bias: go a little of the way back to the linear bars
 
 Normals = Callable[[int], Vector]
 
@@ -39,12 +37,12 @@ class Rehearsal:
     radius: float
     weight: Weight
 
-    def solver(self, sums: NormalisedSums, sigma: float, like: Fit | None = None) -> tuple[Solver, Estimate, Fit]:
+    def solver(self, sums: NormalisedSums, sigma: float, start: Vector | None = None) -> tuple[Solver, Estimate, Vector]:
         """Estimate, reference and solver from noisy sums; `sigma = 0` takes them at their word."""
         found = estimate(sums, self.query, sigma, shrink=sigma > 0)
-        reference, fit = build(found, self.query, like)
+        reference, coefficients = build(found, self.query, start)
         layout = self.query.layout
-        return Solver.of(found, reference, layout, self.radius, np.ones(layout.width)), found, fit
+        return Solver.of(found, reference, layout, self.radius, np.ones(layout.width)), found, coefficients
 
     def noisy(self, sums: NormalisedSums, normals: Normals) -> NormalisedSums:
         layout, scales = self.query.layout, self.query.scales
@@ -57,15 +55,14 @@ def calibrated(
 ) -> Solver:
     """The solver of noisy sums, with error bars calibrated for `weight`. `normals` supplies the rehearsals' noise."""
     rehearsal = Rehearsal(query, sigma, radius, weight)
-    solver, found, fit = rehearsal.solver(sums, sigma)
+    solver, found, start = rehearsal.solver(sums, sigma)
     world = as_sums(found, query)
     points = solver.reference.points(query.layout)
     queries = points[:: max(len(points) // QUERIES, 1)]
-    truth = rehearsal.solver(world, 0.0, fit)[0].answer(queries, weight).values
+    truth = rehearsal.solver(world, 0.0, start)[0].answer(queries, weight).values
     moved, stated = [], []
-    for turn in range(replicates(query.layout)):
-        like = fit if turn % 3 else replace(fit, tree=None)  # every third rehearsal may find another tree
-        again = rehearsal.solver(rehearsal.noisy(world, normals), sigma, like)[0].answer(queries, weight)
+    for _ in range(replicates(query.layout)):
+        again = rehearsal.solver(rehearsal.noisy(world, normals), sigma, start)[0].answer(queries, weight)
         moved.append(np.abs(again.values - truth))
         stated.append(again.errors)
     factors = column_factors(np.array(moved), np.array(stated))
@@ -90,12 +87,17 @@ def as_sums(found: Estimate, query: NormalisedMoments) -> NormalisedSums:
 def column_factors(moved: Matrix, stated: Matrix) -> Vector:
     """One factor for each column, from (replicates, queries, columns): its own mean square pooled with all, then scaled to cover.
 
-    The final scale makes two errors cover as often as they should over all rehearsals, whatever the errors' distribution.
+    The scale makes two errors cover as often as they should, whatever the errors' distribution. Each rehearsal is judged by factors from
+    the others, because factors look better than they are on the rehearsals that they come from.
     """
-    own = np.square(moved).mean(axis=(0, 1)) / np.square(stated).mean(axis=(0, 1))
-    common = float(np.median(own))
-    evidence = len(moved)
-    factors = np.sqrt((evidence * own + _COMMON_EVIDENCE * common) / (evidence + _COMMON_EVIDENCE))
-    factors = np.maximum(factors, 1e-3)
-    factors = factors * float(np.quantile(moved / (stated * factors), _TWO_SIGMA)) / 2
-    return np.asarray(factors + _DOUBT * np.maximum(1 - factors, 0.0))
+    squares, claims = np.square(moved).mean(axis=1), np.square(stated).mean(axis=1)
+    others = _pooled(squares.sum(axis=0) - squares, claims.sum(axis=0) - claims, len(moved) - 1)
+    scale = float(np.quantile(moved / (stated * others[:, None, :]), _TWO_SIGMA)) / 2
+    return scale * _pooled(squares.sum(axis=0), claims.sum(axis=0), len(moved))
+
+
+def _pooled(squares: Matrix, claims: Matrix, evidence: int) -> Matrix:
+    """√(real/stated mean square) of each column, drawn towards the median over columns."""
+    own = squares / claims
+    common = np.median(own, axis=-1, keepdims=True)
+    return np.sqrt(np.maximum((evidence * own + _COMMON_EVIDENCE * common) / (evidence + _COMMON_EVIDENCE), 1e-6))

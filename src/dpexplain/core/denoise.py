@@ -39,7 +39,11 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
-    """Repaired moments of the weighted rows: mean μ, covariance V diag(values) Vᵀ, E y = t0, E y(x - μ) = t1."""
+    """Repaired moments of the weighted rows: mean μ, covariance C, E y = t0, E y(x - μ) = t1.
+
+    V diag(values) Vᵀ is C, plus one along each direction in which no record differs from another: the sum of a complete code. There an
+    explanation has nothing to say, and with a curvature of one it says nothing, whatever noise is left.
+    """
 
     mean: Vector
     values: Vector
@@ -49,13 +53,14 @@ class Estimate:
     missing: Vector  # per attribute: mass of unknown values, 0 where columns are taken to sum to one
     total: float  # Σw, cleaned
     spread: Spread
+    idle: Matrix  # the projection onto directions that no record takes
     shrunk: Matrix  # the covariance before it was made positive semidefinite
     second_error: Matrix  # standard errors of the covariance and of t1 that remain after shrinkage
     label_error: Vector
 
     @property
     def covariance(self) -> Matrix:
-        return np.asarray((self.vectors * self.values) @ self.vectors.T)
+        return np.asarray((self.vectors * self.values) @ self.vectors.T - self.idle)
 
 
 def centre_of(sums: CentreSums, layout: Layout, size: int, sigma: float) -> tuple[Vector, Vector]:
@@ -94,18 +99,21 @@ def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, sh
     seconds = sums.squares / total + query.variance[numbers] - np.square(shift[numbers])
     covariance[numbers, numbers] = np.clip(seconds, SMALLEST_VARIANCE, 0.25)
     kept, kept_label = _shares(covariance, t1, spread, layout) if shrink else (np.ones_like(s2), np.ones_like(t1))
-    shrunk = covariance * kept
-    values, vectors = linalg.eigh(shrunk)
+    shrunk, label = covariance * kept, t1 * kept_label
+    _sum_to_zero(np.zeros_like(t1), label, shrunk, complete, layout)  # each column was shrunk by itself
+    idle = _idle(complete, layout)
+    values, vectors = linalg.eigh(shrunk + idle)
     noisy = spread.s2 * ~layout.same()
     return Estimate(
         mean=mean,
         values=np.maximum(values, 0.0) + RIDGE,
         vectors=np.ascontiguousarray(vectors),
         t0=t0,
-        t1=t1 * kept_label,
+        t1=label,
         missing=missing,
         total=total,
         spread=spread,
+        idle=idle,
         shrunk=shrunk,
         second_error=np.sqrt(kept) * noisy,
         label_error=np.sqrt(kept_label) * spread.t1,
@@ -142,6 +150,12 @@ def _sum_to_zero(s1: Vector, t1: Vector, s2: Matrix, complete: Flags, layout: La
         t1[block] -= t1[block].mean()
         s2[block] -= s2[block].mean(axis=0)
         s2[:, block] -= s2[:, block].mean(axis=1)[:, None]
+
+
+def _idle(complete: Flags, layout: Layout) -> Matrix:
+    """11ᵀ/k on the block of each complete code of k columns."""
+    sizes = np.array(layout.stops) - np.array(layout.starts)
+    return np.where(layout.same() & complete[layout.owner], 1 / sizes[layout.owner], 0.0)
 
 
 def _means(raw: Vector, complete: Flags, layout: Layout) -> tuple[Vector, Vector]:

@@ -1,12 +1,14 @@
 """Many local problems at once: argmin over ‖φ‖ ≤ k of φᵀ(C + hhᵀ)φ - 2b·φ, with C factorised once.
 
 In the eigenbasis of C the matrix is diag(w) + HHᵀ, inverted in O(n) by Sherman-Morrison. The multiplier λ ≥ 0 of the ball is the root of a
-secular equation: 1/‖p(λ)‖ is nearly linear and concave in λ, so Newton from the left converges monotonically (Moré & Sorensen 1983).
+secular equation: 1/‖p(λ)‖ is nearly linear and concave in λ, so Newton lands left of the root from anywhere and then rises to it
+monotonically (Moré & Sorensen 1983); a step below 0 means that the ball does not bind.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 
@@ -24,37 +26,54 @@ class Solutions:
     multiplier: Vector
 
 
-def solve(eigenvalues: Vector, H: Matrix, B: Matrix, radius: float) -> Solutions:
-    """The minimisers for each row of (H, B), all eigenvalues positive."""
-    multiplier = np.zeros(len(H))
-    values = _inverse_times(eigenvalues, multiplier, H, B)
-    active = np.flatnonzero(_norms(values) > radius)
+def solve(eigenvalues: Vector, H: Matrix, B: Matrix, radius: float, guess: float | Vector = 0.0) -> Solutions:
+    """The minimisers for each row of (H, B), all eigenvalues positive; `guess` is where the search for each multiplier starts."""
+    multiplier = np.full(len(H), guess)
+    values = np.empty_like(B)
     ceiling = _norms(B) / radius  # ‖p(λ)‖ ≤ ‖B‖/λ
+    active = np.arange(len(H))
     for _ in range(_MOST_STEPS):
+        current, h, b = multiplier[active], H[active], B[active]
+        inverse = 1 / (eigenvalues + current[:, None])
+        x, y = inverse * b, inverse * h
+        gain = 1 + _dots(h, y)
+        values[active] = p = x - y * (_dots(h, x) / gain)[:, None]
+        scaled, length = inverse * p, _norms(p)
+        slope = _dots(p, scaled) - np.square(_dots(h, scaled)) / gain
+        excess = length / radius - 1
+        moved = np.clip(current + excess * np.square(length) / np.maximum(slope, 1e-300), 0.0, ceiling[active])
+        still = (np.abs(excess) > _CLOSE) & (moved != current)
+        multiplier[active] = np.where(still, moved, current)
+        active = active[still]
         if not active.size:
             break
-        p, rows = values[active], active
-        length = _norms(p)
-        slope = np.einsum("ij,ij->i", p, _inverse_times(eigenvalues, multiplier[rows], H[rows], p))
-        step = (length / radius - 1) * np.square(length) / slope
-        moved = np.clip(multiplier[rows] + step, 0.0, ceiling[rows])
-        values[rows] = _inverse_times(eigenvalues, moved, H[rows], B[rows])
-        still = (np.abs(length / radius - 1) > _CLOSE) & (moved != multiplier[rows])
-        multiplier[rows] = moved
-        active = rows[still]
     return Solutions(_inside(values, radius), multiplier)
 
 
-def _inverse_times(eigenvalues: Vector, multiplier: Vector, H: Matrix, B: Matrix) -> Matrix:
-    """(diag(w) + λI + HHᵀ)⁻¹B, row by row."""
-    inverse = 1 / (eigenvalues + multiplier[:, None])
-    x, y = inverse * B, inverse * H
-    along = np.einsum("ij,ij->i", H, x) / (1 + np.einsum("ij,ij->i", H, y))
-    return np.asarray(x - y * along[:, None])
+def solve_one(eigenvalues: Vector, h: Vector, b: Vector, radius: float, guess: float = 0.0) -> tuple[Vector, float]:
+    """`solve` for a single problem, without the cost of rows: (values, multiplier)."""
+    multiplier, ceiling = guess, sqrt(b @ b) / radius
+    for _ in range(_MOST_STEPS):
+        inverse = 1 / (eigenvalues + multiplier)
+        y, x = inverse * h, inverse * b
+        gain = 1 + h @ y
+        p = x - y * (h @ x / gain)
+        length = sqrt(p @ p)
+        excess, scaled = length / radius - 1, inverse * p
+        slope = float(p @ scaled - (h @ scaled) ** 2 / gain)
+        moved = min(max(multiplier + excess * length**2 / max(slope, 1e-300), 0.0), ceiling)
+        if abs(excess) <= _CLOSE or moved == multiplier:
+            break
+        multiplier = moved
+    return p * min(1.0, radius / max(length, 1e-300)), float(multiplier)
+
+
+def _dots(a: Matrix, b: Matrix) -> Vector:
+    return np.asarray(np.einsum("ij,ij->i", a, b))
 
 
 def _norms(rows: Matrix) -> Vector:
-    return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
+    return np.sqrt(_dots(rows, rows))
 
 
 def _inside(values: Matrix, radius: float) -> Matrix:
@@ -71,13 +90,11 @@ def error_shape(eigenvalues: Vector, vectors: Matrix, squared: Matrix, H: Matrix
     """
     p, inverse = solutions.values, 1 / (eigenvalues + solutions.multiplier[:, None])
     y = inverse * H
-    k1 = y / np.sqrt(1 + np.einsum("ij,ij->i", H, y))[:, None]
-    q = inverse * p - k1 * np.einsum("ij,ij->i", k1, p)[:, None]
-    bends = (solutions.multiplier > 0) / np.sqrt(np.maximum(np.einsum("ij,ij->i", p, q), 1e-300))
-    k2 = q * bends[:, None]
-    s11, s22, s12 = (np.einsum("ij,ij->i", a, b)[:, None] for a, b in ((k1, k1), (k2, k2), (k1, k2)))
-    a1, a2 = k1 @ vectors.T, k2 @ vectors.T
-    b1, b2 = (inverse * k1) @ vectors.T, (inverse * k2) @ vectors.T
+    k1 = y / np.sqrt(1 + _dots(H, y))[:, None]
+    q = inverse * p - k1 * _dots(k1, p)[:, None]
+    k2 = q * ((solutions.multiplier > 0) / np.sqrt(np.maximum(_dots(p, q), 1e-300)))[:, None]
+    s11, s22, s12 = (_dots(a, b)[:, None] for a, b in ((k1, k1), (k2, k2), (k1, k2)))
+    a1, a2, b1, b2 = (np.array([k1, k2, inverse * k1, inverse * k2]).reshape(-1, p.shape[1]) @ vectors.T).reshape(4, *p.shape)
     plain = np.square(inverse) @ squared.T
     shape = plain - 2 * a1 * b1 - 2 * a2 * b2 + a1 * a1 * s11 + a2 * a2 * s22 + 2 * a1 * a2 * s12
     return np.asarray(np.maximum(shape, 1e-12 * plain))

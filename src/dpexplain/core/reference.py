@@ -1,9 +1,9 @@
 """A small public stand-in for the private rows: fixed points and labels that reproduce the released moments. Pure post-processing.
 
-Codes follow a Chow-Liu tree over the estimated pairwise margins; numbers follow a linear-Gaussian regression on the codes, mapped to Beta
-margins; labels are the maximum-entropy ones, tanh(β₀ + β·(x - μ)), fitted to the label moments. Points are a Sobol' sequence pushed through
-these conditionals, so the same moments always give the same reference. It serves to estimate how much *localising* the weight changes the
-answer, not the answer itself.
+Each code is drawn with probabilities from its linear regression on the codes before it; numbers follow a linear-Gaussian regression on the
+codes, mapped to Beta margins; labels are the maximum-entropy ones, tanh(β₀ + β·(x - μ)), fitted to the label moments. Points are a Sobol'
+sequence pushed through these conditionals. Nothing is selected (no tree, no order by strength), so the reference moves little when the moments
+do: that is what lets error bars be honest. It serves to estimate how much *localising* the weight changes the answer, not the answer itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ _FLOOR = 2e-3  # smallest ridge of the regressions below
 _GOLDEN = 0.6180339887498949
 
 Codes = NDArray[np.int64]
-Tree = tuple[tuple[int, int | None], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,18 +63,11 @@ def sobol(dimensions: int, points: int) -> Matrix:
     return uniforms
 
 
-def draw(estimate: Estimate, layout: Layout, tree: Tree, points: int = POINTS) -> Codes:
-    """Reference codes for every attribute: first the codes along the tree, then the numbers given them."""
-    uniforms = sobol(layout.attributes, points)
+def draw(estimate: Estimate, layout: Layout, points: int = POINTS) -> Codes:
+    """Reference codes for every attribute: first the codes, one after another, then the numbers given them."""
+    uniforms, covariance = sobol(layout.attributes, points), estimate.covariance
     codes = np.zeros((layout.attributes, points), dtype=np.int64)
-    covariance = estimate.covariance
-    for child, parent in tree:
-        margin, uniform = _margin(child, estimate, layout), uniforms[child]
-        if parent is None:
-            codes[child] = np.minimum(np.searchsorted(np.cumsum(margin), uniform), len(margin) - 1)
-        else:
-            table = np.cumsum(_conditional(parent, child, covariance, estimate, layout), axis=1)
-            codes[child] = np.minimum((uniform[:, None] > table[codes[parent]]).sum(axis=1), len(margin) - 1)
+    _draw_codes(codes, uniforms, covariance, estimate, layout)
     if layout.numbers.size:
         rows = Reference(codes, np.empty(0), np.empty(0)).points(layout)
         numbers = _numbers(rows, uniforms[layout.owner[layout.numbers]], covariance, estimate, layout)
@@ -83,56 +75,34 @@ def draw(estimate: Estimate, layout: Layout, tree: Tree, points: int = POINTS) -
     return codes
 
 
-def find_tree(estimate: Estimate, layout: Layout) -> Tree:
-    """(attribute, parent) in an order that has parents first: the maximum spanning tree of χ² dependence (Prim)."""
-    codes = np.array(layout.codes, dtype=np.int64)
-    if not codes.size:
-        return ()
-    strength = _dependence(estimate.covariance, estimate, layout)[np.ix_(codes, codes)]
-    np.fill_diagonal(strength, -1.0)
-    root = int(np.argmax(strength.sum(axis=1)))
-    order: list[tuple[int, int | None]] = [(int(codes[root]), None)]
-    parent, best = np.full(len(codes), root), strength[root].copy()
-    waiting = np.ones(len(codes), dtype=bool)
-    waiting[root] = False
-    while waiting.any():
-        new = int(np.argmax(np.where(waiting, best, -2.0)))
-        order.append((int(codes[new]), int(codes[parent[new]])))
-        waiting[new] = False
-        closer = strength[new] > best
-        best, parent = np.where(closer, strength[new], best), np.where(closer, new, parent)
-    return tuple(order)
+def _draw_codes(codes: Codes, uniforms: Matrix, covariance: Matrix, estimate: Estimate, layout: Layout) -> None:
+    """Fill in each code by regression on those before it.
+
+    With LLᵀ the covariance of all codes' columns and e = L⁻¹(x - μ), the regression of block a on what precedes it is
+    μ_a + Σ_{b<a} L_ab e_b, so one factorisation gives every regression.
+    """
+    columns = np.setdiff1d(np.arange(layout.width), layout.numbers)
+    if not columns.size:
+        return
+    lower = linalg.cholesky(covariance[np.ix_(columns, columns)] + _ridge(estimate, layout) * np.eye(len(columns)), lower=True)
+    residuals, done = np.zeros((codes.shape[1], len(columns))), 0
+    for a in layout.codes:
+        here = slice(done, done + layout.stops[a] - layout.starts[a])
+        expected = estimate.mean[layout.columns(a)] + residuals[:, :done] @ lower[here, :done].T
+        codes[a] = _chosen(expected, uniforms[a], missing=bool(estimate.missing[a]))
+        off = (codes[a][:, None] == np.arange(here.stop - here.start)) - expected
+        residuals[:, here] = linalg.solve_triangular(lower[here, here], off.T, lower=True).T
+        done = here.stop
 
 
-def _dependence(covariance: Matrix, estimate: Estimate, layout: Layout) -> Matrix:
-    """Σ C²/(μμ') over each pair of codes: Pearson's φ² of their table."""
-    mean = np.maximum(estimate.mean, 1e-4)
-    alone = np.array([stop - start == 1 for start, stop in zip(layout.starts, layout.stops, strict=True)])[layout.owner]
-    rarity = 1 / np.where(alone, mean * np.maximum(1 - mean, 1e-4), mean)
-    return layout.per_attribute(layout.per_attribute(np.square(covariance) * np.outer(rarity, rarity)).T)
-
-
-def _margin(attribute: int, estimate: Estimate, layout: Layout) -> Vector:
-    """Probabilities of a code's values, and of "all zeros" at the end where that occurs."""
-    known = estimate.mean[layout.columns(attribute)]
-    missing = estimate.missing[attribute]
-    margin = np.append(known, missing) if missing else known
-    return np.asarray(margin / margin.sum())
-
-
-def _conditional(parent: int, child: int, covariance: Matrix, estimate: Estimate, layout: Layout) -> Matrix:
-    """P(child | parent), a row for each value of the parent."""
-    rows, columns = layout.columns(parent), layout.columns(child)
-    first, second = estimate.mean[rows], estimate.mean[columns]
-    joint = covariance[rows, columns] + np.outer(first, second)
-    if estimate.missing[child]:
-        joint = np.column_stack([joint, first - joint.sum(axis=1)])
-    margin = _margin(child, estimate, layout)
-    if estimate.missing[parent]:
-        joint = np.vstack([joint, margin - joint.sum(axis=0)])
-    joint = np.maximum(joint, 0.0)
-    weight = joint.sum(axis=1, keepdims=True)
-    return np.where(weight > 1e-12, joint / np.maximum(weight, 1e-12), margin)
+def _chosen(expected: Matrix, uniforms: Vector, *, missing: bool) -> Codes:
+    """One value for each point, with probabilities as near to `expected` as probabilities can be; the last is "all zeros"."""
+    probabilities = np.maximum(expected, 0.0)
+    if missing:
+        probabilities = np.column_stack([probabilities, np.maximum(1 - expected.sum(axis=1), 0.0)])
+    steps = np.cumsum(probabilities, axis=1)
+    reached = (uniforms[:, None] * steps[:, -1:] > steps).sum(axis=1)
+    return np.asarray(np.minimum(reached, probabilities.shape[1] - 1))
 
 
 def _numbers(rows: Matrix, uniforms: Matrix, covariance: Matrix, estimate: Estimate, layout: Layout) -> Matrix:
@@ -142,7 +112,7 @@ def _numbers(rows: Matrix, uniforms: Matrix, covariance: Matrix, estimate: Estim
     residual = covariance[np.ix_(numbers, numbers)]
     centre = np.zeros((len(rows), len(numbers)))
     if others.size:
-        ridge = max(float(np.sqrt(np.square(_column_noise(estimate, layout)).mean())), _FLOOR)
+        ridge = _ridge(estimate, layout)
         gram = covariance[np.ix_(others, others)] + ridge * np.eye(len(others))
         slope = linalg.solve(gram, covariance[np.ix_(others, numbers)], assume_a="pos")
         residual = residual - slope.T @ (gram + ridge * np.eye(len(others))) @ slope
@@ -157,9 +127,10 @@ def _numbers(rows: Matrix, uniforms: Matrix, covariance: Matrix, estimate: Estim
     )
 
 
-def _column_noise(estimate: Estimate, layout: Layout) -> Vector:
-    """Norm of the noise in each column of the released covariance."""
-    return np.asarray(estimate.spread.s2 * np.sqrt((~layout.same()).sum(axis=1)))
+def _ridge(estimate: Estimate, layout: Layout) -> float:
+    """The typical norm of the noise in a column of the released covariance."""
+    noise = estimate.spread.s2 * float(np.sqrt((~layout.same()).sum(axis=1).mean()))
+    return max(noise, _FLOOR)
 
 
 def _as_beta(standard: Vector, mean: float, variance: float) -> Vector:
@@ -170,17 +141,6 @@ def _as_beta(standard: Vector, mean: float, variance: float) -> Vector:
     grid = np.linspace(-4.5, 4.5, 91)
     quantiles = special.betaincinv(middle * concentration, (1 - middle) * concentration, special.ndtr(grid))
     return np.clip(np.interp(standard, grid, quantiles), 0.0, 1.0)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fit:
-    """What a reference was built on: the tree, and the labels' coefficients. A similar reference can start from it.
-
-    Without a tree, one is found.
-    """
-
-    tree: Tree | None
-    coefficients: Vector
 
 
 def fit_labels(points: Matrix, estimate: Estimate, start: Vector | None = None) -> tuple[Vector, Vector]:
@@ -212,15 +172,16 @@ def fit_labels(points: Matrix, estimate: Estimate, start: Vector | None = None) 
     return np.tanh(Z @ beta), beta
 
 
-def build(estimate: Estimate, query: NormalisedMoments, like: Fit | None = None, points: int = POINTS) -> tuple[Reference, Fit]:
-    """The reference of an estimate, rounded to what a file stores exactly; `like` keeps another's tree.
+def build(
+    estimate: Estimate, query: NormalisedMoments, start: Vector | None = None, points: int = POINTS
+) -> tuple[Reference, Vector]:
+    """The reference of an estimate, rounded to what a file stores exactly, and its labels' coefficients; `start` guesses those.
 
     The estimate describes rows weighted by w(x); 1/w(x) leads back to rows that count alike.
     """
-    tree = like.tree if like and like.tree is not None else find_tree(estimate, query.layout)
-    codes = draw(estimate, query.layout, tree, points)
+    codes = draw(estimate, query.layout, points)
     rows = Reference(codes, np.empty(0), np.empty(0)).points(query.layout)
-    labels, coefficients = fit_labels(rows, estimate, like.coefficients if like else None)
+    labels, coefficients = fit_labels(rows, estimate, start)
     inverse = 1 / query.weights(rows)
     steps = np.maximum(np.rint(inverse / inverse.max() * WEIGHT_STEPS), 1.0)
-    return Reference(codes, np.rint(labels * LABEL_STEPS) / LABEL_STEPS, steps / WEIGHT_STEPS), Fit(tree, coefficients)
+    return Reference(codes, np.rint(labels * LABEL_STEPS) / LABEL_STEPS, steps / WEIGHT_STEPS), coefficients

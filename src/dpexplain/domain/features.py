@@ -1,13 +1,14 @@
 """The four kinds of public feature, each with its own total rule for private values and strict rule for queries.
 
 A feature maps one raw column to `width` encoded columns. `fill` is for private rows: it never raises, whatever they hold.
-`check` is for queries: it raises QueryError unless `fill` would represent the value exactly as asked.
+`check` is for queries: it raises QueryError unless `fill` would represent the value exactly as asked. `place` does the same and returns
+the one encoded column that is not zero, and its entry: what `fill` would have written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite, isnan
 from typing import Any, ClassVar, NoReturn, TypeAlias
 
@@ -55,8 +56,8 @@ class Numeric:
 
     def __post_init__(self) -> None:
         _name(self)
-        for field in ("low", "high"):
-            _set(self, field, _finite(self.name, field, getattr(self, field)))
+        for bound in ("low", "high"):
+            _set(self, bound, _finite(self.name, bound, getattr(self, bound)))
         if not self.low < self.high or not isfinite(self.high - self.low):
             raise DomainError(f"{self.name}: low={self.low:g} must be below high={self.high:g}, by a finite amount")
         if self.missing is not None:
@@ -87,6 +88,11 @@ class Numeric:
         if not self.low <= number(value) <= self.high:
             _refuse(self.name, value, f"{accepted} (the declared bounds)")
 
+    def place(self, value: object) -> tuple[int, float]:
+        if not (type(value) is float or type(value) is int) or not self.low <= value <= self.high:
+            self.check(value)
+        return 0, (number(value) - self.low) / (self.high - self.low)
+
     def __str__(self) -> str:
         return f"{self.name} [{self.low:g}, {self.high:g}]"
 
@@ -102,6 +108,7 @@ class Ordinal:
     name: str
     levels: Sequence[Value]
     missing: Value | None = None
+    lookup: dict[Any, int] = field(init=False, repr=False, compare=False)
 
     kind: ClassVar[str] = "ordinal"
     block: ClassVar[Kind] = "numeric"
@@ -112,6 +119,7 @@ class Ordinal:
         _set(self, "levels", declared_values(self.name, "levels", self.levels))
         if len(self.levels) < 2:
             raise DomainError(f"{self.name}: levels needs at least two, lowest first, got {len(self.levels)}")
+        _set(self, "lookup", lookup_table(self.levels))
         _declared_missing(self, self.levels)
 
     @property
@@ -121,7 +129,7 @@ class Ordinal:
     def fill(self, column: Column, out: FloatArray) -> None:
         scale = np.linspace(0.0, 1.0, len(self.levels))
         default = 0.5 if self.missing is None else scale[self.levels.index(self.missing)]
-        out[:, 0] = np.append(scale, default)[positions(column, lookup_table(self.levels))]  # position -1 is the default
+        out[:, 0] = np.append(scale, default)[positions(column, self.lookup)]  # position -1 is the default
 
     def read(self, encoded: FloatArray) -> Column:
         """Levels again, the nearest; None for the middle where that is no level and stands for a missing one."""
@@ -131,8 +139,13 @@ class Ordinal:
         return declared_column(self.levels, np.where(between, len(self.levels), found))
 
     def check(self, value: object) -> None:
-        if find(lookup_table(self.levels), value) < 0:
+        self.place(value)
+
+    def place(self, value: object) -> tuple[int, float]:
+        if (found := find(self.lookup, value)) < 0:
             _refuse(self.name, value, f"one of the declared levels {listed(self.levels)}")
+        last = len(self.levels) - 1
+        return 0, 1.0 if found == last else found * (1 / last)  # to the bit as by linspace in `fill`
 
     def __str__(self) -> str:
         return f"{self.name} ({len(self.levels)} levels)"
@@ -149,6 +162,7 @@ class Categorical:
     name: str
     values: Sequence[Value]
     other: str | None = None
+    lookup: dict[Any, int] = field(init=False, repr=False, compare=False)
 
     kind: ClassVar[str] = "categorical"
     block: ClassVar[Kind] = "one-hot"
@@ -161,6 +175,7 @@ class Categorical:
         if self.other is not None and (not isinstance(self.other, str) or self.other in map(str, self.values)):
             raise DomainError(f"{self.name}: other={self.other!r} must be text that is not one of the values")
         declared_values(self.name, "other", self.columns)
+        _set(self, "lookup", lookup_table(self.columns))
 
     @property
     def columns(self) -> tuple[Value, ...]:
@@ -176,7 +191,7 @@ class Categorical:
         return tuple(f"{self.name}={value}" for value in self.columns)
 
     def fill(self, column: Column, out: FloatArray) -> None:
-        found = positions(column, lookup_table(self.columns))
+        found = positions(column, self.lookup)
         if self.other is not None:
             found[found < 0] = len(self.values)
         rows = np.flatnonzero(found >= 0)
@@ -189,8 +204,12 @@ class Categorical:
         return declared_column(self.columns, np.where(known, encoded.argmax(axis=1), self.width))
 
     def check(self, value: object) -> None:
-        if find(lookup_table(self.columns), value) < 0:
+        self.place(value)
+
+    def place(self, value: object) -> tuple[int, float]:
+        if (found := find(self.lookup, value)) < 0:
             _refuse(self.name, value, f"one of the declared values {listed(self.columns)}")
+        return found, 1.0
 
     def __str__(self) -> str:
         return f"{self.name} ({len(self.columns)} values)"
@@ -208,6 +227,7 @@ class Binary:
     name: str
     values: Sequence[Value] | None = None
     missing: Value | None = None
+    lookup: dict[Any, int] = field(init=False, repr=False, compare=False)  # accepted value → 0 or 1
 
     kind: ClassVar[str] = "binary"
     block: ClassVar[Kind] = "binary"
@@ -215,10 +235,12 @@ class Binary:
 
     def __post_init__(self) -> None:
         _name(self)
+        _set(self, "lookup", YES_NO)
         if self.values is not None:
             _set(self, "values", declared_values(self.name, "values", self.values))
             if len(self.values) != 2:
                 raise DomainError(f"{self.name}: values must be two, the one encoded as 0 first, got {len(self.values)}")
+            _set(self, "lookup", lookup_table(self.values))
             _declared_missing(self, self.values)
         elif self.missing is not None:
             self._plain_missing()
@@ -227,11 +249,6 @@ class Binary:
         if (position := find(YES_NO, self.missing)) < 0:
             raise DomainError(f"{self.name}: missing={self.missing!r} must be one of {listed(YES_NO)}")
         _set(self, "missing", bool(position))
-
-    @property
-    def lookup(self) -> dict[Any, int]:
-        """Accepted value → 0 or 1."""
-        return YES_NO if self.values is None else lookup_table(self.values)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -247,9 +264,13 @@ class Binary:
         return ones if self.values is None else declared_column(self.values, ones.astype(np.intp))
 
     def check(self, value: object) -> None:
-        if find(self.lookup, value) < 0:
+        self.place(value)
+
+    def place(self, value: object) -> tuple[int, float]:
+        if (found := find(self.lookup, value)) < 0:
             words = "True, False, 1, 0, 'yes', 'no', 'true', 'false'"
             _refuse(self.name, value, f"one of {words if self.values is None else listed(self.values)}")
+        return 0, float(found)
 
     def __str__(self) -> str:
         return f"{self.name} (binary)"

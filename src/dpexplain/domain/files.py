@@ -109,7 +109,7 @@ def _path(path: str | Path) -> Path:
 
 
 def _describe_feature(feature: Feature) -> dict[str, Any]:
-    values = {field.name: getattr(feature, field.name) for field in fields(feature)}
+    values = {field.name: getattr(feature, field.name) for field in fields(feature) if field.init}
     lists = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
     return {"kind": feature.kind} | {key: value for key, value in lists.items() if value is not None}
 
@@ -118,7 +118,7 @@ def _parse_feature(data: Any) -> Feature:
     kind = data.get("kind") if isinstance(data, Mapping) else None
     if not isinstance(kind, str) or kind not in KINDS:
         raise DomainError(f"a feature's kind must be one of {listed(KINDS)}, got {kind!r}{hint(kind, KINDS)}; correct it")
-    where, known = f"{kind} feature {data.get('name')!r}", fields(KINDS[kind])
+    where, known = f"{kind} feature {data.get('name')!r}", [field for field in fields(KINDS[kind]) if field.init]
     require_known(data, {"kind", *(field.name for field in known)}, where)
     for field in known:
         if field.name not in data and field.default is MISSING:

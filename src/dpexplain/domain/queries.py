@@ -52,6 +52,17 @@ def check_query(features: Sequence[Feature], record: Mapping[Any, Any]) -> None:
         feature.check(record[feature.name])
 
 
+def place_query(features: Sequence[Feature], record: Mapping[Any, Any]) -> list[tuple[int, float]]:
+    """`check_query`, and where each value is encoded: `Feature.place`."""
+    try:
+        values = [record[feature.name] for feature in features]
+    except KeyError:
+        values = []
+    if len(values) != len(record):  # a field too many or too few: say which
+        check_query(features, record)
+    return [feature.place(value) for feature, value in zip(features, values, strict=True)]
+
+
 def check_queries(features: Sequence[Feature], records: Sequence[Mapping[Any, Any]]) -> None:
     """`check_query` on each, naming the row that does not fit."""
     for i, record in enumerate(records):

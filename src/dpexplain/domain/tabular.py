@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpexplain.domain import files
 from dpexplain.domain.base import Block, DomainLike, FloatArray
 from dpexplain.domain.features import FEATURES, Feature, Numeric, Ordinal, to_unit
-from dpexplain.domain.queries import check_queries, check_query, check_vectors, read_queries, read_query
+from dpexplain.domain.queries import check_queries, check_vectors, place_query, read_queries, read_query
 from dpexplain.domain.tables import read_array, read_columns
 from dpexplain.domain.values import floats, objects
 from dpexplain.errors import DataError, DomainError, QueryError
@@ -103,8 +103,10 @@ class Domain:
         if isinstance(record, (np.ndarray, list, tuple)):
             return self._encode_vectors(_vector(record)[np.newaxis]).reshape(-1)
         query = read_query(record)
-        check_query(self.features, query)
-        return self.encode([query]).reshape(-1)
+        out = np.zeros(self.width)
+        for (column, entry), block in zip(place_query(self.features, query), self.blocks, strict=True):
+            out[block.start + column] = entry
+        return out
 
     def encode_queries(self, records: Any) -> FloatArray:
         """Public records → (k, n), each as strictly as by `encode_query`; an error names the row, counted from 0."""
