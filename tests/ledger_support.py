@@ -137,6 +137,29 @@ def run_once(kind: str, where: str, request_id: str, value: str, dies_at: str, l
     ledger.close()
 
 
+def small_table():
+    """Private rows that are quickly released, the same in every process."""
+    import numpy as np
+
+    import dpexplain as dpx
+
+    rows = np.random.default_rng(0).random((300, 3))
+    return dpx.PrivateData(rows, dpx.Domain.encoded(3), labels=np.where(rows[:, 0] > 0.5, 1.0, -1.0), name="income")
+
+
+def release_once(kind: str, where: str, request_id: str, dies_at: str) -> None:
+    """A release by a process that dies at the named step."""
+    import dpexplain as dpx
+    from dpexplain.core import calibrate
+
+    calibrate.replicates = lambda _: 2  # how good error bars are is tested elsewhere
+
+    data, budget = small_table(), Budget(1.0, 1e-6)
+    ledger = MORTALS[kind](where, data.account(budget))
+    ledger.dies_at = dies_at
+    dpx.release(data, budget, ledger=ledger, request_id=request_id)
+
+
 def run_forever(kind: str, where: str, name: str, log: str) -> None:
     """Spend until killed."""
     ledger = LEDGERS[kind](where, account(epsilon=8.0))

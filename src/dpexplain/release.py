@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -16,7 +17,7 @@ from rich.console import Console
 from rich.progress import track
 
 from dpexplain import container
-from dpexplain.building import ReleasePlan, build_reference, plan_release
+from dpexplain.building import build_reference, plan_release
 from dpexplain.core import reference as ref
 from dpexplain.core import weights
 from dpexplain.core.answer import BATCH, NoiseLevels, Solver
@@ -28,13 +29,11 @@ from dpexplain.core.local_reference import LocalReference
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain, DomainLike
-from dpexplain.errors import DpexplainError, ParameterError, ReleaseCorrupt
+from dpexplain.errors import DpexplainError, InputError, ParameterError, ReleaseCorrupt
 from dpexplain.explanation import Explanation
 from dpexplain.ledger import open_ledger
 from dpexplain.ledger.port import Ledger, Request, Settled
-from dpexplain.mechanisms.marginals import NoisyMarginals
 from dpexplain.mechanisms.ports import Noise
-from dpexplain.mechanisms.sketch import NoisySketch
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
@@ -42,6 +41,7 @@ from dpexplain.privacy.relation import Neighbours
 from dpexplain.publish import OUTCOME, TITLE, publish
 from dpexplain.reference_data import ReferenceData, largest_codes, reference_rows, restore_reference
 
+LARGEST_KEPT = 64 << 20  # bytes of a release file that a ledger keeps: 70 columns take 0.1 MB, 500 take 2
 _SLOW = 20_000  # queries from which a progress bar is worth its line
 _SUBJECT = "This release, and every explanation from it,"
 _SEEDED = "Its noise came from a seed: it is for tests and experiments, not for publication."
@@ -57,13 +57,15 @@ def release(
     noise: Noise | None = None,
     ledger: Ledger | str | None = None,
     spend: Budget | None = None,
+    request_id: str | None = None,
     fingerprint: str | None = None,
     reference: bool | int = False,
 ) -> Release:
     """Release private moments of `data` once; the result explains any number of records free of further charge.
 
     `budget` is the total of the account that pays and `spend` how much of it to use, by default all. Raises BudgetExhausted before a row
-    is read. `weight` and `radius` define the local loss that explanations minimise. `fingerprint` is any text by which the owner
+    is read. `weight` and `radius` define the local loss that explanations minimise. The ledger keeps the release: asking again with the
+    same `request_id`, after a crash say, returns it and spends nothing. `fingerprint` is any text by which the owner
     recognises the data set later; it is stored as given, and never computed from rows. With `reference=True`, or the number of
     reference records wanted, half of what is spent goes to a private model of the records: reference data labelled by the model, and
     explanations of any locality (docs/locality.md).
@@ -73,20 +75,35 @@ def release(
     _require_one_anchor(anchors)
     Ball(radius)
     plan = plan_release(data, (spend or budget).mu, reference_rows(reference))
-    source = noise or SecureNoise()
-    sketch, marginals = _pay_and_run(plan, data, open_ledger(ledger, data.account(budget)), source)
-    solver = calibrated(sketch.sums, sketch.query, sketch.sigma, radius, chosen, source.standard_normal)
-    paid = Guarantee.of_quanta(price(plan.events), (spend or budget).delta, data.setting.neighbours, subject=_SUBJECT)
-    return Release(
-        solver=solver,
-        domain=data.domain,
-        weight=chosen,
-        guarantee=paid if source.secure else replace(paid, note=_SEEDED),
-        size=data.size,
-        fingerprint=fingerprint,
-        library=_library_version(),
-        reference=None if marginals is None else build_reference(marginals, sketch, solver, data, plan.rows),
-    )
+    source, budgeted = noise or SecureNoise(), spend or budget
+
+    def make() -> Release:
+        sketch, marginals = plan.run(data._rows, source)
+        solver = calibrated(sketch.sums, sketch.query, sketch.sigma, radius, chosen, source.standard_normal)
+        paid = Guarantee.of_quanta(price(plan.events), budgeted.delta, data.setting.neighbours, subject=_SUBJECT)
+        return Release(
+            solver=solver,
+            domain=data.domain,
+            weight=chosen,
+            guarantee=paid if source.secure else replace(paid, note=_SEEDED),
+            size=data.size,
+            fingerprint=fingerprint,
+            library=_library_version(),
+            reference=None if marginals is None else build_reference(marginals, sketch, solver, data, plan.rows),
+        )
+
+    question = {
+        "release": "moments",
+        "attributes": plan.sketch.layout.attributes,
+        "weight": chosen.to_dict(),
+        "radius": radius,
+        "reference": plan.rows,
+        "fingerprint": fingerprint,
+        "price": str(price(plan.events)),
+    }
+    opened = open_ledger(ledger, data.account(budget))
+    data.attach(opened)
+    return _paid_once(Request(request_id or f"release-{uuid4().hex}", question, plan.events), opened, make)
 
 
 def _require_one_anchor(anchors: int) -> None:
@@ -97,19 +114,29 @@ def _require_one_anchor(anchors: int) -> None:
         )
 
 
-def _pay_and_run(plan: ReleasePlan, data: PrivateData, ledger: Ledger, noise: Noise) -> tuple[NoisySketch, NoisyMarginals | None]:
-    """Reserve, run, settle: nothing leaves before it is paid for."""
-    data.attach(ledger)
-    reserved = ledger.reserve(
-        Request(f"release-{uuid4().hex}", {"release": "moments", "attributes": plan.sketch.layout.attributes}, plan.events)
-    )
+def _paid_once(request: Request, ledger: Ledger, make: Callable[[], Release]) -> Release:
+    """Reserve, make, settle: nothing leaves before it is paid for and kept, and what was kept under this id before is returned as it is."""
+    reserved = ledger.reserve(request)
     if isinstance(reserved, Settled):
-        raise RuntimeError("a fresh request id was known to the ledger: this is a bug in dpexplain, and nothing was released")
-    sketch, marginals = plan.run(data._rows, noise)
-    released = sketch.sums.vector(sketch.query.scales, plan.sketch.layout).tobytes()
-    released += b"" if marginals is None else np.concatenate([*marginals.histograms, marginals.tables.ravel()]).tobytes()
-    ledger.settle(reserved, plan.events, {"release": "moments", "sha256": sha256(released).hexdigest()})
-    return sketch, marginals
+        return _kept(reserved)
+    made = make()
+    content = made._content()
+    digest = sha256(content).hexdigest()
+    answer = {"release": "moments", "sha256": digest}
+    if len(content) <= LARGEST_KEPT:
+        answer["file"] = b64encode(content).decode()
+    settled = ledger.settle(reserved, request.events, answer)
+    return made if settled.answer["sha256"] == digest else _kept(settled)  # another process may have been first
+
+
+def _kept(settled: Settled) -> Release:
+    """The release that a ledger keeps."""
+    if "file" not in settled.answer:
+        raise InputError(
+            f"the release {settled.request_id!r} was made and paid for, but it is larger than a ledger keeps: load the file that was "
+            "saved from it (its SHA-256 is in the ledger), or choose a new request id and pay again"
+        )
+    return _read(b64decode(settled.answer["file"]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -188,9 +215,10 @@ class Release:
 
     def save(self, path: str | Path) -> None:
         """Write one file that `dpexplain.load` reads back exactly; `container.py` documents the format."""
-        Path(path).write_bytes(
-            container.write(self._header(), _arrays(self.solver) | (self.reference.arrays() if self.reference else {}))
-        )
+        Path(path).write_bytes(self._content())
+
+    def _content(self) -> bytes:
+        return container.write(self._header(), _arrays(self.solver) | (self.reference.arrays() if self.reference else {}))
 
     def publish(self, path: str | Path, *, title: str = TITLE, outcome: str = OUTCOME) -> Path:
         """Write one self-contained interactive page; `outcome` says what a positive effect leads towards. Returns its path."""
@@ -260,7 +288,11 @@ def load(path: str | Path) -> Release:
     """Read a release; ReleaseCorrupt unless the file is whole. Needs no private data and no ledger, and executes nothing."""
     if Path(path).stat().st_size > container.LARGEST:
         raise ReleaseCorrupt("this file is larger than any release: get the file again from its owner")
-    header, arrays = container.read(Path(path).read_bytes())
+    return _read(Path(path).read_bytes())
+
+
+def _read(content: bytes) -> Release:
+    header, arrays = container.read(content)
     try:
         return _restored(header, arrays)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, DpexplainError) as error:

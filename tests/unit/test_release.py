@@ -2,6 +2,7 @@
 
 import json
 import struct
+import sys
 import zlib
 from hashlib import sha256
 
@@ -11,7 +12,8 @@ import pytest
 import dpexplain as dpx
 from dpexplain import container, evaluation
 from dpexplain.core import calibrate
-from dpexplain.errors import ParameterError, QueryError, ReleaseCorrupt
+from dpexplain.errors import InputError, ParameterError, QueryError, ReleaseCorrupt
+from dpexplain.ledger import MemoryLedger
 from dpexplain.mechanisms.sketch import SketchPlan
 from dpexplain.noise.seeded import SeededNoise
 
@@ -425,3 +427,38 @@ def test_a_wide_release_works():
     data = dpx.PrivateData(rows, domain, labels=np.where(rows["w0"] | rows["w1"], 1.0, -1.0))
     release = dpx.release(data, BUDGET, noise=SeededNoise(0))
     sane(release, [{f"w{i}": False for i in range(200)}])
+
+
+def test_a_release_asked_for_again_is_the_same_and_free(tmp_path, monkeypatch):
+    data, ledger = private(m=500), f"sqlite:///{tmp_path}/people.ledger"
+    made = dpx.release(data, BUDGET, ledger=ledger, request_id="spring", fingerprint="people")
+    spent = data.spent
+    monkeypatch.setattr(SketchPlan, "run", lambda *_: pytest.fail("a row was read"))
+    again = dpx.release(private(m=500), BUDGET, ledger=ledger, request_id="spring", fingerprint="people")
+    assert again.payload() == made.payload()
+    assert again.guarantee == made.guarantee
+    assert data.spent == spent
+    with pytest.raises(InputError, match="another question"):
+        dpx.release(data, BUDGET, ledger=ledger, request_id="spring", fingerprint="others")
+
+
+def test_a_release_too_large_to_keep_says_where_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["dpexplain.release"], "LARGEST_KEPT", 10)  # dpexplain.release is the function
+    data, ledger = private(m=500), f"sqlite:///{tmp_path}/people.ledger"
+    dpx.release(data, BUDGET, ledger=ledger, request_id="large")
+    with pytest.raises(InputError, match="larger than a ledger keeps"):
+        dpx.release(data, BUDGET, ledger=ledger, request_id="large")
+
+
+def test_of_two_processes_with_one_request_the_first_to_settle_wins(data, monkeypatch):
+    ledger = MemoryLedger(data.account(BUDGET))
+    run = SketchPlan.run
+
+    def overtaken(self, rows, noise):
+        monkeypatch.setattr(SketchPlan, "run", run)
+        dpx.release(data, BUDGET, ledger=ledger, request_id="race")
+        return run(self, rows, noise)
+
+    monkeypatch.setattr(SketchPlan, "run", overtaken)
+    second = dpx.release(data, BUDGET, ledger=ledger, request_id="race")
+    assert second.payload() == dpx.release(data, BUDGET, ledger=ledger, request_id="race").payload()

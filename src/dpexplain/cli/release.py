@@ -61,6 +61,10 @@ def release(
     total: Annotated[
         float | None, typer.Option("--budget", help="The account's whole ε, if the release is to use a part of it.")
     ] = None,
+    request: Annotated[
+        str | None,
+        typer.Option("--request-id", help="Names this release in the ledger: asked for again, it is free and the same."),
+    ] = None,
     name: Annotated[str, typer.Option("--name", help="The data set's name in the ledger.")] = "data",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
     as_json: Json = False,
@@ -75,7 +79,7 @@ def release(
     spend = Budget(epsilon, delta)
     private = register(source, labelling)
     with Console(stderr=True).status("Releasing"):
-        made = make_release(private, Budget(total or epsilon, delta), spend=spend, ledger=ledger)
+        made = make_release(private, Budget(total or epsilon, delta), spend=spend, ledger=ledger, request_id=request)
     made.save(output)
     if as_json:
         print(

@@ -91,13 +91,13 @@ def column_factors(moved: Matrix, stated: Matrix) -> Vector:
     the others, because factors look better than they are on the rehearsals that they come from.
     """
     squares, claims = np.square(moved).mean(axis=1), np.square(stated).mean(axis=1)
-    others = _pooled(squares.sum(axis=0) - squares, claims.sum(axis=0) - claims, len(moved) - 1)
-    scale = float(np.quantile(moved / (stated * others[:, None, :]), _TWO_SIGMA)) / 2
-    return scale * _pooled(squares.sum(axis=0), claims.sum(axis=0), len(moved))
+    others = [_pooled(np.delete(squares, turn, axis=0), np.delete(claims, turn, axis=0)) for turn in range(len(moved))]
+    scale = float(np.quantile(moved / (stated * np.array(others)[:, None]), _TWO_SIGMA)) / 2
+    return scale * _pooled(squares, claims)
 
 
-def _pooled(squares: Matrix, claims: Matrix, evidence: int) -> Matrix:
+def _pooled(squares: Matrix, claims: Matrix) -> Vector:
     """√(real/stated mean square) of each column, drawn towards the median over columns."""
-    own = squares / claims
-    common = np.median(own, axis=-1, keepdims=True)
-    return np.sqrt(np.maximum((evidence * own + _COMMON_EVIDENCE * common) / (evidence + _COMMON_EVIDENCE), 1e-6))
+    evidence, own = len(squares), squares.sum(axis=0) / claims.sum(axis=0)
+    common = float(np.median(own))
+    return np.asarray(np.sqrt(np.maximum((evidence * own + _COMMON_EVIDENCE * common) / (evidence + _COMMON_EVIDENCE), 1e-6)))
