@@ -22,8 +22,8 @@ def private(rows=900, **options):
 
 def values_in(shard):
     """The first column of a shard's rows, from its private store."""
-    blocks, real = shard._rows._blocks, shard._rows._real > 0
-    return np.rint(blocks[:, 0, :].reshape(-1)[real] * 1000).astype(int)
+    rows = np.concatenate(list(shard._rows._slices()))
+    return np.rint(rows[:, 0] * 1000).astype(int)
 
 
 @pytest.mark.parametrize("shards", [2, 3, 7])

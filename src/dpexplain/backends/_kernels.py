@@ -1,7 +1,8 @@
 """Compiled inner loops over block-columnar rows: `blocks[k, j, i]` is feature j of row `k·ROWS + i`.
 
-A block's columns are contiguous, so distances, scaling and the tiled products all run along rows in registers. Storage is
-float32, arithmetic float64. Kernels release the GIL and work on a range of blocks; callers split the range over threads.
+A block's columns are contiguous, so distances, scaling and the tiled products all run along rows in vector registers. Storage is
+float32, arithmetic float64 (`proofs/summation.md` says why). Kernels release the GIL and work on blocks first … last-1; per-row
+inputs and outputs that are made on the way (distances, weights) start at row `first·ROWS`.
 
 A loop that sums stores nothing: beside a store the compiler would make two versions of the loop, which add in different orders, and
 choose between them by where the arrays happen to lie. Then the same question would not always be answered with the same bits.
@@ -9,49 +10,63 @@ choose between them by where the arrays happen to lie. Then the same question wo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-ROWS = 128  # rows in a block: 70 features of scratch fit the second-level cache
-TILE = 4
+ROWS = 256  # rows in a block: long enough to hide a tile's last additions, short enough that 500 columns of scratch fit a cache
+_HIGH, _WIDE = 6, 2  # a tile of products: twelve sums and eight operands fit sixteen registers, and the last two columns move
+_LINE = 8  # float64 in a cache line; scratch starts on one, or each load would touch two
 
 Blocks = NDArray[np.float32]
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 _FAST = {"reassoc", "contract", "nsz"}  # any summation order is covered by `summation_error`; NaN and inf keep their meaning
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def squared_distances(blocks: Blocks, point: Array, first: int, last: int, out: Array) -> None:  # pragma: no cover
-    """out[row] = ‖x_row - point‖² for the rows of blocks first … last-1."""
+def compiled(kernel: Kernel) -> Kernel:
+    """Compile at first use and keep the result; where no file can be written, compile again in each process."""
+    try:
+        return cast(Kernel, njit(cache=True, nogil=True, fastmath=_FAST)(kernel))
+    except RuntimeError:  # numba found no folder for its cache
+        return cast(Kernel, njit(nogil=True, fastmath=_FAST)(kernel))
+
+
+def _ask_for_width(_: Any) -> Any:  # pragma: no cover
+    def generate(context: Any, builder: Any, *_: Any) -> Any:
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')  # llvmlite's own `add` knows older names only
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+# Called in a kernel, lets its loops fill the widest vector registers there are: LLVM would use only half of AVX-512.
+_widest_registers = cast(Callable[[], None], intrinsic(_ask_for_width))
+
+
+@compiled
+def distances(blocks: Blocks, point: Array, first: int, last: int, out: Array) -> None:  # pragma: no cover
+    """out[row] = ‖x_row - point‖."""
+    _widest_registers()
     for k in range(first, last):
         total = np.zeros(ROWS)
         for j in range(point.shape[0]):
+            z = point[j]
             for i in range(ROWS):
-                u = blocks[k, j, i] - point[j]
+                u = blocks[k, j, i] - z
                 total[i] += u * u
+        start = (k - first) * ROWS
         for i in range(ROWS):
-            out[k * ROWS + i] = total[i]
+            out[start + i] = np.sqrt(total[i])
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def centre_sums(blocks: Blocks, real: Array, centre: Array, first: int, last: int, sums: Array) -> None:  # pragma: no cover
-    """Add (Σ v, Σ v²) with v = x - centre to the rows of `sums`; `real` is 0 for padding rows."""
-    for k in range(first, last):
-        base = k * ROWS
-        for j in range(centre.shape[0]):
-            one, two = 0.0, 0.0
-            for i in range(ROWS):
-                v = (blocks[k, j, i] - centre[j]) * real[base + i]
-                one += v
-                two += v * v
-            sums[0, j] += one
-            sums[1, j] += two
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@compiled
 def squared_lengths(
     blocks: Blocks, centre: Array, variance: Array, starts: Index, number: Array, scales: Array, first: int, last: int, out: Array
 ) -> None:  # pragma: no cover
@@ -59,6 +74,7 @@ def squared_lengths(
 
     `scales` = (constant, of ‖v‖², of products across attributes, of squares).
     """
+    _widest_registers()
     for k in range(first, last):
         total, products, deviations = np.zeros(ROWS), np.zeros(ROWS), np.zeros(ROWS)
         for a in range(starts.shape[0] - 1):
@@ -71,80 +87,92 @@ def squared_lengths(
             for i in range(ROWS):
                 products[i] += total[i] * norm[i]
                 total[i] += norm[i]
+        start = (k - first) * ROWS
         for i in range(ROWS):
             rest = scales[1] * total[i] + scales[2] * products[i] + scales[3] * deviations[i]
-            out[k * ROWS + i] = scales[0] + rest
+            out[start + i] = scales[0] + rest
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def weighted_moments(
-    blocks: Blocks, labels: Array, weights: Array, point: Array, first: int, last: int, second: Array, sums: Array
-) -> None:  # pragma: no cover
-    """Add Σ α u uᵀ (upper tiles) to `second` and (Σ α u, Σ α y u, Σ α, Σ α y) to the rows of `sums`, with u = x - point."""
-    n = point.shape[0]
-    padded = second.shape[0]
-    scaled = np.zeros((padded, ROWS))
+@compiled
+def add_centre(blocks: Blocks, rows: int, centre: Array, first: int, last: int, sums: Array) -> None:  # pragma: no cover
+    """Add (Σ v, Σ v²) with v = x - centre to the two rows of `sums`. Rows from number `rows` on are padding."""
+    _widest_registers()
     for k in range(first, last):
-        base = k * ROWS
-        for j in range(n):
-            for i in range(ROWS):
-                scaled[j, i] = np.sqrt(weights[base + i]) * (blocks[k, j, i] - point[j])
+        here = min(max(rows - k * ROWS, 0), ROWS)
+        for j in range(centre.shape[0]):
             one, two = 0.0, 0.0
-            for i in range(ROWS):
-                u = blocks[k, j, i] - point[j]
-                w = weights[base + i]
-                one += w * u
-                two += w * labels[base + i] * u
+            for i in range(here):
+                v = blocks[k, j, i] - centre[j]
+                one += v
+                two += v * v
             sums[0, j] += one
             sums[1, j] += two
-        zero, label = 0.0, 0.0
+
+
+def gram_size(width: int) -> int:
+    """Rows of the matrix that `add_gram` adds to: (u, 1, y), filled up to whole tiles."""
+    return -(-(width + 2) // _HIGH) * _HIGH
+
+
+@compiled
+def add_gram(
+    blocks: Blocks, labels: Array, weights: Array, point: Array, first: int, last: int, gram: Array
+) -> None:  # pragma: no cover
+    """Add Σ α r rᵀ with r = (x - point, 1, y) to the upper triangle of `gram`: all weighted moments are entries of it.
+
+    Each block's √α·r goes to a scratch that stays in cache, from there through registers a tile of products at a time.
+    """
+    _widest_registers()
+    n, size = point.shape[0], gram.shape[0]
+    memory = np.zeros(size * ROWS + _LINE)
+    aligned = -(memory.ctypes.data // 8) % _LINE
+    scaled = memory[aligned : aligned + size * ROWS].reshape(size, ROWS)
+    root = np.empty(ROWS)
+    for k in range(first, last):
+        start = (k - first) * ROWS
         for i in range(ROWS):
-            zero += weights[base + i]
-            label += weights[base + i] * labels[base + i]
-        sums[2, 0] += zero
-        sums[3, 0] += label
-        for p in range(0, padded, TILE):
-            for q in range(p, padded, TILE):
-                _add_tile(scaled, p, q, second)
+            root[i] = np.sqrt(weights[start + i])
+            scaled[n, i] = root[i]
+            scaled[n + 1, i] = root[i] * labels[k * ROWS + i]
+        for j in range(n):
+            z = point[j]
+            for i in range(ROWS):
+                scaled[j, i] = root[i] * (blocks[k, j, i] - z)
+        for p in range(0, n + 2, _HIGH):
+            for q in range(p, n + 2, _WIDE):
+                _add_tile(scaled, p, q, gram)
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST, inline="always")
-def _add_tile(scaled: Array, p: int, q: int, second: Array) -> None:  # pragma: no cover
-    """A 4 x 4 tile of scaled·scaledᵀ: sixteen sums held in registers."""
-    a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = 0.0
-    c0 = c1 = c2 = c3 = d0 = d1 = d2 = d3 = 0.0
+@njit(inline="always")
+def _add_tile(scaled: Array, p: int, q: int, gram: Array) -> None:  # pragma: no cover
+    """Rows p … p+5 times rows q, q+1 of `scaled`: twelve sums held in registers."""
+    a0 = a1 = a2 = a3 = a4 = a5 = 0.0
+    b0 = b1 = b2 = b3 = b4 = b5 = 0.0
     for i in range(ROWS):
-        x0, x1, x2, x3 = scaled[p, i], scaled[p + 1, i], scaled[p + 2, i], scaled[p + 3, i]
-        y0, y1, y2, y3 = scaled[q, i], scaled[q + 1, i], scaled[q + 2, i], scaled[q + 3, i]
-        a0 += x0 * y0
-        a1 += x0 * y1
-        a2 += x0 * y2
-        a3 += x0 * y3
-        b0 += x1 * y0
-        b1 += x1 * y1
-        b2 += x1 * y2
-        b3 += x1 * y3
-        c0 += x2 * y0
-        c1 += x2 * y1
-        c2 += x2 * y2
-        c3 += x2 * y3
-        d0 += x3 * y0
-        d1 += x3 * y1
-        d2 += x3 * y2
-        d3 += x3 * y3
-    second[p, q] += a0
-    second[p, q + 1] += a1
-    second[p, q + 2] += a2
-    second[p, q + 3] += a3
-    second[p + 1, q] += b0
-    second[p + 1, q + 1] += b1
-    second[p + 1, q + 2] += b2
-    second[p + 1, q + 3] += b3
-    second[p + 2, q] += c0
-    second[p + 2, q + 1] += c1
-    second[p + 2, q + 2] += c2
-    second[p + 2, q + 3] += c3
-    second[p + 3, q] += d0
-    second[p + 3, q + 1] += d1
-    second[p + 3, q + 2] += d2
-    second[p + 3, q + 3] += d3
+        a, b = scaled[q, i], scaled[q + 1, i]
+        x0, x1, x2 = scaled[p, i], scaled[p + 1, i], scaled[p + 2, i]
+        x3, x4, x5 = scaled[p + 3, i], scaled[p + 4, i], scaled[p + 5, i]
+        a0 += x0 * a
+        a1 += x1 * a
+        a2 += x2 * a
+        a3 += x3 * a
+        a4 += x4 * a
+        a5 += x5 * a
+        b0 += x0 * b
+        b1 += x1 * b
+        b2 += x2 * b
+        b3 += x3 * b
+        b4 += x4 * b
+        b5 += x5 * b
+    gram[p, q] += a0
+    gram[p + 1, q] += a1
+    gram[p + 2, q] += a2
+    gram[p + 3, q] += a3
+    gram[p + 4, q] += a4
+    gram[p + 5, q] += a5
+    gram[p, q + 1] += b0
+    gram[p + 1, q + 1] += b1
+    gram[p + 2, q + 1] += b2
+    gram[p + 3, q + 1] += b3
+    gram[p + 4, q + 1] += b4
+    gram[p + 5, q + 1] += b5

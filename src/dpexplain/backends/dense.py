@@ -1,26 +1,32 @@
-"""Private rows in memory, dense. One pass over them gives every statistic; no (m, n) temporary is ever made."""
+"""Private rows in memory, dense. One pass over them gives every statistic; neither an (m, n) nor an (m,) temporary is ever made.
+
+Rows are read a *stretch* at a time: some blocks that fit the second-level cache together. Distances, weights (any Python callable)
+and products of a stretch follow each other before the next is touched, for every query of a batch.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from os import cpu_count
-from typing import TypeVar
+from math import ceil, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpexplain.backends import _kernels as kernels
+from dpexplain.backends._workers import in_threads
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.marginals import Histograms, PairTables, one_hot
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.sketch import SQUARES_CENTRE, CentreMoments, CentreSums, NormalisedMoments, NormalisedSums
+from dpexplain.core.weights import Weight
 
-T = TypeVar("T")
+Weighting = Callable[[int, int], Vector]  # blocks first, last → α of their rows
 _UNIT_ROUNDOFF = 2.0**-53
 _CHUNK = 1 << 16
-_SLICE = 512  # blocks that are looked at row by row together
+_SLICE = 256  # blocks that are looked at row by row together
+_STRETCH = 1 << 19  # bytes of rows in a stretch
+_BATCH = 1 << 24  # bytes of sums that one thread fills during one pass
 
 
 class DenseRows:
@@ -34,39 +40,44 @@ class DenseRows:
         self, chunks: Iterable[Matrix | NDArray[np.float32]], labels: Vector, width: int, most: int | None = None
     ) -> None:
         self.width, self._most = width, max(most or 0, len(labels))
+        self._count = len(labels)
         self._labels = _padded(labels)
         self._blocks = _pack(chunks, len(self._labels), width)
-        self._real = (np.arange(len(self._labels)) < len(labels)).astype(np.float64)
 
     @property
     def summation_error(self) -> float:
         return summation_error(self._most, self.width)
 
     def local(self, query: LocalMoments) -> Moments:
-        weights = self._weights(query.point, query.weight)
-        second, sums = self._moments(query.point, weights)
-        return Moments(second, sums[1])
+        return self.local_many([query])[0]
 
     def local_many(self, queries: Sequence[LocalMoments]) -> list[Moments]:
-        return [self.local(query) for query in queries]
+        n = self.width
+        grams = self._grams([(query.point, self._by_distance(query.point, query.weight)) for query in queries])
+        return [Moments(gram[:n, :n], gram[:n, n + 1]) for gram in grams]
 
     def raw(self, query: RawMoments) -> RawSums:
-        weights = self._weights(query.anchor, query.weight)
-        second, sums = self._moments(query.anchor, weights)
-        return RawSums(float(sums[2, 0]), sums[0], second, float(sums[3, 0]), sums[1])
+        n = self.width
+        (gram,) = self._grams([(query.anchor, self._by_distance(query.anchor, query.weight))])
+        return RawSums(float(gram[n, n]), gram[:n, n], gram[:n, :n], float(gram[n, n + 1]), gram[:n, n + 1])
 
     def centre(self, query: CentreMoments) -> CentreSums:
-        def one_range(first: int, last: int) -> Matrix:
-            sums = np.zeros((2, self.width))
-            kernels.centre_sums(self._blocks, self._real, query.layout.centre, first, last, sums)
-            return sums
+        def of_piece(piece: tuple[int, int]) -> Matrix:
+            total = np.zeros((2, self.width))
+            for first, last in self._stretches(*piece):
+                part = np.zeros((2, self.width))
+                kernels.add_centre(self._blocks, self._count, query.layout.centre, first, last, part)
+                total += part
+            return total
 
-        first, squares = np.sum(self._split(one_range), axis=0)
-        return CentreSums(first, squares[query.layout.numbers] - SQUARES_CENTRE * self._real.sum())
+        first, squares = sum(in_threads(of_piece, self._pieces()), np.zeros((2, self.width)))
+        return CentreSums(first, squares[query.layout.numbers] - SQUARES_CENTRE * self._count)
 
     def normalised(self, query: NormalisedMoments) -> NormalisedSums:
-        second, sums = self._moments(query.centre, self._normalising_weights(query))
-        return NormalisedSums.from_moments(query, second, float(sums[2, 0]), float(sums[3, 0]), sums[0], sums[1])
+        n = self.width
+        (gram,) = self._grams([(query.centre, self._by_length(query))])
+        sums = float(gram[n, n]), float(gram[n, n + 1]), gram[:n, n], gram[:n, n + 1]
+        return NormalisedSums.from_moments(query, gram[:n, :n], *sums)
 
     def histograms(self, query: Histograms) -> Vector:
         counts = [np.zeros(cell.count) for cell in query.cells]
@@ -86,25 +97,11 @@ class DenseRows:
 
     def _slices(self) -> Iterator[Matrix]:
         """Row-major pieces of the rows, padding left out."""
-        left = int(self._real.sum())
+        left = self._count
         for start in range(0, len(self._blocks), _SLICE):
             piece = self._blocks[start : start + _SLICE].transpose(0, 2, 1).reshape(-1, self.width)[:left].astype(np.float64)
             left -= len(piece)
             yield piece
-
-    def _normalising_weights(self, query: NormalisedMoments) -> Vector:
-        """1/‖F(x, 1)‖ of each row; padding rows weigh nothing."""
-        layout, g = query.layout, query.scales
-        starts, number = np.array([*layout.starts, layout.width]), np.zeros(layout.width)
-        number[layout.numbers] = 1.0
-        scales = np.array([2 * g.zeroth, g.first + g.label, g.second, g.squares])
-        squared = np.empty(len(self._labels))
-        self._split(
-            lambda first, last: kernels.squared_lengths(
-                self._blocks, query.centre, query.variance, starts, number, scales, first, last, squared
-            )
-        )
-        return self._real / np.sqrt(squared)
 
     def select(self, positions: NDArray[np.int64], most: int | None = None) -> DenseRows:
         """A copy of the rows at these positions, in this order; `most` as for the constructor."""
@@ -112,45 +109,84 @@ class DenseRows:
         rows = (self._blocks[chunk // kernels.ROWS, :, chunk % kernels.ROWS] for chunk in chunks)
         return DenseRows(rows, self._labels[positions], self.width, most)
 
-    def _weights(self, point: Vector, weight: Callable[[Vector], Vector]) -> Vector:
-        """α of each row's distance; padding rows weigh nothing."""
-        distances = np.empty(len(self._labels))
-        self._split(lambda first, last: kernels.squared_distances(self._blocks, point, first, last, distances))
-        np.sqrt(distances, out=distances)
-        return weight(distances) * self._real
+    def _by_distance(self, point: Vector, weight: Weight) -> Weighting:
+        """α of each row's distance from `point`."""
 
-    def _moments(self, point: Vector, weights: Vector) -> tuple[Matrix, Matrix]:
-        padded = -(-self.width // kernels.TILE) * kernels.TILE
+        def weights(first: int, last: int) -> Vector:
+            distance = np.empty((last - first) * kernels.ROWS)
+            kernels.distances(self._blocks, point, first, last, distance)
+            return weight(distance)
 
-        def one_range(first: int, last: int) -> tuple[Matrix, Matrix]:
-            second, sums = np.zeros((padded, padded)), np.zeros((4, self.width))
-            kernels.weighted_moments(self._blocks, self._labels, weights, point, first, last, second, sums)
-            return second, sums
+        return weights
 
-        parts = self._split(one_range)
-        upper = np.triu(np.sum([second for second, _ in parts], axis=0)[: self.width, : self.width])
-        return upper + np.triu(upper, 1).T, np.asarray(np.sum([sums for _, sums in parts], axis=0))
+    def _by_length(self, query: NormalisedMoments) -> Weighting:
+        """1/‖F(x, 1)‖ of each row."""
+        layout, g = query.layout, query.scales
+        starts, number = np.array([*layout.starts, layout.width]), np.zeros(layout.width)
+        number[layout.numbers] = 1.0
+        scales = np.array([2 * g.zeroth, g.first + g.label, g.second, g.squares])
 
-    def _split(self, work: Callable[[int, int], T]) -> list[T]:
-        """Run `work` on equal ranges of blocks, one a thread, and return results in order: repeatable to the last bit."""
-        edges = np.linspace(0, len(self._blocks), _threads() + 1).astype(int)
-        ranges = [(int(a), int(b)) for a, b in pairwise(edges) if a < b]
-        if len(ranges) == 1:
-            return [work(*ranges[0])]
-        with ThreadPoolExecutor(len(ranges)) as pool:
-            return list(pool.map(lambda r: work(*r), ranges))
+        def weights(first: int, last: int) -> Vector:
+            squared = np.empty((last - first) * kernels.ROWS)
+            parameters = (query.centre, query.variance, starts, number, scales)
+            kernels.squared_lengths(self._blocks, *parameters, first, last, squared)
+            return np.asarray(1 / np.sqrt(squared))
+
+        return weights
+
+    def _grams(self, tasks: Sequence[tuple[Vector, Weighting]]) -> list[Matrix]:
+        """Σ α r rᵀ with r = (x - point, 1, y) for each (point, α), as many to a pass over the rows as `_BATCH` holds."""
+        size = kernels.gram_size(self.width)
+        batch = max(_BATCH // (8 * size * size), 1)
+        return [gram for start in range(0, len(tasks), batch) for gram in self._one_pass(tasks[start : start + batch], size)]
+
+    def _one_pass(self, tasks: Sequence[tuple[Vector, Weighting]], size: int) -> Iterator[Matrix]:
+        def of_piece(piece: tuple[int, int]) -> Matrix:
+            totals, part = np.zeros((len(tasks), size, size)), np.empty((size, size))
+            for first, last in self._stretches(*piece):
+                for total, (point, weighting) in zip(totals, tasks, strict=True):
+                    weights = weighting(first, last)
+                    weights[max(self._count - first * kernels.ROWS, 0) :] = 0.0  # padding
+                    part[:] = 0.0
+                    kernels.add_gram(self._blocks, self._labels, weights, point, first, last, part)
+                    total += part
+            return totals
+
+        for gram in sum(in_threads(of_piece, self._pieces()), np.zeros((len(tasks), size, size))):
+            upper = np.triu(gram[: self.width + 2, : self.width + 2])
+            yield upper + np.triu(upper, 1).T
+
+    def _pieces(self) -> list[tuple[int, int]]:
+        """Ranges of blocks, each added up by itself and then in order: to the last bit the same with any number of threads."""
+        blocks = len(self._blocks)
+        stretches = -(-blocks // _stretch(self.width))
+        edges = np.linspace(0, blocks, _power_above(sqrt(stretches)) + 1).astype(int).tolist()
+        return [(a, b) for a, b in pairwise(edges) if a < b]
+
+    def _stretches(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        step = _stretch(self.width)
+        return ((start, min(start + step, last)) for start in range(first, last, step))
 
 
 def summation_error(rows: int, width: int) -> float:
-    """Each sum adds at most ROWS terms in a block, then block by block, then thread by thread; ten roundings a term.
+    """Roundings in the longest chain of additions, times the unit roundoff, for at most `rows` rows (`proofs/summation.md`).
 
-    The bound counts additions in the longest chain (Higham 2002, §4.2), for sums in any order within a block, of at most `rows` rows.
+    A block adds ROWS terms, a stretch its blocks, a piece its stretches, then the pieces are added: with N stretches there are fewer
+    than 2√N pieces of at most √N + 2 stretches each. A term has ten roundings of its own, a product with φ adds `width`.
     """
-    return (kernels.ROWS + -(-rows // kernels.ROWS) + _threads() + width + 10) * _UNIT_ROUNDOFF
+    step = _stretch(width)
+    stretches = -(-rows // (kernels.ROWS * step))
+    return (kernels.ROWS + step + 3 * ceil(sqrt(stretches)) + 2 + width + 10) * _UNIT_ROUNDOFF
 
 
-def _threads() -> int:
-    return min(cpu_count() or 1, 16)
+def _stretch(width: int) -> int:
+    """Blocks in a stretch: a function of the width alone."""
+    return min(max(_STRETCH // (4 * kernels.ROWS * width), 1), 64)
+
+
+def _power_above(number: float) -> int:
+    """The smallest power of two that is at least `number` ≥ 1."""
+    return 1 << (ceil(number) - 1).bit_length()
 
 
 def _padded(labels: Vector) -> Vector:
