@@ -278,7 +278,7 @@ def _same_kind(rows: Any) -> Callable[[dict[str, Any]], Any]:
     """A function from columns to the kind of table that `rows` is. It keeps nothing of the rows."""
     if isinstance(rows, dict):
         return dict
-    if isinstance(rows, np.ndarray):
+    if isinstance(rows, np.ndarray) or issparse(rows):
         return lambda columns: np.column_stack(list(columns.values()))
     if isinstance(rows, (list, tuple)):
         return lambda columns: [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]

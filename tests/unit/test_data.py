@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy import sparse
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -183,3 +184,17 @@ def test_with_a_declared_size_the_true_row_count_shows_in_nothing_public():
     assert repr(few) == repr(many)
     for one, other in zip(few.split(2), many.split(2), strict=True):
         assert one.setting == other.setting
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_sparse_matrices_of_numbers_are_read_as_the_arrays_they_mean(form):
+    dense = np.random.default_rng(0).random((50, 6)) * (np.random.default_rng(1).random((50, 6)) < 0.3)
+    query, labels = LocalMoments(np.full(6, 0.2), dpx.weights.Stable()), np.linspace(-1, 1, 50)
+    domain = dpx.Domain.encoded(6)
+    stored = [
+        dpx.PrivateData(rows, domain, labels=labels)._rows.local(query)
+        for rows in (dense, sparse.csr_array(dense).asformat(form))
+    ]
+    assert (stored[0].A == stored[1].A).all()
+    asked = dpx.PrivateData(sparse.csr_array(dense), domain, model=lambda rows: rows[:, [0]].sum(axis=1) - 0.5)
+    assert asked.labeller({f"x{i}": [0.25] for i in range(6)}).tolist() == [-0.25]

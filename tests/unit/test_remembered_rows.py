@@ -4,7 +4,7 @@ import numpy as np
 
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import weights
-from dpexplain.core.moments import LocalMoments
+from dpexplain.core.moments import LocalMoments, RawMoments
 from dpexplain.evaluation.memory import RememberedRows
 
 
@@ -27,3 +27,16 @@ def test_a_question_is_read_once_alone_or_among_others():
     assert rows.asked == 3
     for answer, query in zip(answers, (second, first, other_weight, second), strict=True):
         assert (answer.A == rows.local(query).A).all()
+
+
+def test_raw_sums_answer_the_local_question_too_and_old_ones_are_forgotten():
+    rng = np.random.default_rng(0)
+    rows = CountedRows(rng.random((50, 3)), np.ones(50))
+    remembered = RememberedRows(rows, most=1)
+    first, second = (LocalMoments(rng.random(3), weights.Stable()) for _ in range(2))
+    raw = remembered.raw(RawMoments(first.point, first.weight))
+    assert (remembered.local(first).A == raw.S2).all()
+    assert remembered.raw(RawMoments(first.point, first.weight)) is raw
+    assert rows.asked == 0
+    assert len(remembered.local_many([second, first])) == 2
+    assert (rows.asked, len(remembered.known)) == (1, 1)

@@ -72,9 +72,11 @@ class Domain:
         return sha256(files.canonical(self.to_dict())).hexdigest()
 
     def encode(self, rows: Any) -> FloatArray:
-        """Private records → (m, n): a data frame, a list of dicts, a dict of columns, or an array where all is numeric."""
+        """Private records → (m, n): a data frame, a list of dicts, a dict of columns; an array or a sparse matrix where all is numeric."""
         if isinstance(rows, np.ndarray):
             return self._encode_array(rows)
+        if hasattr(rows, "toarray"):  # sparse: chunks are made dense, one at a time
+            return self._encode_array(rows.toarray())
         columns = read_columns(rows, [feature.name for feature in self.features])
         out = np.empty((len(next(iter(columns.values()))), self.width))
         for feature, block in zip(self.features, self.blocks, strict=True):
