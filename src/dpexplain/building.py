@@ -21,7 +21,7 @@ from dpexplain.mechanisms.sketch import NoisySketch, SketchPlan, plan_sketch
 from dpexplain.privacy.events import PrivacyEvent
 from dpexplain.reference_data import ReferenceData, columns_of, draw_records, trial_columns
 
-WIDEST = 2048  # columns: a release holds n² moments and takes n³ steps to rehearse, about an hour here
+WIDEST = 2048  # columns: a release holds n² moments, and rehearsing it takes n³ steps
 REFERENCE_SHARE = 0.5  # of μ² for the marginals when reference data are wanted
 _SOUND = 1 - 2.0**-40  # both shares rounded down
 

@@ -35,6 +35,14 @@ def test_bars_are_ordered_coloured_by_sign_and_grey_in_doubt():
     assert len(drawn(figure).axes) == 1
 
 
+def test_names_are_no_mathematics():
+    names = [r"price $\frac$", "$_$", "x" * 300]
+    figure = drawn(plots.bars(names, [1.0, 2.0, -3.0], [0.1, 0.1, 0.1], title="$x", caption="$_$"))
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels == [names[0], "$_$", "x" * 47 + "…"]
+    drawn(plots.comparison(names, {"a": [1.0, 2.0, 3.0]}))
+
+
 def test_palettes_and_what_is_read_on_them():
     safe = palette_of("blue-orange")
     assert safe.tint(0.0) == "#ffffff"

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpexplain.core.arrays import Vector
-from dpexplain.plots.style import INK, MUTED, UNCERTAIN, Palette, PaletteName, caption_below, new_axes, palette_of, tidy
+from dpexplain.plots.style import (
+    INK,
+    MUTED,
+    UNCERTAIN,
+    Palette,
+    PaletteName,
+    caption_below,
+    heading,
+    name_rows,
+    new_axes,
+    palette_of,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +39,7 @@ def bars(
     ax: Axes | None = None,
 ) -> Figure:
     """Blue pushes towards the explained class, red away, grey is uncertain: its interval of ±2 errors crosses zero."""
+    values, error = np.asarray(values), None if error is None else np.asarray(error)
     order = np.argsort(-np.abs(values), kind="stable")[:top][::-1]
     figure, ax = new_axes(ax, 7.0, 1.3 + 0.32 * len(order))
     shown = values[order]
@@ -34,11 +47,11 @@ def bars(
     ax.barh(range(len(order)), shown, color=colours(shown, spread, palette_of(palette)), height=0.7)
     if spread is not None:
         ax.errorbar(shown, range(len(order)), xerr=spread, fmt="none", ecolor=INK, elinewidth=1, capsize=2.5)
-    ax.set_yticks(range(len(order)), [names[i] for i in order])
+    name_rows(ax, [names[i] for i in order])
     ax.axvline(0, color=INK, linewidth=0.8)
     ax.set_xlabel("effect on the model's output", color=MUTED, fontsize=9)
     tidy(ax, axis="x")
-    ax.set_title(title, loc="left", fontsize=11, color=INK)
+    heading(ax, title)
     caption_below(figure, caption)
     return figure
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Vector
 from dpexplain.errors import ParameterError
-from dpexplain.plots.style import INK, MARKERS, MUTED, SERIES, caption_below, new_axes, tidy
+from dpexplain.plots.style import INK, MARKERS, MUTED, SERIES, caption_below, heading, name_rows, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,11 +44,11 @@ def comparison(
         label = method if k == 0 else f"{method} (cosine {float(values @ first):.2f})"
         style: dict[str, Any] = {"marker": MARKERS[k % len(MARKERS)], "color": SERIES[k % len(SERIES)], "markersize": 5}
         ax.errorbar(values[order], np.arange(len(order)) + offset, xerr=spread, linestyle="none", capsize=2, label=label, **style)
-    ax.set_yticks(range(len(order)), [names[i] for i in order])
+    name_rows(ax, [names[i] for i in order])
     ax.axvline(0, color=INK, linewidth=0.8)
     ax.set_xlabel("effect, each explanation scaled to length 1", color=MUTED, fontsize=9)
     tidy(ax, axis="both")
-    ax.set_title(title, loc="left", fontsize=11, color=INK)
+    heading(ax, title)
     ax.legend(frameon=False, fontsize=8.5, loc="best")
     caption_below(figure, caption)
     return figure

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from dpexplain.core.arrays import Vector
 from dpexplain.errors import ParameterError
-from dpexplain.plots.style import DASHES, INK, MUTED, NEGATIVE, SERIES, caption_below, new_axes, tidy
+from dpexplain.plots.style import DASHES, MUTED, NEGATIVE, SERIES, caption_below, heading, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,7 +111,7 @@ def _finish(figure: Figure, ax: Axes, x: str, y: str, title: str, caption: str, 
     ax.set_xlabel(x, color=MUTED, fontsize=9)
     ax.set_ylabel(y, color=MUTED, fontsize=9)
     tidy(ax)
-    ax.set_title(title, loc="left", fontsize=11, color=INK)
+    heading(ax, title)
     if legend:
         ax.legend(frameon=False, fontsize=8.5)
     caption_below(figure, caption)

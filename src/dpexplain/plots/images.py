@@ -8,7 +8,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.errors import ParameterError
-from dpexplain.plots.style import INK, MUTED, PaletteName, caption_below, new_axes, palette_of
+from dpexplain.plots.style import MUTED, PaletteName, caption_below, heading, new_axes, palette_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +48,7 @@ def overlay(
     )
     ax.set_xticks([])
     ax.set_yticks([])
-    ax.set_title(title, loc="left", fontsize=10, color=INK)
+    heading(ax, title, 10)
     if scale:
         bar = figure.colorbar(shown, ax=ax, shrink=0.8)
         bar.ax.tick_params(labelsize=8, colors=MUTED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -27,6 +28,8 @@ SERIES = (
 )  # for lines and points; told apart by marker and dash too
 MARKERS = "osD^vP"
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)))
+
+_LONGEST = 48  # letters of a name
 
 PaletteName: TypeAlias = Literal["blue-red", "blue-orange"]
 
@@ -90,9 +93,20 @@ def new_axes(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes
     return figure, figure.add_subplot()
 
 
+def name_rows(ax: Axes, names: Sequence[str]) -> None:
+    """One name a row, from the bottom; long ones are cut. Names come from data, so a $ in them is a $ and no mathematics."""
+    ax.set_yticks(range(len(names)), [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names])
+    for label in ax.get_yticklabels():
+        label.set_parse_math(False)
+
+
+def heading(ax: Axes, title: str, size: float = 11) -> None:
+    ax.set_title(title, loc="left", fontsize=size, color=INK, parse_math=False)
+
+
 def caption_below(figure: Figure, caption: str) -> None:
     if caption:
-        figure.supxlabel(caption, fontsize=7.5, color=MUTED, x=0.01, ha="left", wrap=True)
+        figure.supxlabel(caption, fontsize=7.5, color=MUTED, x=0.01, ha="left", wrap=True, parse_math=False)
 
 
 def tidy(ax: Axes, **grid: Any) -> None:

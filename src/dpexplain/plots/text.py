@@ -16,7 +16,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Vector
 from dpexplain.errors import ParameterError
-from dpexplain.plots.style import INK, UNCERTAIN, Palette, PaletteName, new_axes, palette_of, readable_on
+from dpexplain.plots.style import INK, UNCERTAIN, Palette, PaletteName, heading, new_axes, palette_of, readable_on
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -114,7 +114,7 @@ def highlighted(
     ax.set_axis_off()
     ax.set_xlim(0, room)
     ax.set_ylim(_LINE * len(lines), -0.3 * _LINE)
-    ax.set_title(title, loc="left", fontsize=11, color=INK)
+    heading(ax, title)
     largest, colours = _largest(parts), palette_of(palette)
     for row, line in enumerate(lines):
         for x, extent, piece in line:
