@@ -19,6 +19,7 @@ from dpexplain.mechanisms.adaptive import Adaptive as Adaptive
 from dpexplain.mechanisms.basic import Basic as Basic
 from dpexplain.mechanisms.enhanced import Enhanced as Enhanced
 from dpexplain.mechanisms.influence import Influence as Influence
+from dpexplain.mechanisms.shapley import Shapley as Shapley
 from dpexplain.noninteractive import NonInteractive as NonInteractive
 from dpexplain.privacy.budget import Budget as Budget
 from dpexplain.privacy.budget import Guarantee as Guarantee

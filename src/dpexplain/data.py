@@ -21,7 +21,7 @@ from dpexplain.errors import DataError, ParameterError
 from dpexplain.labels import Labeller, Output, ask_model, check_labels
 from dpexplain.ledger.port import Account, Ledger
 from dpexplain.mechanisms.base import Setting
-from dpexplain.mechanisms.ports import Rows
+from dpexplain.mechanisms.ports import Rows, SingleRows
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.relation import Neighbours, Relation
 
@@ -77,7 +77,7 @@ class PrivateData:
     ) -> None:
         self._rows, self._domain, self._labeller, self._name = rows, domain, labeller, name
         one_hot = tuple((block.start, block.stop) for block in domain.blocks if block.kind == "one-hot")
-        self._setting = Setting(domain.width, size, neighbours, rows.summation_error, one_hot)
+        self._setting = Setting(domain.width, size, neighbours, rows.summation_error, one_hot, isinstance(rows, SingleRows))
         self._ledgers: dict[str, Ledger] = {}
         self._leak = ""  # says what was done to these rows that no accounting covers
         self._keys = keys  # who a row belongs to: decides its shard, never its values

@@ -71,6 +71,19 @@ def test_lime_finds_the_slopes_of_a_linear_model(data):
     assert (np.random.get_state()[1] == before).all()
 
 
+def test_lime_asks_about_levels_that_exist():
+    steps = dpx.Domain([dpx.Ordinal("school", levels=["low", "middle", "high", "top"])])
+    seen = set()
+
+    def model(rows):
+        seen.update(rows["school"])
+        return np.array([{"low": -0.9, "middle": -0.3, "high": 0.3, "top": 0.9}[one] for one in rows["school"]])
+
+    data = dpx.PrivateData({"school": ["low", "middle", "high", "top"] * 25}, steps, model=model)
+    assert evaluation.lime(data, {"school": "high"}, samples=2000)[0] == pytest.approx(1.8, abs=0.2)
+    assert seen == {"low", "middle", "high", "top"}
+
+
 def test_lime_by_presence_finds_the_words_that_count():
     slopes = np.zeros(60)
     slopes[[3, 20, 40]] = 0.5, -0.25, 0.9

@@ -18,6 +18,7 @@ from dpexplain.backends._workers import in_threads
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.marginals import Histograms, PairTables, one_hot
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
+from dpexplain.core.shapley import ShapleySum
 from dpexplain.core.sketch import SQUARES_CENTRE, CentreMoments, CentreSums, NormalisedMoments, NormalisedSums
 from dpexplain.core.weights import Weight
 
@@ -78,6 +79,13 @@ class DenseRows:
         (gram,) = self._grams([(query.centre, self._by_length(query))])
         sums = float(gram[n, n]), float(gram[n, n + 1]), gram[:n, n], gram[:n, n + 1]
         return NormalisedSums.from_moments(query, gram[:n, :n], *sums)
+
+    def shapley(self, query: ShapleySum) -> Vector:
+        total, start = np.zeros(query.players, dtype=np.int64), 0
+        for rows in self._slices():
+            total += query.units(rows, start)
+            start += len(rows)
+        return query.from_units(total)
 
     def histograms(self, query: Histograms) -> Vector:
         counts = [np.zeros(cell.count) for cell in query.cells]

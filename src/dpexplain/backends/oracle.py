@@ -9,6 +9,7 @@ import numpy as np
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
+from dpexplain.core.shapley import ShapleySum
 from dpexplain.core.sketch import SQUARES_CENTRE, CentreMoments, CentreSums, NormalisedMoments, NormalisedSums
 
 
@@ -47,6 +48,9 @@ class OracleRows:
         v, y, w = self._rows - query.centre, self._labels, query.weights(self._rows)
         second = (v * w[:, None]).T @ v
         return NormalisedSums.from_moments(query, second, float(w.sum()), float(w @ y), w @ v, (w * y) @ v)
+
+    def shapley(self, query: ShapleySum) -> Vector:
+        return query.from_units(query.units(self._rows, 0))
 
     def histograms(self, query: Histograms) -> Vector:
         parts = [np.bincount(cell.of(self._rows[:, cell.start : cell.stop]), minlength=cell.count) for cell in query.cells]

@@ -9,6 +9,7 @@ A record at distance d from z, with u = x - z, ‖u‖ = d and |y| ≤ 1, adds t
     raw moments   w(1, v, vvᵀ, y, yv)   ≤ w√(2 + 2d² + d⁴)    with v = x - anchor, ‖v‖ = d
     centre moments, normalised moments of a release: `proofs/release_moments.md`
     histograms, tables of pairs: `proofs/marginals.md`
+    Shapley values, cut to a length: `proofs/shapley.md`
 
 All are for one record added or removed and for *sums*; `Neighbours.multiplier` and 1/m̄ come on top.
 """
@@ -74,6 +75,13 @@ def histograms(attributes: int) -> float:
 def pair_tables(attributes: int) -> float:
     """√(A(A-1)/2): a record adds 1 to one cell of each pair's table."""
     return nextafter(sqrt(attributes * (attributes - 1) / 2), inf)
+
+
+def clipped(length: float) -> float:
+    """The length that a record's own vector was cut to; the margin covers the rounding of that cut."""
+    if not (isfinite(length) and length > 0):
+        raise ParameterError(f"clip must be positive and finite, got {length}")
+    return length * (1 + 2.0**-40)
 
 
 def _bounded(weight: Weight, squared: Polynomial, what: str) -> float:

@@ -11,36 +11,109 @@ features and of pairs come out exactly (Covert & Lee 2021).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import sqrt
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.uniforms import Uniforms
 
-Players = Sequence[slice]
-"""The encoded columns of each feature."""
+Orders: TypeAlias = NDArray[np.intp]
+"""For each row, the features in the order in which they join, (rows, d)."""
 
 
-def baseline_shapley(
-    ask: Callable[[Matrix], Vector], point: Vector, rows: Matrix, players: Players, order: Sequence[int]
-) -> Matrix:
-    """φ(x) for each row, (rows, players), over `order` and its reverse. Asks `ask` about 2(d - 1) mixtures of each row with z."""
+Ask: TypeAlias = Callable[[Matrix], Vector]
+"""Encoded rows → labels in [-1, 1]."""
+
+_GRID = 2.0**-30  # terms are cut to multiples of it, so that their sums have no rounding error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShapleySum:
+    """A bounded query: Σ φ(x) over the rows that are asked, each cut to length `clip` at most, inseparable from its sensitivity.
+
+    Which rows are asked, and each row's order, follow from its position alone, by public numbers: values are not looked at.
+    """
+
+    point: Vector
+    ask: Ask
+    owner: Orders
+    clip: float
+    share: float = 1.0  # of the positions that are asked
+
+    def sensitivity(self) -> float:
+        return sensitivity.clipped(self.clip)
+
+    @property
+    def players(self) -> int:
+        return int(self.owner[-1]) + 1
+
+    def asked(self, start: int, count: int) -> NDArray[np.bool_]:
+        """Which of the positions start, start + 1, … are asked. The stream is not the one that orders come from."""
+        return Uniforms(start + 1 + (1 << 62)).take(count) < self.share
+
+    def units(self, rows: Matrix, start: int) -> NDArray[np.int64]:
+        """The sum over `rows`, which lie at positions start, start + 1, …, in whole grid units: exact, in whatever order it is added up."""
+        chosen, d = self.asked(start, len(rows)), self.players
+        orders = orders_from(Uniforms(1 + start * d).take(len(rows) * d).reshape(len(rows), d))[chosen]
+        if not chosen.any():
+            return np.zeros(d, dtype=np.int64)
+        found = baseline_shapley(row_wise(self.ask), self.point, rows[chosen], self.owner, orders)
+        lengths = np.linalg.norm(found, axis=1, keepdims=True)
+        found *= np.minimum(1.0, self.clip / np.maximum(lengths, 1e-300))
+        return np.asarray(np.trunc(found / _GRID).astype(np.int64).sum(axis=0))
+
+    @staticmethod
+    def from_units(units: NDArray[np.int64]) -> Vector:
+        return units.astype(np.float64) * _GRID
+
+
+def row_wise(ask: Ask) -> Ask:
+    """The same answers, in [-1, 1]; 0 for a row that the model cannot answer. No row decides what happens to another, nor whether this raises."""
+
+    def answers(rows: Matrix) -> Vector:
+        try:
+            return _in_range(ask(rows), len(rows))
+        except Exception:
+            return np.array([_alone(ask, row) for row in rows])
+
+    return answers
+
+
+def _alone(ask: Ask, row: Vector) -> float:
+    try:
+        return float(_in_range(ask(row[None]), 1)[0])
+    except Exception:
+        return 0.0
+
+
+def _in_range(answers: Vector, count: int) -> Vector:
+    return np.clip(np.nan_to_num(np.asarray(answers, dtype=np.float64).reshape(count), posinf=1.0, neginf=-1.0), -1.0, 1.0)
+
+
+def baseline_shapley(ask: Ask, point: Vector, rows: Matrix, owner: Orders, orders: Orders) -> Matrix:
+    """φ(x) for each row, (rows, d), over the row's own order and its reverse. `owner` says to which feature a column belongs.
+
+    Asks `ask` about 2(d - 1) mixtures of each row with z, and about the row and z themselves.
+    """
     at_rows, at_point = ask(rows), np.full(len(rows), float(ask(point[None])[0]))
-    found = np.zeros((len(rows), len(players)))
-    for walk in (order, order[::-1]):
-        mixed, before = rows.copy(), at_rows
-        for player in walk:
-            mixed[:, players[player]] = point[players[player]]
-            after = at_point if player == walk[-1] else ask(mixed)
-            found[:, player] += (after - before) / 2
+    found, d = np.zeros(orders.shape), orders.shape[1]
+    for walk in (orders, orders[:, ::-1]):
+        joins, before = np.argsort(walk, axis=1)[:, owner], at_rows  # the step at which each column turns from x's to z's
+        for step in range(d):
+            after = at_point if step == d - 1 else ask(np.where(joins <= step, point, rows))
+            found[np.arange(len(rows)), walk[:, step]] += (after - before) / 2
             before = after
     return found
 
 
-def orders_from(uniforms: Matrix) -> NDArray[np.intp]:
-    """One order of the players for each row of uniform numbers."""
+def orders_from(uniforms: Matrix) -> Orders:
+    """One order of the features for each row of uniform numbers."""
     return np.argsort(uniforms, axis=1, kind="stable")
 
 

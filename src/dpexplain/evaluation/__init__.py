@@ -11,5 +11,15 @@ from dpexplain.evaluation.fidelity import optimum as optimum
 from dpexplain.evaluation.fidelity import score as score
 from dpexplain.evaluation.lime import lime as lime
 from dpexplain.evaluation.memory import remember as remember
+from dpexplain.evaluation.metrics import Curve as Curve
+from dpexplain.evaluation.metrics import at_points as at_points
+from dpexplain.evaluation.metrics import deletion as deletion
+from dpexplain.evaluation.metrics import infidelity as infidelity
+from dpexplain.evaluation.metrics import insertion as insertion
+from dpexplain.evaluation.metrics import lipschitz as lipschitz
+from dpexplain.evaluation.metrics import max_sensitivity as max_sensitivity
+from dpexplain.evaluation.metrics import pgi as pgi
+from dpexplain.evaluation.metrics import pgu as pgu
 from dpexplain.evaluation.mim import mim as mim
+from dpexplain.evaluation.perturbing import Nearby as Nearby
 from dpexplain.evaluation.shap import shap_values as shap_values

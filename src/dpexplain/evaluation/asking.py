@@ -72,6 +72,15 @@ def from_codes(codes: Matrix, blocks: Sequence[Block]) -> Matrix:
     return out
 
 
+def on_levels(rows: Matrix, domain: DomainLike) -> Matrix:
+    """The same rows with ordered features moved to their nearest level: between two levels there is no record."""
+    out = rows.copy()
+    for block, levels in zip(domain.blocks, getattr(domain, "levels", None) or (), strict=False):
+        if levels:
+            out[:, block.start] = np.rint(out[:, block.start] * (levels - 1)) / (levels - 1)
+    return out
+
+
 def _code(columns: Matrix, block: Block) -> Vector:
     if block.kind != "one-hot":
         return columns[:, 0]

@@ -24,7 +24,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.data import PrivateData
 from dpexplain.domain.base import Block
 from dpexplain.errors import ParameterError
-from dpexplain.evaluation.asking import Model, Spread, column_model, encoded_point, feature_codes, from_codes, spread
+from dpexplain.evaluation.asking import Model, Spread, column_model, encoded_point, feature_codes, from_codes, on_levels, spread
 from dpexplain.evaluation.extras import need
 
 Form = Literal["tabular", "presence"]
@@ -54,7 +54,8 @@ def lime(
         return presence_lime(ask, point, np.full(len(point), baseline), samples, kernel_width or 25.0, seed)
     if chosen != "tabular":
         raise ParameterError(f"form must be 'tabular' or 'presence', got {chosen!r}")
-    return tabular_lime(ask, point, data.domain.blocks, spread(data), samples, kernel_width, seed)
+    valid: Model = lambda rows: ask(on_levels(rows, data.domain))  # noqa: E731
+    return tabular_lime(valid, point, data.domain.blocks, spread(data), samples, kernel_width, seed)
 
 
 def tabular_lime(

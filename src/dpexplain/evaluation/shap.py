@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.shapley import baseline_shapley, orders_from
+from dpexplain.core.shapley import Orders, baseline_shapley, orders_from
 from dpexplain.data import PrivateData
 from dpexplain.domain.base import Block
 from dpexplain.errors import DataError, ParameterError
@@ -57,9 +57,9 @@ def shap_values(
 
 
 def _permutation(ask: Model, point: Vector, rows: Matrix, blocks: Sequence[Block], permutations: int, seed: int) -> Vector:
-    players = [slice(block.start, block.stop) for block in blocks]
-    orders = orders_from(SeededNoise(seed).uniform(permutations * len(blocks)).reshape(permutations, -1))
-    each = [baseline_shapley(ask, point, rows, players, order.tolist()).mean(axis=0) for order in orders]
+    owner, noise = owners(blocks), SeededNoise(seed)
+    orders = (orders_from(noise.uniform(len(rows) * len(blocks)).reshape(len(rows), -1)) for _ in range(permutations))
+    each = [baseline_shapley(ask, point, rows, owner, order).mean(axis=0) for order in orders]
     return np.asarray(np.mean(each, axis=0))
 
 
@@ -81,6 +81,11 @@ def tree_shap(model: Any, point: Vector, rows: Matrix, blocks: Sequence[Block], 
     explainer = need("shap").TreeExplainer(model, rows, model_output="probability", feature_perturbation="interventional")
     values = np.asarray(explainer.shap_values(point[None], check_additivity=False))[0, :, list(model.classes_).index(target)]
     return on_own_columns(2 * np.add.reduceat(values, [block.start for block in blocks]), point, blocks)
+
+
+def owners(blocks: Sequence[Block]) -> Orders:
+    """To which feature each encoded column belongs."""
+    return np.repeat(np.arange(len(blocks)), [block.stop - block.start for block in blocks])
 
 
 def on_own_columns(values: Vector, point: Vector, blocks: Sequence[Block]) -> Vector:

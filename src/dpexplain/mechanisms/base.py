@@ -28,6 +28,7 @@ class Setting:
     neighbours: Neighbours
     summation_error: float
     one_hot: tuple[tuple[int, int], ...] = ()  # column ranges that hold one 1 or none
+    single_rows: bool = False  # whether the rows are where a black box can be asked about each
 
     def sensitivity_of_sum(self, per_record: float, terms: float | None = None) -> float:
         """How far neighbours can move a *computed* sum of which one record moves the true one by `per_record`.

@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
+from dpexplain.core.shapley import ShapleySum
 from dpexplain.core.sketch import CentreMoments, CentreSums, NormalisedMoments, NormalisedSums
 
 
@@ -71,4 +72,13 @@ class Rows(Protocol):
 
     def pair_tables(self, query: PairTables) -> Matrix:
         """Counts of every pair of bins of different attributes; symmetric, zero within an attribute, exact."""
+        ...
+
+
+@runtime_checkable
+class SingleRows(Protocol):
+    """Rows that can also be put to a black box one by one. Not every backend can: the model has to be where the rows are."""
+
+    def shapley(self, query: ShapleySum) -> Vector:
+        """Σ φ(x) over the rows that the query asks, exact."""
         ...

@@ -17,10 +17,17 @@ from dpexplain.mechanisms.base import Mechanism
 from dpexplain.mechanisms.basic import Basic
 from dpexplain.mechanisms.enhanced import Enhanced
 from dpexplain.mechanisms.influence import Influence
+from dpexplain.mechanisms.shapley import Shapley
 from dpexplain.privacy.budget import Budget
 from dpexplain.sources import DataSource, ModelSource
 
-MECHANISMS: dict[str, Any] = {"basic": Basic, "adaptive": Adaptive, "enhanced": Enhanced, "influence": Influence}
+MECHANISMS: dict[str, Any] = {
+    "basic": Basic,
+    "adaptive": Adaptive,
+    "enhanced": Enhanced,
+    "influence": Influence,
+    "shapley": Shapley,
+}
 
 
 @dataclass(frozen=True, slots=True)

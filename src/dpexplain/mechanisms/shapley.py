@@ -1,0 +1,138 @@
+"""Private SHAP: the mean of per-record baseline Shapley values, released once for each query. `proofs/shapley.md`.
+
+Interventional SHAP averages over background rows. Here these are the private rows: each row x contributes its own Shapley values φ(x) of the game
+between z and x, cut to a public length, and the mean over the rows gets Gaussian noise. Features are players, so few numbers are released, and
+φ(x) is short whatever the number of features: the noise is small. What it costs is model calls: 2d for each row that is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn, cast
+
+import numpy as np
+
+from dpexplain.core import sensitivity
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.shapley import Orders, ShapleySum, largest_norm
+from dpexplain.errors import ParameterError
+from dpexplain.mechanisms.base import Outcome, Setting
+from dpexplain.mechanisms.gaussian import GaussianMechanism
+from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.ports import Noise, Rows, SingleRows
+from dpexplain.privacy import gdp
+from dpexplain.privacy.events import GaussianEvent, PrivacyEvent
+
+QUANTITY = "Shapley values"
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyShapley:
+    """A plan: one release of Σ φ(x), divided by the public number of rows that are asked."""
+
+    query: ShapleySum
+    gaussian: GaussianMechanism
+    rows: int
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        return (GaussianEvent("Shapley values", self.gaussian.rounded_sensitivity, self.gaussian.sigma),)
+
+    def run(self, rows: Rows, noise: Noise) -> Outcome:
+        exact = cast(SingleRows, rows).shapley(self.query)  # `plan` made sure of it
+        place, values = self._columns(), self.gaussian.release(exact, noise) / self.rows
+        error = np.full(self.query.players, self.gaussian.sigma / self.rows)
+        told = {"quantity": QUANTITY, "rows": self.rows, "features": self.query.players}
+        return Outcome(values @ place, self.events, error @ place, details=told)
+
+    def _columns(self) -> Matrix:
+        """(d, n): a feature's number goes to its own column, for a category to the query's, and to all alike where it has none."""
+        owner, point = self.query.owner, self.query.point
+        of = np.arange(self.query.players)[:, None] == owner
+        single = of.sum(axis=1, keepdims=True) == 1
+        own = np.where(single, of, of * point)
+        return np.asarray(np.where(own.any(axis=1, keepdims=True), own, of / of.sum(axis=1, keepdims=True)), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Shapley:
+    """SHAP values at (ε, δ) a query, with the private rows as background.
+
+    A value is a feature's contribution to this answer, f(z) - mean f(x) in all; a category's goes to the query's own column. `rows` is about how many
+    rows are asked, a public number (None: all of them): fewer cost fewer model calls and get more noise, because nothing is claimed for
+    sampling. `clip` cuts each record's values to this length; None is the proven bound, which cuts nothing that is exact.
+    """
+
+    epsilon: float = 0.1
+    delta: float = 1e-6
+    rows: int | None = None
+    clip: float | None = None
+
+    def __post_init__(self) -> None:
+        gdp.mu(self.epsilon, self.delta)  # refuses what has no meaning
+        if self.rows is not None and not (isinstance(self.rows, int) and self.rows >= 1):
+            raise ParameterError(f"rows must be a whole number of at least 1, got {self.rows!r}")
+        if self.clip is not None:
+            sensitivity.clipped(self.clip)
+
+    @property
+    def private(self) -> bool:
+        return True
+
+    def asking(self, model: Callable[[Matrix], Vector]) -> InformedShapley:
+        """The same, with a black box at hand that answers about encoded rows."""
+        return InformedShapley(self, model)
+
+    def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoReturn:
+        del point, setting, history, hint
+        raise ParameterError("Shapley values need the model when a question is asked: register the data with model=")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "mechanism": "shapley",
+            "quantity": QUANTITY,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "rows": self.rows,
+            "clip": self.clip,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class InformedShapley:
+    """`Shapley` with the black box it asks."""
+
+    given: Shapley
+    model: Callable[[Matrix], Vector]
+
+    @property
+    def delta(self) -> float:
+        return self.given.delta
+
+    @property
+    def private(self) -> bool:
+        return True
+
+    def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyShapley:
+        del history, hint  # each answer stands on its own
+        if not setting.single_rows:
+            raise ParameterError("rows of this kind cannot be put to a model one by one: register them in memory, as a table")
+        self.model(point[None])  # a model that cannot answer is found out before anything is spent
+        owner = players_of(setting)
+        share = 1.0 if self.given.rows is None else min(self.given.rows / setting.size, 1.0)
+        query = ShapleySum(point, self.model, owner, self.given.clip or largest_norm(int(owner[-1]) + 1), share)
+        reach = query.sensitivity() * setting.neighbours.multiplier  # sums are exact: no summation error
+        gaussian = GaussianMechanism(reach, query.players, gdp.mu(self.given.epsilon, self.given.delta))
+        return NoisyShapley(query, gaussian, max(int(query.asked(0, setting.size).sum()), 1))
+
+    def to_dict(self) -> dict[str, Any]:
+        return self.given.to_dict()
+
+
+def players_of(setting: Setting) -> Orders:
+    """To which feature each encoded column belongs: a one-hot block is one feature, every other column is one."""
+    first = np.ones(setting.width, dtype=np.intp)
+    for start, stop in setting.one_hot:
+        first[start + 1 : stop] = 0
+    return np.cumsum(first) - 1

@@ -1,0 +1,38 @@
+"""The noise on private Shapley values has the scale that their error bars and their event state, and 0.8 of it is noticed."""
+
+import numpy as np
+
+import dpexplain as dpx
+from dpexplain.mechanisms.base import Setting
+from dpexplain.mechanisms.history import History
+from dpexplain.noise.secure import SecureNoise
+from noise_support import Scaled, every_relation, has_unit_scale
+
+WIDTH, SIZE, RUNS = 60, 500, 160
+POINT = np.eye(WIDTH)[2]
+
+
+class Nobody:
+    """Rows that all equal the query, so that an answer is its noise."""
+
+    width, summation_error = WIDTH, 1e-13
+
+    def shapley(self, query):
+        return np.zeros(query.players)
+
+
+@every_relation
+def test_noise_has_the_stated_scale_and_less_is_noticed(neighbours):
+    mechanism = dpx.Shapley(0.5, 1e-6).asking(lambda rows: np.zeros(len(rows)))
+    plan = mechanism.plan(POINT, Setting(WIDTH, SIZE, neighbours, 1e-13, ((0, 6),), single_rows=True), History())
+    (event,) = plan.events
+    bars = plan.run(Nobody(), SecureNoise()).error
+    told = bars > 0
+    assert told.sum() == 55  # the category's own column and 54 numbers
+    assert np.allclose(bars[told], event.sigma / SIZE)
+
+    def standardised(factor):
+        return np.concatenate([(plan.run(Nobody(), Scaled(SecureNoise(), factor)).values / bars)[told] for _ in range(RUNS)])
+
+    with np.errstate(invalid="ignore"):
+        assert has_unit_scale(standardised)
