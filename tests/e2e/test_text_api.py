@@ -154,10 +154,22 @@ def test_the_command_line_releases_a_column_of_texts(tmp_path):
     assert len(json.loads(shown.stdout)[0]["values"]) == len(VOCABULARY)
 
 
-def test_a_page_for_texts_is_refused(release, tmp_path):
-    with pytest.raises(ParameterError, match="of kind 'text'"):
-        release.publish(tmp_path / "page.html")
-    assert not (tmp_path / "page.html").exists()
+@pytest.mark.slow
+def test_a_published_page_reads_texts(browser, release, tmp_path):
+    page = browser.new_page()
+    problems = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(release.publish(tmp_path / "page.html", outcome="a good review").as_uri())
+    area = page.get_by_label("text", exact=True)
+    area.fill("...")
+    page.get_by_text("Enter a text with at least one word.").wait_for()
+    area.fill(RECORD)
+    name, value, _ = release.explain(RECORD).top(1)[0]
+    said = f"Strongest effects on a good review: {name} {'−' if value < 0 else '+'}{abs(value):.2f}"
+    page.locator("#summary", has_text=said).wait_for()
+    assert page.locator(".problem:visible").count() == 0
+    assert problems == []
+    page.close()
 
 
 def test_the_service_takes_a_text_as_the_record(domain):

@@ -9,6 +9,7 @@ import pytest
 
 from dpexplain.core import weights
 from dpexplain.demo.people import DOMAIN
+from dpexplain.domain.text import TextDomain, words_of
 from dpexplain.publish import render
 from release_support import StandIn
 
@@ -16,13 +17,19 @@ TESTS = Path(__file__).parents[1] / "web"
 RECORD = dict(age=40, hours=45, education="degree", work="private", trade="science", region="north", married=True, city=True)
 
 
-def case(release):
-    values, error = release.explain(RECORD)
+TEXTS = [
+    "A GOOD film<br />don’t miss: 10/10!", "", "_under_ <br", "rock'n'roll 'quoted' dogs'", "ÉTÉ Straße İstanbul ΟΔΟΣ 映画 ½ x²", "\ud800 lone",
+]  # fmt: skip
+TEXT = TextDomain(["film", "good", "don't", "été", "10", "never"])
+
+
+def case(release, record=RECORD, entries=None):
+    values, error = release.explain(record)
     data = json.loads(render(release).split('id="data">')[1].split("</script>")[0])
     return {
         "data": data,
-        "record": list(RECORD.values()),
-        "point": DOMAIN.encode_query(RECORD).tolist(),
+        "record": list(record.values()) if entries is None else entries,
+        "point": release.domain.encode_query(record).tolist(),
         "values": values.tolist(),
         "error": error.tolist(),
     }
@@ -38,12 +45,14 @@ def test_under_node(tmp_path):
     cases = [
         case(StandIn(DOMAIN, seed=seed, weight=kind, radius=radius)) for seed, kind in enumerate(kinds) for radius in (0.4, 6.0)
     ]
+    cases.append(case(StandIn(TEXT), "film don't 10", ["film don't 10"]))
+    (tmp_path / "texts.json").write_text(json.dumps([[text, sorted(words_of(text))] for text in TEXTS]), encoding="utf-8")
     (tmp_path / "cases.json").write_text(json.dumps(cases), encoding="utf-8")
     tests = sorted(map(str, TESTS.glob("*.test.mjs")))
     assert tests
     run = subprocess.run(
         [node, "--test", *tests],
-        env={"CASES": str(tmp_path / "cases.json")},
+        env={"CASES": str(tmp_path / "cases.json"), "TEXTS": str(tmp_path / "texts.json")},
         capture_output=True,
         text=True,
         timeout=120,

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { axisLimit } from "../../src/dpexplain/web/chart.js";
 import { unpack } from "../../src/dpexplain/web/data.js";
-import { decode, encode, featuresOf, middle, refusal, rounded } from "../../src/dpexplain/web/domain.js";
+import { decode, encode, featuresOf, middle, refusal, rounded, wordsOf } from "../../src/dpexplain/web/domain.js";
 import { rank, signed, summary } from "../../src/dpexplain/web/effects.js";
 import { presets } from "../../src/dpexplain/web/presets.js";
 import { explain, prepare, solveInBall } from "../../src/dpexplain/web/solve.js";
@@ -73,4 +73,13 @@ test("effects are ranked with ties in column order, and read with their errors",
 test("the axis ends at a round number that holds the longest bar", () => {
   const ends = [0, 0.011, 0.1, 0.21, 0.99, 7].map((largest) => Number(axisLimit(largest).toPrecision(3)));
   assert.deepEqual(ends, [1, 0.015, 0.1, 0.3, 1, 8]);
+});
+
+test("texts are cut into the words that Python finds", () => {
+  for (const [text, words] of JSON.parse(readFileSync(process.env.TEXTS, "utf-8"))) assert.deepEqual([...wordsOf(text)].sort(), words, text);
+  const [feature] = featuresOf({ kind: "text", vocabulary: ["good", "bad"], column: "review" }, ["good", "bad"]);
+  assert.equal(feature.name, "review");
+  assert.equal(refusal(feature, "Bad!"), null);
+  assert.match(refusal(feature, " … "), /at least one word/);
+  assert.equal(middle(feature), "good bad");
 });

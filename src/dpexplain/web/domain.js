@@ -2,13 +2,24 @@
 
 /** One entry per feature: {kind, name, start, columns, …}, whatever short form the description was written in. */
 export function featuresOf(description, names) {
-  const listed = description.kind === "tabular" ? description.features : columnsOf(description, names);
+  const listed = description.kind === "tabular" ? description.features : description.kind === "text" ? [textOf(description)] : columnsOf(description, names);
   let start = 0;
   return listed.map((feature) => {
     const placed = { ...feature, start, columns: columnsIn(feature) };
     start += placed.columns;
     return placed;
   });
+}
+
+/** A text is one feature with a column for each word of its vocabulary. */
+function textOf({ vocabulary, column }) {
+  return { kind: "text", name: column ?? "text", vocabulary };
+}
+
+/** The different words of a text, by the rule of Python's `domain/text.py`. */
+export function wordsOf(text) {
+  const found = text.matchAll(/<br\s*\/?>|([\p{L}\p{N}]+(?:['’][\p{L}\p{N}]+)*)/giu);
+  return new Set(Array.from(found, (match) => (match[1] ?? "").toLowerCase().replaceAll("’", "'")).filter((word) => word !== ""));
 }
 
 /** Bare columns: numbers between their bounds; for kinds this page does not know, between 0 and 1 under the released names. */
@@ -26,11 +37,13 @@ export function valuesOf(feature) {
 }
 
 function columnsIn(feature) {
+  if (feature.kind === "text") return feature.vocabulary.length;
   return feature.kind === "categorical" ? valuesOf(feature).length : 1;
 }
 
 /** Why a value cannot be asked about, or null when it can. Nothing is clamped: another point has another explanation. */
 export function refusal(feature, value) {
+  if (feature.kind === "text") return wordsOf(value).size > 0 ? null : "Enter a text with at least one word.";
   if (feature.kind !== "numeric") return valuesOf(feature).includes(value) ? null : "Choose one of the listed values.";
   const fits = Number.isFinite(value) && feature.low <= value && value <= feature.high;
   return fits ? null : `Enter a number from ${readable(feature.low)} to ${readable(feature.high)}.`;
@@ -42,10 +55,17 @@ export function encode(features, record) {
   const point = new Float64Array(last.start + last.columns);
   features.forEach((feature, i) => {
     if (feature.kind === "numeric") point[feature.start] = (record[i] - feature.low) / (feature.high - feature.low);
+    else if (feature.kind === "text") present(feature, record[i]).forEach((there, j) => (point[feature.start + j] = Number(there)));
     else if (feature.kind === "categorical") point[feature.start + valuesOf(feature).indexOf(record[i])] = 1;
     else point[feature.start] = step(valuesOf(feature).indexOf(record[i]), valuesOf(feature).length);
   });
   return point;
+}
+
+/** For each word of the vocabulary, whether the text has it. */
+export function present(feature, text) {
+  const words = wordsOf(text);
+  return feature.vocabulary.map((word) => words.has(word));
 }
 
 function step(position, count) {
@@ -56,6 +76,7 @@ function step(position, count) {
 export function decode(features, point) {
   return features.map((feature) => {
     const x = point[feature.start];
+    if (feature.kind === "text") return feature.vocabulary.filter((_, j) => point[feature.start + j] === 1).join(" ") || feature.vocabulary[0];
     if (feature.kind === "numeric") return rounded(feature, feature.low + x * (feature.high - feature.low));
     const values = valuesOf(feature);
     if (feature.kind !== "categorical") return values[Math.round(x * (values.length - 1))];
@@ -77,8 +98,9 @@ export function stepOf({ low, high }) {
   return 10 ** Math.floor(Math.log10((high - low) / 100));
 }
 
-/** What a field shows before anything is chosen: the middle of the range or of the levels, the first value, no. */
+/** What a field shows before anything is chosen: the middle of the range or of the levels, the first value, no; a few words. */
 export function middle(feature) {
+  if (feature.kind === "text") return feature.vocabulary.slice(0, 5).join(" ");
   if (feature.kind === "numeric") return rounded(feature, feature.low + (feature.high - feature.low) / 2);
   const values = valuesOf(feature);
   return feature.kind === "ordinal" ? values[Math.floor((values.length - 1) / 2)] : values[0];

@@ -26,6 +26,7 @@ export function buildForm(root, features, changed) {
 function buildField(feature, changed) {
   if (feature.kind === "numeric") return numberField(feature, changed);
   if (feature.kind === "binary") return switchField(feature, changed);
+  if (feature.kind === "text") return textField(feature, changed);
   return choiceField(feature, changed);
 }
 
@@ -67,6 +68,32 @@ function numberField(feature, changed) {
       number.value = String(wanted);
       slider.value = String(wanted);
       fill();
+      judge();
+    },
+  };
+}
+
+function textField(feature, changed) {
+  const id = identity("field");
+  const area = element("textarea", { id, rows: 8, autocomplete: "off", "aria-describedby": `${id}-problem` });
+  const problem = element("p", { class: "problem", id: `${id}-problem`, hidden: true });
+  const judge = () => {
+    const why = refusal(feature, area.value);
+    problem.hidden = why === null;
+    setText(problem, why ?? "");
+    area.setAttribute("aria-invalid", String(why !== null));
+    return why === null;
+  };
+  area.addEventListener("input", () => {
+    judge();
+    changed();
+  });
+  return {
+    root: element("div", { class: "field text" }, element("label", { for: id }, feature.name), area, problem),
+    accepted: judge,
+    value: () => area.value,
+    show(wanted) {
+      area.value = wanted;
       judge();
     },
   };

@@ -31,6 +31,7 @@ function distance(release, row) {
 }
 
 function fromDomain(features) {
+  if (features[0].kind === "text") return [{ label: "A few words", record: features.map(middle) }];
   const end = (last) => features.map((feature) => (feature.kind === "numeric" ? (last ? feature.high : feature.low) : valuesOf(feature).at(last ? -1 : 0)));
   return [
     { label: "Middle of every range", record: features.map(middle) },

@@ -104,7 +104,7 @@ function start(card, key) {
     if (question?.text !== text) question = { text, record, id: `page-${crypto.randomUUID?.() ?? Array.from(crypto.getRandomValues(new Uint32Array(4))).join("-")}` };
     busy(true);
     try {
-      const named = Object.fromEntries(features.map((feature, i) => [feature.name, record[i]]));
+      const named = features[0].kind === "text" ? record[0] : Object.fromEntries(features.map((feature, i) => [feature.name, record[i]]));
       showAnswer(await call("v1/explain", key, { record: named, request_id: question.id }));
       tell("");
       await refresh();
