@@ -17,7 +17,7 @@ import dpexplain as dpx
 from dpexplain.core.ball import Ball
 from dpexplain.evaluation.fidelity import compare, local_moments
 from dpexplain.noise.seeded import SeededNoise
-from experiments.datasets import Labelled, acs, adult, arguments, data_folder, random_records
+from experiments.datasets import BlackBox, Labelled, acs, adult, arguments, data_folder, random_records
 
 EPSILONS = {"ACS": (0.1, 1.0), "Adult": (0.1, 1.0)}
 
@@ -48,7 +48,8 @@ def made_up(numbers, categories, size, binaries, rows=50_000, seed=0):
     forest = RandomForestClassifier(60, max_depth=10, n_jobs=2, random_state=0).fit(
         encoded[:20_000], truth[:20_000] > np.median(truth)
     )
-    return Labelled(f"made up, {domain.width}", domain, frame, encoded, np.where(forest.predict(encoded), 1.0, -1.0))
+    model = BlackBox(forest, domain)
+    return Labelled(f"made up, {domain.width}", domain, frame, encoded, model.vectors(encoded), model)
 
 
 SETS = {

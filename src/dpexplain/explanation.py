@@ -156,8 +156,8 @@ class Explanation:
         longest = float(np.abs(self.values).max()) or 1.0
         for name, value, error in self.top(12):
             colour = self._colour(value, error)
-            bar = Text("█" * max(round(24 * abs(value) / longest), 1), style=colour)
-            table.add_row(name, f"{value:+.4f}", "" if error is None else f"{error:.4f}", bar)
+            bar = Text(("░" if error is None else "█") * max(round(24 * abs(value) / longest), 1), style=colour)
+            table.add_row(name, f"{value:+.4f}", "unknown" if error is None else f"{error:.4f}", bar)
         return table
 
     def _repr_html_(self) -> str:
@@ -167,8 +167,9 @@ class Explanation:
         return f"<table>{head}{rows}</table><p style='font-size:smaller'>{escape(str(self.guarantee))}</p>"
 
     def _html_row(self, name: str, value: float, error: float | None, longest: float) -> str:
-        style = f"background:{self._colour(value, error)};height:0.8em;width:{12 * abs(value) / longest:.2f}em"
-        shown = "" if error is None else f"{error:.4f}"
+        fill = f"{'border:1px dashed ' if error is None else 'background:'}{self._colour(value, error)}"
+        style = f"{fill};height:0.8em;width:{12 * abs(value) / longest:.2f}em"
+        shown = "unknown" if error is None else f"{error:.4f}"
         cells = f"<td>{value:+.4f}</td><td>{shown}</td><td><div style='{style}'></div></td>"
         return f"<tr><td style='text-align:left'>{escape(name)}</td>{cells}</tr>"
 

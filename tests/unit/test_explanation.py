@@ -73,6 +73,17 @@ def test_pictures_are_returned_not_shown():
     assert make(None).plot(ax=mine) is mine.get_figure()
 
 
+def test_an_unknown_error_is_shown_as_unknown():
+    axes = make(None).plot().axes[0]
+    assert "error unknown" in axes.get_xlabel()
+    assert all(bar.get_linestyle() == "--" and bar.get_facecolor()[3] < 0.5 for bar in axes.patches)
+    assert "unknown" not in make().plot().axes[0].get_xlabel()
+    assert make(None)._repr_html_().count("<td>unknown</td>") == 3
+    console = Console(file=io.StringIO(), width=100)
+    console.print(make(None))
+    assert console.file.getvalue().count("unknown") == 3
+
+
 def test_html_is_escaped_and_terminals_get_a_table():
     html = make()._repr_html_()
     assert "&lt;b&gt;work" in html

@@ -66,6 +66,9 @@ test("effects are ranked with ties in column order, and read with their errors",
   assert.deepEqual(effects.map((effect) => effect.name), ["b", "c", "a", "d"]);
   assert.deepEqual(effects.map((effect) => effect.reading), ["uncertain", "positive", "positive", "uncertain"]);
   assert.equal(summary(effects, "it", 1), "Strongest effects on it: c +0.30, towards.");
+  const unknown = rank(["a"], [0.2], null);
+  assert.equal(unknown[0].error, null);
+  assert.match(summary(unknown, "it", 1), /^Strongest effects on it: a \+0\.20, towards\. .*no sign here is certain\.$/);
   assert.equal(rank(["a"], [0], null)[0].reading, "positive");
   assert.equal(signed(-0.5, 1), "−0.5");
 });

@@ -24,7 +24,10 @@ from dpexplain.plots.style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.container import BarContainer
     from matplotlib.figure import Figure
+
+UNKNOWN = " (error unknown: any sign may be noise)"
 
 
 def bars(
@@ -38,22 +41,33 @@ def bars(
     palette: PaletteName = "blue-red",
     ax: Axes | None = None,
 ) -> Figure:
-    """Blue pushes towards the explained class, red away, grey is uncertain: its interval of ±2 errors crosses zero."""
+    """Blue pushes towards the explained class, red away, grey is uncertain: its interval of ±2 errors crosses zero.
+
+    Where errors are unknown, bars are outlined and the axis says so: any sign may be noise.
+    """
     values, error = np.asarray(values), None if error is None else np.asarray(error)
     order = np.argsort(-np.abs(values), kind="stable")[:top][::-1]
     figure, ax = new_axes(ax, 7.0, 1.3 + 0.32 * len(order))
     shown = values[order]
     spread = None if error is None else 2 * error[order]
-    ax.barh(range(len(order)), shown, color=colours(shown, spread, palette_of(palette)), height=0.7)
-    if spread is not None:
+    drawn = ax.barh(range(len(order)), shown, color=colours(shown, spread, palette_of(palette)), height=0.7)
+    if spread is None:
+        _outline(drawn)
+    else:
         ax.errorbar(shown, range(len(order)), xerr=spread, fmt="none", ecolor=INK, elinewidth=1, capsize=2.5)
     name_rows(ax, [names[i] for i in order])
     ax.axvline(0, color=INK, linewidth=0.8)
-    ax.set_xlabel("effect on the model's output", color=MUTED, fontsize=9)
+    ax.set_xlabel(f"effect on the model's output{'' if spread is not None else UNKNOWN}", color=MUTED, fontsize=9)
     tidy(ax, axis="x")
     heading(ax, title)
     caption_below(figure, caption)
     return figure
+
+
+def _outline(drawn: BarContainer) -> None:
+    for bar in drawn:
+        colour = bar.get_facecolor()
+        bar.set(facecolor=(*colour[:3], 0.18), edgecolor=colour, linestyle="--", linewidth=1.2)
 
 
 def colours(values: Vector, spread: Vector | None, palette: Palette) -> list[str]:

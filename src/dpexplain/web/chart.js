@@ -104,7 +104,7 @@ function createRow(rows, hatch) {
       const y = frame.top + position * frame.row;
       const centre = frame.narrow ? 33 : frame.row / 2;
       const height = frame.narrow ? 13 : 17;
-      root.setAttribute("class", `row ${effect.reading}`);
+      root.setAttribute("class", `row ${effect.reading}${effect.error === null ? " unknown" : ""}`);
       root.dataset.index = effect.index;
       root.style.transform = `translate(0px, ${y}px)`;
       bar.setAttribute("fill", effect.reading === "uncertain" ? `url(#${hatch})` : "currentColor");
@@ -112,14 +112,14 @@ function createRow(rows, hatch) {
       const [from, to] = [frame.x(effect.value - 2 * error), frame.x(effect.value + 2 * error)];
       box(spread, from, centre - 0.75, effect.error === null ? 0 : to - from, 1.5);
       caps.forEach((cap, i) => box(cap, (i ? to : from) - 0.75, centre - 4.5, effect.error === null ? 0 : 1.5, 9));
-      setText(title, `${effect.name}: ${signed(effect.value, 4)}${effect.error === null ? "" : ` ± ${(2 * error).toFixed(4)}`}`);
+      setText(title, `${effect.name}: ${signed(effect.value, 4)}${effect.error === null ? ", error unknown" : ` ± ${(2 * error).toFixed(4)}`}`);
       label.setAttribute("x", frame.narrow ? frame.left : 0);
       label.setAttribute("y", frame.narrow ? 18 : centre + 5);
       value.setAttribute("x", frame.width - (frame.narrow ? 2 : 0));
       value.setAttribute("y", frame.narrow ? 18 : centre + 5);
       setText(mark, `${MARKS[effect.reading]} `);
       setText(number, signed(effect.value));
-      setText(plusMinus, effect.error === null ? "" : ` ± ${(2 * error).toFixed(3)}`);
+      setText(plusMinus, effect.error === null ? " ± ?" : ` ± ${(2 * error).toFixed(3)}`);
       fit(label, name, note, effect, frame.narrow ? frame.width - 140 : frame.left - 14);
     },
   };

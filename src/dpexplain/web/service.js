@@ -80,11 +80,10 @@ function start(card, key) {
     ranked = rank(answer.names, answer.values, answer.error).map((effect) => ({ ...effect, note: notes[effect.index] }));
     at("answer").hidden = false;
     at("answer").classList.remove("stale");
-    at("answer").classList.toggle("sure", answer.error === null);
+    at("answer").classList.toggle("unknown", answer.error === null);
     show();
     table.update(ranked);
-    const doubt = answer.error === null ? " The noise in single values is not known for this mechanism, so no error bars are drawn." : "";
-    setText(at("summary"), `${summary(ranked, card.outcome)}${doubt}`);
+    setText(at("summary"), summary(ranked, card.outcome));
     setText(at("cost"), answer.cost.epsilon === 0 ? "This answer was free." : `This answer cost ε = ${short(answer.cost.epsilon)}. ${answer.cost.statement}`);
   };
   let asked = 0;

@@ -33,6 +33,6 @@ function createLine(body) {
     setText(note, effect.note ?? "");
     setText(value, signed(effect.value, 4));
     setText(error, effect.error === null ? "unknown" : (2 * effect.error).toFixed(4));
-    setText(words, READINGS[effect.reading]);
+    setText(words, `${READINGS[effect.reading]}${effect.error === null ? ", if the noise is small" : ""}`);
   };
 }
