@@ -11,7 +11,7 @@ from dpexplain.core import reference as ref
 from dpexplain.core.answer import Solver
 from dpexplain.core.cells import cells_of
 from dpexplain.core.layout import Layout
-from dpexplain.core.local_reference import rake_to_moments
+from dpexplain.core.local_reference import MomentTargets, rake_to_moments
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
 from dpexplain.errors import ParameterError
@@ -84,5 +84,11 @@ def build_reference(
         return plain
     labels = np.rint(data.labeller(columns_of(codes, domain)) * ref.LABEL_STEPS) / ref.LABEL_STEPS
     base = sketch.query.weights(plain.encoded)
-    weights = rake_to_moments(plain.encoded, labels, base, solver.mean, solver.t0, solver.t1, solver.noise.t1)
+    weights = rake_to_moments(plain.encoded, labels, base, moment_targets(solver))
     return replace(plain, labels=labels, weights=weights)
+
+
+def moment_targets(solver: Solver) -> MomentTargets:
+    covariance = (solver.eigenvectors * solver.eigenvalues) @ solver.eigenvectors.T
+    noise = solver.noise
+    return MomentTargets(solver.mean, covariance, solver.t0, solver.t1, noise.s2, noise.t1, solver.radius)

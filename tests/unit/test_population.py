@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpexplain.core.cells import Line
+from dpexplain.core.chain import learnt, refreshed
 from dpexplain.core.marginals import one_hot
-from dpexplain.core.population import draw, on_simplex, rake, sample_tree, tables, tree
+from dpexplain.core.population import distance, draw, on_simplex, sample_tree, tables, tree, tree_potentials
+from dpexplain.core.raking import Raking
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.mechanisms.marginals import equal_mass, join
 
@@ -31,6 +33,11 @@ def counts(codes):
     return np.where(owner[:, None] == owner, 0.0, inside.T @ inside)
 
 
+def shares(codes):
+    inside = one_hot(codes, OFFSETS).astype(np.float64)
+    return inside.T @ inside / len(codes)
+
+
 def farthest(codes, weights=None):
     inside = one_hot(codes, OFFSETS).astype(np.float64)
     weights = np.full(len(codes), 1 / len(codes)) if weights is None else weights
@@ -43,8 +50,41 @@ def test_raking_brings_every_table_close_and_the_tree_alone_does_not():
     found = tables(counts(triangle()), OFFSETS, USED, 0.5)
     codes = sample_tree(found, 30_000, Uniforms())
     assert farthest(codes) > 0.02
-    assert farthest(codes, rake(codes, found)) < 0.003
+    assert farthest(codes, Raking(codes, found).solve(0.1).weights) < 0.003
     assert farthest(draw(found, 30_000, Uniforms())) < 0.006
+
+
+def test_gibbs_sampling_under_the_tree_s_potentials_keeps_the_tree():
+    found = tables(counts(triangle()), OFFSETS, USED, 0.5)
+    codes = sample_tree(found, 30_000, Uniforms())
+    again = refreshed(codes, *tree_potentials(found), OFFSETS, 2, Uniforms(10**9))
+    assert (again != codes).mean() > 0.3
+    assert np.abs(shares(again) - shares(codes)).max() < 0.012
+
+
+def test_a_chain_learns_every_table():
+    found = tables(counts(triangle()), OFFSETS, USED, 40.0)
+    uniforms = Uniforms()
+    potentials = learnt(sample_tree(found, 8192, uniforms), found, tree_potentials(found), uniforms)
+    assert farthest(potentials.records(30_000, uniforms)) < 0.014
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("own", "limit"), [(0.6, 0.005), (0.25, 0.02)])
+def test_many_dependent_attributes_are_drawn_without_losing_the_sample(own, limit):
+    """Twelve views of one hidden number, moderately and strongly dependent: weights alone would rest on few rows."""
+    rng = np.random.default_rng(0)
+    codes = np.clip((4 * ((1 - own) * rng.random((20_000, 1)) + own * rng.random((20_000, 12)))).astype(int), 0, 3)
+    offsets, owner = np.arange(13) * 4, np.repeat(np.arange(12), 4)
+    inside = one_hot(codes, offsets).astype(np.float64)
+    truth = np.where(owner[:, None] == owner, 0.0, inside.T @ inside)
+    found = tables(truth, offsets, [np.arange(4)] * 12, 5.0)
+    uniforms = Uniforms()
+    tree_alone, drawn = sample_tree(found, 8192, uniforms), draw(found, 8192, Uniforms())
+    assert Raking(tree_alone, found).solve(0.3).length < 1
+    cells = 132 * 16
+    assert distance(drawn, found) / np.sqrt(cells) < limit
+    assert distance(drawn, found) < 0.6 * distance(tree_alone, found)
 
 
 def test_the_tree_spans_and_has_parents_first():

@@ -1,8 +1,10 @@
 """Local explanations from labelled reference rows, raked to the released moments. Pure post-processing, for any weight and any query.
 
 Moments say how the black box's answers y vary with x over the private rows; the reference says where rows are. Instead of adding the
-difference of the two to every local problem, rows get weights g = exp(θ·f), f = (y, v, yv), v = x - μ, so that the reference has the released
-moments itself (raking: a control variate that keeps A positive and adapts to the locality). Then, with u = x - z and α the local weight,
+difference of the two to every local problem, rows get weights g = exp(θ·f), f = (y, v, (y - φ₀·v)v), v = x - μ, so that the reference has the
+released moments itself (raking: a control variate that keeps A positive and adapts to the locality). φ₀ is the explanation that the moments
+alone give at μ: raking the moments of its *residual*, not of y, leaves A and b of the reference in tune where its covariance is a little off.
+Then, with u = x - z and α the local weight,
 
     A = Σ gα uuᵀ / Σ gα,    b = Σ gα yu / Σ gα,    each plus κ times the same without α,    κ = 1/(effective rows),
 
@@ -30,11 +32,31 @@ _NEGLIGIBLE = 1e-9  # weights below this share of the largest are left out
 Floats = NDArray[np.float32]
 
 
-def rake_to_moments(points: Matrix, labels: Vector, base: Vector, mean: Vector, t0: float, t1: Vector, error: float) -> Vector:
-    """Weights g, of mean one, for which Σ g·base·f / Σ g·base = (t0, 0, t1), up to the moments' own `error`. Newton's method."""
-    v = (points - mean).astype(np.float32)
-    features = np.column_stack([labels.astype(np.float32), v, v * labels.astype(np.float32)[:, None]])
-    target = np.concatenate([[t0], np.zeros(len(mean)), t1])
+@dataclass(frozen=True, slots=True, eq=False)
+class MomentTargets:
+    """Released moments of rows weighted by w(x): mean μ, covariance C, E y = t0, E y(x - μ) = t1, and the standard errors of C and t1."""
+
+    mean: Vector
+    covariance: Matrix
+    t0: float
+    t1: Vector
+    second_error: float
+    label_error: float
+    radius: float
+
+    @property
+    def start(self) -> Vector:
+        """φ₀: the explanation at μ where every row counts alike."""
+        return minimise_2(self.covariance, self.t1, self.radius)
+
+
+def rake_to_moments(points: Matrix, labels: Vector, base: Vector, found: MomentTargets) -> Vector:
+    """Weights g, of mean one, for which Σ g·base·f / Σ g·base has the released moments, up to their own error. Newton's method."""
+    v, start = (points - found.mean).astype(np.float32), found.start
+    residual = (labels - v @ start).astype(np.float32)
+    features = np.column_stack([labels.astype(np.float32), v, v * residual[:, None]])
+    target = np.concatenate([[found.t0], np.zeros(len(start)), found.t1 - found.covariance @ start])
+    error = np.hypot(found.label_error, found.second_error * np.linalg.norm(start))
     base = base / base.sum()
     spread = np.maximum(base @ np.square(features.astype(np.float64)), 1e-6)
     ridge = np.maximum(error**2 / (spread * _PRIOR**2), _LEAST)

@@ -4,12 +4,8 @@
 2. *Shrinkage.* With e = p pᵀ and noise s, a cell keeps the share e²/(e² + s²) of its distance from independence; then it is scaled to its
    margins again (iterative proportional fitting).
 3. *Tree.* The maximum spanning tree of mutual information (Chow & Liu 1968), sampled.
-4. *Raking.* Rows of the sample get weights exp(Σ θ over their cells) that bring *all* tables to the released ones, up to noise: θ minimises
-
-       log Σ_r exp(θ·x_r) - θ·P̂ + ½ Σ λθ²,    λ = (s² + 2e/N)/e,
-
-   which is the dual of maximum entropy with Gaussian errors s (and sampling errors) on the targets and a prior N(0, 1) on each θ.
-5. *Resampling* by weight, systematically: rows that count alike.
+4. *All tables.* The sample is raked to all tables and resampled (`core/raking.py`). Where few rows would carry most of the weight, which is the
+   rule with many attributes, potentials for all pairs are learnt from a chain of records (`core/chain.py`); the records nearer to the tables stay.
 """
 
 from __future__ import annotations
@@ -18,18 +14,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy import optimize
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.cells import Codes
+from dpexplain.core.chain import CHAIN, learnt
 from dpexplain.core.marginals import Joined, one_hot
+from dpexplain.core.raking import FLOOR, Raking, resampled
 from dpexplain.core.uniforms import Uniforms
+from dpexplain.core.watch import Watch, ignore
 
-_FLOOR = 1e-7  # smallest probability of a bin
-_UNSEEN, _RARE = 0.5, 20  # how far θ may go for a cell that fewer than _RARE sampled rows have; elsewhere _FARTHEST
-_FARTHEST = 3.0
-_ROUNDS = 25
-_SMALLEST_SHARE = 0.1  # of the sample that must remain effective after raking
+_ENOUGH, _LEAST = 0.3, 0.1  # shares of the sample that remain effective after raking: wanted, and insisted on
+_LOOKED_AT = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +74,7 @@ def on_simplex(values: Vector) -> Vector:
     """The nearest probabilities (Duchi et al. 2008), none of them zero."""
     ordered = np.sort(values)[::-1]
     excess = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
-    found = np.maximum(values - excess[np.nonzero(ordered > excess)[0][-1]], _FLOOR)
+    found = np.maximum(values - excess[np.nonzero(ordered > excess)[0][-1]], FLOOR)
     return np.asarray(found / found.sum())
 
 
@@ -149,62 +144,34 @@ def sample_tree(found: Tables, rows: int, uniforms: Uniforms) -> Codes:
     return codes
 
 
-def draw(found: Tables, rows: int, uniforms: Uniforms) -> Codes:
-    """Steps 3 to 5: bins of `rows` records, (rows, attributes)."""
+def draw(found: Tables, rows: int, uniforms: Uniforms, watch: Watch = ignore) -> Codes:
+    """Steps 3 and 4: bins of `rows` records, (rows, attributes)."""
     codes = sample_tree(found, rows, uniforms)
-    weights = rake(codes, found)
-    places = (np.arange(rows) + 0.5) / rows
-    return codes[np.minimum(np.searchsorted(np.cumsum(weights), places), rows - 1)]
+    watch("raking records to the tables")
+    raked = Raking(codes, found).solve(_LEAST)
+    by_weight = resampled(codes, raked.weights, rows)
+    if raked.length == 1.0 and raked.effective >= _ENOUGH:
+        return by_weight
+    watch("learning all tables at once")
+    potentials = learnt(codes[:CHAIN], found, tree_potentials(found), uniforms)
+    by_chain = potentials.records(rows, uniforms)
+    return min(by_weight, by_chain, key=lambda drawn: distance(drawn, found))
 
 
-def rake(codes: Codes, found: Tables) -> Vector:
-    """Weights of sampled rows, summing to one, that bring every table close to the released one."""
-    return _Raking(codes, found).solve()
+def distance(codes: Codes, found: Tables) -> float:
+    """How far records are from the released tables, in the norm of their counts."""
+    inside = one_hot(codes[:_LOOKED_AT], found.offsets)
+    gap = (inside.T @ inside).astype(np.float64) / len(inside) - found.pairs
+    return float(np.linalg.norm(np.where(found.owner[:, None] == found.owner, 0.0, gap)))
 
 
-class _Raking:
-    """The dual problem of step 4, in coordinates scaled by the curvature."""
-
-    def __init__(self, codes: Codes, found: Tables) -> None:
-        owner, rows = found.owner, len(codes)
-        self.inside = one_hot(codes, found.offsets)
-        self.pairs = np.nonzero((owner[:, None] < owner) & (np.outer(found.p, found.p) > 0))
-        seen = (self.inside.T @ self.inside / rows)[self.pairs].astype(np.float64)
-        expected = np.maximum(np.maximum(found.smooth[self.pairs], seen), _FLOOR)
-        self.targets, self.margins = found.pairs[self.pairs], found.p
-        self.ridge = (found.error**2 + 2 * expected / rows) / expected
-        self.scale = 1 / np.sqrt(expected + self.ridge)
-        self.reach = np.where(seen * rows < _RARE, _UNSEEN, _FARTHEST) / self.scale
-        self.weights = np.full(rows, 1 / rows)
-
-    def solve(self) -> Vector:
-        """Minimise; then shorten θ where its weights would leave too few rows effective."""
-        limit = np.append(self.reach, np.full(len(self.margins), 2.0))
-        found = optimize.minimize(
-            self.objective,
-            np.zeros(len(limit)),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=optimize.Bounds(-limit, limit),
-            options={"maxiter": _ROUNDS},
-        )
-        for length in (1.0, 0.8, 0.6, 0.4, 0.2, 0.0):
-            self.objective(length * found.x)
-            if 1 / np.square(self.weights).sum() >= _SMALLEST_SHARE * len(self.weights):
-                break
-        return self.weights
-
-    def objective(self, point: Vector) -> tuple[float, Vector]:
-        pair, single = point[: len(self.targets)] * self.scale, point[len(self.targets) :]
-        theta = np.zeros((len(self.margins), len(self.margins)), dtype=np.float32)
-        theta[self.pairs] = pair
-        energy = np.einsum("ij,ij->i", self.inside @ theta + single.astype(np.float32), self.inside).astype(np.float64)
-        top = float(energy.max())
-        weights = np.exp(energy - top)
-        total = float(weights.sum())
-        self.weights = weights / total
-        means = self.inside.T @ (self.inside * self.weights[:, None].astype(np.float32))
-        pull = (means[self.pairs] - self.targets + self.ridge * pair) * self.scale
-        value = np.log(total / len(weights)) + top - self.targets @ pair - self.margins @ single
-        value += 0.5 * float(self.ridge @ np.square(pair))
-        return float(value), np.concatenate([pull, np.diag(means) - self.margins]).astype(np.float64)
+def tree_potentials(found: Tables) -> tuple[Matrix, Vector]:
+    """(θ, η) of the tree: log p(x, y)/(p(x)p(y)) along its edges, and log p."""
+    independent = np.maximum(np.outer(found.p, found.p), FLOOR**2)
+    theta = np.zeros_like(independent)
+    for child, parent in tree(found):
+        if parent is not None:
+            rows, columns = found.block(child), found.block(parent)
+            edge = np.log(np.maximum(found.smooth[rows, columns], FLOOR**2) / independent[rows, columns])
+            theta[rows, columns], theta[columns, rows] = edge, edge.T
+    return theta, np.log(np.maximum(found.p, FLOOR**2))

@@ -1,0 +1,149 @@
+"""Weights that bring sampled records to all released tables at once. Pure post-processing.
+
+Records have one bin in each attribute, and a pair potential θ for every two of them: p(x) ∝ p₀(x) exp(Σ_{a<b} θ_ab(x_a, x_b) + Σ_a η_a(x_a)).
+*Raking* finds the (θ, η) for which the weighted sample has the tables P̂, up to noise: it minimises
+
+    log Σ_r exp(θ·x_r) - θ·P̂ + ½ Σ λθ²,    λ = (s² + 2e/N)/e,
+
+the dual of maximum entropy relative to the sample, with Gaussian errors s (and sampling errors) on the targets and a prior N(0, 1) on each θ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.cells import Codes
+from dpexplain.core.marginals import Joined
+
+FLOOR = 1e-7  # smallest probability of a bin
+_UNSEEN, _RARE = 0.5, 20  # how far θ may go for a cell that fewer than _RARE sampled rows have; elsewhere _FARTHEST
+_FARTHEST = 3.0
+_ROUNDS = 25
+
+Positions = NDArray[np.intp]
+
+
+class Targets(Protocol):
+    """What is believed about the bins: margins, tables as released with the error of each cell, and smooth tables."""
+
+    @property
+    def offsets(self) -> Joined: ...
+
+    @property
+    def p(self) -> Vector: ...
+
+    @property
+    def pairs(self) -> Matrix: ...
+
+    @property
+    def smooth(self) -> Matrix: ...
+
+    @property
+    def error(self) -> float: ...
+
+    def block(self, attribute: int) -> slice: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Raked:
+    """Weights of the rows, summing to one; `length` is how far towards the optimum they go."""
+
+    weights: Vector
+    length: float
+
+    @property
+    def effective(self) -> float:
+        """The share of the rows that remains effective, (Σw)²/(N Σw²)."""
+        return 1 / (float(np.square(self.weights).sum()) * len(self.weights))
+
+
+class Raking:
+    """The dual problem over the tables of a sample, in coordinates scaled by the curvature. Cells are kept table by table."""
+
+    def __init__(self, codes: Codes, found: Targets) -> None:
+        self.rows, self.codes, self.found = len(codes), [np.ascontiguousarray(c, dtype=np.intp) for c in codes.T], found
+        self.tables = list(combinations(range(len(found.offsets) - 1), 2))
+        self.starts = np.cumsum([0] + [self._size(a, b) for a, b in self.tables])
+        self.targets, self.smooth = self._flat(found.pairs), self._flat(found.smooth)
+        seen = self._means(np.full(self.rows, 1 / self.rows))[: self.starts[-1]]
+        expected = np.maximum(np.maximum(self.smooth, seen), FLOOR)
+        self.ridge = (found.error**2 + 2 * expected / self.rows) / expected
+        self.scale = 1 / np.sqrt(expected + self.ridge)
+        reach = np.where(seen * self.rows < _RARE, _UNSEEN, _FARTHEST) / self.scale
+        possible = self._flat(np.outer(found.p, found.p)) > 0
+        self.limit = np.append(np.where(possible, reach, 0.0), np.full(len(found.p), 2.0))
+
+    def solve(self, effective: float) -> Raked:
+        """Minimise; shorten (θ, η) where the weights would leave less than this share of the rows effective."""
+        best = optimize.minimize(
+            self.objective,
+            np.zeros(len(self.limit)),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=optimize.Bounds(-self.limit, self.limit),
+            options={"maxiter": _ROUNDS},
+        )
+        energy = self._energy(self._natural(best.x))
+        for length in (1.0, 0.8, 0.6, 0.4, 0.2, 0.0):
+            weights = _softmax(length * energy)[0]
+            if 1 / np.square(weights).sum() >= effective * self.rows:
+                break
+        return Raked(weights, length)
+
+    def objective(self, point: Vector) -> tuple[float, Vector]:
+        natural, cells = self._natural(point), self.starts[-1]
+        weights, log_sum = _softmax(self._energy(natural))
+        means, theta = self._means(weights), natural[:cells]
+        pull = (means[:cells] - self.targets + self.ridge * theta) * self.scale
+        value = log_sum - self.targets @ theta - self.found.p @ natural[cells:] + 0.5 * float(self.ridge @ np.square(theta))
+        return float(value), np.concatenate([pull, means[cells:] - self.found.p])
+
+    def _natural(self, point: Vector) -> Vector:
+        cells = self.starts[-1]
+        return np.concatenate([point[:cells] * self.scale, point[cells:]])
+
+    def _energy(self, natural: Vector) -> Vector:
+        """Σ θ over each row's cells, plus Σ η over its bins."""
+        energy, single = np.zeros(self.rows), natural[self.starts[-1] :]
+        for a, codes in enumerate(self.codes):
+            energy += single[self.found.block(a)][codes]
+        for (a, b), start in zip(self.tables, self.starts, strict=False):
+            energy += natural[start : start + self._size(a, b)][self._cells(a, b)]
+        return energy
+
+    def _means(self, weights: Vector) -> Vector:
+        """The weighted tables, then the weighted margins."""
+        tables = [np.bincount(self._cells(a, b), weights, self._size(a, b)) for a, b in self.tables]
+        sizes = np.diff(self.found.offsets)
+        return np.concatenate(tables + [np.bincount(c, weights, k) for c, k in zip(self.codes, sizes, strict=True)])
+
+    def _cells(self, a: int, b: int) -> Positions:
+        return np.asarray(self.codes[a] * (self.found.offsets[b + 1] - self.found.offsets[b]) + self.codes[b])
+
+    def _size(self, a: int, b: int) -> int:
+        sizes = np.diff(self.found.offsets)
+        return int(sizes[a] * sizes[b])
+
+    def _flat(self, matrix: Matrix) -> Vector:
+        return np.concatenate([matrix[self.found.block(a), self.found.block(b)].ravel() for a, b in self.tables])
+
+
+def _softmax(energy: Vector) -> tuple[Vector, float]:
+    """(weights that sum to one, log of the mean of exp)."""
+    top = float(energy.max())
+    weights = np.exp(energy - top)
+    total = float(weights.sum())
+    return weights / total, float(np.log(total / len(weights))) + top
+
+
+def resampled(codes: Codes, weights: Vector, rows: int) -> Codes:
+    """Systematic resampling by weight: rows that count alike."""
+    places = (np.arange(rows) + 0.5) / rows
+    return codes[np.minimum(np.searchsorted(np.cumsum(weights), places), len(codes) - 1)]
