@@ -168,6 +168,23 @@ class Release:
         """The same for many records: a data frame, a list of dicts, a dict of columns, or an array where all is numeric."""
         return self._answer(self.domain.encode_queries(records), weight)
 
+    def influence(self, record: Any, weight: Weight | None = None) -> Explanation:
+        """The signed influence sum (1/m) Σ α y (x - z) at `record`, what `dpx.Influence(others="against")` pays for; here it is free.
+
+        Rows that count alike are known from the moments; what a local weight changes is estimated from the reference distribution, and
+        that estimate's own bias is not in the error bars (docs/baselines.md has how large it is).
+        """
+        local, point = weight or self.weight, self.domain.encode_query(record)
+        values, error = self.solver.influence(point, local)
+        told = {
+            "source": "release",
+            "quantity": "influence",
+            "others": "against",
+            "weight": local.kind,
+            "fingerprint": self.fingerprint,
+        }
+        return Explanation(values, self.names, point, self._free, self.guarantee, error, details=told)
+
     def _answer(self, points: Matrix, weight: Weight | None) -> Explanations:
         local, solver = weight or self.weight, self._solver
         if 0 < len(points) <= BATCH:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from dpexplain.core.denoise import Estimate
 from dpexplain.core.layout import Layout
 from dpexplain.core.local_solve import Solutions, error_shape, solve, solve_one
 from dpexplain.core.reference import Reference
+from dpexplain.core.sketch import Scales
 from dpexplain.core.weights import Weight
 
 _DENSE = 0.4  # share of entries that are not zero from which a dense matrix is read faster than a sparse one
@@ -105,6 +107,26 @@ class Solver:
         first = solve(self.eigenvalues, H, B, self.radius, self._guess)
         corrected = B + self._corrections(queries, first.values @ self.eigenvectors.T, weight) @ self.eigenvectors
         return self._finished(H, solve(self.eigenvalues, H, corrected, self.radius, first.multiplier))
+
+    def influence(self, query: Vector, weight: Weight) -> tuple[Vector, Vector]:
+        """(1/m) Σ α y (x - z) and its standard error: the signed influence sum b_z for a weight α, from moments and reference.
+
+        Moments give it for rows that count alike, b = t₁ + t₀h; the reference, what α changes: with κ the mean of α over it,
+        κb + mean((α - κ)yu). Errors are those of the moments' noise and of a sample as large as the reference.
+        """
+        h, points, y = self.mean - query, self._points, self.reference.labels
+        everyone = self.reference.inverse_weight / float(self.reference.inverse_weight.mean())
+        local = weight(np.sqrt(np.maximum(self._norms - 2 * (points @ query) + query @ query, 0.0))) * everyone
+        share = float(local.mean())
+        terms = ((local - share) * y)[:, None] * (points - query)
+        variance = self.noise.t1**2 + (self.t0 * self.noise.s1) ** 2 + np.square(h * self._t0_error)
+        error = np.sqrt(share**2 * variance + terms.var(axis=0) / len(points))
+        return share * (self.t1 + self.t0 * h) + terms.mean(axis=0), error
+
+    @property
+    def _t0_error(self) -> float:
+        """t₀ was released with t₁, at a scale that follows from the columns' variances."""
+        return self.noise.t1 * sqrt(Scales.balanced(self.layout, self._squared @ self.eigenvalues).label)
 
     def _one(self, query: Vector, h: Vector, b: Vector, weight: Weight) -> Solutions:
         p, multiplier = solve_one(self.eigenvalues, h, b, self.radius, self._guess)
