@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 import dpexplain as dpx
 from dpexplain.errors import DataError, DomainError, QueryError
+from dpexplain.mechanisms.history import History
 
 FACE = np.random.default_rng(0).integers(0, 256, (5, 48, 48), dtype=np.uint8)
 
@@ -194,6 +195,22 @@ def test_a_wrong_description_is_refused():
 
 def test_it_prints_what_it_is():
     assert repr(dpx.ImageDomain((48, 48), (12, 12))) == "<ImageDomain: 48×48 images in 12×12 superpixels → 144 columns>"
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [dpx.Basic(1.0), dpx.Adaptive(1.0, steps=20), dpx.Enhanced(1.0, steps=20), dpx.Influence(1.0)],
+    ids=lambda m: type(m).__name__,
+)
+def test_every_mechanism_explains_images_however_they_are_given(mechanism):
+    domain = dpx.ImageDomain((48, 48), (2, 3))
+    for rows in (FACE, list(FACE), {"image": FACE}):
+        data = dpx.PrivateData(rows, domain, labels=np.array([1, -1, 1, -1, 1.0]))
+        explainer = dpx.Explainer(data, dpx.Budget(8.0, 1e-6), mechanism)
+        assert explainer.explain(FACE[2]).values.shape == (6,)
+        history = History.from_dict(explainer.history.to_dict())
+        assert history.domain == domain
+        assert dpx.NonInteractive(history, "neighbour").explain(FACE[1]).plot().axes
 
 
 def test_an_explanation_is_drawn_over_the_image():
