@@ -46,16 +46,15 @@ def squared_distances(
 
 @njit(cache=True, nogil=True)
 def pack(
-    starts: Integers, indices: Indices, order: Integers, places: Integers, first: int, last: int, bits: Bits
+    starts: Integers, indices: Indices, order: Integers, places: Integers, everyone: int, first: int, last: int, bits: Bits
 ) -> None:  # pragma: no cover
-    """Set bit `places[t]` of each column that row `order[t]` has, and of the last column, which every row has; `bits[word, column]`."""
-    everyone = bits.shape[1] - 1
+    """Set bit `places[t]` of each column that row `order[t]` has, and of column `everyone`; `bits[column, word]`."""
     for t in range(first, last):
-        word, r = bits[places[t] // WORD], order[t]
+        word, r = places[t] // WORD, order[t]
         bit = np.uint64(1) << np.uint64(places[t] % WORD)
-        word[everyone] |= bit
+        bits[everyone, word] |= bit
         for p in range(starts[r], starts[r + 1]):
-            word[indices[p]] |= bit
+            bits[indices[p], word] |= bit
 
 
 @njit(cache=True, nogil=True)

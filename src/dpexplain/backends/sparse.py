@@ -137,13 +137,11 @@ class SparseRows:
         order = np.argsort(groups.astype(np.uint16 if count < 2**16 else np.int64), kind="stable")
         before = np.concatenate([[0], np.cumsum(sizes)])[:-1]
         places = np.arange(len(order)) + (edges[:-1] * kernels.WORD - before)[groups[order]]
-        bits = np.zeros((int(edges[-1]), columns), dtype=np.uint64)
-        limits = np.searchsorted(places, np.linspace(0, len(bits), _threads() + 1).astype(np.int64) * kernels.WORD)
-        rows = self._starts, self._indices, order, places
+        bits = np.zeros((columns + columns % 2, int(edges[-1])), dtype=np.uint64)  # tiles are two columns wide
+        limits = np.searchsorted(places, np.linspace(0, edges[-1], _threads() + 1).astype(np.int64) * kernels.WORD)
+        rows = self._starts, self._indices, order, places, columns - 1
         _together([partial(kernels.pack, *rows, int(a), int(b), bits) for a, b in pairwise(limits) if a < b])
-        padded = np.zeros((columns + columns % 2, len(bits)), dtype=np.uint64)  # tiles are two columns wide
-        padded[:columns] = bits.T
-        return padded, edges
+        return bits, edges
 
     def _label_sums(self, point: Vector, groups: kernels.Integers, alpha: Vector) -> tuple[Vector, float]:
         """(Σ α y |u|, Σ α y)."""
