@@ -53,7 +53,14 @@ class NonInteractive:
         points = np.asarray(records, dtype=np.float64) if domain is None else domain.encode_queries(records)
         return answer_all(list(points), self._at)
 
+    def _require_optima(self) -> None:
+        """Regression and the paper's labels take answers for local optima; influence sums and Shapley values are none."""
+        quantity = self._history[-1].details.get("quantity") if len(self._history) else None
+        if quantity and self._method != "neighbour":
+            raise ParameterError(f"this history holds {quantity}, not local optima: use method='neighbour'")
+
     def _at(self, point: Vector) -> Explanation:
+        self._require_optima()
         found = predict(self._method, self._history, point, self._ball, self._weight)
         return Explanation(
             values=np.array(found.values),

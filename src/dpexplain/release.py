@@ -183,7 +183,9 @@ class Release:
             "weight": local.kind,
             "fingerprint": self.fingerprint,
         }
-        return Explanation(values, self.names, point, self._free, self.guarantee, error, details=told)
+        return Explanation(
+            values, self.names, point, self._free, self.guarantee, error, domain=self.domain, record=record, details=told
+        )
 
     def _answer(self, points: Matrix, weight: Weight | None) -> Explanations:
         local, solver = weight or self.weight, self._solver

@@ -103,6 +103,10 @@ def test_influence_and_local_optima_do_not_learn_from_each_other(labelled, tmp_p
     assert len(influence.history) == len(optima.history) == 1
     assert influence.history[0].details["quantity"] == "influence"
     assert "quantity" not in optima.history[0].details
+    with pytest.raises(ParameterError, match="neighbour"):
+        dpx.NonInteractive(influence.history).explain(Z)
+    near = dpx.NonInteractive(influence.history, "neighbour").explain(Z)
+    assert (near.values == influence.history[0].values).all()
     release = SimpleNamespace(domain=labelled.domain)
     with pytest.raises(ParameterError, match="release="):
         dpx.Explainer(labelled, budget, dpx.Influence(0.2, 1e-6), release=release)

@@ -63,16 +63,12 @@ class Comparison:
         return f"<Comparison of {len(self.names)} values; cosine to {self.reference}: {shown}>"
 
     def __rich__(self) -> Group:
-        return Group(self._values(), "", self._scores())
+        heading = "strongest first; each method as a share of its own largest value"
+        return Group(heading, self._values(), "", f"agreement with {self.reference}", self._scores())
 
     def _values(self, most: int = 12) -> Table:
         """The strongest rows of the reference; each method scaled to its own largest, so that columns can be read side by side."""
-        table = Table(
-            title="strongest first; each method as a share of its own largest value",
-            title_justify="left",
-            box=None,
-            pad_edge=False,
-        )
+        table = Table(box=None, pad_edge=False)
         table.add_column("")
         scaled = {name: values / (float(np.abs(values).max()) or 1.0) for name, values in self.methods.items()}
         for name in scaled:
@@ -82,7 +78,7 @@ class Comparison:
         return table
 
     def _scores(self) -> Table:
-        table = Table(title=f"agreement with {self.reference}", title_justify="left", box=None, pad_edge=False)
+        table = Table(box=None, pad_edge=False)
         for column in ("", "cosine", "rank correlation", f"top-{self.k} shared", "… and same sign"):
             table.add_column(column, justify="right" if column else "left")
         for name, one in self.agreement().items():
