@@ -135,7 +135,13 @@ def test_a_wrong_schema_is_refused(rows, reason):
         (FACE[0][:40], "shape"),
         (FACE[0].astype(int) + 200, "within the declared bounds"),
         (FACE[0].astype(int) - 300, "within the declared bounds"),
-        ({"picture": FACE[0]}, "shape"),
+        ({"picture": FACE[0]}, "one field 'image'"),
+        ({"image": FACE[0], "person": 1}, "one field 'image'"),
+        ({"image": [[1, 2], [3]]}, "nested"),
+        ([["a"] * 48] * 48, "whole numbers"),
+        ([[10**40] * 48] * 48, "whole numbers"),
+        (None, "shape"),
+        ("face", "shape"),
     ],
 )
 def test_queries_are_strict(query, reason):
@@ -144,6 +150,12 @@ def test_queries_are_strict(query, reason):
         domain.encode_query(query)
     with pytest.raises(QueryError, match="image 1: "):
         domain.encode_queries([FACE[0], query])
+
+
+@pytest.mark.parametrize("records", [None, "faces", {"picture": FACE}, 3])
+def test_a_batch_is_a_list_of_images(records):
+    with pytest.raises(QueryError, match="list of arrays"):
+        dpx.ImageDomain((48, 48)).encode_queries(records)
 
 
 def test_nan_is_no_query():

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpexplain.domain import files
-from dpexplain.domain.base import Block, FloatArray
+from dpexplain.domain.base import Block, FloatArray, listed
 from dpexplain.domain.features import to_unit
 from dpexplain.errors import DataError, DomainError, QueryError
 
@@ -101,11 +101,23 @@ class ImageDomain:
 
     def separate(self, records: Any) -> list[Any]:
         """The images of a batch one by one."""
-        return list(records[COLUMN] if isinstance(records, Mapping) and COLUMN in records else records)
+        images = records.get(COLUMN) if isinstance(records, Mapping) else records
+        if not isinstance(images, (list, tuple, np.ndarray)):
+            raise QueryError(f"images must be an array or a list of arrays, got {type(images).__name__}; pass [image] for one")
+        return list(images)
 
     def picture(self, record: Any) -> NDArray[Any]:
         """The image of a query, as an array."""
-        return np.asarray(record[COLUMN] if isinstance(record, Mapping) and COLUMN in record else record)
+        if isinstance(record, Mapping):
+            if set(record) != {COLUMN}:
+                raise QueryError(f"a query has the one field {COLUMN!r}, got {listed(record)}; pass it, or the image itself")
+            record = record[COLUMN]
+        try:
+            return np.asarray(record)
+        except (ValueError, TypeError, OverflowError):
+            raise QueryError(
+                f"an image must be an array of shape {self.shape}, or lists nested like one; make all rows alike"
+            ) from None
 
     def image(self, values: Any) -> FloatArray:
         """One number a column → the image plane (h, w[, c]): each superpixel's number on all of its pixels."""
