@@ -12,12 +12,16 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import issparse
 
+from dpexplain import scanning
 from dpexplain.backends.dense import DenseRows
+from dpexplain.backends.distributed import ClusterRows
 from dpexplain.backends.sparse import SparseRows
+from dpexplain.backends.streaming import StreamedRows
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain import Domain, DomainLike
 from dpexplain.domain.tables import plain_columns
 from dpexplain.errors import DataError, ParameterError
+from dpexplain.label_file import LabelFile
 from dpexplain.labels import Labeller, Output, ask_model, check_labels
 from dpexplain.ledger.port import Account, Ledger
 from dpexplain.mechanisms.base import Setting
@@ -64,6 +68,77 @@ class PrivateData:
         tabular = isinstance(domain, Domain)  # only then can rows be made up for the model to label
         labeller = Labeller(model, target, output, _same_kind(rows)) if tabular and model is not None else None
         self._register(store, domain, neighbours, public, name, labeller, keys)
+
+    @classmethod
+    def scan(
+        cls,
+        files: scanning.Where,
+        domain: DomainLike,
+        *,
+        label: str | None = None,
+        model: Any = None,
+        target: Any = None,
+        output: Output = "probability",
+        unit: str | None = None,
+        max_rows_per_unit: int = 1,
+        relation: Relation | str = Relation.ADD_REMOVE,
+        size: int | None = None,
+        name: str = "data",
+        progress: bool = True,
+    ) -> PrivateData:
+        """Rows that stay in Parquet files and are read anew for each question, a bounded number at a time.
+
+        `files` is a file, a folder, a pattern such as "rows/*.parquet", an address such as "s3://…", or a list of these. Labels come from
+        the column `label` (booleans; classes, +1 where they are `target`; or numbers in [-1, 1]) or from `model`, which is asked once
+        about every row, its answers being kept in a nameless file of 8 bytes a row. The rest is as for the constructor, and so are
+        the answers. Files that change after this are refused. `progress` shows a bar on a terminal when reading takes long.
+        """
+        neighbours = Neighbours(Relation.parse(relation), unit, max_rows_per_unit)
+        labels = scanning.labels_from(label, model, target, output)
+        source = scanning.read_registered(files, domain, labels, unit, max_rows_per_unit, check=True)
+        public = _public_size(size, source.rows)
+        if isinstance(labels, scanning.ModelLabels):
+            source = scanning.spilled(source, LabelFile.temporary, progress)
+        return cls._of(StreamedRows(source, progress=progress), domain, neighbours, public, name, labels.labeller(domain))
+
+    @classmethod
+    def cluster(
+        cls,
+        files: scanning.Where,
+        domain: DomainLike,
+        *,
+        label: str | None = None,
+        model: Any = None,
+        target: Any = None,
+        output: Output = "probability",
+        unit: str | None = None,
+        max_rows_per_unit: int = 1,
+        relation: Relation | str = Relation.ADD_REMOVE,
+        size: int | None = None,
+        name: str = "data",
+        address: str | None = None,
+        workers: int | None = None,
+    ) -> PrivateData:
+        """Rows held in memory by the workers of a Ray cluster, each reading its own row groups of the files.
+
+        `address` is that of a running cluster, "auto" for one on this machine; without it Ray is started here, with two workers. A
+        worker that is lost is started again by Ray, reads its rows again and answers. A `model` is asked by the workers, about the
+        rows each holds, and must answer the same each time. The rest is as for `scan`. `close()` frees the workers.
+        """
+        neighbours = Neighbours(Relation.parse(relation), unit, max_rows_per_unit)
+        labels = scanning.labels_from(label, model, target, output)
+        source = scanning.read_registered(files, domain, labels, unit, max_rows_per_unit, check=False)
+        public = _public_size(size, source.rows)
+        rows = ClusterRows(source, address=address, workers=workers)
+        return cls._of(rows, domain, neighbours, public, name, labels.labeller(domain))
+
+    @classmethod
+    def _of(
+        cls, rows: Rows, domain: DomainLike, neighbours: Neighbours, size: int, name: str, labeller: Labeller | None
+    ) -> PrivateData:
+        data = cls.__new__(cls)
+        data._register(rows, domain, neighbours, size, name, labeller)
+        return data
 
     def _register(
         self,
@@ -143,6 +218,16 @@ class PrivateData:
         if not private:
             self._leak = "a mechanism for offline reproduction was used on these data, which reads them without paying."
 
+    def require_readable(self) -> None:
+        """RowsUnavailable if rows outside this process's memory are not there as registered; told before anything is spent."""
+        if isinstance(self._rows, Watched):
+            self._rows.require_unchanged()
+
+    def close(self) -> None:
+        """Free what holds the rows elsewhere, such as a cluster's workers. Nothing can be asked afterwards."""
+        if isinstance(self._rows, Closable):
+            self._rows.close()
+
     def split(self, shards: int) -> tuple[PrivateData, ...]:
         """Disjoint parts for parallel use, with size m̄/k each; these data themselves can then be used no more.
 
@@ -192,6 +277,20 @@ class Divisible(Rows, Protocol):
     """Rows that can be copied in part."""
 
     def select(self, positions: np.ndarray[Any, Any], most: int | None = None) -> Rows: ...
+
+
+@runtime_checkable
+class Watched(Protocol):
+    """Rows that somebody else could change or take away."""
+
+    def require_unchanged(self) -> None: ...
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """Rows that hold something beyond this process."""
+
+    def close(self) -> None: ...
 
 
 class _SplitRows:

@@ -11,6 +11,7 @@
     ├── IntegrityError: stored bytes are not what was written
     │   ├── LedgerCorrupt
     │   └── ReleaseCorrupt
+    ├── RowsUnavailable: private rows on disk or on a cluster cannot be read, or are no longer those registered; nothing was released
     ├── LedgerMismatch: a ledger was opened with other parameters than it was made with
     └── LedgerUnavailable: the ledger could not be read or written; nothing was released
 
@@ -72,6 +73,10 @@ class LedgerCorrupt(IntegrityError):
 
 class ReleaseCorrupt(IntegrityError):
     """The release file is damaged or is not a release."""
+
+
+class RowsUnavailable(DpexplainError):
+    """Private rows that are not in this process's memory could not be read, or have changed. Says nothing of what they hold."""
 
 
 class LedgerMismatch(DpexplainError):

@@ -111,6 +111,7 @@ class Explainer:
         return answer_all(list(zip(points, separate, strict=True)), lambda asked: self._explain_at(*asked))
 
     def _explain_at(self, point: Vector, record: Any, request_id: str | None = None) -> Explanation:
+        self._data.require_readable()
         plan = self._mechanism.plan(point, self._data.setting, self.history, self._hint(record))
         body = {"point": point.tolist(), "mechanism": self._mechanism.to_dict()}
         try:

@@ -103,6 +103,7 @@ def release(
     }
     opened = open_ledger(ledger, data.account(budget))
     data.attach(opened)
+    data.require_readable()
     return _paid_once(Request(request_id or f"release-{uuid4().hex}", question, plan.events), opened, make)
 
 

@@ -11,7 +11,15 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from dpexplain.errors import BudgetExhausted, DpexplainError, InputError, IntegrityError, LedgerUnavailable, QueryError
+from dpexplain.errors import (
+    BudgetExhausted,
+    DpexplainError,
+    InputError,
+    IntegrityError,
+    LedgerUnavailable,
+    QueryError,
+    RowsUnavailable,
+)
 
 TYPE = "urn:dpexplain:problem:"
 TITLES = {
@@ -60,6 +68,11 @@ def problem_of(error: DpexplainError) -> Problem:
     if isinstance(error, LedgerUnavailable):
         text = "Spending cannot be written down, so nothing was released. Ask again with the same request_id."
         return Problem(503, text, "ledger-unavailable", "The ledger cannot be reached", headers={"Retry-After": "5"})
+    if isinstance(error, RowsUnavailable):
+        text = (
+            "The private rows cannot be read as they were registered. Their owner has to look after them; nothing was released."
+        )
+        return Problem(503, text, "rows-unavailable", "The private rows cannot be read")
     if isinstance(error, IntegrityError):
         return Problem(
             503, "The ledger needs its owner's attention; nothing was released.", "ledger-damaged", "The ledger is damaged"

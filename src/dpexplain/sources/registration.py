@@ -12,8 +12,9 @@ from dpexplain.core.arrays import Vector
 from dpexplain.data import PrivateData
 from dpexplain.domain import DomainLike
 from dpexplain.errors import DataError, InputError
-from dpexplain.labels import Output
-from dpexplain.sources.labels import Progress, cache_key, cached, from_column, from_model
+from dpexplain.label_file import LabelFile
+from dpexplain.labels import Output, from_column
+from dpexplain.sources.labels import Progress, cache_key, from_model
 from dpexplain.sources.models import ModelSource
 from dpexplain.sources.tables import read_private
 
@@ -72,4 +73,4 @@ def _labels(source: DataSource, table: pa.Table, progress: Progress) -> Vector:
     if source.cache.is_dir():
         raise DataError(f"the label cache {source.cache} is a folder. Name a file")
     key = cache_key(source.file, model, source.domain.fingerprint, source.target, source.output)
-    return cached(source.cache, key, ask)
+    return LabelFile.kept(source.cache, key, table.num_rows, (ask() for _ in range(1))).all()

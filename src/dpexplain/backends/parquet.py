@@ -1,0 +1,203 @@
+"""Parquet files as they were registered: which row groups they hold, and whether they are still the same files.
+
+A file is recognised by its size, its time of change and the SHA-256 of its footer, which holds every column chunk's place, size and
+statistics. Whoever can rewrite a file under the same three is the owner of the rows, not somebody they are kept from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from itertools import accumulate, groupby
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from dpexplain.domain.base import hint
+from dpexplain.errors import DataError, RowsUnavailable
+
+WILD = "*["
+BUFFER = 1 << 18  # bytes read ahead of each column: a row group is never in memory as a whole
+UNREADABLE = (pa.ArrowException, OSError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """One file with what it is recognised by."""
+
+    path: str
+    size: int
+    modified: int | None
+    footer: str
+    groups: tuple[int, ...]  # rows in each row group
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A row group, and the position of its first row among all rows of all files."""
+
+    file: int
+    index: int
+    start: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFiles:
+    """Files in order of their names, with one schema."""
+
+    system: Any
+    files: tuple[KnownFile, ...]
+    schema: pa.Schema
+
+    @classmethod
+    def find(cls, where: str | Path | Sequence[str | Path], columns: Sequence[str]) -> ParquetFiles:
+        """What `where` names: a file, a folder, a pattern with * in it, an address such as s3://…, or a list of these.
+
+        DataError unless every file is Parquet and has the named columns with the same types. No value is read.
+        """
+        places = [where] if isinstance(where, (str, Path)) else list(where)
+        found = [_listed(str(place)) for place in places]
+        if not any(paths for _, paths in found):
+            raise DataError(f"there are no Parquet files at {', '.join(map(str, places))}. Check the name or the pattern")
+        system, paths = found[0][0], sorted({path for _, more in found for path in more})
+        if any(other != system for other, _ in found):
+            raise DataError("the files are in different places of storage. Name files of one of them")
+        known, schemas = zip(*(_recognised(system, path) for path in paths), strict=True)
+        for path, schema in zip(paths, schemas, strict=True):
+            _require_columns(path, schema, schemas[0], columns)
+        return cls(system, known, schemas[0])
+
+    @property
+    def rows(self) -> int:
+        return sum(sum(file.groups) for file in self.files)
+
+    @property
+    def groups(self) -> tuple[RowGroup, ...]:
+        """Every row group, in the order of the rows."""
+        places = [(f, g, rows) for f, file in enumerate(self.files) for g, rows in enumerate(file.groups)]
+        starts = accumulate((rows for _, _, rows in places), initial=0)
+        return tuple(RowGroup(f, g, start, rows) for (f, g, rows), start in zip(places, starts, strict=False) if rows)
+
+    def batches(
+        self, columns: Sequence[str] | None, most: int, groups: Sequence[RowGroup] | None = None
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """(position of the first row, at most `most` rows), in order. RowsUnavailable when a file is no longer what it was."""
+        for index, members in groupby(self.groups if groups is None else groups, key=lambda group: group.file):
+            with self._opened(self.files[index]) as file:
+                for group in members:
+                    start = group.start
+                    for batch in file.iter_batches(most, row_groups=[group.index], columns=columns):
+                        yield start, batch
+                        start += batch.num_rows
+
+    @contextmanager
+    def _opened(self, known: KnownFile) -> Iterator[pq.ParquetFile]:
+        try:
+            with self.system.open_input_file(known.path) as source:
+                if sha256(_footer(source)).hexdigest() != known.footer:
+                    raise changed()
+                yield pq.ParquetFile(source, buffer_size=BUFFER, pre_buffer=False)
+        except UNREADABLE:
+            raise unreadable() from None
+        self.require_unchanged([known])
+
+    def require_unchanged(self, files: Sequence[KnownFile] | None = None) -> None:
+        """RowsUnavailable unless the files have the size and time of change they were registered with."""
+        files = self.files if files is None else files
+        try:
+            found = self.system.get_file_info([file.path for file in files])
+        except UNREADABLE:
+            raise unreadable() from None
+        for file, info in zip(files, found, strict=True):
+            if not info.is_file or (info.size, _modified(info)) != (file.size, file.modified):
+                raise changed()
+
+
+def changed() -> RowsUnavailable:
+    return RowsUnavailable("the files of private rows were changed since they were registered: register them again")
+
+
+def unreadable() -> RowsUnavailable:
+    """Of whatever went wrong with a file, nothing is repeated: a reader's own message may quote what it read."""
+    return RowsUnavailable("the files of private rows cannot be read now: check storage and memory, or register them again")
+
+
+def _listed(place: str) -> tuple[Any, list[str]]:
+    """A file system and the paths in it that `place` stands for."""
+    try:
+        base, pattern = _split(place)
+        system, root = _system(base)
+        info = system.get_file_info(root)
+        if pattern:
+            selected = system.get_file_info(pafs.FileSelector(root, allow_not_found=True, recursive="/" in pattern))
+            return system, [one.path for one in selected if one.is_file and _matches(one.path, root, pattern)]
+        if info.is_file:
+            return system, [root]
+        inside = system.get_file_info(pafs.FileSelector(root, allow_not_found=True, recursive=True))
+        return system, [one.path for one in inside if one.is_file and one.path.endswith(".parquet")]
+    except UNREADABLE as error:
+        raise DataError(
+            f"cannot look for files at {place} ({type(error).__name__}). Check the address and access to it"
+        ) from None
+
+
+def _split(place: str) -> tuple[str, str]:
+    """Folder and pattern; the pattern is empty where nothing is wild."""
+    wild = min((place.index(sign) for sign in WILD if sign in place), default=len(place))
+    if wild == len(place):
+        return place, ""
+    folder = place[:wild].rpartition("/")[0]
+    return folder or ("/" if place.startswith("/") else "."), place[len(folder) :].lstrip("/")
+
+
+def _system(base: str) -> tuple[Any, str]:
+    if "://" not in base:
+        return pafs.LocalFileSystem(), Path(base).absolute().as_posix()
+    system, root = pafs.FileSystem.from_uri(base)
+    return system, root
+
+
+def _matches(path: str, root: str, pattern: str) -> bool:
+    """Name by name, so that * does not cross a folder."""
+    names, wanted = path[len(root) :].strip("/").split("/"), pattern.split("/")
+    return len(names) == len(wanted) and all(map(fnmatchcase, names, wanted))
+
+
+def _recognised(system: Any, path: str) -> tuple[KnownFile, pa.Schema]:
+    try:
+        info = system.get_file_info(path)
+        with system.open_input_file(path) as source:
+            footer = sha256(_footer(source)).hexdigest()
+            file = pq.ParquetFile(source)
+            groups = tuple(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups))
+            return KnownFile(path, info.size, _modified(info), footer, groups), file.schema_arrow
+    except UNREADABLE as error:
+        raise DataError(f"cannot read {path} as Parquet ({type(error).__name__}). Write it again as Parquet") from None
+
+
+def _footer(source: Any) -> bytes:
+    """The metadata at the end of a file, whose length stands before the last four bytes."""
+    size = source.size()
+    length = int.from_bytes(source.read_at(8, max(size - 8, 0))[:4], "little")
+    return bytes(source.read_at(min(length, size) + 8, max(size - length - 8, 0)))
+
+
+def _modified(info: Any) -> int | None:
+    return None if info.mtime_ns is None else int(info.mtime_ns)
+
+
+def _require_columns(path: str, schema: pa.Schema, first: pa.Schema, columns: Sequence[str]) -> None:
+    for name in columns:
+        if name not in schema.names:
+            remedy = "Correct the domain or the options, or add the column"
+            raise DataError(f"{path} has no column {name!r}{hint(name, schema.names)}. {remedy}")
+        if schema.field(name).type != first.field(name).type:
+            kinds = f"{schema.field(name).type} in {path} and {first.field(name).type} in the first file"
+            raise DataError(f"column {name!r} is {kinds}. Write all files with one schema")

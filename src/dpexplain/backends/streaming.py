@@ -1,0 +1,61 @@
+"""Private rows on disk, read anew for each question: memory holds two parts of them at a time, whatever their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.progress import track
+
+from dpexplain.backends.encoded import EncodedFiles, Part
+from dpexplain.backends.parquet import UNREADABLE, unreadable
+from dpexplain.backends.summed import ADDING, SummedRows, total
+from dpexplain.errors import InputError
+
+T = TypeVar("T")
+_SLOW = 1 << 28  # encoded bytes from which a progress bar is worth its line
+
+
+class StreamedRows(SummedRows):
+    """Implements the `Rows` port by one pass over the files for each question; many local questions share a pass."""
+
+    def __init__(self, source: EncodedFiles, *, progress: bool = True) -> None:
+        self._source, self._progress = source, progress
+
+    @property
+    def width(self) -> int:
+        return self._source.domain.width
+
+    @property
+    def summation_error(self) -> float:
+        """A part's own error, and that of adding the parts. It does not depend on how many rows there are."""
+        return self._source.summation_error + ADDING
+
+    def require_unchanged(self) -> None:
+        self._source.files.require_unchanged()
+
+    def _ask(self, question: str, query: Any) -> Any:
+        self.require_unchanged()
+        try:
+            return total(getattr(part, question)(query) for part in self._parts())
+        except (InputError, *UNREADABLE):  # what was readable at registration is not now, and no more is said about it
+            raise unreadable() from None
+
+    def _parts(self) -> Iterator[Part]:
+        parts = ahead(self._source.parts(self._source.chunks()))
+        console = Console(stderr=True)
+        if not self._progress or self._source.rows * self.width * 4 < _SLOW or not console.is_terminal:
+            return parts
+        count = -(-self._source.rows // self._source.part_rows)
+        return iter(track(parts, "reading private rows", count, console=console, transient=True))
+
+
+def ahead(items: Iterator[T]) -> Iterator[T]:
+    """The same items, the next one being made by another thread while one is used."""
+    with ThreadPoolExecutor(1) as pool:
+        upcoming = pool.submit(next, items, None)
+        while (item := upcoming.result()) is not None:
+            upcoming = pool.submit(next, items, None)
+            yield item

@@ -1,0 +1,90 @@
+"""Labels of rows in order, on disk: a mark, 32 bytes that say what they were made from, then a float64 for each row.
+
+The file is as private as the rows: only its owner may read it, and the one that nobody named has no name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+from weakref import finalize
+
+import numpy as np
+import pyarrow as pa
+
+from dpexplain.core.arrays import Vector
+from dpexplain.errors import DataError
+
+MARK = b"DPXLABEL"
+HEADER, ITEM = len(MARK) + sha256().digest_size, 8
+
+
+class LabelFile:
+    """Labels that are read a slice at a time, from any thread."""
+
+    def __init__(self, handle: IO[bytes]) -> None:
+        self._descriptor = os.dup(handle.fileno())
+        finalize(self, os.close, self._descriptor)
+
+    @classmethod
+    def temporary(cls, labels: Iterable[Vector]) -> LabelFile:
+        """A file without a name, gone with this process."""
+        with TemporaryFile(prefix="dpexplain-") as handle:
+            _write(handle, "", labels)
+            return cls(handle)
+
+    @classmethod
+    def kept(cls, path: Path, key: str, rows: int, labels: Iterable[Vector]) -> LabelFile:
+        """The file at `path` if it was made for `key` and is whole; else `labels` are computed and kept there."""
+        if not _made_for(path, key, rows):
+            draft = path.with_name(f".{path.name}.new")
+            draft.unlink(missing_ok=True)
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as handle:
+                _write(handle, key, labels)
+            draft.replace(path)
+        with path.open("rb") as whole:
+            return cls(whole)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """It reads none of the rows' own."""
+        return ()
+
+    def of(self, batch: pa.RecordBatch, start: int) -> Vector:
+        return self.at(start, batch.num_rows)
+
+    def at(self, start: int, count: int) -> Vector:
+        return np.frombuffer(os.pread(self._descriptor, ITEM * count, HEADER + ITEM * start))
+
+    def all(self) -> Vector:
+        return self.at(0, (os.fstat(self._descriptor).st_size - HEADER) // ITEM)
+
+
+def _write(handle: IO[bytes], key: str, labels: Iterable[Vector]) -> None:
+    handle.write(_header(key))
+    for part in labels:
+        handle.write(np.ascontiguousarray(part, dtype=np.float64).tobytes())
+    handle.flush()
+
+
+def _made_for(path: Path, key: str, rows: int) -> bool:
+    """DataError for a file that is something else: it is not overwritten."""
+    try:
+        with path.open("rb") as handle:
+            header = handle.read(HEADER)
+            whole = os.fstat(handle.fileno()).st_size == HEADER + ITEM * rows
+    except FileNotFoundError:
+        return False
+    except OSError:
+        header = b""
+    if not header.startswith(MARK):
+        raise DataError(f"{path} is not a label cache. Delete it to compute the labels again, or name another file")
+    return whole and header == _header(key)
+
+
+def _header(key: str) -> bytes:
+    return MARK + sha256(key.encode()).digest()

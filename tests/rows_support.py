@@ -1,0 +1,75 @@
+"""Every implementation of the `Rows` port, made from the same matrix: what the contract suites run on."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from secrets import token_hex
+from weakref import finalize
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dpexplain as dpx
+from dpexplain.backends.dense import DenseRows
+from dpexplain.backends.distributed import ClusterRows, connect
+from dpexplain.backends.streaming import StreamedRows
+from dpexplain.scanning import ColumnLabels, read_registered
+
+
+def dense(X, y):
+    return DenseRows([X[: len(X) // 3], X[len(X) // 3 :]], y, X.shape[1])
+
+
+def streamed(X, y):
+    """Two files, row groups and parts that end in different places."""
+    return from_files(X, y, StreamedRows)
+
+
+def cluster(X, y):
+    """Two workers in processes of their own, kept for the next test of the same rows."""
+    ray_session()
+    key = X.tobytes() + y.tobytes()
+    if key not in _there:
+        _there.clear()
+        _there[key] = from_files(X, y, ClusterRows)
+    return _there[key]
+
+
+_there = {}
+
+
+BACKENDS = {"dense": dense, "streamed": streamed, "cluster": cluster}
+LOCAL = ["dense", "streamed"]
+ALL = [*LOCAL, pytest.param("cluster", marks=pytest.mark.slow)]
+
+
+def cases(every, some):
+    """(backend, one of `every`) for local ones; (cluster, one of `some`), because workers take a second to start."""
+    far = [pytest.param("cluster", one, marks=pytest.mark.slow) for one in some]
+    return [*((name, one) for name in LOCAL for one in every), *far]
+
+
+def from_files(X, y, kind):
+    folder = tempfile.TemporaryDirectory(prefix="dpx")
+    table = pa.table({f"x{i}": column for i, column in enumerate(X.T)} | {"y": y})
+    half = len(X) // 2
+    for name, part in (("a", table.slice(0, half)), ("b", table.slice(half))):
+        pq.write_table(part, Path(folder.name) / f"{name}.parquet", row_group_size=max(len(X) // 7, 1))
+    source = read_registered(folder.name, dpx.Domain.encoded(X.shape[1]), ColumnLabels("y"), None, 1, check=True)
+    rows = kind(replace(source, most_rows=256))
+    finalize(rows, folder.cleanup)
+    return rows
+
+
+@lru_cache(maxsize=1)
+def ray_session():
+    """One Ray for all tests of a process, started as the library starts it."""
+    os.environ.setdefault("RAY_AUTH_TOKEN", token_hex(32))  # before the import; then none is written to this user's home
+    pytest.importorskip("ray", reason="Ray is not installed: the distributed backend is NOT tested")
+    ray, _ = connect(None, 2)
+    return ray
