@@ -1,7 +1,9 @@
 """LIME, SHAP and MIM beside our own answers: known values on linear models, any domain, seeds that touch nothing global."""
 
 import builtins
+import re
 from io import StringIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -227,3 +229,9 @@ def test_agreement_of_known_vectors():
     assert one.top_k_overlap == 1.0
     assert one.sign_agreement == 0.5
     assert evaluation.agreement(np.zeros(3), np.ones(3)).cosine == 0
+
+
+def test_the_documented_example_runs(capsys):
+    text = (Path(__file__).parents[2] / "docs/baselines.md").read_text(encoding="utf-8")
+    exec(compile(re.search(r"```python\n(.*?)```", text, re.DOTALL).group(1), "baselines.md", "exec"), {})
+    assert "cosine to optimum" in capsys.readouterr().out

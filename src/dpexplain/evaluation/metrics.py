@@ -63,7 +63,10 @@ def insertion(values: Any, model: Model, domain: DomainLike, query: Any, baselin
 def pgi(
     values: Any, model: Model, domain: DomainLike, query: Any, k: int = 3, *, near: Nearby = _NEAR, kind: Kind = "slope"
 ) -> float:
-    """Prediction gap on important features: mean |f(z) - f(z')|, z' perturbed in the k strongest features (OpenXAI)."""
+    """Prediction gap on important features: mean |f(z) - f(z')|, z' perturbed in the k strongest features (OpenXAI).
+
+    The strongest are those whose perturbation moves the answer most if the slopes are right, or the largest contributions.
+    """
     return _gap(values, model, domain, query, k, near, kind, important=True)
 
 
@@ -134,12 +137,13 @@ def vector(values: Any) -> Vector:
     return np.asarray(getattr(values, "values", values), dtype=np.float64)
 
 
-def feature_strength(values: Any, blocks: Sequence[Block], moved: Vector, kind: Kind) -> Vector:
-    """One number a feature: Σ φ_j·moved_j over its columns for slopes, Σ φ_j for contributions."""
+def feature_strength(values: Any, blocks: Sequence[Block], moved: Matrix, kind: Kind) -> Matrix:
+    """One number a feature, for one or several ways to move: Σ φ_j·moved_j over its columns for slopes, Σ φ_j for contributions."""
     if kind not in ("slope", "contribution"):
         raise ParameterError(f"kind must be 'slope' or 'contribution', got {kind!r}")
     phi = vector(values)
-    return np.add.reduceat(phi * moved if kind == "slope" else phi, [block.start for block in blocks])
+    parts = phi * moved if kind == "slope" else np.broadcast_to(phi, moved.shape)
+    return np.add.reduceat(parts, [block.start for block in blocks], axis=-1)
 
 
 def _rows(baseline: Any) -> Matrix:
@@ -171,8 +175,8 @@ def _gap(
     values: Any, model: Model, domain: DomainLike, query: Any, k: int, near: Nearby, kind: Kind, *, important: bool
 ) -> float:
     point = encoded_point(domain, query)
-    strength = feature_strength(np.abs(vector(values)), domain.blocks, np.ones(len(point)), kind)
-    top = np.isin(np.arange(len(strength)), strongest(strength, k))
+    expected = np.abs(feature_strength(values, domain.blocks, point - near.draw(point, domain), kind)).mean(axis=0)
+    top = np.isin(np.arange(len(expected)), strongest(expected, k))
     moved = near.draw(point, domain, top if important else ~top)
     return float(np.abs(float(model(point[None])[0]) - model(moved)).mean())
 
