@@ -79,17 +79,13 @@ def row_wise(ask: Ask) -> Ask:
     def answers(rows: Matrix) -> Vector:
         try:
             return _in_range(ask(rows), len(rows))
-        except Exception:
-            return np.array([_alone(ask, row) for row in rows])
+        except Exception:  # whatever a foreign model raises about some row: halve until it is found
+            if len(rows) == 1:
+                return np.zeros(1)
+            half = len(rows) // 2
+            return np.concatenate([answers(rows[:half]), answers(rows[half:])])
 
     return answers
-
-
-def _alone(ask: Ask, row: Vector) -> float:
-    try:
-        return float(_in_range(ask(row[None]), 1)[0])
-    except Exception:
-        return 0.0
 
 
 def _in_range(answers: Vector, count: int) -> Vector:
