@@ -18,7 +18,7 @@ from dpexplain import plots
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import DomainLike, ImageDomain
 from dpexplain.errors import InputError
-from dpexplain.plots.style import NEGATIVE, POSITIVE, UNCERTAIN
+from dpexplain.plots.style import NEGATIVE, POSITIVE, UNCERTAIN, PaletteName
 from dpexplain.privacy.budget import Guarantee
 
 if TYPE_CHECKING:
@@ -68,20 +68,24 @@ class Explanation:
     def _error(self, index: int) -> float | None:
         return None if self.error is None else float(self.error[index])
 
-    def plot(self, top: int = 12, *, title: str | None = None, ax: Axes | None = None) -> Figure:
+    def plot(
+        self, top: int = 12, *, title: str | None = None, palette: PaletteName = "blue-red", ax: Axes | None = None
+    ) -> Figure:
         """Bars, strongest first, with error bars where they are known; a heat map over the image where an image was asked about.
 
-        Returns the figure; `ax=` draws on yours. An image that is not at hand is shown by its superpixels.
+        Returns the figure; `ax=` draws on yours. An image that is not at hand is shown by its superpixels. `palette="blue-orange"` is
+        for readers who do not tell red from other colours.
         """
         heading = "Why the model answers as it does here" if title is None else title
+        look: dict[str, Any] = {"title": heading, "caption": str(self.guarantee), "palette": palette, "ax": ax}
         if isinstance(self.domain, ImageDomain):
-            return self._overlay(self.domain, heading, ax)
-        return plots.bars(self.names, self.values, self.error, top=top, title=heading, caption=str(self.guarantee), ax=ax)
+            return self._overlay(self.domain, look)
+        return plots.bars(self.names, self.values, self.error, top=top, **look)
 
-    def _overlay(self, domain: ImageDomain, title: str, ax: Axes | None) -> Figure:
+    def _overlay(self, domain: ImageDomain, look: dict[str, Any]) -> Figure:
         image = domain.image(self.point) if self.record is None else domain.picture(self.record)
         error = None if self.error is None else domain.image(self.error)
-        return plots.overlay(domain.image(self.values), image, error, title=title, caption=str(self.guarantee), ax=ax)
+        return plots.overlay(domain.image(self.values), image, error, **look)
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -233,6 +233,8 @@ def test_an_explanation_is_drawn_over_the_image():
     picture, heat = axes.images
     assert picture.get_array().shape == (48, 48)
     np.testing.assert_array_equal(heat.get_array(), domain.image(explanation.values))
+    safe = explanation.plot(palette="blue-orange").axes[0].images[1].get_cmap()
+    assert safe(1.0) != heat.get_cmap()(1.0)
     read_back = dpx.Explanation.from_dict(explanation.to_dict())
     read_back.plot().savefig(io.BytesIO(), format="png", dpi=40)  # bars: a dict does not carry the domain
     assert len(read_back.plot().axes[0].images) == 0
