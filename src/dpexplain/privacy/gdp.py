@@ -15,7 +15,6 @@ Results are rounded to the safe side by a relative 1e-11, a hundred times the nu
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from math import exp, expm1, inf, isfinite, log, log1p, pi, sqrt
 
@@ -51,7 +50,10 @@ def epsilon(mu: float, delta: float) -> float:
         return 0.0
     target = log(delta) - _SAFE
     high = mu * mu / 2 + mu * sqrt(2 * -target) + mu  # δ(ε) ≤ Φ(-(ε/μ - μ/2)) ≤ exp(-(ε/μ - μ/2)²/2)
-    root = _bisect(lambda e: _log_delta(mu, e) <= target, 0.0, high)
+    least = 4 * target  # far below the root: keeps an infinite logarithm out of the interpolation
+    root = float(optimize.brentq(lambda e: max(_log_delta(mu, e), least) - target, 0.0, high, xtol=1e-300, rtol=1e-14))
+    while _log_delta(mu, root) > target:  # verify the side of the root that was solved for
+        root *= 1 + 1e-14
     return root * (1 + _SAFE)
 
 
@@ -113,19 +115,11 @@ def _log_delta_direct(mu: float, epsilon: float) -> float:
 def _mills_slope(t: Vector) -> Vector:
     """h(t) = 1 - t R(t), where R is the Mills ratio."""
     small = np.minimum(t, _LARGE)
-    direct = 1 - small * sqrt(pi / 2) * special.erfcx(small / sqrt(2))
+    direct = np.asarray(1 - small * sqrt(pi / 2) * special.erfcx(small / sqrt(2)))
+    if t.max() < _LARGE:
+        return direct
     large = np.maximum(t, _LARGE)
     rest = np.zeros_like(t)  # R = 1/(t + K), K = 1/(t + 2/(t + 3/(t + …)))
     for k in range(80, 0, -1):
         rest = k / (large + rest)
     return np.asarray(np.where(t < _LARGE, direct, rest / (large + rest)))
-
-
-def _bisect(is_safe: Callable[[float], bool], low: float, high: float) -> float:
-    """The smallest float found in [low, high] for which a monotone predicate holds."""
-    for _ in range(200):
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if is_safe(middle) else (middle, high)
-    return high
