@@ -1,4 +1,7 @@
-"""`python -m benchmarks [name …]`: run, print a table each, and save out/bench.json."""
+"""`python -m benchmarks [name …]`: run, print a table each, save out/bench.json and out/bench.png.
+
+With --write-docs the tables between markers in docs/performance.md, and its figure, are replaced by this run's.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,15 @@ import importlib
 import json
 import pkgutil
 from pathlib import Path
+from time import perf_counter
 
 from rich.console import Console
 from rich.table import Table
 
 import benchmarks
+from benchmarks import _machine, _page, _plot
+
+DOCS = Path("docs")
 
 
 def tables() -> list[str]:
@@ -20,30 +27,58 @@ def tables() -> list[str]:
 
 
 def show(console: Console, name: str, rows: list[dict[str, object]]) -> None:
-    table = Table(title=name, title_justify="left")
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    for column in columns:
-        table.add_column(column)
-    for row in rows:
-        values = [row.get(column, "") for column in columns]
-        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in values))
+    columns, cells = _page.cells(rows)
+    table = Table(*columns, title=name, title_justify="left")
+    for row in cells:
+        table.add_row(*row)
     console.print(table)
 
 
-def main() -> None:
+def measured(name: str) -> list[dict[str, object]]:
+    """A benchmark's rows; what cannot be measured here says why, and the others go on."""
+    try:
+        return importlib.import_module(f"benchmarks.{name}").run()
+    except Exception as error:
+        return [{"not measured": f"{type(error).__name__}: {error}"}]
+
+
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="benchmarks with ratios against the alternatives")
     parser.add_argument("names", nargs="*", help=f"which of {', '.join(tables())} (default: all)")
     parser.add_argument("--output", type=Path, default=Path("out/bench.json"))
+    parser.add_argument("--write-docs", action="store_true", help="put the tables and the figure into docs/performance.md")
     options = parser.parse_args()
-    console, results = Console(), {}
-    for name in options.names or tables():
-        with console.status(f"measuring {name}"):
-            results[name] = importlib.import_module(f"benchmarks.{name}").run()
-        show(console, name, results[name])
+    if unknown := set(options.names) - set(tables()):
+        parser.error(f"there is no benchmark {min(unknown)!r}: there are {', '.join(tables())}")
+    return options
+
+
+def main() -> int:
+    options, console = arguments(), Console()
+    names = options.names or tables()
+    results: dict[str, list[dict[str, object]]] = {"machine": _machine.described()}
+    for number, name in enumerate(names, 1):
+        console.print(f"[{number}/{len(names)}] measuring {name} …", markup=False)
+        start = perf_counter()
+        results[name] = measured(name)
+        show(console, f"{name} ({perf_counter() - start:.0f} s)", results[name])
+    results["machine"] += _machine.load("load at the end")
+    save(console, options, results)
+    return int(any("not measured" in row for rows in results.values() for row in rows))
+
+
+def save(console: Console, options: argparse.Namespace, results: dict[str, list[dict[str, object]]]) -> None:
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(results, indent=1), encoding="utf-8")
-    console.print(f"saved {options.output}")
+    options.output.write_text(json.dumps(results, indent=1, ensure_ascii=False), encoding="utf-8")
+    figure = options.output.with_suffix(".png")
+    drawn = f" and {figure}" if _plot.draw(results, figure) else ""
+    console.print(f"saved {options.output}{drawn}")
+    if options.write_docs:
+        page = DOCS / "performance.md"
+        page.write_text(_page.rewritten(page.read_text(encoding="utf-8"), results), encoding="utf-8")
+        _plot.draw(results, DOCS / "images" / "performance.png")
+        console.print(f"rewrote the tables of {page}")
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

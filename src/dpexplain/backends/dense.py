@@ -26,7 +26,7 @@ Weighting = Callable[[int, int], Vector]  # blocks first, last → α of their r
 _UNIT_ROUNDOFF = 2.0**-53
 _CHUNK = 1 << 16
 _SLICE = 256  # blocks that are looked at row by row together
-_STRETCH = 1 << 19  # bytes of rows in a stretch
+_STRETCH = 1 << 20  # bytes of rows in a stretch
 _BATCH = 1 << 24  # bytes of sums that one thread fills during one pass
 
 
@@ -188,8 +188,9 @@ def summation_error(rows: int, width: int) -> float:
 
 
 def _stretch(width: int) -> int:
-    """Blocks in a stretch: a function of the width alone."""
-    return min(max(_STRETCH // (4 * kernels.ROWS * width), 1), 64)
+    """Blocks in a stretch: a function of the width alone. Wide rows make a stretch that outgrows the cache rather than one so short
+    that adding its n² sums to the total would show."""
+    return min(max(_STRETCH // (4 * kernels.ROWS * width), 32), 64)
 
 
 def _power_above(number: float) -> int:

@@ -1,0 +1,31 @@
+"""What the benchmarks share: the clock, and made-up tables."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import numpy as np
+
+
+def best_of(work, repeat=5, warm=True):
+    """Seconds of the fastest of a few runs, after one to warm up."""
+    if warm:
+        work()
+    times = []
+    for _ in range(repeat):
+        start = perf_counter()
+        work()
+        times.append(perf_counter() - start)
+    return min(times)
+
+
+def best_of_each(works, repeat=5):
+    """The same for several things that take turns, so that a slower or faster minute meets all of them."""
+    rounds = [[best_of(work, 1, warm=turn == 0) for work in works] for turn in range(repeat)]
+    return [min(times) for times in zip(*rounds, strict=True)]
+
+
+def made_up(rows, columns, seed=0):
+    """float32 rows in [0, 1] and ±1 labels."""
+    X = np.random.default_rng(seed).random((rows, columns), dtype=np.float32)
+    return X, np.sign(X[:, 0] - X[:, 1] * X[:, 2] - 0.2).astype(np.float64)
