@@ -193,6 +193,9 @@ def test_one_call_compares_them_all(data):
     printed = console.file.getvalue()
     assert "agreement with optimum" in printed
     assert "married" in printed
+    legend = [text.get_text() for text in found.plot().axes[0].get_legend().get_texts()]
+    assert legend[0] == "optimum"
+    assert len(legend) == 5
     columns = evaluation.baselines(data, RECORD, methods=("optimum", "mim"), per="column")
     assert columns.names == DOMAIN.names
     assert (columns.methods["optimum"] == evaluation.optimum(data, RECORD)).all()

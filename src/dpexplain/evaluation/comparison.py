@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
 from rich.console import Group
 from rich.table import Table
 
+from dpexplain import plots
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.weights import Weight
 from dpexplain.data import PrivateData
@@ -22,6 +23,10 @@ from dpexplain.evaluation.fidelity import optimum
 from dpexplain.evaluation.lime import lime
 from dpexplain.evaluation.mim import mim
 from dpexplain.evaluation.shap import shap_values
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 METHODS = ("optimum", "lime", "shap", "mim")
 
@@ -57,6 +62,11 @@ class Comparison:
         chosen = backend or next(name for name in ("pandas", "polars", "pyarrow") if find_spec(name))
         columns = {"name": list(self.names)} | {name: list(map(float, values)) for name, values in self.methods.items()}
         return nw.from_dict(columns, backend=chosen).to_native()  # type: ignore[arg-type]
+
+    def plot(self, top: int = 10, *, title: str = "One answer, explained by several methods", ax: Axes | None = None) -> Figure:
+        """One marker a method, the reference first, each scaled to length 1."""
+        first = {self.reference: self.methods[self.reference]}
+        return plots.comparison(self.names, first | dict(self.methods), top=top, title=title, ax=ax)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name} {one.cosine:.3f}" for name, one in self.agreement().items() if name != self.reference)
