@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from dpexplain.backends.dense import DenseRows
 from dpexplain.backends.oracle import OracleRows
+from dpexplain.backends.sparse import SparseRows
 from dpexplain.core import sensitivity, weights
 from dpexplain.core.moments import RawMoments
 from dpexplain.core.shape import noise_shape
@@ -62,4 +64,13 @@ def test_backends_agree_on_the_sum(m, n, sign, seed):
     rng = np.random.default_rng(seed)
     X, y, z = rng.random((m, n)).astype(np.float32).astype(float), rng.uniform(-1, 1, m), rng.random(n)
     ours, theirs = (moved(rows, z, weights.Stable(), sign) for rows in (DenseRows([X], y, n), OracleRows(X, y)))
+    assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-11)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 200), st.integers(1, 9), signs, st.integers(0, 2**32 - 1))
+def test_sparse_rows_agree_on_the_sum(m, n, sign, seed):
+    rng = np.random.default_rng(seed)
+    X, y, z = rng.integers(0, 2, (m, n)).astype(float), rng.choice([-1.0, 1.0], m), rng.integers(0, 2, n).astype(float)
+    ours, theirs = (moved(rows, z, weights.Stable(), sign) for rows in (SparseRows([csr_array(X)], y, n), OracleRows(X, y)))
     assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-11)
