@@ -55,6 +55,8 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     options, console = arguments(), Console()
+    if not console.is_terminal:
+        console = Console(width=180)  # a file has no edge
     names = options.names or tables()
     results: dict[str, list[dict[str, object]]] = {"machine": _machine.described()}
     for number, name in enumerate(names, 1):
