@@ -13,16 +13,23 @@ from weakref import finalize
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy import sparse
 
 import dpexplain as dpx
 from dpexplain.backends.dense import DenseRows
 from dpexplain.backends.distributed import ClusterRows, connect
+from dpexplain.backends.sparse import SparseRows
 from dpexplain.backends.streaming import StreamedRows
 from dpexplain.scanning import ColumnLabels, read_registered
 
 
 def dense(X, y):
     return DenseRows([X[: len(X) // 3], X[len(X) // 3 :]], y, X.shape[1])
+
+
+def sparse_rows(X, y):
+    """For binary rows only."""
+    return SparseRows([sparse.csr_array(X[: len(X) // 3]), sparse.csr_array(X[len(X) // 3 :])], y, X.shape[1])
 
 
 def streamed(X, y):
@@ -43,7 +50,7 @@ def cluster(X, y):
 _there = {}
 
 
-BACKENDS = {"dense": dense, "streamed": streamed, "cluster": cluster}
+BACKENDS = {"dense": dense, "streamed": streamed, "cluster": cluster, "sparse": sparse_rows}
 LOCAL = ["dense", "streamed"]
 ALL = [*LOCAL, pytest.param("cluster", marks=pytest.mark.slow)]
 

@@ -40,6 +40,16 @@ def test_sums_agree_with_the_oracle(name, shape):
         agree(backend, oracle, X, y, X[0] * 0.9 + 0.01, weight)
 
 
+@pytest.mark.parametrize("name", ["dense", "sparse"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_sums_of_binary_rows_agree_with_the_oracle(name, shape):
+    X, y = rows(*shape)
+    X, y = (X < 0.3).astype(np.float64), np.rint(y * 2.0**20) / 2.0**20  # both on the grids of every backend
+    backend, oracle = BACKENDS[name](X, y), OracleRows(X, y)
+    for weight in WEIGHTS:
+        agree(backend, oracle, X, y, X[0], weight)
+
+
 def agree(backend, oracle, X, y, z, weight):
     ours, theirs = backend.raw(RawMoments(z, weight)), oracle.raw(RawMoments(z, weight))
     allowed = backend.summation_error + oracle.summation_error

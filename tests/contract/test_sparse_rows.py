@@ -13,6 +13,7 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.marginals import Bins, Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, RawMoments
 from dpexplain.core.sketch import CentreMoments, NormalisedMoments
+from rows_support import sparse_rows as stored
 
 WEIGHTS = [weights.Stable(), weights.Gaussian(1.5), weights.Window(2.0), weights.Inverse(), weights.Custom(lambda d: 1 / (1 + d))]
 SHAPES = [(1, 1), (2, 3), (63, 4), (64, 5), (65, 8), (1000, 17), (5000, 70)]
@@ -23,11 +24,6 @@ def rows(m, n, seed=0):
     rng = np.random.default_rng(seed)
     X = (rng.random((m, n)) < rng.beta(0.5, 1, n)).astype(np.float64)
     return X, np.rint(rng.uniform(-1, 1, m) * 2.0**20) / 2.0**20
-
-
-def stored(X, y):
-    third = len(X) // 3
-    return SparseRows([sparse.csr_array(X[:third]), sparse.csr_array(X[third:])], y, X.shape[1])
 
 
 def shares(X, y, anchor, weight):
