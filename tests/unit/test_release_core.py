@@ -201,6 +201,14 @@ def test_the_reference_reproduces_the_moments(unknown):
     assert coefficients.shape == (7,)
 
 
+def test_strangers_are_like_the_reference_but_not_in_it():
+    got, query, *_ = found()
+    points = reference.build(got, query)[0].points(LAYOUT)
+    others = reference.strangers(got, LAYOUT, 256)
+    assert others.mean(axis=0) == pytest.approx(points.mean(axis=0), abs=0.03)
+    assert min(np.linalg.norm(points - other, axis=1).min() for other in others[:50]) > 0
+
+
 def test_the_reference_knows_its_weights():
     got, query, *_ = found()
     made, _ = reference.build(got, query)

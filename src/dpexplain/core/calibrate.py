@@ -17,7 +17,7 @@ from dpexplain.core.answer import Solver
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.denoise import Estimate, estimate
 from dpexplain.core.layout import Layout
-from dpexplain.core.reference import build
+from dpexplain.core.reference import build, strangers
 from dpexplain.core.sketch import NormalisedMoments, NormalisedSums, normalised_dimension
 from dpexplain.core.weights import Weight
 
@@ -57,8 +57,7 @@ def calibrated(
     rehearsal = Rehearsal(query, sigma, radius, weight)
     solver, found, start = rehearsal.solver(sums, sigma)
     world = as_sums(found, query)
-    points = solver.reference.points(query.layout)
-    queries = points[:: max(len(points) // QUERIES, 1)]
+    queries = strangers(found, query.layout, QUERIES)
     truth = rehearsal.solver(world, 0.0, start)[0].answer(queries, weight).values
     moved, stated = [], []
     for _ in range(replicates(query.layout)):

@@ -75,6 +75,15 @@ def draw(estimate: Estimate, layout: Layout, points: int = POINTS) -> Codes:
     return codes
 
 
+def strangers(estimate: Estimate, layout: Layout, count: int) -> Matrix:
+    """Encoded rows that could have been drawn for the reference but were not: where explanations can be tried out.
+
+    A point of the reference itself has a neighbour at distance 0 there, which no real query has; among many columns that matters.
+    """
+    codes = draw(estimate, layout, 2 * POINTS)[:, POINTS : POINTS + count]
+    return Reference(codes, np.empty(0), np.empty(0)).points(layout)
+
+
 def _draw_codes(codes: Codes, uniforms: Matrix, covariance: Matrix, estimate: Estimate, layout: Layout) -> None:
     """Fill in each code by regression on those before it.
 
