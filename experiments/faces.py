@@ -61,7 +61,7 @@ def measure(model, images, faces, grid, runs):
     domain = dpx.ImageDomain(shape=(48, 48), grid=(grid, grid))
     data = dpx.PrivateData(images, domain, model=model)
     evaluation.remember(data)
-    moments = [evaluation.local_moments(data, face) for face in faces]
+    moments = evaluation.local_moments_of(data, faces)
     best = np.array([evaluation.optimum(data, face) for face in faces])
     found = {"grid": grid, "columns": domain.width, "size": data.size, "faces": len(faces), "runs": runs, "rows": []}
     found["gradient"] = float(np.mean([2 * np.linalg.norm(one.b) / data.size for one in moments]))  # ‖∇L(0)‖

@@ -48,7 +48,7 @@ class Stream:
 
 def stream(shard, records):
     points = shard.domain.encode_queries(records)
-    moments = [evaluation.local_moments(shard, point) for point in points]
+    moments = evaluation.local_moments_of(shard, points)
     return Stream(shard, points, records, moments, [Ball().minimise(m.A, m.b) for m in moments])
 
 

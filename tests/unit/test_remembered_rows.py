@@ -2,6 +2,8 @@
 
 import numpy as np
 
+import dpexplain as dpx
+from dpexplain import evaluation
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import weights
 from dpexplain.core.moments import LocalMoments, RawMoments
@@ -40,3 +42,14 @@ def test_raw_sums_answer_the_local_question_too_and_old_ones_are_forgotten():
     assert rows.asked == 0
     assert len(remembered.local_many([second, first])) == 2
     assert (rows.asked, len(remembered.known)) == (1, 1)
+
+
+def test_moments_of_many_queries_are_those_of_each():
+    rng = np.random.default_rng(2)
+    X = rng.random((80, 3))
+    data = dpx.PrivateData(X, dpx.Domain.encoded(3), labels=np.sign(X[:, 0] - 0.5))
+    together = evaluation.local_moments_of(data, X[:5], weights.Gaussian(0.5))
+    for point, many in zip(X[:5], together, strict=True):
+        alone = evaluation.local_moments(data, point, weights.Gaussian(0.5))
+        assert (alone.A == many.A).all()
+        assert (alone.b == many.b).all()

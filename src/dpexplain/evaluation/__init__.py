@@ -7,6 +7,7 @@ from dpexplain.evaluation.comparison import baselines as baselines
 from dpexplain.evaluation.fidelity import Score as Score
 from dpexplain.evaluation.fidelity import compare as compare
 from dpexplain.evaluation.fidelity import local_moments as local_moments
+from dpexplain.evaluation.fidelity import local_moments_of as local_moments_of
 from dpexplain.evaluation.fidelity import optimum as optimum
 from dpexplain.evaluation.fidelity import score as score
 from dpexplain.evaluation.lime import lime as lime

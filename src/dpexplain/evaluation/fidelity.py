@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +60,13 @@ def compare(values: Vector, best: Vector, moments: Moments, size: int, k: int = 
 
 def local_moments(data: PrivateData, query: Any, weight: Weight | None = None) -> Moments:
     """(A, b) around a record of the domain, or around a point that is encoded already."""
-    return data._rows.local(LocalMoments(encoded_point(data.domain, query), weight or Stable()))
+    return local_moments_of(data, [query], weight)[0]
+
+
+def local_moments_of(data: PrivateData, queries: Iterable[Any], weight: Weight | None = None) -> list[Moments]:
+    """The same around each of several, from one read of the rows."""
+    asked = [LocalMoments(encoded_point(data.domain, query), weight or Stable()) for query in queries]
+    return data._rows.local_many(asked)
 
 
 def _loss(phi: Vector, moments: Moments) -> float:
