@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from urllib.request import urlopen
@@ -116,7 +117,8 @@ class InProcess:
             async with httpx.AsyncClient(transport=self._transport, base_url="http://test") as client:
                 return await client.request(method, path, **options)
 
-        return asyncio.run(once())
+        with ThreadPoolExecutor(1) as own:  # a browser of an earlier test may keep this thread's event loop running
+            return own.submit(lambda: asyncio.run(once())).result()
 
     def get(self, path: str, **options: object) -> httpx.Response:
         return self.request("GET", path, **options)
