@@ -6,7 +6,7 @@ python -m experiments.baselines --data DIR --only adult
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from rich.table import Table
 
 import dpexplain as dpx
 from dpexplain import evaluation
+from dpexplain.core.ball import Ball
+from dpexplain.core.moments import RawMoments
 from dpexplain.evaluation.asking import spread
 from experiments.datasets import acs, adult, arguments, data_folder
 
@@ -61,6 +63,8 @@ def explanations(given, record, point, lime_samples):
     shap = lambda rows: evaluation.shap_values(given.private, point, model=given.model, background=rows, permutations=5)  # noqa: E731
     found = {"exact optimum": (evaluation.optimum(given.private, point), "slope")}
     found |= {"release, total ε=1": (given.release.explain(record).values, "slope")}
+    found |= {"exact optimum, anchored": (anchored_optimum(given, point), "slope")}
+    found |= {"release, anchored": (anchored_release(given, point), "slope")}
     for name, explainer in given.explainers.items():
         found[name] = (explainer.explain(record).values, "contribution" if name.startswith("Shapley") else "slope")
     found |= {"LIME": (lime(0), "slope"), "LIME, another seed": (lime(1), "slope")}
@@ -72,6 +76,19 @@ def explanations(given, record, point, lime_samples):
     }
 
 
+def anchored_optimum(given, point):
+    """The local loss with y - f(z) in the place of y: a plane through the answer at z instead of through 0 (SPEC §9.10)."""
+    sums = given.private._rows.raw(RawMoments(point, dpx.weights.Stable()))
+    return Ball(1.0).minimise(sums.S2, sums.t1 - given.model(point[None])[0] * sums.S1)
+
+
+def anchored_release(given, point):
+    """The same from the release: post-processing, because it only shifts the labels' mean."""
+    solver, answer = given.release.solver, given.model(point[None])[0]
+    shifted = replace(solver.reference, labels=solver.reference.labels - answer)
+    return replace(solver, t0=solver.t0 - answer, reference=shifted).answer(point[None], given.release.weight).values[0]
+
+
 def contributions(given, point, values, kind):
     """One number a feature, what it adds to this answer: only so do all methods speak about the same thing."""
     per_column = values * (point - given.mean) if kind == "slope" else values
@@ -79,14 +96,14 @@ def contributions(given, point, values, kind):
 
 
 def metrics(given, point, values, kind):
-    """Deletion ↓, insertion ↑, PGI ↑, PGU ↓, infidelity (rescaled) ↓."""
+    """Deletion ↓, insertion ↑, PGI ↑, PGU ↓, infidelity (rescaled; of slopes only: contributions are perturbed otherwise) ↓."""
     ask, domain, rows = given.model, given.data.domain, given.background
     return [
         evaluation.deletion(values, ask, domain, point, rows, kind=kind).area,
         evaluation.insertion(values, ask, domain, point, rows, kind=kind).area,
         evaluation.pgi(values, ask, domain, point, kind=kind),
         evaluation.pgu(values, ask, domain, point, kind=kind),
-        evaluation.infidelity(values, ask, domain, point, kind=kind, baseline=rows, rescaled=True),
+        evaluation.infidelity(values, ask, domain, point, rescaled=True) if kind == "slope" else np.nan,
     ]
 
 
@@ -147,7 +164,11 @@ def report(data, found, scores, moves):
     for column in ("", "deletion ↓", "insertion ↑", "PGI ↑", "PGU ↓", "infidelity, rescaled ↓", "max-sensitivity ↓"):
         table.add_column(column)
     for name, each in scores.items():
-        table.add_row(name, *(f"{value:.4f}" for value in np.mean(each, axis=0)), f"{moves[name]:.2f}" if name in moves else "-")
+        table.add_row(
+            name,
+            *(f"{value:.4f}" if value == value else "-" for value in np.mean(each, axis=0)),
+            f"{moves[name]:.2f}" if name in moves else "-",
+        )
     console.print(table)
 
 
