@@ -93,12 +93,37 @@ class PrivateData:
         about every row, its answers being kept in a nameless file of 8 bytes a row. The rest is as for the constructor, and so are
         the answers. Files that change after this are refused. `progress` shows a bar on a terminal when reading takes long.
         """
-        neighbours = Neighbours(Relation.parse(relation), unit, max_rows_per_unit)
         labels = scanning.labels_from(label, model, target, output)
+        how: dict[str, Any] = {
+            "unit": unit,
+            "max_rows_per_unit": max_rows_per_unit,
+            "relation": relation,
+            "size": size,
+            "name": name,
+        }
+        return cls._streamed(files, domain, labels, LabelFile.temporary, progress=progress, **how)
+
+    @classmethod
+    def _streamed(
+        cls,
+        files: scanning.Where,
+        domain: DomainLike,
+        labels: scanning.ColumnLabels | scanning.ModelLabels,
+        keep: scanning.Keep,
+        *,
+        unit: str | None,
+        max_rows_per_unit: int,
+        relation: Relation | str,
+        size: int | None,
+        name: str,
+        progress: bool,
+    ) -> PrivateData:
+        """`scan` with labels from anywhere, a model's being written down by `keep`."""
+        neighbours = Neighbours(Relation.parse(relation), unit, max_rows_per_unit)
         source = scanning.read_registered(files, domain, labels, unit, max_rows_per_unit, check=True)
         public = _public_size(size, source.rows)
         if isinstance(labels, scanning.ModelLabels):
-            source = scanning.spilled(source, LabelFile.temporary, progress)
+            source = scanning.spilled(source, keep)
         return cls._of(StreamedRows(source, progress=progress), domain, neighbours, public, name, labels.labeller(domain))
 
     @classmethod

@@ -31,8 +31,9 @@ class LabelFile:
         finalize(self, os.close, self._descriptor)
 
     @classmethod
-    def temporary(cls, labels: Iterable[Vector]) -> LabelFile:
-        """A file without a name, gone with this process."""
+    def temporary(cls, rows: int, labels: Iterable[Vector]) -> LabelFile:
+        """A file without a name, gone with this process. It holds as many labels as there are, which is `rows`."""
+        del rows
         with TemporaryFile(prefix="dpexplain-") as handle:
             _write(handle, "", labels)
             return cls(handle)

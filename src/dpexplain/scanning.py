@@ -146,20 +146,25 @@ def first_rows(owners: pa.Array, seen: dict[str, int], most: int) -> NDArray[np.
     return np.asarray(before[codes] + rank < most)
 
 
-def spilled(source: EncodedFiles, keep: Callable[[Iterator[Vector]], LabelFile], progress: bool) -> EncodedFiles:
+Keep = Callable[[int, Iterator[Vector]], LabelFile]
+"""Writes labels of so many rows down."""
+
+
+def spilled(source: EncodedFiles, keep: Keep) -> EncodedFiles:
     """Ask the model once about every row, and from then on read its answers from a file."""
     try:
-        return replace(source, labels=keep(_asked(source.files, source.labels, progress)))
+        return replace(source, labels=keep(source.files.rows, _asked(source.files, source.labels)))
     except RowsUnavailable as error:
         raise DataError(str(error)) from None
 
 
-def _asked(files: ParquetFiles, labels: Labels, progress: bool) -> Iterator[Vector]:
+def _asked(files: ParquetFiles, labels: Labels) -> Iterator[Vector]:
+    """A bar shows how far it is, where a person is watching."""
     console = Console(stderr=True)
     columns = None if labels.columns is None else list(labels.columns)
     batches, count = files.batches(columns, BATCH), -(-files.rows // BATCH)
-    shown = progress and console.is_terminal
-    for start, batch in track(batches, "Asking the model", count, console=console, transient=True) if shown else batches:
+    shown = track(batches, "Asking the model", count, console=console, transient=True, disable=not console.is_terminal)
+    for start, batch in shown:
         yield labels.of(batch, start)
 
 

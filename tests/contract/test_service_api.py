@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import dpexplain as dpx
@@ -292,6 +293,24 @@ def test_a_lost_ledger_is_a_503_that_says_no_path_and_releases_nothing(api, monk
     problem(api.ask(), 503, "ledger-unavailable")
     problem(api.get("/readyz"), 503, "ledger-unavailable")
     assert api.get("/healthz").status_code == 200
+
+
+def test_rows_in_files_are_served_until_the_files_change(owner, tmp_path):
+    (tmp_path / "rows").mkdir()
+    rows = pq.read_table(owner / "people.parquet")
+    for part in range(2):
+        pq.write_table(rows.slice(1000 * part, 1000), tmp_path / "rows" / f"{part}.parquet")
+    (tmp_path / "domain.toml").write_bytes((owner / "domain.toml").read_bytes())
+    config = load_config(write_config(tmp_path, data={"file": "rows/*.parquet", "stream": True}))
+    assert config.streams
+    api = Api(open_backend(config), tmp_path)
+    assert api.ask().status_code == 200
+    assert api.get("/readyz").status_code == 200
+    spent = api.spent
+    (tmp_path / "rows" / "1.parquet").unlink()
+    assert "rows/" not in problem(api.ask(), 503, "rows-unavailable")["detail"]
+    problem(api.get("/readyz"), 503, "rows-unavailable")
+    assert api.spent == spent
 
 
 def test_an_unexpected_error_is_a_500_that_says_nothing(api, monkeypatch, caplog):

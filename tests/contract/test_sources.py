@@ -7,6 +7,7 @@ import os
 import pickle
 import stat
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import joblib
@@ -20,8 +21,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import dpexplain as dpx
-from dpexplain.errors import DataError, NotPrivateError
-from dpexplain.sources import DataSource, ModelSource, register
+from dpexplain.backends.streaming import StreamedRows
+from dpexplain.core.moments import LocalMoments
+from dpexplain.errors import DataError, InputError, NotPrivateError
+from dpexplain.sources import DataSource, ModelSource, decided, memory, register
 from dpexplain.sources.labels import BATCH, from_model
 from dpexplain.sources.tables import read_private
 
@@ -244,3 +247,45 @@ def test_private_files_are_parquet_with_the_named_columns(tmp_path, table):
     for path, columns in (("rows.parquet", ["nothing"]), ("none.parquet", ["age"]), ("bad.parquet", ["age"])):
         with pytest.raises(DataError):
             read_private(tmp_path / path, columns)
+
+
+@pytest.mark.parametrize("labelled", ["column", "model"])
+def test_streamed_rows_are_labelled_and_answer_as_those_in_memory(tmp_path, table, monkeypatch, labelled):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "black_box_four.py").write_text("def score(rows):\n    return [a / 100 for a in rows['age'].to_pylist()]\n")
+    table = table.append_column("yes", pa.array(table["age"].to_numpy() > 50))
+    for part in range(3):
+        pq.write_table(table.slice(200 * part, 200), f"{part}.parquet", row_group_size=90)
+    where = {"label": "yes"} if labelled == "column" else {"model": ModelSource("black_box_four:score")}
+    held, streamed = (register(DataSource("*.parquet", DOMAIN, stream=stream, **where)) for stream in (False, True))
+    query = LocalMoments(np.full(DOMAIN.width, 0.3), dpx.weights.Stable())
+    ours, theirs = streamed._rows.local(query), held._rows.local(query)
+    assert isinstance(streamed._rows, StreamedRows)
+    assert streamed.size == held.size == table.num_rows
+    assert pytest.approx(theirs.A, rel=1e-12) == ours.A
+    assert ours.b == pytest.approx(theirs.b, rel=1e-12)
+
+
+def test_rows_that_do_not_fit_into_memory_stay_in_their_files(tmp_path, table, monkeypatch):
+    pq.write_table(table, tmp_path / "rows.parquet")
+    source = DataSource(tmp_path / "rows.parquet", DOMAIN, label="age")
+    needed = table.num_rows * (4 * DOMAIN.width + 8) + table.nbytes
+    for free, copies, stream in ((None, 9, False), (100 * needed, 1, False), (100 * needed, 200, True), (needed // 2, 1, True)):
+        monkeypatch.setattr(memory, "available", lambda free=free: free)
+        assert decided(source, copies).stream is stream
+        assert decided(replace(source, stream=not stream), copies).stream is not stream
+    with pytest.raises(InputError, match="true or false"):
+        replace(source, stream="yes")
+
+
+def test_free_memory_is_the_least_of_machine_and_container(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "_GROUP", tmp_path)
+    assert memory.available() is None
+    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable: 5 kB\n")
+    assert memory.available() == 5120
+    (tmp_path / "memory.max").write_text("3000\n")
+    (tmp_path / "memory.current").write_text("1000\n")
+    assert memory.available() == 2000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory.available() == 5120

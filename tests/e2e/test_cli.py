@@ -161,6 +161,19 @@ def test_labels_by_declared_type_are_the_same_labels(owner, tmp_path):
     assert np.abs(tops[0] - tops[2]).max() < 0.05
 
 
+@pytest.mark.parametrize("how", ["--stream", "--in-memory"])
+def test_several_files_make_one_release(owner, tmp_path, how):
+    rows = pq.read_table(owner / "people.parquet")
+    for part in range(2):
+        pq.write_table(rows.slice(1500 * part, 1500), tmp_path / f"{part}.parquet")
+    words = ["--domain", owner / "domain.toml", "--epsilon", 2, "--delta", 1e-6, "--label", "y", "-o", tmp_path / "x.dpx", how]
+    result = run("release", tmp_path / "0.parquet", tmp_path / "1.parquet", *words)
+    assert result.exit_code == 0, result.stderr
+    assert dpx.load(tmp_path / "x.dpx").size == 3000
+    assert run("release", f"{tmp_path}/[01].parquet", *words, "--force").exit_code == 0
+    assert run("release", f"{tmp_path}/*.nothing", *words, "--force").exit_code == 2
+
+
 def test_a_unit_is_protected_as_a_whole(owner, tmp_path):
     assert run(*paying(owner, tmp_path / "u.dpx", "--label", "y", "--unit", "owner", "--max-rows-per-unit", 2)).exit_code == 0
     assert "all records of any one owner (at most 2)" in str(dpx.load(tmp_path / "u.dpx").guarantee)

@@ -36,6 +36,7 @@ class KnownFile:
     modified: int | None
     footer: str
     groups: tuple[int, ...]  # rows in each row group
+    content: int  # bytes of its columns, uncompressed
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +177,9 @@ def _recognised(system: Any, path: str) -> tuple[KnownFile, pa.Schema]:
         with system.open_input_file(path) as source:
             footer = sha256(_footer(source)).hexdigest()
             file = pq.ParquetFile(source)
-            groups = tuple(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups))
-            return KnownFile(path, info.size, _modified(info), footer, groups), file.schema_arrow
+            groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
+            rows, content = tuple(group.num_rows for group in groups), sum(group.total_byte_size for group in groups)
+            return KnownFile(path, info.size, _modified(info), footer, rows, content), file.schema_arrow
     except UNREADABLE as error:
         raise DataError(f"cannot read {path} as Parquet ({type(error).__name__}). Write it again as Parquet") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ from dpexplain.labels import Output
 from dpexplain.privacy.budget import Budget
 from dpexplain.release import Release, load
 from dpexplain.release import release as make_release
-from dpexplain.sources import DataSource, ModelSource, register
+from dpexplain.sources import DataSource, ModelSource, decided, register
 from dpexplain.sources.tables import read_queries
 
 EXAMPLES = {
@@ -35,7 +36,12 @@ def add_to(app: typer.Typer) -> None:
 
 
 def release(
-    data: Annotated[Path, typer.Argument(metavar="DATA.parquet", help="Private rows: a Parquet file, or a folder of them.")],
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DATA.parquet…", help="Private rows: Parquet files, folders of them, patterns, addresses (s3://…)."
+        ),
+    ],
     domain: Annotated[Path, typer.Option("--domain", help="What is public about them: .toml or .json (docs/domain.md).")],
     epsilon: Annotated[float, typer.Option("--epsilon", help="How much to spend.")],
     delta: Annotated[float, typer.Option("--delta", help="The δ of the guarantee.")],
@@ -65,6 +71,12 @@ def release(
         str | None,
         typer.Option("--request-id", help="Names this release in the ledger: asked for again, it is free and the same."),
     ] = None,
+    stream: Annotated[
+        bool | None,
+        typer.Option(
+            "--stream/--in-memory", help="Read the files a part at a time; by default when they would not fit into memory."
+        ),
+    ] = None,
     name: Annotated[str, typer.Option("--name", help="The data set's name in the ledger.")] = "data",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
     as_json: Json = False,
@@ -74,11 +86,23 @@ def release(
     opened = None if model is None else ModelSource(model, trusted)
     known = Domain.load(domain)
     source = DataSource(
-        data, known, label, opened, target_of(target, opened), output_of(answer), unit, max_rows, relation, size, name
+        data,
+        known,
+        label,
+        opened,
+        target_of(target, opened),
+        output_of(answer),
+        unit,
+        max_rows,
+        relation,
+        size,
+        name,
+        stream=stream,
     )
     spend = Budget(epsilon, delta)
-    private = register(source, labelling)
-    with Console(stderr=True).status("Releasing"):
+    source = decided(source)
+    private = register(source, labelling, bars=True)
+    with nullcontext() if source.stream else Console(stderr=True).status("Releasing"):
         made = make_release(private, Budget(total or epsilon, delta), spend=spend, ledger=ledger, request_id=request)
     made.save(output)
     if as_json:

@@ -179,6 +179,7 @@ class LedgerBackend:
         ]
 
     def check(self) -> None:
+        self.data.require_readable()
         self.ledger.head()
 
     def close(self) -> None:

@@ -82,6 +82,11 @@ class ServiceConfig:
     rows: FromRows | None = None
 
     @property
+    def streams(self) -> bool:
+        """Whether rows stay in their files."""
+        return self.rows is not None and self.rows.source.stream is True
+
+    @property
     def keys(self) -> Path | None:
         return None if self.settings.keys is None else self.path.parent / self.settings.keys
 
@@ -117,16 +122,21 @@ def _rows(data: Mapping[str, Any], folder: Path) -> FromRows:
 
 def _source(data: Mapping[str, Any], folder: Path) -> DataSource:
     given, model = dict(_table(data, "data")), dict(_table(data, "model"))
-    allowed = {"file", "domain", "label", "target", "unit", "max_rows_per_unit", "relation", "size", "name"}
+    allowed = {"file", "domain", "label", "target", "unit", "max_rows_per_unit", "relation", "size", "name", "stream"}
     _only(given, allowed, "[data]")
     _only(model, {"path", "trusted", "input", "target", "output", "cache"}, "[model]")
-    given["file"] = folder / _required(given, "file", "[data]")
+    given["file"] = _place(str(_required(given, "file", "[data]")), folder)
     given["domain"] = Domain.load(folder / _required(given, "domain", "[data]"))
     if model:
         given |= {key: model[key] for key in ("target", "output") if key in model}
         given["model"] = ModelSource(_model_path(model, folder), model.get("trusted") is True, model.get("input"))
         given["cache"] = folder / model["cache"] if "cache" in model else None
     return DataSource(**given)
+
+
+def _place(where: str, folder: Path) -> str | Path:
+    """A file, a folder or a pattern beside service.toml, or an address such as s3://… as it is."""
+    return where if "://" in where else folder / where
 
 
 def _model_path(model: Mapping[str, Any], folder: Path) -> str:

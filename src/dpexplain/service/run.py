@@ -27,9 +27,9 @@ from dpexplain.service.config import ServiceConfig, load_config
 from dpexplain.service.guard import log_to_stderr
 from dpexplain.service.keys import KeyFile
 from dpexplain.service.metrics import Metrics
-from dpexplain.sources import Progress
+from dpexplain.sources import Progress, decided
 
-FILE, FOLDER = "DPEXPLAIN_SERVICE_FILE", "DPEXPLAIN_SERVICE_FOLDER"
+FILE, FOLDER, STREAM = "DPEXPLAIN_SERVICE_FILE", "DPEXPLAIN_SERVICE_FOLDER", "DPEXPLAIN_SERVICE_STREAM"
 GRACE = 30  # seconds that requests under way get when the server is told to stop
 
 
@@ -41,7 +41,7 @@ def serve(config: ServiceConfig, progress: Progress = iter, told: Callable[[str]
             f"there are no keys in {config.keys}, so nobody could ask. Run: dpexplain serve keys add --role analyst"
         )
     with TemporaryDirectory(prefix="dpexplain-") as folder:
-        config = sharing_labels(config, Path(folder))
+        config = sharing_labels(streaming_if_needed(config), Path(folder))
         backend = open_backend(config, progress)
         scheme = "https" if settings.tls_certificate else "http"
         told(
@@ -56,7 +56,7 @@ def serve(config: ServiceConfig, progress: Progress = iter, told: Callable[[str]
             return
         backend.close()
         del backend  # the rows: each worker reads its own
-        os.environ |= {FILE: str(config.path), FOLDER: folder}
+        os.environ |= {FILE: str(config.path), FOLDER: folder, STREAM: "yes" if config.streams else "no"}
         run_workers(
             uvicorn.Config("dpexplain.service.run:worker", factory=True, workers=settings.workers, **server_options(config))
         )
@@ -75,13 +75,27 @@ def sharing_labels(config: ServiceConfig, folder: Path) -> ServiceConfig:
     rows = config.rows
     if rows is None or rows.source.model is None or rows.source.cache or config.settings.workers == 1:
         return config
-    return replace(config, rows=replace(rows, source=replace(rows.source, cache=folder / "labels.npz")))
+    return replace(config, rows=replace(rows, source=replace(rows.source, cache=folder / "labels")))
+
+
+def streaming_if_needed(config: ServiceConfig) -> ServiceConfig:
+    """Rows are held by every worker where there is memory for that, and else read from their files for each question."""
+    rows = config.rows
+    if rows is None:
+        return config
+    return replace(config, rows=replace(rows, source=decided(rows.source, config.settings.workers)))
+
+
+def as_decided(config: ServiceConfig, stream: bool) -> ServiceConfig:
+    """As the parent found: memory looks different once other workers have filled it."""
+    rows = config.rows
+    return config if rows is None else replace(config, rows=replace(rows, source=replace(rows.source, stream=stream)))
 
 
 def worker() -> ASGIApp:
     """What each worker process runs."""
     folder = Path(os.environ[FOLDER])
-    config = sharing_labels(load_config(os.environ[FILE]), folder)
+    config = sharing_labels(as_decided(load_config(os.environ[FILE]), os.environ[STREAM] == "yes"), folder)
     log_to_stderr()
     return application(config, open_backend(config), folder)
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from dpexplain.backends.parquet import ParquetFiles
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import DomainLike
 from dpexplain.labels import Output, ask_model
@@ -33,12 +34,8 @@ def from_model(
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def cache_key(data: Path, model: ModelSource, *facts: Any) -> str:
-    """The digest of everything that labels depend on: the rows, the model's file where it has one, and the options."""
-    digest = sha256(repr((model, *facts)).encode())
-    files = sorted(data.rglob("*.parquet")) if data.is_dir() else [data]
-    for file in [*files, *([Path(model.where)] if Path(model.where).is_file() else [])]:
-        with file.open("rb") as handle:
-            while block := handle.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()
+def cache_key(files: ParquetFiles, model: ModelSource, *facts: Any) -> str:
+    """The digest of everything that labels depend on: the rows' files as they are recognised, the model's own file, and the options."""
+    where = Path(model.where)
+    content = sha256(where.read_bytes()).hexdigest() if where.is_file() else ""
+    return sha256(repr((model, content, files.files, *facts)).encode()).hexdigest()

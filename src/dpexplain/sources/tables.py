@@ -14,23 +14,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dpexplain.backends.parquet import ParquetFiles
 from dpexplain.domain import Binary, Domain, DomainLike, Numeric
 from dpexplain.domain.features import Categorical, Feature
 from dpexplain.errors import DataError, QueryError
+from dpexplain.scanning import Where
 
 
-def read_private(path: str | Path, columns: Iterable[str]) -> pa.Table:
-    """The named columns of a Parquet file or a folder of them. Errors name columns and types, never values."""
-    if not Path(path).exists():
-        raise DataError(f"there is no data file {path}. Check the name; private rows are read from Parquet")
+def read_private(where: Where, columns: Iterable[str]) -> pa.Table:
+    """The named columns of Parquet files: one, a folder, a pattern or several. Errors name columns and types, never values."""
+    wanted = list(dict.fromkeys(columns))
+    found = ParquetFiles.find(where, wanted)
     try:
-        present = set(pq.ParquetDataset(path).schema.names)
-        wanted = list(dict.fromkeys(columns))
-        if missing := [name for name in wanted if name not in present]:
-            raise DataError(f"{path} has no column {missing[0]!r}. Correct the domain or the options, or add the column")
-        return pq.read_table(path, columns=wanted)
+        return pa.concat_tables(pq.read_table(one.path, filesystem=found.system, columns=wanted) for one in found.files)
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"cannot read {path} as Parquet ({type(error).__name__}). Write it again as Parquet") from None
+        raise DataError(f"cannot read the data as Parquet ({type(error).__name__}). Write the files again as Parquet") from None
 
 
 def read_queries(path: str | Path, domain: DomainLike) -> list[dict[str, Any]]:

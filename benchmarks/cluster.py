@@ -1,0 +1,69 @@
+"""One query over the same Parquet rows held in memory, streamed from the files, and held by two Ray workers; and a release of each."""
+
+from __future__ import annotations
+
+import resource
+import tempfile
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import dpexplain as dpx
+from benchmarks.query import best_of
+from dpexplain.core.moments import LocalMoments
+
+ROWS, COLUMNS, FILES = 1_000_000, 50, 8
+BATCH = 16
+
+
+def write(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    for i in range(FILES):
+        X = rng.random((COLUMNS, ROWS // FILES), dtype=np.float32)
+        table = pa.table({f"x{j}": column for j, column in enumerate(X)} | {"y": np.sign(X[0] - X[1] * X[2] - 0.2)})
+        pq.write_table(table, folder / f"{i}.parquet", row_group_size=1 << 16)
+
+
+def in_memory(folder: str, domain: dpx.Domain) -> dpx.PrivateData:
+    table = pq.read_table(folder)
+    return dpx.PrivateData(table, domain, labels=table["y"].to_numpy())
+
+
+def measured(name: str, register) -> dict[str, object]:
+    """Seconds to register, to answer one query, to answer several in one pass, and to release."""
+    start = perf_counter()
+    data = register()
+    registered = perf_counter() - start
+    queries = [LocalMoments(np.full(COLUMNS, z), dpx.weights.Stable()) for z in np.linspace(0.2, 0.8, BATCH)]
+    one = best_of(lambda: data._rows.local(queries[0]))
+    many = best_of(lambda: data._rows.local_many(queries), 1)
+    start = perf_counter()
+    dpx.release(data, dpx.Budget(1, 1e-6))
+    released = perf_counter() - start
+    data.close()
+    return {
+        "rows": name,
+        "register s": registered,
+        "query ms": 1e3 * one,
+        "million rows/s": ROWS / one / 1e6,
+        f"each of {BATCH} together ms": 1e3 * many / BATCH,
+        "release s": released,
+        "peak MiB of this process": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
+    }
+
+
+def run() -> list[dict[str, object]]:
+    domain = dpx.Domain.encoded(COLUMNS)
+    with tempfile.TemporaryDirectory(prefix="dpx") as folder:
+        write(Path(folder))
+        found = [  # the one that needs least memory first: peaks only grow
+            measured("streamed from Parquet", lambda: dpx.PrivateData.scan(folder, domain, label="y")),
+            measured("two Ray workers", lambda: dpx.PrivateData.cluster(folder, domain, label="y")),
+            measured("in memory", lambda: in_memory(folder, domain)),
+        ]
+    for row in found:
+        row["query, of in memory"] = float(str(row["query ms"])) / float(str(found[-1]["query ms"]))
+    return found
