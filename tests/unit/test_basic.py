@@ -1,5 +1,6 @@
 """Algorithm 1: what it plans from public numbers, what it pays, and how its answers behave."""
 
+from functools import partial
 from math import log, sqrt
 
 import numpy as np
@@ -36,6 +37,13 @@ def test_a_query_costs_exactly_its_epsilon_and_delta(epsilon, steps, relation):
     assert mu == pytest.approx(gdp.mu(epsilon, 1e-7), rel=1e-6)
     if steps:
         assert planned.schedule.gradients == steps - 1  # T iterations, T-1 noisy gradients
+
+
+@pytest.mark.parametrize("mechanism", [dpx.Basic, dpx.Adaptive, partial(dpx.Adaptive, rule="paper")])
+def test_a_budget_pays_for_one_query_of_the_same_price(mechanism):
+    for steps in range(2, 400):
+        epsilon = 0.01 * steps
+        assert price(plan(mechanism(epsilon, 1e-6, steps)).events) <= dpx.Budget(epsilon, 1e-6).quanta
 
 
 def test_the_noise_is_what_the_sensitivity_asks_for_and_little_more():

@@ -7,7 +7,6 @@ and steps; its noise is 17 to 20 times larger than its claim needs, and is charg
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -120,6 +119,6 @@ def exact_descent(basic: Basic, point: Vector, setting: Setting) -> NoisyDescent
     noise_norm = sum_sensitivity / setting.size * float(np.linalg.norm(shape)) / mu  # of one gradient that takes the whole budget
     curvature = sensitivity.quadratic(basic.weight)  # λmax(A)/m̄ ≤ sup αd²
     steps = schedule(basic.radius / noise_norm, setting.width, curvature, basic.steps and basic.steps - 1)
-    gaussian = GaussianMechanism(sum_sensitivity, setting.width, mu / sqrt(steps.gradients))
+    gaussian = GaussianMechanism(sum_sensitivity, setting.width, gdp.part(mu, 1 / steps.gradients))
     query, ball = LocalMoments(point, basic.weight), Ball(basic.radius, basic.norm)
     return NoisyDescent(query, np.zeros(setting.width), steps, gaussian, ball, setting.size, shape)

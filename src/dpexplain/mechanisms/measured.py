@@ -94,8 +94,8 @@ def measured_plan(parameters: Parameters, point: Vector, setting: Setting, start
     return MeasuredDescent(
         query=LocalMoments(point, parameters.weight),
         start=start,
-        norm=GaussianMechanism(norm_reach(parameters, setting), 1, mu * sqrt(NORM_SHARE)),
-        finest=GaussianMechanism(reach, setting.width, mu * sqrt((1 - NORM_SHARE) / (parameters.steps - 1))),
+        norm=GaussianMechanism(norm_reach(parameters, setting), 1, gdp.part(mu, NORM_SHARE)),
+        finest=GaussianMechanism(reach, setting.width, gdp.part(mu, (1 - NORM_SHARE) / (parameters.steps - 1))),
         steps=parameters.steps,
         only_beta=parameters.only_beta,
         ball=parameters.ball,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil, sqrt
+from math import ceil
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -81,14 +81,14 @@ def cold_plan(parameters: Parameters, point: Vector, setting: Setting) -> Told:
 def _descent(
     parameters: Parameters, point: Vector, setting: Setting, start: Start, share: float, gradients: int | None
 ) -> NoisyDescent:
-    mu = gdp.mu(parameters.epsilon, parameters.delta) * sqrt(share)
+    mu = gdp.part(gdp.mu(parameters.epsilon, parameters.delta), share)
     reach = gradient_reach(parameters, setting)
     shape = noise_shape(point, setting.one_hot)
     noise_norm = reach / setting.size * float(np.linalg.norm(shape)) / mu
     curvature = sensitivity.quadratic(parameters.weight)
     travel = travel_length(start.distance * parameters.radius / noise_norm, setting.width, curvature)
     count = gradients or min(max(ceil(2 * travel * curvature), _FEWEST), parameters.steps - 1)
-    gaussian = GaussianMechanism(reach, setting.width, mu / sqrt(count))
+    gaussian = GaussianMechanism(reach, setting.width, gdp.part(mu, 1 / count))
     query = LocalMoments(point, parameters.weight)
     schedule = Schedule(count, travel, curvature)
     return NoisyDescent(query, np.array(start.values), schedule, gaussian, parameters.ball, setting.size, shape)

@@ -41,6 +41,11 @@ def delta(mu: float, epsilon: float) -> float:
     return min(max(value, 5e-324), 1.0)
 
 
+def part(mu: float, share: float) -> float:
+    """μ√share, rounded down far enough that parts whose shares add up to 1 never cost more than `mu` together."""
+    return mu * sqrt(share) * (1 - 2.0**-50)  # share, root and product are each off by at most 2⁻⁵³
+
+
 @_remembered
 def epsilon(mu: float, delta: float) -> float:
     """The smallest ε for which μ-GDP implies (ε, δ)-DP, rounded up; inf when none below 1e9 does."""
