@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dpexplain as dpx
-from benchmarks.query import best_of
+from benchmarks._measure import best_of
 from dpexplain.core.moments import LocalMoments
 
 ROWS, COLUMNS, FILES = 1_000_000, 50, 8
@@ -38,7 +38,7 @@ def measured(name: str, register) -> dict[str, object]:
     data = register()
     registered = perf_counter() - start
     queries = [LocalMoments(np.full(COLUMNS, z), dpx.weights.Stable()) for z in np.linspace(0.2, 0.8, BATCH)]
-    one = best_of(lambda: data._rows.local(queries[0]))
+    one = best_of(lambda: data._rows.local(queries[0]), 3)
     many = best_of(lambda: data._rows.local_many(queries), 1)
     start = perf_counter()
     dpx.release(data, dpx.Budget(1, 1e-6))
