@@ -73,10 +73,18 @@ def from_files(X, y, kind):
     return rows
 
 
-@lru_cache(maxsize=1)
 def ray_session():
-    """One Ray for all tests of a process, started as the library starts it."""
-    os.environ.setdefault("RAY_AUTH_TOKEN", token_hex(32))  # before the import; then none is written to this user's home
-    pytest.importorskip("ray", reason="Ray is not installed: the distributed backend is NOT tested")
-    ray, _ = connect(None, 2)
+    """One Ray for all tests of a process, started as the library starts it; skipped, with the reason, where it cannot run."""
+    ray, trouble = _started_ray()
+    if trouble:
+        pytest.skip(f"Ray cannot run here, the distributed backend is NOT tested: {trouble}")
     return ray
+
+
+@lru_cache(maxsize=1)
+def _started_ray():
+    os.environ.setdefault("RAY_AUTH_TOKEN", token_hex(32))  # before the import; then none is written to this user's home
+    try:
+        return connect(None, 2)[0], None
+    except Exception as error:
+        return None, f"{type(error).__name__}: {error}"
