@@ -107,7 +107,7 @@ def main():
             found = measure(private, truth, records, epsilon, range(options.releases), reference)
             shape = [f"{len(data.encoded):,}", str(data.domain.width), f"{epsilon:g}"]
             table.add_row(data.name, *shape, *(f"{value:.5f}" if value < 0.1 else f"{value:.4f}" for value in found))
-    Console().print(table)
+    Console(width=120).print(table)
 
 
 if __name__ == "__main__":

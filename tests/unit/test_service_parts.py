@@ -11,7 +11,7 @@ import dpexplain as dpx
 from dpexplain.errors import IntegrityError, LedgerCorrupt, LedgerUnavailable, NotPrivateError, QueryError
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.relation import Neighbours
-from dpexplain.service.backend import ReleaseBackend, Spending
+from dpexplain.service.backend import ReleaseBackend, Spending, without_file
 from dpexplain.service.config import load_config, mechanism_of
 from dpexplain.service.keys import KeyFile
 from dpexplain.service.limits import RateLimit
@@ -192,3 +192,8 @@ def test_no_toml_is_told(tmp_path):
             (tmp_path / "service.toml").write_text(text)
         with pytest.raises(dpx.DpexplainError):
             load_config(tmp_path / "service.toml")
+
+
+def test_a_list_of_answers_leaves_out_the_files_of_releases():
+    assert without_file({"release": "moments", "sha256": "1f", "file": "AAAA"}) == {"release": "moments", "sha256": "1f"}
+    assert without_file({"values": [0.1]}) == {"values": [0.1]}

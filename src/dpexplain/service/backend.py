@@ -160,7 +160,7 @@ class LedgerBackend:
 
     def history(self, after: int, limit: int) -> list[dict[str, Any]]:
         found = islice(self.ledger.settled(after=after), limit)
-        return [{"position": one.position, "request_id": one.request_id, "answer": one.answer} for one in found]
+        return [{"position": one.position, "request_id": one.request_id, "answer": without_file(one.answer)} for one in found]
 
     def entries(self, after: int, limit: int) -> list[dict[str, Any]]:
         delta = self.ledger.account.budget.delta
@@ -212,3 +212,8 @@ def open_backend(config: ServiceConfig, progress: Progress = iter) -> Backend:
         with suppress(DpexplainError):
             ledger.close()
         raise
+
+
+def without_file(answer: dict[str, Any]) -> dict[str, Any]:
+    """What the ledger keeps of an answer, less a release's file: megabytes that a list of answers does not need."""
+    return {name: value for name, value in answer.items() if name != "file"}
