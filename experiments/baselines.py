@@ -16,8 +16,6 @@ from rich.table import Table
 
 import dpexplain as dpx
 from dpexplain import evaluation
-from dpexplain.core.ball import Ball
-from dpexplain.core.moments import RawMoments
 from dpexplain.evaluation.asking import spread
 from experiments.datasets import acs, adult, arguments, data_folder
 
@@ -47,6 +45,7 @@ def setting(data, shapley_rows, epsilons):
     mechanisms = {
         f"Basic ε={low:g}": dpx.Basic(low, 1e-6),
         f"Basic ε={high:g}": dpx.Basic(high, 1e-6),
+        f"Basic ε={high:g}, anchored": dpx.Basic(high, 1e-6, anchored=True),
         f"Influence ε={low:g}": dpx.Influence(low, 1e-6),
         f"Shapley ε={high:g}, {shapley_rows:,} rows": dpx.Shapley(high, 1e-6, rows=shapley_rows, clip=1.0),
     }
@@ -78,8 +77,7 @@ def explanations(given, record, point, lime_samples):
 
 def anchored_optimum(given, point):
     """The local loss with y - f(z) in the place of y: a plane through the answer at z instead of through 0 (SPEC §9.10)."""
-    sums = given.private._rows.raw(RawMoments(point, dpx.weights.Stable()))
-    return Ball(1.0).minimise(sums.S2, sums.t1 - given.model(point[None])[0] * sums.S1)
+    return evaluation.optimum(given.private, point, anchor=float(given.model(point[None])[0]))
 
 
 def anchored_release(given, point):

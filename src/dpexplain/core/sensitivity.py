@@ -2,7 +2,7 @@
 
 A record at distance d from z, with u = x - z, ‖u‖ = d and |y| ≤ 1, adds to the sums over rows
 
-    gradient      2α(φ·u - y)u          ≤ 2αd(kd + 1)        for ‖φ‖₂ ≤ k
+    gradient      2α(φ·u - y)u          ≤ 2αd(kd + 1)        for ‖φ‖₂ ≤ k; anchored, y - f(z) for y: ≤ 2αd(kd + 1 + |f(z)|)
     linear  b     αyu                   ≤ αd
     quadratic A   αuuᵀ (Frobenius)      = αd²
     joint (A, b)                        ≤ αd√(1 + d²)
@@ -25,11 +25,11 @@ from dpexplain.core.weights import Weight, gradient_norm_squared
 from dpexplain.errors import ParameterError
 
 
-def gradient(weight: Weight, radius: float) -> float:
-    """sup 2α(d)d(kd + 1): the gradient anywhere in the 2-ball of radius k (a 1-ball lies inside it)."""
+def gradient(weight: Weight, radius: float, label: float = 1.0) -> float:
+    """sup 2α(d)d(kd + l): the gradient anywhere in the 2-ball of radius k (a 1-ball lies inside it), for labels |y| ≤ l."""
     if not (isfinite(radius) and radius >= 0):
         raise ParameterError(f"radius must be finite and not negative, got {radius}")
-    return _bounded(weight, gradient_norm_squared(radius), "the gradient")
+    return _bounded(weight, gradient_norm_squared(radius, label), "the gradient")
 
 
 def linear(weight: Weight) -> float:

@@ -45,9 +45,9 @@ class Weight(ABC):
         return self.supremum(gradient_norm_squared(1.0))
 
 
-def gradient_norm_squared(radius: float) -> Polynomial:
-    """(2d(kd + 1))²: the square of one record's largest gradient at distance d, without its weight."""
-    return Polynomial([0.0, 2.0, 2.0 * radius]) ** 2
+def gradient_norm_squared(radius: float, label: float = 1.0) -> Polynomial:
+    """(2d(kd + l))²: the square of one record's largest gradient at distance d, without its weight, for labels |y| ≤ l."""
+    return Polynomial([0.0, 2.0 * label, 2.0 * radius]) ** 2
 
 
 def _capped(height: float, c: float, distance: Vector) -> Vector:

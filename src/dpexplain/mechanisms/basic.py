@@ -6,18 +6,20 @@ and steps; its noise is 17 to 20 times larger than its claim needs, and is charg
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import numpy as np
 
 from dpexplain.core import sensitivity
-from dpexplain.core.arrays import Vector
+from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.descent import HarmonicSchedule, Schedule, descend, schedule
-from dpexplain.core.moments import LocalMoments
+from dpexplain.core.moments import LocalMoments, Moments, RawMoments
 from dpexplain.core.shape import noise_shape
 from dpexplain.core.weights import Stable, Weight
+from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.base import Calibration, Outcome, Setting, require_calibration, require_steps
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
@@ -26,6 +28,8 @@ from dpexplain.privacy import gdp, paper
 from dpexplain.privacy.events import GaussianEvent, PrivacyEvent
 
 _PAPER_STEPS = 300
+_ROUNDINGS = 1.25  # anchoring rounds twice more, and a backend's error is at least ten roundings
+ANCHORED = "anchored optima"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +66,40 @@ class NoisyDescent:
 
 
 @dataclass(frozen=True, slots=True)
+class AnchoredRows:
+    """Rows with labels y - c for a public c: (A, b - cΣαu)."""
+
+    rows: Rows
+    anchor: float
+
+    def local(self, query: LocalMoments) -> Moments:
+        sums = self.rows.raw(RawMoments(query.point, query.weight))
+        return Moments(sums.S2, sums.t1 - self.anchor * sums.S1)
+
+
+@dataclass(frozen=True, slots=True)
+class AnchoredDescent:
+    """A plan: the same descent on labels y - f(z)."""
+
+    descent: NoisyDescent
+    anchor: float
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        return self.descent.events
+
+    def run(self, rows: Rows, noise: Noise) -> Outcome:
+        outcome = self.descent.run(cast(Rows, AnchoredRows(rows, self.anchor)), noise)
+        return replace(outcome, details={"quantity": ANCHORED, "gradients": outcome.details["gradients"], "anchor": self.anchor})
+
+
+@dataclass(frozen=True, slots=True)
 class Basic:
-    """Explain each query afresh at (ε, δ). `steps` is the paper's T; None chooses it from public quantities."""
+    """Explain each query afresh at (ε, δ). `steps` is the paper's T; None chooses it from public quantities.
+
+    The paper's plane φ·(x - z) goes through 0 at z. `anchored` lets it go through the model's answer there: it fits y - f(z), as LIME and SHAP
+    do in effect, and needs the model to be asked about the query, which is public.
+    """
 
     epsilon: float = 0.1
     delta: float = 1e-6
@@ -72,8 +108,11 @@ class Basic:
     weight: Weight = field(default_factory=Stable)
     radius: float = 1.0
     norm: int = 2
+    anchored: bool = False
 
     def __post_init__(self) -> None:
+        if self.anchored and self.calibration == "paper":
+            raise ParameterError("the paper has no anchored explanations: leave out calibration='paper' or anchored=True")
         gdp.mu(self.epsilon, self.delta)  # refuses what has no meaning
         require_steps(self.steps)
         require_calibration(self.calibration)
@@ -84,8 +123,14 @@ class Basic:
     def private(self) -> bool:
         return True
 
+    def asking(self, model: Callable[[Matrix], Vector]) -> Basic | AnchoredBasic:
+        """The same, with a black box at hand that answers about encoded public points."""
+        return AnchoredBasic(self, model) if self.anchored else self
+
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyDescent:
         del history, hint  # each answer stands on its own
+        if self.anchored:
+            raise ParameterError("anchored=True needs the model's answer at the query: register the data with model=")
         make = exact_descent if self.calibration == "exact" else self._paper_descent
         return make(self, point, setting)
 
@@ -99,7 +144,8 @@ class Basic:
         return NoisyDescent(query, np.zeros(setting.width), HarmonicSchedule(steps - 1, rate), gaussian, ball, setting.size)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        kind = {"quantity": ANCHORED} if self.anchored else {}
+        return kind | {
             "mechanism": "basic",
             "epsilon": self.epsilon,
             "delta": self.delta,
@@ -111,10 +157,35 @@ class Basic:
         }
 
 
-def exact_descent(basic: Basic, point: Vector, setting: Setting) -> NoisyDescent:
-    """T-1 noisy gradients that together cost exactly (ε, δ), with steps from public quantities."""
+@dataclass(frozen=True, slots=True)
+class AnchoredBasic:
+    """`Basic` with the black box that it asks about each query. The query is public, so asking costs nothing."""
+
+    given: Basic
+    model: Callable[[Matrix], Vector]
+
+    @property
+    def delta(self) -> float:
+        return self.given.delta
+
+    @property
+    def private(self) -> bool:
+        return True
+
+    def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> AnchoredDescent:
+        del history, hint
+        anchor = float(np.clip(self.model(point[None])[0], -1.0, 1.0))
+        return AnchoredDescent(exact_descent(self.given, point, setting, 1 + abs(anchor)), anchor)
+
+    def to_dict(self) -> dict[str, Any]:
+        return self.given.to_dict()
+
+
+def exact_descent(basic: Basic, point: Vector, setting: Setting, label: float = 1.0) -> NoisyDescent:
+    """T-1 noisy gradients that together cost exactly (ε, δ), with steps from public quantities; labels are at most `label`."""
     mu = gdp.mu(basic.epsilon, basic.delta)
-    sum_sensitivity = setting.sensitivity_of_sum(sensitivity.gradient(basic.weight, basic.radius))
+    reach = sensitivity.gradient(basic.weight, basic.radius, label)
+    sum_sensitivity = setting.sensitivity_of_sum(reach, terms=reach if label == 1 else _ROUNDINGS * reach)
     shape = noise_shape(point, setting.one_hot)
     noise_norm = sum_sensitivity / setting.size * float(np.linalg.norm(shape)) / mu  # of one gradient that takes the whole budget
     curvature = sensitivity.quadratic(basic.weight)  # λmax(A)/m̄ ≤ sup αd²
