@@ -118,18 +118,16 @@ def picture(domain, texts, many, found, chosen, folder):
     for i in chosen:
         text = texts[i].replace("<br />", " ")
         own = np.flatnonzero(domain.encode_query(text))
-        top = {
-            name: own[np.argsort(-np.abs(v[own]))[:5]]
-            for name, v in (("private", many[i]), ("LIME", found["LIME"][i]), ("MIM", found["MIM"][i]))
-        }
-        said = {name: " ".join(domain.names[j] for j in words) for name, words in top.items()}
+        methods = {"private": many, **{name: found[name] for name in ("LIME", "MIM", "MIM, signed")}}
+        top = {name: own[np.argsort(-np.abs(values[i][own]))[:5]] for name, values in methods.items()}
+        said = {name: ", ".join(domain.names[j] for j in words) for name, words in top.items()}
         kept = np.isin(np.arange(domain.width), top["private"])
         values, names = many[i][kept], [name for name, keep in zip(domain.names, kept, strict=True) if keep]
         marked = plots.highlighted_html(text, names, values, spans=[s for s in domain.spans(text) if s[2] in names])
         parts.append("".join([f"<tr><td>{marked}</td>", *(f"<td>{words}</td>" for words in said.values()), "</tr>"]))
-        figure = plots.highlighted(text, names, values, title="; ".join(f"{name}: {words}" for name, words in said.items()))
+        figure = plots.highlighted(text, names, values, title=f"LIME: {said['LIME']}")
         figure.savefig(folder / f"review-{i}.png", dpi=130)
-    head = "<tr><th>review, the five strongest private words marked</th><th>private</th><th>LIME</th><th>MIM</th></tr>"
+    head = "<tr><th>review, the five strongest private words marked</th><th>private</th><th>LIME</th><th>MIM</th><th>MIM, signed</th></tr>"
     page = f"<!doctype html><meta charset='utf-8'><style>td{{vertical-align:top;padding:.5em}}</style><table>{head}{''.join(parts)}</table>"
     (folder / "reviews.html").write_text(page, encoding="utf-8")
 
