@@ -15,7 +15,7 @@ import dpexplain as dpx
 from benchmarks._measure import best_of
 from dpexplain.core.moments import LocalMoments
 
-ROWS, COLUMNS, FILES = 1_000_000, 50, 8
+ROWS, COLUMNS, FILES = 400_000, 50, 8
 BATCH = 16
 
 
