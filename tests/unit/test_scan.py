@@ -19,7 +19,7 @@ from dpexplain.backends.encoded import Kept
 from dpexplain.backends.summed import ADDING, total
 from dpexplain.core.moments import LocalMoments
 from dpexplain.data import first_of_each
-from dpexplain.errors import DataError, RowsUnavailable
+from dpexplain.errors import DataError, ParameterError, RowsUnavailable
 from dpexplain.noise.seeded import SeededNoise
 
 DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("work", values=["a", "b"]), dpx.Binary("married")])
@@ -245,6 +245,12 @@ def test_a_damaged_page_is_told_without_quoting_it(folder):
     with pytest.raises(RowsUnavailable, match=r"^the files of private rows cannot be read now") as told:
         local(data)
     assert told.value.__cause__ is None
+
+
+def test_a_question_that_is_wrong_is_told_as_in_memory(folder):
+    data = dpx.PrivateData.scan(folder, DOMAIN, label="y")
+    with pytest.raises(ParameterError, match="one number for each distance"):
+        data._rows.local(LocalMoments(np.full(4, 0.4), dpx.weights.Custom(lambda d: d[:1])))
 
 
 def test_many_questions_share_one_pass(folder, monkeypatch):

@@ -38,18 +38,23 @@ class StreamedRows(SummedRows):
 
     def _ask(self, question: str, query: Any) -> Any:
         self.require_unchanged()
-        try:
-            return total(getattr(part, question)(query) for part in self._parts())
-        except (InputError, *UNREADABLE):  # what was readable at registration is not now, and no more is said about it
-            raise unreadable() from None
+        return total(getattr(part, question)(query) for part in self._parts())
 
     def _parts(self) -> Iterator[Part]:
-        parts = ahead(self._source.parts(self._source.chunks()))
+        parts = _told_plainly(ahead(self._source.parts(self._source.chunks())))
         console = Console(stderr=True)
         if not self._progress or self._source.rows * self.width * 4 < _SLOW or not console.is_terminal:
             return parts
         count = -(-self._source.rows // self._source.part_rows)
         return iter(track(parts, "reading private rows", count, console=console, transient=True))
+
+
+def _told_plainly(parts: Iterator[T]) -> Iterator[T]:
+    """What was readable at registration and is not now is told as that, and no more is said about it."""
+    try:
+        yield from parts
+    except (InputError, *UNREADABLE):
+        raise unreadable() from None
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:
