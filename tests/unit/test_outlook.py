@@ -23,11 +23,11 @@ def test_it_agrees_with_the_measurements_on_real_data(rows, columns, epsilon, ex
 
 
 @pytest.mark.parametrize(
-    ("rows", "columns", "epsilon", "excess", "cosine"), [(1_402_639, 70, 0.1, 0.0008, 0.999), (48_842, 49, 1.0, 0.0016, 0.996)]
+    ("rows", "columns", "epsilon", "excess", "cosine"), [(1_402_639, 70, 0.1, 0.0007, 0.999), (48_842, 49, 1.0, 0.0011, 0.997)]
 )
 def test_it_agrees_with_measured_releases(rows, columns, epsilon, excess, cosine):
     expected = outlook.release(outlook.reach(rows, columns, dpx.Budget(epsilon, 1e-6)))
-    assert excess / 2.5 < expected.relative_excess < excess * 2.6
+    assert excess / 2.5 < expected.relative_excess < excess * 2.5
     assert abs(expected.cosine - cosine) < 0.01
 
 
