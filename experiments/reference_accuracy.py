@@ -16,6 +16,7 @@ from rich.table import Table
 
 import dpexplain as dpx
 from dpexplain import evaluation, weights
+from dpexplain.core.ball import Ball
 from experiments.datasets import acs, adult, arguments, data_folder, random_records
 
 SETS = {"ACS": (acs, 0.5), "Adult": (adult, 1.0)}
@@ -34,7 +35,7 @@ def accuracy(private, records, weight, answers):
     found = {name: [] for name in answers}
     for i, record in enumerate(records):
         moments = evaluation.fidelity.local_moments(private, record, weight)
-        best = evaluation.optimum(private, record, weight=weight)
+        best = Ball().minimise(moments.A, moments.b)
         for name, values in answers.items():
             found[name].append(evaluation.fidelity.compare(values[i], best, moments, private.size))
     return {
@@ -45,6 +46,12 @@ def accuracy(private, records, weight, answers):
 
 def basic(private, records, weight, epsilon=0.1):
     explainer = dpx.Explainer(private, dpx.Budget(1000, 1e-6), dpx.Basic(epsilon, 1e-6, weight=weight))
+    return np.array([explainer.explain(record).values for record in records])
+
+
+def adaptive(private, records, weight, epsilon=0.1):
+    mechanism = dpx.Adaptive(epsilon, 1e-7, steps=300, weight=weight)
+    explainer = dpx.Explainer(private, dpx.Budget(1000, 1e-6), mechanism)
     return np.array([explainer.explain(record).values for record in records])
 
 
@@ -87,7 +94,8 @@ def curve(data, epsilon, options):
     curves = {}
     for width in track(WIDTHS, description=data.name, transient=True):
         weight = weights.Gaussian(width)
-        answers = {"Algorithm 1, ε = 0.1 a query": basic(private, records, weight)}
+        answers = {"basic, ε = 0.1 a query": basic(private, records, weight)}
+        answers["adaptive, ε = 0.1 a query at most"] = adaptive(private, records, weight)
         answers |= {name: one.explain_many(records, weight).values for name, one in estimators(release).items()}
         for name, (excess, _) in accuracy(private, records, weight, answers).items():
             curves.setdefault(name, []).append(excess)
@@ -102,7 +110,7 @@ def plot(data, epsilon, curves, path):
     }
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     ax = figure.add_subplot()
-    styles = zip(curves.items(), ("#999999", "#b2182b", "#e08214", "#2166ac"), ("--", "-", "-", "-"), strict=True)
+    styles = zip(curves.items(), ("#999999", "#555555", "#b2182b", "#e08214", "#2166ac"), ("--", ":", "-", "-", "-"), strict=True)
     for (name, values), colour, line in styles:
         ax.plot(WIDTHS, values, line, marker="o", color=colour, label=names.get(name, name), linewidth=2, markersize=4)
     ax.set(xscale="log", yscale="log", xlabel="width of the Gaussian weight (smaller is more local)")
@@ -111,7 +119,11 @@ def plot(data, epsilon, curves, path):
     ax.minorticks_off()
     ax.grid(color="#e6e6e6")
     ax.legend(frameon=False, fontsize=8.5)
-    ax.set_title(f"{data.name}: error against locality, {len(data.frame):,} rows, unlimited queries", loc="left", fontsize=10)
+    ax.set_title(
+        f"{data.name}: error against locality, {len(data.frame):,} rows (solid: one release, unlimited queries)",
+        loc="left",
+        fontsize=10,
+    )
     figure.savefig(path, dpi=150)
 
 

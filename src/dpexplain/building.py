@@ -11,7 +11,10 @@ from dpexplain.core import reference as ref
 from dpexplain.core.answer import Solver
 from dpexplain.core.cells import cells_of
 from dpexplain.core.layout import Layout
-from dpexplain.core.local_reference import MomentTargets, rake_to_moments
+from dpexplain.core.local_reference import MomentRaking, MomentTargets
+from dpexplain.core.response import normals
+from dpexplain.core.uniforms import Uniforms
+from dpexplain.core.watch import Watch, ignore
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
 from dpexplain.errors import ParameterError
@@ -19,10 +22,12 @@ from dpexplain.mechanisms.marginals import MarginalsPlan, NoisyMarginals, plan_m
 from dpexplain.mechanisms.ports import Noise, Rows
 from dpexplain.mechanisms.sketch import NoisySketch, SketchPlan, plan_sketch
 from dpexplain.privacy.events import PrivacyEvent
-from dpexplain.reference_data import ReferenceData, columns_of, draw_records, trial_columns
+from dpexplain.reference_data import ReferenceData, columns_of, draw_records, stored_changes, trial_columns
 
 WIDEST = 2048  # columns: a release holds n² moments, and rehearsing it takes n³ steps
 REFERENCE_SHARE = 0.5  # of μ² for the marginals when reference data are wanted
+STEPS = 5  # that `build_reference` announces, at most
+_FAR = 1 << 48  # a place in the public numbers that drawing records does not reach
 _SOUND = 1 - 2.0**-40  # both shares rounded down
 
 
@@ -74,21 +79,26 @@ def _tabular(data: PrivateData) -> Domain:
 
 
 def build_reference(
-    marginals: NoisyMarginals, sketch: NoisySketch, solver: Solver, data: PrivateData, rows: int
+    marginals: NoisyMarginals, sketch: NoisySketch, solver: Solver, data: PrivateData, rows: int, watch: Watch = ignore
 ) -> ReferenceData:
     """Records drawn from the noisy counts, labelled by the model and raked to the noisy moments."""
     domain = _tabular(data)
-    codes = draw_records(marginals, domain, rows)
-    plain = ReferenceData(domain, codes, None, None, solver.radius, solver.noise.t1)
+    drawn = draw_records(marginals, domain, rows, watch)
+    plain = ReferenceData(domain, drawn.codes, None, None, solver.radius)
     if data.labeller is None:
         return plain
-    labels = np.rint(data.labeller(columns_of(codes, domain)) * ref.LABEL_STEPS) / ref.LABEL_STEPS
-    base = sketch.query.weights(plain.encoded)
-    weights = rake_to_moments(plain.encoded, labels, base, moment_targets(solver))
-    return replace(plain, labels=labels, weights=weights)
+    watch("asking the model")
+    labels = np.rint(data.labeller(columns_of(drawn.codes, domain)) * ref.LABEL_STEPS) / ref.LABEL_STEPS
+    watch("raking records to the moments")
+    moments = MomentRaking(plain.encoded, labels, sketch.query.weights(plain.encoded), moment_targets(solver))
+    weights = moments.weights()
+    shape = (len(drawn.changes), len(moments.target))
+    noise = normals(Uniforms(_FAR), shape[0] * shape[1]).reshape(shape)
+    changes = stored_changes(moments.changes(weights, drawn.changes, noise))
+    return replace(plain, labels=labels, weights=weights, changes=changes, bias=moments.bias(drawn.changes))
 
 
 def moment_targets(solver: Solver) -> MomentTargets:
     covariance = (solver.eigenvectors * solver.eigenvalues) @ solver.eigenvectors.T
     noise = solver.noise
-    return MomentTargets(solver.mean, covariance, solver.t0, solver.t1, noise.s2, noise.t1, solver.radius)
+    return MomentTargets(solver.mean, covariance, solver.t0, solver.t1, noise.s1, noise.s2, noise.t1, solver.radius)

@@ -26,7 +26,7 @@ MAGIC, VERSION = b"DPXREL\r\n", 1
 LARGEST = 1 << 30
 _PREFIX = struct.Struct("<8sI32sQ")
 _LENGTH = struct.Struct("<I")
-_DTYPES = ("<f8", "<u2", "<u4")
+_DTYPES = ("<f8", "<u2", "<u4", "|i1")
 
 Arrays = Mapping[str, NDArray[Any]]
 

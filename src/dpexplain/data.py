@@ -220,6 +220,10 @@ class PrivateData:
         subject = f"Everything released so far from {len(each)} disjoint shards (the worst shard's total)"
         return replace(worst, delta=min(one.delta for one in each), subject=subject)
 
+    def know(self, labeller: Labeller) -> None:
+        """The black box behind labels that were computed elsewhere, to ask about public rows."""
+        self._labeller = labeller
+
     @property
     def labeller(self) -> Labeller | None:
         """Asks the black box about public rows; None where only its answers about the private ones were registered."""

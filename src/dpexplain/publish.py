@@ -56,7 +56,7 @@ def render(release: Publishable, *, title: str = TITLE, outcome: str = OUTCOME) 
         "version": escape(library),
         "title": escape(title),
         "outcome": escape(outcome),
-        "lead": escape(_lead(guarantee)),
+        "lead": escape(_lead(guarantee) + _records(payload)),
         "warning": _warning(guarantee),
         "promise": escape(promise(guarantee)),
         "statement": escape(str(guarantee)),
@@ -115,6 +115,16 @@ def packed(values: ArrayLike) -> dict[str, str]:
 def _lead(guarantee: Guarantee) -> str:
     shield = "from noisy statistics that protect everyone in the data" if guarantee.private else "from released statistics"
     return f"Change the record and see what moves the model’s answer. Everything is computed on this page, {shield}; nothing you enter leaves it."
+
+
+def _records(payload: Mapping[str, Any]) -> str:
+    """What the page leaves out: reference records are too many for it."""
+    count = payload.get("records", 0)
+    return (
+        f" The release also holds {count:,} reference records, which this page does not use: its file answers more exactly, above all for narrow weights."
+        if count
+        else ""
+    )
 
 
 def _warning(guarantee: Guarantee) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
 from dpexplain.core.answer import Solver
 from dpexplain.core.arrays import Matrix, Vector
@@ -22,13 +23,17 @@ from dpexplain.core.local_reference import LocalReference
 from dpexplain.core.population import draw, tables
 from dpexplain.core.records import records
 from dpexplain.core.reference import NUMBER_STEPS, Reference
+from dpexplain.core.response import REHEARSALS, table_changes
 from dpexplain.core.uniforms import Uniforms
+from dpexplain.core.watch import Watch, ignore
 from dpexplain.domain import Domain, DomainLike
 from dpexplain.domain.tables import plain_columns
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.marginals import NoisyMarginals
 
 ROWS, FEWEST, MOST = 1 << 17, 1 << 10, 1 << 20
+CHANGE_STEPS = 63
+Changes: TypeAlias = NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,7 +48,8 @@ class ReferenceData:
     labels: Vector | None
     weights: Vector | None
     radius: float
-    error: float
+    changes: Changes | None = None  # what error bars are made of (core/response.py)
+    bias: float = 0.0
 
     @cached_property
     def encoded(self) -> Matrix:
@@ -58,9 +64,10 @@ class ReferenceData:
     @cached_property
     def solver(self) -> LocalReference | None:
         """Explains from these records; None where they have no labels."""
-        if self.labels is None or self.weights is None:
+        if self.labels is None or self.weights is None or self.changes is None:
             return None
-        return LocalReference(self.encoded, self.labels, self.weights, self.radius, self.error)
+        changes = (self.changes / CHANGE_STEPS).astype(np.float32)
+        return LocalReference(self.encoded, self.labels, self.weights, self.radius, changes, self.bias)
 
     @property
     def _columns(self) -> dict[str, Any]:
@@ -71,6 +78,7 @@ class ReferenceData:
         stored: dict[str, Any] = {"reference_codes": self.codes.astype(np.uint16)}
         if self.labels is not None and self.weights is not None:
             stored |= {"reference_labels": self.labels, "reference_weights": self.weights}
+            stored |= {"reference_changes": self.changes, "reference_bias": np.array([self.bias])}
         return stored
 
     def __len__(self) -> int:
@@ -96,13 +104,19 @@ def restore_reference(arrays: dict[str, Any], domain: DomainLike, solver: Solver
         return None
     if not isinstance(domain, Domain):
         raise ValueError("reference records of something other than a table")
-    codes, labels, weights = (arrays.get(f"reference_{name}") for name in ("codes", "labels", "weights"))
+    codes, labels, weights, changes, bias = (
+        arrays.get(f"reference_{name}") for name in ("codes", "labels", "weights", "changes", "bias")
+    )
     layout = Layout.of(domain.blocks)
     if codes is None or codes.shape[:1] != (layout.attributes,) or (codes > largest_codes(layout)[:, None]).any():
         raise ValueError("reference codes")
     if (labels is None) != (weights is None) or (labels is not None and not _sensible(labels, weights, codes.shape[1:])):
         raise ValueError("reference labels")
-    return ReferenceData(domain, codes.astype(np.int64), labels, weights, solver.radius, solver.noise.t1)
+    if labels is None:
+        return ReferenceData(domain, codes.astype(np.int64), None, None, solver.radius)
+    if bias is None or not _errors_known(changes, bias, labels.shape):
+        raise ValueError("reference errors")
+    return ReferenceData(domain, codes.astype(np.int64), labels, weights, solver.radius, changes, float(bias[0]))
 
 
 def _sensible(labels: Any, weights: Any, shape: tuple[int, ...]) -> bool:
@@ -112,6 +126,13 @@ def _sensible(labels: Any, weights: Any, shape: tuple[int, ...]) -> bool:
         and np.isfinite(weights).all()
         and (weights > 0).all()
     )
+
+
+def _errors_known(changes: Any, bias: Any, shape: tuple[int, ...]) -> bool:
+    if changes is None or bias is None:
+        return False
+    stored = changes.dtype == np.int8 and changes.ndim == 2 and changes.shape[1:] == shape
+    return bool(stored and bias.shape == (1,) and 0 <= float(bias[0]) < np.inf)
 
 
 def largest_codes(layout: Layout) -> Any:
@@ -125,12 +146,29 @@ def columns_of(codes: Codes, domain: Domain) -> dict[str, Any]:
     return domain.decode(Reference(codes, empty, empty).points(Layout.of(domain.blocks)))
 
 
-def draw_records(found: NoisyMarginals, domain: Domain, rows: int) -> Codes:
-    """Records that follow the noisy counts; the same counts always give the same records."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """Records that follow the noisy counts, and what other noise would change about their weights."""
+
+    codes: Codes
+    changes: Matrix
+
+
+def draw_records(found: NoisyMarginals, domain: Domain, rows: int, watch: Watch = ignore, rehearsals: int = REHEARSALS) -> Drawn:
+    """The same counts always give the same records."""
     bins, uniforms = found.bins, Uniforms()
     used = [np.unique(joined) for joined in bins.joined]
-    codes = draw(tables(found.tables, bins.offsets, used, found.table_sigma), rows, uniforms)
-    return records(codes, bins, found.histograms, found.histogram_sigma, Layout.of(domain.blocks), uniforms)
+    believed = tables(found.tables, bins.offsets, used, found.table_sigma)
+    codes = draw(believed, rows, uniforms, watch)
+    watch("rehearsing the noise")
+    changes = table_changes(codes, believed, uniforms, rehearsals)
+    layout = Layout.of(domain.blocks)
+    return Drawn(records(codes, bins, found.histograms, found.histogram_sigma, layout, uniforms), changes)
+
+
+def stored_changes(changes: Matrix) -> Changes:
+    """Rounded to what a file stores; a change by more than e² is a record that noise decides about, and is cut there."""
+    return np.rint(np.clip(changes, -2, 2) * CHANGE_STEPS).astype(np.int8)
 
 
 def trial_columns(domain: Domain) -> dict[str, Any]:

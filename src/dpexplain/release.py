@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import track
 
 from dpexplain import container
-from dpexplain.building import build_reference, plan_release
+from dpexplain.building import STEPS, build_reference, plan_release
 from dpexplain.core import reference as ref
 from dpexplain.core import weights
 from dpexplain.core.answer import BATCH, NoiseLevels, Solver
@@ -33,11 +33,14 @@ from dpexplain.errors import DpexplainError, InputError, ParameterError, Release
 from dpexplain.explanation import Explanation
 from dpexplain.ledger import open_ledger
 from dpexplain.ledger.port import Ledger, Request, Settled
+from dpexplain.mechanisms.marginals import NoisyMarginals
 from dpexplain.mechanisms.ports import Noise
+from dpexplain.mechanisms.sketch import NoisySketch
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
 from dpexplain.privacy.relation import Neighbours
+from dpexplain.progress import watched
 from dpexplain.publish import OUTCOME, TITLE, publish
 from dpexplain.reference_data import ReferenceData, largest_codes, reference_rows, restore_reference
 
@@ -89,7 +92,7 @@ def release(
             size=data.size,
             fingerprint=fingerprint,
             library=_library_version(),
-            reference=None if marginals is None else build_reference(marginals, sketch, solver, data, plan.rows),
+            reference=None if marginals is None else _referred(marginals, sketch, solver, data, plan.rows),
         )
 
     question = {
@@ -105,6 +108,12 @@ def release(
     data.attach(opened)
     data.require_readable()
     return _paid_once(Request(request_id or f"release-{uuid4().hex}", question, plan.events), opened, make)
+
+
+def _referred(marginals: NoisyMarginals, sketch: NoisySketch, solver: Solver, data: PrivateData, rows: int) -> ReferenceData:
+    """The reference, with a bar on a terminal: it takes half a minute."""
+    with watched("building the reference", STEPS) as watch:
+        return build_reference(marginals, sketch, solver, data, rows, watch)
 
 
 def _require_one_anchor(anchors: int) -> None:
@@ -212,6 +221,7 @@ class Release:
         solver, layout = self.solver, self.solver.layout
         kinds = zip(layout.starts, layout.stops, layout.is_number, strict=True)
         return {
+            "records": len(self.reference) if self.reference and self.reference.labels is not None else 0,
             "mean": solver.mean.tolist(),
             "eigenvalues": solver.eigenvalues.tolist(),
             "eigenvectors": solver.eigenvectors.tolist(),

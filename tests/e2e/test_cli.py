@@ -137,6 +137,22 @@ def test_records_in_and_explanations_out(release, tmp_path, suffix, output):
         assert (tmp_path / output).stat().st_size > 100
 
 
+@pytest.mark.slow
+def test_reference_records_come_from_the_model(owner, tmp_path, monkeypatch):
+    monkeypatch.setattr("dpexplain.reference_data.ROWS", 1024)
+    monkeypatch.syspath_prepend(tmp_path)
+    code = "import numpy as np\n\ndef answer(table):\n    return np.where(np.arange(len(table)) % 2, 1.0, -1.0)\n"
+    (tmp_path / "alternating_box.py").write_text(code)
+    made = tmp_path / "r.dpx"
+    result = run(*paying(owner, made, "--model", "alternating_box:answer", "--reference"))
+    assert result.exit_code == 0, result.stderr
+    reference = dpx.load(made).reference
+    assert (reference.labels == np.tile([-1.0, 1.0], 512)).all()
+    refused = run(*paying(owner, tmp_path / "x.dpx", "--label", "y", "--reference"))
+    assert refused.exit_code == 2
+    assert "--model" in refused.stderr
+
+
 def test_a_release_pays_from_a_ledger_until_it_is_refused(owner, tmp_path):
     ledger = f"sqlite:///{tmp_path}/people.ledger"
     first = run(*paying(owner, tmp_path / "a.dpx", "--label", "score", "--ledger", ledger, "--budget", 2.5, "--json"))

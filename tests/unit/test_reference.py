@@ -125,14 +125,15 @@ def test_the_file_keeps_everything(released, tmp_path):
     assert (again.explain(RECORD, narrow).values == release.explain(RECORD, narrow).values).all()
 
 
-@pytest.mark.parametrize("name", ["reference_codes", "reference_labels", "reference_weights"])
+@pytest.mark.parametrize(
+    "name", ["reference_codes", "reference_labels", "reference_weights", "reference_changes", "reference_bias"]
+)
 def test_a_file_whose_reference_makes_no_sense_is_refused(released, tmp_path, name):
     _, release = released
     release.save(tmp_path / "r.dpx")
     header, arrays = container.read((tmp_path / "r.dpx").read_bytes())
-    for damaged in (arrays | {name: arrays[name][..., :-1]}, arrays | {name: arrays[name] * 0 + 60_000}):
-        if name == "reference_weights" and damaged[name].shape == arrays[name].shape:
-            damaged[name][0] = -1
+    wrong = {"reference_weights": -1.0, "reference_bias": -1.0}.get(name, 60_000.0)
+    for damaged in (arrays | {name: arrays[name][..., :-1]}, arrays | {name: np.full(arrays[name].shape, wrong)}):
         (tmp_path / "bad.dpx").write_bytes(container.write(header, damaged))
         with pytest.raises(ReleaseCorrupt):
             dpx.load(tmp_path / "bad.dpx")
@@ -212,6 +213,41 @@ def test_domains_beyond_the_limits_are_refused_with_the_limit(features, message)
     with pytest.raises(ParameterError, match=message):
         dpx.release(data, BUDGET, reference=True)
     assert data.spent.epsilon == 0
+
+
+def test_a_reference_of_text_or_of_too_many_columns_is_refused_before_anything_is_spent():
+    words = dpx.TextDomain([f"w{i}" for i in range(500)])
+    data = dpx.PrivateData(["w1 w2"] * 50, words, labels=np.ones(50))
+    with pytest.raises(ParameterError, match="text"):
+        dpx.release(data, BUDGET, reference=True)
+    columns = dpx.Domain([dpx.Binary(f"b{i}") for i in range(500)])
+    wide = dpx.PrivateData({f"b{i}": np.zeros(50) for i in range(500)}, columns, labels=np.ones(50))
+    with pytest.raises(ParameterError, match="2 to 128 features, got 500"):
+        dpx.release(wide, BUDGET, reference=True)
+    assert data.spent.epsilon == wide.spent.epsilon == 0
+
+
+def test_steps_are_announced_by_name_on_a_terminal_only(monkeypatch, released):
+    from dpexplain import building, progress
+
+    data, _ = released
+    announced = []
+    plan = building.plan_release(data, BUDGET.mu, 1024)
+    sketch, marginals = plan.run(data._rows, SeededNoise(1))
+    building.build_reference(marginals, sketch, released[1].solver, data, 1024, announced.append)
+    assert 3 <= len(announced) <= building.STEPS
+    with progress.watched("work", 2) as watch:
+        assert watch is progress.ignore
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TTY_INTERACTIVE", "0")
+    with progress.watched("work", 2) as watch:
+        watch("step")
+
+
+def test_the_page_says_that_it_leaves_the_records_out(released, tmp_path):
+    _, release = released
+    text = release.publish(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "16,384 reference records, which this page does not use" in text
 
 
 @pytest.mark.parametrize("wanted", [7, -1, 2.5, 1 << 30])

@@ -78,11 +78,18 @@ def release(
         ),
     ] = None,
     name: Annotated[str, typer.Option("--name", help="The data set's name in the ledger.")] = "data",
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Add private reference records, labelled by --model, for any locality.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
     as_json: Json = False,
 ) -> None:
     """Pay once: write a release that explains any number of records without the private data."""
     require_new(output, force)
+    if reference and model is None:
+        raise ParameterError(
+            "reference records are labelled by the model: pass --model instead of --label, or leave --reference out"
+        )
     opened = None if model is None else ModelSource(model, trusted)
     known = Domain.load(domain)
     source = DataSource(
@@ -101,9 +108,12 @@ def release(
     )
     spend = Budget(epsilon, delta)
     source = decided(source)
-    private = register(source, labelling, bars=True)
-    with nullcontext() if source.stream else Console(stderr=True).status("Releasing"):
-        made = make_release(private, Budget(total or epsilon, delta), spend=spend, ledger=ledger, request_id=request)
+    private = register(source, labelling, bars=True, keep_model=reference)
+    with (
+        nullcontext() if source.stream or reference else Console(stderr=True).status("Releasing")
+    ):  # these have bars of their own
+        budget = Budget(total or epsilon, delta)
+        made = make_release(private, budget, spend=spend, ledger=ledger, request_id=request, reference=reference)
     made.save(output)
     if as_json:
         print(

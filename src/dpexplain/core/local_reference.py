@@ -9,6 +9,14 @@ Then, with u = x - z and α the local weight,
     A = Σ gα uuᵀ / Σ gα,    b = Σ gα yu / Σ gα,    each plus κ times the same without α,    κ = 1/(effective rows),
 
 so that where hardly a row is near z, the directions that nothing local determines follow the whole reference.
+
+Error bars add up three variances of b - Aφ, with r = y - φ·u and s = gα/Σgα, and carry them to φ by the inverse of A + λI:
+- drawing the records: V = Σ s² r² uuᵀ;
+- noise of tables and moments: Σ_k mₖmₖᵀ/(K/2), mₖ = Σ s cₖ r u, for the changes cₖ of log weights in K rehearsals; K/2 instead of K because
+  rehearsals are few and linear, and choose neither bins nor tree anew;
+- the model's bias: τ² n (1 - n/N) V with n the effective rows. τ² is by how much more than noise explains the reference missed the released
+  label moments before it was raked to them, relative to their spread: a bias of relative size τ makes 1/τ² rows of n.
+A column that less than one effective row near z has is unknown up to what one such row could make of it, 1/(λn + 1).
 """
 
 from __future__ import annotations
@@ -30,16 +38,18 @@ _STEPS = 12
 _NEGLIGIBLE = 1e-9  # weights below this share of the largest are left out
 
 Floats = NDArray[np.float32]
+Positions = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MomentTargets:
-    """Released moments of rows weighted by w(x): mean μ, covariance C, E y = t0, E y(x - μ) = t1, and the standard errors of C and t1."""
+    """Released moments of rows weighted by w(x): mean μ, covariance C, E y = t0, E y(x - μ) = t1, and the standard errors of μ, C and t1."""
 
     mean: Vector
     covariance: Matrix
     t0: float
     t1: Vector
+    first_error: float
     second_error: float
     label_error: float
     radius: float
@@ -50,27 +60,53 @@ class MomentTargets:
         return minimise_2(self.covariance, self.t1, self.radius)
 
 
-def rake_to_moments(points: Matrix, labels: Vector, base: Vector, found: MomentTargets) -> Vector:
-    """Weights g, of mean one, for which Σ g·base·f / Σ g·base has the released moments, up to their own error. Newton's method."""
-    v, start = (points - found.mean).astype(np.float32), found.start
-    residual = (labels - v @ start).astype(np.float32)
-    features = np.column_stack([labels.astype(np.float32), v, v * residual[:, None]])
-    target = np.concatenate([[found.t0], np.zeros(len(start)), found.t1 - found.covariance @ start])
-    error = np.hypot(found.label_error, found.second_error * np.linalg.norm(start))
-    base = base / base.sum()
-    spread = np.maximum(base @ np.square(features.astype(np.float64)), 1e-6)
-    ridge = np.maximum(error**2 / (spread * _PRIOR**2), _LEAST)
-    theta = np.zeros(len(target))
-    for _ in range(_STEPS):
-        weights = _tilted(features, theta, base)
-        means = weights @ features
-        second = (features * weights[:, None].astype(np.float32)).T @ features - np.outer(means, means)
-        step = linalg.solve(second + np.diag(ridge), target - means - ridge * theta, assume_a="pos")
-        theta = theta + step / max(1.0, float(np.abs(step).max()))
-        if np.abs(step).max() < 1e-5:
-            break
-    weights = _tilted(features, theta, base) / base
-    return np.asarray(weights / weights.mean())
+class MomentRaking:
+    """The reference's label moments beside the released ones; `base` is the weight w(x) of the latter."""
+
+    def __init__(self, points: Matrix, labels: Vector, base: Vector, found: MomentTargets) -> None:
+        v, start = (points - found.mean).astype(np.float32), found.start
+        residual = (labels - v @ start).astype(np.float32)
+        label_error = np.hypot(found.label_error, found.second_error * np.linalg.norm(start))
+        self.features = np.column_stack([labels.astype(np.float32), v, v * residual[:, None]])
+        self.target = np.concatenate([[found.t0], np.zeros(len(start)), found.t1 - found.covariance @ start])
+        self.errors = np.repeat([found.label_error, found.first_error, label_error], [1, len(start), len(start)])
+        self.base = base / base.sum()
+        self.spread = np.maximum(self.base @ np.square(self.features.astype(np.float64)), 1e-6)
+        self.ridge = np.maximum(label_error**2 / (self.spread * _PRIOR**2), _LEAST)
+
+    def weights(self) -> Vector:
+        """g, of mean one, for which Σ g·base·f / Σ g·base has the released moments, up to their own error. Newton's method."""
+        theta = np.zeros(len(self.target))
+        for _ in range(_STEPS):
+            means, second = self._moments(_tilted(self.features, theta, self.base))
+            step = linalg.solve(second, self.target - means - self.ridge * theta, assume_a="pos")
+            theta = theta + step / max(1.0, float(np.abs(step).max()))
+            if np.abs(step).max() < 1e-5:
+                break
+        weights = _tilted(self.features, theta, self.base) / self.base
+        return np.asarray(weights / weights.mean())
+
+    def changes(self, weights: Vector, before: Matrix, normals: Matrix) -> Matrix:
+        """What is left of the changes `before` after raking, with other noise on the moments too; to first order. (K, N)."""
+        tilted = weights * self.base / float(weights @ self.base)
+        _, second = self._moments(tilted)
+        moved = ((before - (before @ tilted)[:, None]) * tilted).astype(np.float32) @ self.features
+        theta = linalg.solve(second, (self.errors * normals - moved).T, assume_a="pos")
+        return np.asarray(before + (self.features @ theta.astype(np.float32)).T)
+
+    def bias(self, before: Matrix) -> float:
+        """τ²: the mean squared miss of the label moments before raking, relative to their spread, beyond what noise explains."""
+        labels = slice(len(self.target) // 2 + 1, None)
+        moved = ((before - (before @ self.base)[:, None]) * self.base).astype(np.float32) @ self.features[:, labels]
+        noise = self.errors[labels] ** 2 + np.square(moved).mean(axis=0) + self.spread[labels] / len(self.base)
+        missed = np.square((self.target - self.base @ self.features)[labels])
+        return max(float(((missed - noise) / self.spread[labels]).mean()), 0.0)
+
+    def _moments(self, weights: Vector) -> tuple[Vector, Matrix]:
+        """The features' means, and their covariance with the ridge."""
+        means = weights @ self.features
+        second = (self.features * weights[:, None].astype(np.float32)).T @ self.features - np.outer(means, means)
+        return means, second + np.diag(self.ridge)
 
 
 def _tilted(features: Floats, theta: Vector, base: Vector) -> Vector:
@@ -87,7 +123,8 @@ class LocalReference:
     labels: Vector
     weights: Vector
     radius: float
-    error: float  # standard error of the released label moments
+    changes: Floats  # (K, N): of the rows' log weights, under other noise
+    bias: float  # τ²
     _points: Floats = field(init=False)
     _norms: Vector = field(init=False)
     _everyone: tuple[Matrix, Vector, Vector] = field(init=False)
@@ -133,7 +170,14 @@ class LocalReference:
         b = (scaled.T @ y.astype(np.float32)).astype(np.float64) + few * b
         phi = minimise_2(A, b, self.radius)
         residual = (y - u @ phi.astype(np.float32)).astype(np.float32)[:, None] * scaled
-        return phi, self._errors(A, b, phi, (residual.T @ residual).astype(np.float64))
+        errors, multiplier = self._errors(A, b, phi, self._variance(residual, near, few))
+        return phi, np.where(np.diag(A) < few, np.maximum(errors, few / (multiplier + few)), errors)
+
+    def _variance(self, residual: Floats, near: Positions, few: float) -> Matrix:
+        """Of b - Aφ: drawing, bias and noise. `few` is one over the effective rows."""
+        biased = self.bias / few * max(1 - 1 / (few * len(self.labels)), 0.0)
+        moved = (self.changes[:, near] @ residual).astype(np.float64)
+        return np.asarray((1 + biased) * (residual.T @ residual) + moved.T @ moved / max(len(moved) / 2, 1))
 
     def _around(self, query: Vector) -> tuple[Matrix, Vector]:
         """(A, b) of all rows alike."""
@@ -141,13 +185,12 @@ class LocalReference:
         cross, mean_label = np.outer(first, query), float(self.weights @ self.labels) / len(self.labels)
         return second - cross - cross.T + np.outer(query, query), label - mean_label * query
 
-    def _errors(self, A: Matrix, b: Vector, phi: Vector, scatter: Matrix) -> Vector:
-        """√diag(K (scatter + error²I) K), K the inverse of A + λI, along the sphere where the ball binds."""
+    def _errors(self, A: Matrix, b: Vector, phi: Vector, variance: Matrix) -> tuple[Vector, float]:
+        """(√diag(K V K), λ): K is the inverse of A + λI, along the sphere where the ball binds."""
         length = float(phi @ phi)
         multiplier = max(float(phi @ (b - A @ phi)) / max(length, 1e-300), 0.0)
         K = linalg.pinvh(A + (multiplier + 1e-9) * np.eye(len(b)))
         if length > (1 - 1e-9) * self.radius**2:
             q = K @ phi
             K = K - np.outer(q, q) / max(float(phi @ q), 1e-300)
-        variance = np.einsum("ij,jk,ik->i", K, scatter + self.error**2 * np.eye(len(b)), K)
-        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+        return np.sqrt(np.maximum(np.einsum("ij,ij->i", K @ variance, K), 0.0)), multiplier

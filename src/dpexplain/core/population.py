@@ -61,13 +61,26 @@ def tables(counts: Matrix, offsets: Joined, used: list[Joined], sigma: float) ->
     ]
     size = sum(total / cells for total, cells in totals) / sum(1 / cells for _, cells in totals)
     size = max(size, sigma, 1.0)
-    p = np.zeros(len(present))
+    return _consistent(counts / size, offsets, used, sigma / size)
+
+
+def redrawn(found: Tables, normals: Vector) -> Tables:
+    """The tables again, as if they were the truth and other noise had fallen on them; `normals`: a standard normal for each cell."""
+    used = [np.flatnonzero(found.p[found.block(a)]) for a in range(found.attributes)]
+    possible = (found.owner[:, None] < found.owner) & np.outer(found.p > 0, found.p > 0)
+    noise = np.where(possible, found.error * normals.reshape(possible.shape), 0.0)
+    return _consistent(found.pairs + noise + noise.T, found.offsets, used, found.error)
+
+
+def _consistent(pairs: Matrix, offsets: Joined, used: list[Joined], error: float) -> Tables:
+    """One margin for each attribute, and tables that have it."""
+    blocks, p = [slice(int(a), int(b)) for a, b in pairwise(offsets)], np.zeros(len(pairs))
     for i, block in enumerate(blocks):
-        found = [(counts[block, other].sum(axis=1), len(used[j])) for j, other in enumerate(blocks) if j != i]
-        mean = sum(margin / cells for margin, cells in found) / sum(1 / cells for _, cells in found) / size
+        found = [(pairs[block, other].sum(axis=1), len(used[j])) for j, other in enumerate(blocks) if j != i]
+        mean = sum(margin / cells for margin, cells in found) / sum(1 / cells for _, cells in found)
         p[block][used[i]] = on_simplex(mean[used[i]])
-    pairs = _shifted(counts / size, p, blocks, used)
-    return Tables(offsets, p, pairs, _smooth(pairs, p, sigma / size, blocks), sigma / size)
+    shifted = _shifted(pairs, p, blocks, used)
+    return Tables(offsets, p, shifted, _smooth(shifted, p, error, blocks), error)
 
 
 def on_simplex(values: Vector) -> Vector:

@@ -82,24 +82,28 @@ class Raking:
 
     def solve(self, effective: float) -> Raked:
         """Minimise; shorten (θ, η) where the weights would leave less than this share of the rows effective."""
-        best = optimize.minimize(
-            self.objective,
-            np.zeros(len(self.limit)),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=optimize.Bounds(-self.limit, self.limit),
-            options={"maxiter": _ROUNDS},
-        )
-        energy = self._energy(self._natural(best.x))
+        energy = self.energy(self.minimised(_ROUNDS))
         for length in (1.0, 0.8, 0.6, 0.4, 0.2, 0.0):
             weights = _softmax(length * energy)[0]
             if 1 / np.square(weights).sum() >= effective * self.rows:
                 break
         return Raked(weights, length)
 
+    def minimised(self, rounds: int) -> Vector:
+        """(θ, η) after at most this many steps of L-BFGS."""
+        best = optimize.minimize(
+            self.objective,
+            np.zeros(len(self.limit)),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=optimize.Bounds(-self.limit, self.limit),
+            options={"maxiter": rounds},
+        )
+        return self._natural(best.x)
+
     def objective(self, point: Vector) -> tuple[float, Vector]:
         natural, cells = self._natural(point), self.starts[-1]
-        weights, log_sum = _softmax(self._energy(natural))
+        weights, log_sum = _softmax(self.energy(natural))
         means, theta = self._means(weights), natural[:cells]
         pull = (means[:cells] - self.targets + self.ridge * theta) * self.scale
         value = log_sum - self.targets @ theta - self.found.p @ natural[cells:] + 0.5 * float(self.ridge @ np.square(theta))
@@ -109,7 +113,7 @@ class Raking:
         cells = self.starts[-1]
         return np.concatenate([point[:cells] * self.scale, point[cells:]])
 
-    def _energy(self, natural: Vector) -> Vector:
+    def energy(self, natural: Vector) -> Vector:
         """Σ θ over each row's cells, plus Σ η over its bins."""
         energy, single = np.zeros(self.rows), natural[self.starts[-1] :]
         for a, codes in enumerate(self.codes):

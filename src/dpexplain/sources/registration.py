@@ -13,9 +13,10 @@ from dpexplain.backends.parquet import ParquetFiles
 from dpexplain.core.arrays import Vector
 from dpexplain.data import PrivateData
 from dpexplain.domain import DomainLike
+from dpexplain.domain.tables import plain_columns
 from dpexplain.errors import DataError, InputError
 from dpexplain.label_file import LabelFile
-from dpexplain.labels import Output, from_column
+from dpexplain.labels import Labeller, Output, from_column
 from dpexplain.scanning import ColumnLabels, Keep, ModelLabels, Where
 from dpexplain.sources.labels import Progress, cache_key, from_model
 from dpexplain.sources.memory import fits
@@ -64,8 +65,11 @@ def decided(source: DataSource, copies: int = 1) -> DataSource:
     return replace(source, stream=not fits(ParquetFiles.find(source.file, source.columns), source.domain.width, copies))
 
 
-def register(source: DataSource, progress: Progress = iter, *, bars: bool = False) -> PrivateData:
-    """Read, label once, and put behind the wall. `bars` shows on a terminal how far the answer to a question is."""
+def register(source: DataSource, progress: Progress = iter, *, bars: bool = False, keep_model: bool = False) -> PrivateData:
+    """Read, label once, and put behind the wall. `bars` shows on a terminal how far the answer to a question is.
+
+    `keep_model` is for reference records, which the model labels later.
+    """
     how: dict[str, Any] = {
         "unit": source.unit,
         "max_rows_per_unit": source.max_rows_per_unit,
@@ -74,7 +78,16 @@ def register(source: DataSource, progress: Progress = iter, *, bars: bool = Fals
         "name": source.name,
     }
     if decided(source).stream:
-        return PrivateData._streamed(source.file, source.domain, _stream_labels(source), _keeper(source), progress=bars, **how)
+        data = PrivateData._streamed(source.file, source.domain, _stream_labels(source), _keeper(source), progress=bars, **how)
+    else:
+        data = _in_memory(source, progress, how)
+    if keep_model and source.model is not None:
+        target = 1 if source.target is None else source.target
+        data.know(Labeller(source.model.open(source.domain), target, source.output, lambda rows: pa.table(plain_columns(rows))))
+    return data
+
+
+def _in_memory(source: DataSource, progress: Progress, how: dict[str, Any]) -> PrivateData:
     features = list(source.domain.columns)
     table = read_private(source.file, source.columns)
     labels = _labels(source, table.select(features) if source.model else table, progress)
