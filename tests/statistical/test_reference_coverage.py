@@ -14,7 +14,7 @@ DOMAIN = dpx.Domain(
 BUDGET, RUNS = dpx.Budget(1.0, 1e-6), 5
 
 
-def people(m=6000):
+def people(m=60_000):
     rng = np.random.default_rng(0)
     hidden = rng.random(m)
     return {

@@ -35,6 +35,7 @@ from dpexplain.core.weights import Weight
 _PRIOR = 0.1  # how large θ is expected to be, for columns of unit spread
 _LEAST = 1e-4
 _STEPS = 12
+_UNDETERMINED = 1e-7  # of the largest eigenvalue of A
 _NEGLIGIBLE = 1e-9  # weights below this share of the largest are left out
 
 Floats = NDArray[np.float32]
@@ -189,8 +190,12 @@ class LocalReference:
         """(√diag(K V K), λ): K is the inverse of A + λI, along the sphere where the ball binds."""
         length = float(phi @ phi)
         multiplier = max(float(phi @ (b - A @ phi)) / max(length, 1e-300), 0.0)
-        K = linalg.pinvh(A + (multiplier + 1e-9) * np.eye(len(b)))
-        if length > (1 - 1e-9) * self.radius**2:
-            q = K @ phi
-            K = K - np.outer(q, q) / max(float(phi @ q), 1e-300)
+        values, vectors = linalg.eigh(A)
+        known = values > _UNDETERMINED * float(
+            values[-1]
+        )  # directions that no row has, such as the sum over a code, move nowhere
+        K = (vectors * np.divide(1.0, values + multiplier, out=np.zeros_like(values), where=known)) @ vectors.T
+        q = K @ phi
+        if length > (1 - 1e-9) * self.radius**2 and float(phi @ q) > 1e-12 * length:
+            K = K - np.outer(q, q) / float(phi @ q)
         return np.sqrt(np.maximum(np.einsum("ij,ij->i", K @ variance, K), 0.0)), multiplier
