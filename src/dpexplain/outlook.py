@@ -4,7 +4,7 @@ Everything is told from one ratio: the reach B = k·m̄·μ / (Δ·√n), the ba
 answer would put on one gradient (`core/descent.py` chooses its steps from the same number). For Basic the relative excess loss is then about
 1/(1 + (B/40)²) and the cosine to the exact optimum about B/√(B² + 60²): the cosine of a vector with an error at right angles to it. A
 release spends everything at once on moments that all answers share, so the same curves hold with 17 and 25, down to an excess of 0.001 that
-its synthetic reference keeps whatever is spent (0.0008 to 0.003 in our data).
+its synthetic reference keeps whatever is spent (0.0007 to 0.003 in our data).
 
 The four constants are fitted to made-up census records (2,000 to 200,000 rows, 20 columns, ε from 0.01 to 3) and agree with all that was
 measured on ACS Income and Adult (README) within a factor of 2.5 in excess and 0.05 in cosine. Strongly correlated columns, or labels that
