@@ -157,6 +157,7 @@ def test_a_query_is_a_dict_a_series_or_a_one_row_frame():
     ("record", "message"),
     [
         ({k: v for k, v in RECORDS[0].items() if k != "work"}, "field 'work' is missing; give one value for each of 'age'"),
+        ({}, "field 'age' is missing"),
         (RECORDS[0] | {"Age": 3}, r"unknown field 'Age' \(did you mean 'age'\?\).*remove it"),
         (RECORDS[0] | {3: 3}, "unknown field 3"),
         (RECORDS[0] | {"age": 101}, "age: 101 is not a number from 20 to 100"),

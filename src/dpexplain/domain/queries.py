@@ -54,13 +54,9 @@ def check_query(features: Sequence[Feature], record: Mapping[Any, Any]) -> None:
 
 def place_query(features: Sequence[Feature], record: Mapping[Any, Any]) -> list[tuple[int, float]]:
     """`check_query`, and where each value is encoded: `Feature.place`."""
-    try:
-        values = [record[feature.name] for feature in features]
-    except KeyError:
-        values = []
-    if len(values) != len(record):  # a field too many or too few: say which
-        check_query(features, record)
-    return [feature.place(value) for feature, value in zip(features, values, strict=True)]
+    if len(record) != len(features) or any(feature.name not in record for feature in features):
+        check_query(features, record)  # a field too many or too few: it says which
+    return [feature.place(record[feature.name]) for feature in features]
 
 
 def check_queries(features: Sequence[Feature], records: Sequence[Mapping[Any, Any]]) -> None:
