@@ -9,6 +9,7 @@ from dpexplain.core.marginals import Bins, Histograms, PairTables
 from rows_support import ALL, BACKENDS, cases
 
 CELLS = (Line(0), Code(1, 4), Scale(4, 6), Code(5, 6))
+BINARY_CELLS = (Code(0, 4), Code(4, 8), Code(8, 9), Code(9, 10))
 
 
 def rows(m, seed=0):
@@ -21,18 +22,34 @@ def rows(m, seed=0):
     return X.astype(np.float32).astype(np.float64), rng.uniform(-1, 1, m)
 
 
-def bins(seed=1):
+def binary_rows(m, seed=0):
+    """Two codes that are sometimes unknown and two yes/no columns: what sparse rows can hold."""
     rng = np.random.default_rng(seed)
-    return Bins(CELLS, tuple(rng.integers(0, 3, cell.count) for cell in CELLS), (3, 3, 3, 3))
+    codes = [np.eye(5)[rng.integers(0, 5, m), :4] for _ in range(2)]
+    return np.column_stack([*codes, rng.integers(0, 2, (m, 2))]).astype(np.float64), rng.uniform(-1, 1, m)
+
+
+def bins(cells=CELLS, seed=1):
+    rng = np.random.default_rng(seed)
+    return Bins(cells, tuple(rng.integers(0, 3, cell.count) for cell in cells), (3,) * len(cells))
+
+
+def agree(backend, oracle, cells):
+    histograms, pairs = Histograms(cells), PairTables(bins(cells))
+    assert (backend.histograms(histograms) == oracle.histograms(histograms)).all()
+    assert (backend.pair_tables(pairs) == oracle.pair_tables(pairs)).all()
 
 
 @pytest.mark.parametrize(("name", "m"), cases([1, 127, 128, 1000, 70_000], [1000]))
 def test_counts_are_the_oracles(name, m):
     X, y = rows(m)
-    backend, oracle = BACKENDS[name](X, y), OracleRows(X, y)
-    histograms, pairs = Histograms(CELLS), PairTables(bins())
-    assert (backend.histograms(histograms) == oracle.histograms(histograms)).all()
-    assert (backend.pair_tables(pairs) == oracle.pair_tables(pairs)).all()
+    agree(BACKENDS[name](X, y), OracleRows(X, y), CELLS)
+
+
+@pytest.mark.parametrize("m", [1, 3, 127, 1000, 20_000])
+def test_sparse_counts_are_the_oracles(m):
+    X, y = binary_rows(m)
+    agree(BACKENDS["sparse"](X, y), OracleRows(X, y), BINARY_CELLS)
 
 
 @pytest.mark.parametrize("name", ALL)
