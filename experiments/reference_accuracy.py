@@ -17,6 +17,7 @@ from rich.table import Table
 import dpexplain as dpx
 from dpexplain import evaluation, weights
 from dpexplain.core.ball import Ball
+from dpexplain.noise.seeded import SeededNoise
 from experiments.datasets import acs, adult, arguments, data_folder, random_records
 
 SETS = {"ACS": (acs, 0.5), "Adult": (adult, 1.0)}
@@ -31,17 +32,18 @@ def estimators(release):
 
 
 def accuracy(private, records, weight, answers):
-    """Mean relative excess and cosine for each estimator, reading the private rows once a query."""
-    found = {name: [] for name in answers}
-    for i, record in enumerate(records):
+    """Mean relative excess and cosine for each estimator, and the exact optima, reading the private rows once a query."""
+    found, optima = {name: [] for name in answers}, []
+    for i, record in enumerate(track(records, description="exact optima", transient=True)):
         moments = evaluation.fidelity.local_moments(private, record, weight)
-        best = Ball().minimise(moments.A, moments.b)
+        optima.append(Ball().minimise(moments.A, moments.b))
         for name, values in answers.items():
-            found[name].append(evaluation.fidelity.compare(values[i], best, moments, private.size))
-    return {
+            found[name].append(evaluation.fidelity.compare(values[i], optima[-1], moments, private.size))
+    means = {
         name: [float(np.mean([getattr(s, w) for s in all_])) for w in ("relative_excess", "cosine")]
         for name, all_ in found.items()
     }
+    return means, np.array(optima)
 
 
 def basic(private, records, weight, epsilon=0.1):
@@ -55,9 +57,9 @@ def adaptive(private, records, weight, epsilon=0.1):
     return np.array([explainer.explain(record).values for record in records])
 
 
-def released(data, epsilon):
+def released(data, epsilon, seed):
     private, start = data.modelled(), perf_counter()
-    release = dpx.release(private, dpx.Budget(epsilon, 1e-6), reference=True)
+    release = dpx.release(private, dpx.Budget(epsilon, 1e-6), reference=True, noise=SeededNoise(seed))
     return private, release, perf_counter() - start
 
 
@@ -68,28 +70,31 @@ def effective_rows(data, point, weight):
 
 def table(results, queries):
     shown = Table(title=f"{queries} random queries, δ = 1e-6: relative excess / cosine to the exact local optimum")
-    for column in ("data", "total ε", "weight", "effective rows", "moments", "reference", "both"):
+    for column in ("data", "total ε", "weight", "effective rows", "moments", "reference", "both", "within two errors"):
         shown.add_column(column)
-    for name, epsilon, weight, rows, scores in results:
+    for name, epsilon, weight, rows, scores, covered in results:
         cells = [f"{scores[e][0]:.4f} / {scores[e][1]:.4f}" for e in ("moments", "reference", "both")]
-        shown.add_row(name, f"{epsilon:g}", weight, f"{rows:,.0f}", *cells)
+        shown.add_row(name, f"{epsilon:g}", weight, f"{rows:,.0f}", *cells, f"{covered:.0%}")
     return shown
 
 
 def measure(data, epsilon, options, console):
-    private, release, seconds = released(data, epsilon)
+    private, release, seconds = released(data, epsilon, options.seed)
     console.print(f"{data.name}: {release.reference} built in {seconds:.0f} s")
     records = random_records(data, options.queries, options.seed)
     points = data.domain.encode_queries(records)
     for name, weight in WEIGHTS.items():
-        answers = {which: one.explain_many(records, weight).values for which, one in estimators(release).items()}
+        answers = {which: one.explain_many(records, weight) for which, one in estimators(release).items()}
         rows = np.mean([effective_rows(data, point, weight) for point in points[:10]])
-        yield data.name, epsilon, name, rows, accuracy(private, records, weight, answers)
+        scores, optima = accuracy(private, records, weight, {which: found.values for which, found in answers.items()})
+        covered = np.mean(np.abs(answers["both"].values - optima) <= 2 * answers["both"].error)
+        console.print(f"{data.name}, {name}: excess {scores['both'][0]:.4f}, cosine {scores['both'][1]:.4f}")
+        yield data.name, epsilon, name, rows, scores, covered
 
 
 def curve(data, epsilon, options):
     """Relative excess against the width of a Gaussian weight."""
-    private, release, _ = released(data, epsilon)
+    private, release, _ = released(data, epsilon, options.seed)
     records = random_records(data, options.queries, options.seed)
     curves = {}
     for width in track(WIDTHS, description=data.name, transient=True):
@@ -97,7 +102,7 @@ def curve(data, epsilon, options):
         answers = {"basic, ε = 0.1 a query": basic(private, records, weight)}
         answers["adaptive, ε = 0.1 a query at most"] = adaptive(private, records, weight)
         answers |= {name: one.explain_many(records, weight).values for name, one in estimators(release).items()}
-        for name, (excess, _) in accuracy(private, records, weight, answers).items():
+        for name, (excess, _) in accuracy(private, records, weight, answers)[0].items():
             curves.setdefault(name, []).append(excess)
     return curves
 
