@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpexplain.backends import _kernels as kernels
 from dpexplain.backends._workers import in_threads
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.marginals import Histograms, PairTables, one_hot
+from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.shapley import ShapleySum
 from dpexplain.core.sketch import SQUARES_CENTRE, CentreMoments, CentreSums, NormalisedMoments, NormalisedSums
@@ -88,20 +88,10 @@ class DenseRows:
         return query.from_units(total)
 
     def histograms(self, query: Histograms) -> Vector:
-        counts = [np.zeros(cell.count) for cell in query.cells]
-        for rows in self._slices():
-            for cell, count in zip(query.cells, counts, strict=True):
-                count += np.bincount(cell.of(rows[:, cell.start : cell.stop]), minlength=cell.count)
-        return np.concatenate(counts)
+        return query.count(self._slices())
 
     def pair_tables(self, query: PairTables) -> Matrix:
-        bins = query.bins
-        counts = np.zeros((bins.total, bins.total))
-        for rows in self._slices():
-            inside = one_hot(bins.of(rows), bins.offsets)
-            counts += inside.T @ inside
-        owner = np.repeat(np.arange(len(bins.sizes)), bins.sizes)
-        return np.where(owner[:, None] == owner, 0.0, counts)
+        return query.count(self._slices())
 
     def _slices(self) -> Iterator[Matrix]:
         """Row-major pieces of the rows, padding left out."""

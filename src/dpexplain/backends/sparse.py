@@ -25,7 +25,7 @@ from scipy import sparse
 
 from dpexplain.backends import _sparse_kernels as kernels
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.marginals import Histograms, PairTables, one_hot
+from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.sketch import SQUARES_CENTRE, CentreMoments, CentreSums, NormalisedMoments, NormalisedSums
 from dpexplain.core.weights import Weight
@@ -81,20 +81,10 @@ class SparseRows:
         return NormalisedSums.from_moments(query, found.S2, found.S0, found.t0, found.S1, found.t1)
 
     def histograms(self, query: Histograms) -> Vector:
-        counts = [np.zeros(cell.count) for cell in query.cells]
-        for rows in self._slices():
-            for cell, count in zip(query.cells, counts, strict=True):
-                count += np.bincount(cell.of(rows[:, cell.start : cell.stop]), minlength=cell.count)
-        return np.concatenate(counts)
+        return query.count(self._slices())
 
     def pair_tables(self, query: PairTables) -> Matrix:
-        bins = query.bins
-        counts = np.zeros((bins.total, bins.total))
-        for rows in self._slices():
-            inside = one_hot(bins.of(rows), bins.offsets)
-            counts += inside.T @ inside
-        owner = np.repeat(np.arange(len(bins.sizes)), bins.sizes)
-        return np.where(owner[:, None] == owner, 0.0, counts)
+        return query.count(self._slices())
 
     def select(self, positions: NDArray[np.int64], most: int | None = None) -> SparseRows:
         """A copy of the rows at these positions, in this order; `most` as for the constructor."""

@@ -6,6 +6,7 @@ tables √(A(A-1)/2). Counts are whole numbers below 2⁵³: their sums are exac
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -31,6 +32,14 @@ class Histograms:
 
     def sensitivity(self) -> float:
         return sensitivity.histograms(len(self.cells))
+
+    def count(self, pieces: Iterable[Matrix]) -> Vector:
+        """Exact counts over pieces of encoded rows, (m, n) each."""
+        counts = [np.zeros(cell.count) for cell in self.cells]
+        for rows in pieces:
+            for cell, count in zip(self.cells, counts, strict=True):
+                count += np.bincount(cell.of(rows[:, cell.start : cell.stop]), minlength=cell.count)
+        return np.concatenate(counts)
 
     def split(self, counts: Vector) -> list[Vector]:
         """One histogram for each attribute."""
@@ -72,6 +81,15 @@ class PairTables:
 
     def sensitivity(self) -> float:
         return sensitivity.pair_tables(len(self.bins.sizes))
+
+    def count(self, pieces: Iterable[Matrix]) -> Matrix:
+        """Exact counts over pieces of encoded rows, at most 2²⁴ rows each: symmetric, zero within an attribute."""
+        counts = np.zeros((self.bins.total, self.bins.total))
+        for rows in pieces:
+            inside = one_hot(self.bins.of(rows), self.bins.offsets)
+            counts += inside.T @ inside
+        owner = np.repeat(np.arange(len(self.bins.sizes)), self.bins.sizes)
+        return np.where(owner[:, None] == owner, 0.0, counts)
 
     def vector(self, counts: Matrix) -> Vector:
         """Each table once, from the symmetric matrix of all of them."""

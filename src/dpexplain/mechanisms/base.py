@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.errors import ParameterError
@@ -90,6 +90,28 @@ class AsksModel(Protocol):
     def asking(self, model: Callable[[Matrix], Vector]) -> Mechanism:
         """The same mechanism with the black box at hand, a function from encoded rows to labels in [-1, 1]."""
         ...
+
+
+Given = TypeVar("Given", bound=Mechanism)
+
+
+@dataclass(frozen=True, slots=True)
+class Informed(Generic[Given]):
+    """A private mechanism together with the black box it asks; a subclass plans. A query is public, so asking about it costs nothing."""
+
+    given: Given
+    model: Callable[[Matrix], Vector]
+
+    @property
+    def delta(self) -> float:
+        return self.given.delta
+
+    @property
+    def private(self) -> bool:
+        return True
+
+    def to_dict(self) -> dict[str, Any]:
+        return self.given.to_dict()
 
 
 def require_steps(steps: int | None) -> None:

@@ -20,7 +20,7 @@ from dpexplain.core.moments import LocalMoments, Moments, RawMoments
 from dpexplain.core.shape import noise_shape
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.base import Calibration, Outcome, Setting, require_calibration, require_steps
+from dpexplain.mechanisms.base import Calibration, Informed, Outcome, Setting, require_calibration, require_steps
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.ports import Noise, Rows
@@ -158,27 +158,13 @@ class Basic:
 
 
 @dataclass(frozen=True, slots=True)
-class AnchoredBasic:
+class AnchoredBasic(Informed[Basic]):
     """`Basic` with the black box that it asks about each query. The query is public, so asking costs nothing."""
-
-    given: Basic
-    model: Callable[[Matrix], Vector]
-
-    @property
-    def delta(self) -> float:
-        return self.given.delta
-
-    @property
-    def private(self) -> bool:
-        return True
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> AnchoredDescent:
         del history, hint
         anchor = float(np.clip(self.model(point[None])[0], -1.0, 1.0))
         return AnchoredDescent(exact_descent(self.given, point, setting, 1 + abs(anchor)), anchor)
-
-    def to_dict(self) -> dict[str, Any]:
-        return self.given.to_dict()
 
 
 def exact_descent(basic: Basic, point: Vector, setting: Setting, label: float = 1.0) -> NoisyDescent:

@@ -24,7 +24,7 @@ from dpexplain.core.moments import RawMoments, RawSums
 from dpexplain.core.shape import noise_shape
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.base import Outcome, Setting
+from dpexplain.mechanisms.base import Informed, Outcome, Setting
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.ports import Noise, Rows
@@ -126,23 +126,9 @@ class Influence:
 
 
 @dataclass(frozen=True, slots=True)
-class InformedInfluence:
+class InformedInfluence(Informed[Influence]):
     """`Influence` that asks the black box for the label of each query. The query is public, so asking costs nothing."""
-
-    given: Influence
-    model: Callable[[Matrix], Vector]
-
-    @property
-    def delta(self) -> float:
-        return self.given.delta
-
-    @property
-    def private(self) -> bool:
-        return True
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyInfluence:
         label = float(np.clip(self.model(point[None])[0], -1.0, 1.0))
         return replace(self.given, label=label).plan(point, setting, history, hint)
-
-    def to_dict(self) -> dict[str, Any]:
-        return self.given.to_dict()

@@ -17,7 +17,7 @@ from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.shapley import Orders, ShapleySum, largest_norm
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.base import Outcome, Setting
+from dpexplain.mechanisms.base import Informed, Outcome, Setting
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.ports import Noise, Rows, SingleRows
@@ -100,19 +100,8 @@ class Shapley:
 
 
 @dataclass(frozen=True, slots=True)
-class InformedShapley:
+class InformedShapley(Informed[Shapley]):
     """`Shapley` with the black box it asks."""
-
-    given: Shapley
-    model: Callable[[Matrix], Vector]
-
-    @property
-    def delta(self) -> float:
-        return self.given.delta
-
-    @property
-    def private(self) -> bool:
-        return True
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyShapley:
         del history, hint  # each answer stands on its own
@@ -125,9 +114,6 @@ class InformedShapley:
         reach = query.sensitivity() * setting.neighbours.multiplier  # sums are exact: no summation error
         gaussian = GaussianMechanism(reach, query.players, gdp.mu(self.given.epsilon, self.given.delta))
         return NoisyShapley(query, gaussian, max(int(query.asked(0, setting.size).sum()), 1))
-
-    def to_dict(self) -> dict[str, Any]:
-        return self.given.to_dict()
 
 
 def players_of(setting: Setting) -> Orders:
