@@ -10,13 +10,14 @@ choose between them by where the arrays happen to lie. Then the same question wo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from functools import partial
 
 import numpy as np
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 from numpy.typing import NDArray
+
+from dpexplain.backends import _compiling
+from dpexplain.backends._compiling import widest_registers
 
 ROWS = 256  # rows in a block: long enough to hide a tile's last additions, short enough that 500 columns of scratch fit a cache
 _HIGH, _WIDE = 6, 2  # a tile of products: twelve sums and eight operands fit sixteen registers, and the last two columns move
@@ -25,35 +26,15 @@ _LINE = 8  # float64 in a cache line; scratch starts on one, or each load would 
 Blocks = NDArray[np.float32]
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 _FAST = {"reassoc", "contract", "nsz"}  # any summation order is covered by `summation_error`; NaN and inf keep their meaning
-
-
-def compiled(kernel: Kernel) -> Kernel:
-    """Compile at first use and keep the result; where no file can be written, compile again in each process."""
-    try:
-        return cast(Kernel, njit(cache=True, nogil=True, fastmath=_FAST)(kernel))
-    except RuntimeError:  # numba found no folder for its cache
-        return cast(Kernel, njit(nogil=True, fastmath=_FAST)(kernel))
-
-
-def _ask_for_width(_: Any) -> Any:  # pragma: no cover
-    def generate(context: Any, builder: Any, *_: Any) -> Any:
-        set.add(builder.function.attributes, '"prefer-vector-width"="512"')  # llvmlite's own `add` knows older names only
-        return context.get_dummy_value()
-
-    return types.void(), generate
-
-
-# Called in a kernel, lets its loops fill the widest vector registers there are: LLVM would use only half of AVX-512.
-_widest_registers = cast(Callable[[], None], intrinsic(_ask_for_width))
+compiled = partial(_compiling.compiled, fastmath=_FAST)
 
 
 @compiled
 def distances(blocks: Blocks, point: Array, first: int, last: int, out: Array) -> None:  # pragma: no cover
     """out[row] = ‖x_row - point‖."""
-    _widest_registers()
+    widest_registers()
     for k in range(first, last):
         total = np.zeros(ROWS)
         for j in range(point.shape[0]):
@@ -74,7 +55,7 @@ def squared_lengths(
 
     `scales` = (constant, of ‖v‖², of products across attributes, of squares).
     """
-    _widest_registers()
+    widest_registers()
     for k in range(first, last):
         total, products, deviations = np.zeros(ROWS), np.zeros(ROWS), np.zeros(ROWS)
         for a in range(starts.shape[0] - 1):
@@ -96,7 +77,7 @@ def squared_lengths(
 @compiled
 def add_centre(blocks: Blocks, rows: int, centre: Array, first: int, last: int, sums: Array) -> None:  # pragma: no cover
     """Add (Σ v, Σ v²) with v = x - centre to the two rows of `sums`. Rows from number `rows` on are padding."""
-    _widest_registers()
+    widest_registers()
     for k in range(first, last):
         here = min(max(rows - k * ROWS, 0), ROWS)
         for j in range(centre.shape[0]):
@@ -122,7 +103,7 @@ def add_gram(
 
     Each block's √α·r goes to a scratch that stays in cache, from there through registers a tile of products at a time.
     """
-    _widest_registers()
+    widest_registers()
     n, size = point.shape[0], gram.shape[0]
     memory = np.zeros(size * ROWS + _LINE)
     aligned = -(memory.ctypes.data // 8) % _LINE
