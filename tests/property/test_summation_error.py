@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpexplain.backends import _compiling
 from dpexplain.backends import _kernels as kernels
 from dpexplain.backends import _workers as workers
 from dpexplain.backends import dense
@@ -107,7 +108,7 @@ def test_kernels_compile_where_nothing_can_be_written(monkeypatch):
             raise RuntimeError("cannot cache function: no locator available")
         return lambda kernel: (kernel, options)
 
-    monkeypatch.setattr(kernels, "njit", without_cache)
-    kernel, options = kernels.compiled(test_kernels_compile_where_nothing_can_be_written)
+    monkeypatch.setattr(_compiling, "njit", without_cache)
+    kernel, options = _compiling.compiled(test_kernels_compile_where_nothing_can_be_written)
     assert kernel is test_kernels_compile_where_nothing_can_be_written
     assert options["nogil"]
