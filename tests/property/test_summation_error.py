@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpexplain.backends import _compiling
-from dpexplain.backends import _kernels as kernels
+from dpexplain.backends import _compiling, dense
 from dpexplain.backends import _workers as workers
-from dpexplain.backends import dense
 from dpexplain.backends.dense import DenseRows, summation_error
 from dpexplain.core import weights
 from dpexplain.core.layout import Layout
