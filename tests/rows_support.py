@@ -21,6 +21,7 @@ from dpexplain.backends.distributed import ClusterRows, connect
 from dpexplain.backends.sparse import SparseRows
 from dpexplain.backends.streaming import StreamedRows
 from dpexplain.scanning import ColumnLabels, read_registered
+from dpexplain.terms import Terms
 
 
 def dense(X, y):
@@ -67,7 +68,7 @@ def from_files(X, y, kind):
     half = len(X) // 2
     for name, part in (("a", table.slice(0, half)), ("b", table.slice(half))):
         pq.write_table(part, Path(folder.name) / f"{name}.parquet", row_group_size=max(len(X) // 7, 1))
-    source = read_registered(folder.name, dpx.Domain.encoded(X.shape[1]), ColumnLabels("y"), None, 1, check=True)
+    source = read_registered(folder.name, dpx.Domain.encoded(X.shape[1]), ColumnLabels("y"), Terms(), check=True)
     rows = kind(replace(source, most_rows=256))
     finalize(rows, folder.cleanup)
     return rows

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpexplain.core.arrays import Vector
-from dpexplain.errors import DataError, ParameterError
+from dpexplain.errors import DataError
 
 Output = Literal["probability", "class"]
 
@@ -42,8 +42,6 @@ def ask_model(
     `model` is an estimator with `predict_proba` or `predict`, or any callable. A callable may return (m, classes) probabilities,
     (m,) classes (booleans, strings), or (m,) numbers, which are taken as labels and clipped to [-1, 1].
     """
-    if output not in ("probability", "class"):
-        raise ParameterError(f"output must be 'probability' or 'class', got {output!r}")
     answers = _call(_question(model, output), rows, about)
     if answers.shape[:1] != (count,) or answers.ndim > 2:
         raise DataError(f"the model must return one answer for each of the {count} rows: got an array of shape {answers.shape}")

@@ -14,17 +14,22 @@ from rich.console import Console
 from rich.progress import track
 from scipy.sparse import issparse
 
+from dpexplain.backends.distributed import ClusterRows
 from dpexplain.backends.encoded import EncodedFiles, Kept, Labels
 from dpexplain.backends.parquet import ParquetFiles
+from dpexplain.backends.streaming import StreamedRows
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import Domain, DomainLike
 from dpexplain.domain.tables import plain_columns
 from dpexplain.errors import DataError, RowsUnavailable
 from dpexplain.label_file import LabelFile
 from dpexplain.labels import Labeller, Output, ask_model, from_column
+from dpexplain.registered import Registered
+from dpexplain.terms import Terms
 
 BATCH = 1 << 15  # rows that a model is asked about together
 Where = str | Path | Sequence[str | Path]
+Keep = Callable[[int, Iterator[Vector]], LabelFile]  # writes labels of so many rows down
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class ModelLabels:
     """
 
     model: Any
-    target: Any = None
+    target: Any = 1
     output: Output = "probability"
     columns: tuple[str, ...] | None = None
 
@@ -62,11 +67,7 @@ class ModelLabels:
         del start
         table = pa.Table.from_batches([batch])
         asked = self.as_asked(table if self.columns is None else table.select(list(self.columns)))
-        return ask_model(self.model, asked, batch.num_rows, target=self._target, output=self.output)
-
-    @property
-    def _target(self) -> Any:
-        return 1 if self.target is None else self.target
+        return ask_model(self.model, asked, batch.num_rows, target=self.target, output=self.output)
 
     def as_asked(self, table: pa.Table) -> Any:
         names = getattr(self.model, "feature_names_in_", None)
@@ -76,7 +77,7 @@ class ModelLabels:
         """How the model is asked about made-up rows, where a domain is tabular and rows can be made up."""
         if not isinstance(domain, Domain):
             return None
-        return Labeller(self.model, self._target, self.output, lambda columns: self.as_asked(pa.table(plain_columns(columns))))
+        return Labeller(self.model, self.target, self.output, lambda columns: self.as_asked(pa.table(plain_columns(columns))))
 
 
 def _present(names: Sequence[str], table: pa.Table) -> list[str]:
@@ -86,26 +87,51 @@ def _present(names: Sequence[str], table: pa.Table) -> list[str]:
     return [str(name) for name in names]
 
 
+def streamed(
+    files: Where, domain: DomainLike, labels: ColumnLabels | ModelLabels, keep: Keep, terms: Terms, *, progress: bool
+) -> Registered:
+    """Rows that stay in their files; a model's labels are written down by `keep`."""
+    source = read_registered(files, domain, labels, terms, check=True)
+    size = terms.public_size(source.rows)
+    if isinstance(labels, ModelLabels):
+        source = spilled(source, keep)
+    return Registered(StreamedRows(source, progress=progress), domain, terms, size, labels.labeller(domain))
+
+
+def clustered(
+    files: Where,
+    domain: DomainLike,
+    labels: ColumnLabels | ModelLabels,
+    terms: Terms,
+    *,
+    address: str | None,
+    workers: int | None,
+) -> Registered:
+    """Rows in the memory of a cluster's workers."""
+    source = read_registered(files, domain, labels, terms, check=False)
+    size = terms.public_size(source.rows)
+    return Registered(ClusterRows(source, address=address, workers=workers), domain, terms, size, labels.labeller(domain))
+
+
 def read_registered(
     where: Where,
     domain: DomainLike,
     labels: ColumnLabels | ModelLabels,
-    unit: str | None,
-    most: int,
+    terms: Terms,
     *,
     check: bool,
 ) -> EncodedFiles:
-    """Find the files and choose each owner's first `most` rows; with `check`, read every label of a column once.
+    """Find the files and choose each owner's first rows; with `check`, read every label of a column once.
 
     Whatever is wrong with the files is a DataError here, before anything is asked of them.
     """
-    wanted = [*domain.columns, *(labels.columns or ()), *([] if unit is None else [unit])]
+    wanted = [*domain.columns, *(labels.columns or ()), *([] if terms.unit is None else [terms.unit])]
     files = ParquetFiles.find(where, list(dict.fromkeys(wanted)))
     if files.rows == 0:
         raise DataError("there are no rows: register data with at least one row")
     column = labels if check and isinstance(labels, ColumnLabels) else None
     try:
-        return EncodedFiles(files, domain, labels, _survey(files, column, unit, most), _sparse(files, domain))
+        return EncodedFiles(files, domain, labels, _survey(files, column, terms), _sparse(files, domain))
     except RowsUnavailable as error:
         raise DataError(str(error)) from None
 
@@ -115,15 +141,16 @@ def _sparse(files: ParquetFiles, domain: DomainLike) -> bool:
     return bool(issparse(domain.encode(files.schema.empty_table().select(list(domain.columns)))))
 
 
-def _survey(files: ParquetFiles, labels: ColumnLabels | None, unit: str | None, most: int) -> Kept | None:
+def _survey(files: ParquetFiles, labels: ColumnLabels | None, terms: Terms) -> Kept | None:
     """One pass over the label and the owner of each row: labels raise now or never, owners decide which rows count."""
+    unit = terms.unit
     columns = [*(() if labels is None else labels.columns), *(() if unit is None else (unit,))]
     kept, seen = None if unit is None else Kept(files.rows), dict[str, int]()
     for start, batch in files.batches(columns, BATCH) if columns else ():
         if labels is not None:
             labels.of(batch, start)
         if kept is not None:
-            kept.put(start, first_rows(batch.column(unit), seen, most))
+            kept.put(start, first_rows(batch.column(unit), seen, terms.max_rows_per_unit))
     return kept
 
 
@@ -146,10 +173,6 @@ def first_rows(owners: pa.Array, seen: dict[str, int], most: int) -> NDArray[np.
     return np.asarray(before[codes] + rank < most)
 
 
-Keep = Callable[[int, Iterator[Vector]], LabelFile]
-"""Writes labels of so many rows down."""
-
-
 def spilled(source: EncodedFiles, keep: Keep) -> EncodedFiles:
     """Ask the model once about every row, and from then on read its answers from a file."""
     try:
@@ -168,7 +191,7 @@ def _asked(files: ParquetFiles, labels: Labels) -> Iterator[Vector]:
         yield labels.of(batch, start)
 
 
-def labels_from(label: str | None, model: Any, target: Any, output: Output) -> ColumnLabels | ModelLabels:
+def labels_from(label: str | None, model: Any, terms: Terms) -> ColumnLabels | ModelLabels:
     if (model is None) == (label is None):
         raise DataError("pass exactly one of model= (to label the rows) and label= (a column with labels in [-1, 1] or classes)")
-    return ColumnLabels(label, target) if label is not None else ModelLabels(model, target, output)
+    return ColumnLabels(label, terms.target) if label is not None else ModelLabels(model, terms.asked_class, terms.output)

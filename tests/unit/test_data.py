@@ -1,7 +1,10 @@
 """Registering private rows: labels, units, sizes, and errors that go to the owner without quoting a row."""
 
 import copy
+import inspect
 import pickle
+import pydoc
+from dataclasses import fields
 
 import numpy as np
 import pandas as pd
@@ -15,8 +18,9 @@ from sklearn.preprocessing import StandardScaler
 
 import dpexplain as dpx
 from dpexplain.core.moments import LocalMoments
-from dpexplain.data import first_of_each
 from dpexplain.errors import DataError, ParameterError
+from dpexplain.in_memory import first_of_each
+from dpexplain.terms import Options, Terms
 
 DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("work", values=["a", "b"]), dpx.Binary("married")])
 ROWS = {"age": [20.0, 40.0, 60.0, 80.0], "work": ["a", "b", "a", "b"], "married": [True, False, True, False]}
@@ -36,6 +40,19 @@ def test_every_kind_of_table_gives_the_same_sums():
     for other in sums[1:]:
         assert (other.A == sums[0].A).all()
         assert (other.b == sums[0].b).all()
+
+
+@pytest.mark.parametrize("door", [dpx.PrivateData, dpx.PrivateData.scan, dpx.PrivateData.cluster])
+def test_every_way_to_register_rows_tells_and_takes_the_same_options(door):
+    options = {field.name: field.default for field in fields(Terms)}
+    told = inspect.signature(door).parameters
+    assert {name: told[name].default for name in options} == options
+    assert Options.__annotations__.keys() == options.keys()
+    assert all(f"`{name}`" in pydoc.render_doc(door, renderer=pydoc.plaintext) for name in options)
+    with pytest.raises(ParameterError, match="output must be"):
+        door(ROWS, DOMAIN, output="logit")
+    with pytest.raises(TypeError, match="lable"):
+        door(ROWS, DOMAIN, lable="y")
 
 
 def test_estimators_pipelines_and_callables_label_the_rows_as_given():

@@ -18,8 +18,8 @@ from dpexplain.backends import encoded, parquet
 from dpexplain.backends.encoded import Kept
 from dpexplain.backends.summed import ADDING, total
 from dpexplain.core.moments import LocalMoments
-from dpexplain.data import first_of_each
 from dpexplain.errors import DataError, ParameterError, RowsUnavailable
+from dpexplain.in_memory import first_of_each
 from dpexplain.noise.seeded import SeededNoise
 
 DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("work", values=["a", "b"]), dpx.Binary("married")])

@@ -21,6 +21,7 @@ from dpexplain.release import Release, load
 from dpexplain.release import release as make_release
 from dpexplain.sources import DataSource, ModelSource, decided, register
 from dpexplain.sources.tables import read_queries
+from dpexplain.terms import Terms
 
 EXAMPLES = {
     "release": "Example: dpexplain release data.parquet --domain domain.toml --label y --epsilon 0.5 --delta 1e-6 -o income.dpx",
@@ -91,23 +92,17 @@ def release(
             "reference records are labelled by the model: pass --model instead of --label, or leave --reference out"
         )
     opened = None if model is None else ModelSource(model, trusted)
-    known = Domain.load(domain)
-    source = DataSource(
-        data,
-        known,
-        label,
-        opened,
-        target_of(target, opened),
-        output_of(answer),
-        unit,
-        max_rows,
-        relation,
-        size,
-        name,
-        stream=stream,
+    terms = Terms(
+        target=target_of(target, opened),
+        output=output_of(answer),
+        unit=unit,
+        max_rows_per_unit=max_rows,
+        relation=relation,
+        size=size,
+        name=name,
     )
     spend = Budget(epsilon, delta)
-    source = decided(source)
+    source = decided(DataSource(data, Domain.load(domain), label, opened, terms, stream=stream))
     private = register(source, labelling, bars=True, keep_model=reference)
     with (
         nullcontext() if source.stream or reference else Console(stderr=True).status("Releasing")

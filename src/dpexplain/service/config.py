@@ -20,6 +20,7 @@ from dpexplain.mechanisms.influence import Influence
 from dpexplain.mechanisms.shapley import Shapley
 from dpexplain.privacy.budget import Budget
 from dpexplain.sources import DataSource, ModelSource
+from dpexplain.terms import Terms
 
 MECHANISMS: dict[str, Any] = {
     "basic": Basic,
@@ -122,16 +123,17 @@ def _rows(data: Mapping[str, Any], folder: Path) -> FromRows:
 
 def _source(data: Mapping[str, Any], folder: Path) -> DataSource:
     given, model = dict(_table(data, "data")), dict(_table(data, "model"))
-    allowed = {"file", "domain", "label", "target", "unit", "max_rows_per_unit", "relation", "size", "name", "stream"}
-    _only(given, allowed, "[data]")
+    options = {field.name for field in fields(Terms)}
+    _only(given, {"file", "domain", "label", "stream"} | options - {"output"}, "[data]")
     _only(model, {"path", "trusted", "input", "target", "output", "cache"}, "[model]")
+    terms = {key: table[key] for table in (given, model) for key in table if key in options}
+    given = {key: value for key, value in given.items() if key not in options}
     given["file"] = _place(str(_required(given, "file", "[data]")), folder)
     given["domain"] = Domain.load(folder / _required(given, "domain", "[data]"))
     if model:
-        given |= {key: model[key] for key in ("target", "output") if key in model}
         given["model"] = ModelSource(_model_path(model, folder), model.get("trusted") is True, model.get("input"))
         given["cache"] = folder / model["cache"] if "cache" in model else None
-    return DataSource(**given)
+    return DataSource(**given, terms=Terms(**terms))
 
 
 def _place(where: str, folder: Path) -> str | Path:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -15,13 +14,16 @@ from dpexplain.data import PrivateData
 from dpexplain.domain import DomainLike
 from dpexplain.domain.tables import plain_columns
 from dpexplain.errors import DataError, InputError
+from dpexplain.in_memory import hold
 from dpexplain.label_file import LabelFile
-from dpexplain.labels import Labeller, Output, from_column
-from dpexplain.scanning import ColumnLabels, Keep, ModelLabels, Where
+from dpexplain.labels import Labeller, from_column
+from dpexplain.registered import Registered
+from dpexplain.scanning import ColumnLabels, Keep, ModelLabels, Where, streamed
 from dpexplain.sources.labels import Progress, cache_key, from_model
 from dpexplain.sources.memory import fits
 from dpexplain.sources.models import ModelSource
 from dpexplain.sources.tables import read_private
+from dpexplain.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +37,7 @@ class DataSource:
     domain: DomainLike
     label: str | None = None
     model: ModelSource | None = None
-    target: Any = None
-    output: Output = "probability"
-    unit: str | None = None
-    max_rows_per_unit: int = 1
-    relation: str = "add-remove"
-    size: int | None = None
-    name: str = "data"
+    terms: Terms = field(default_factory=Terms)
     cache: Path | None = None
     stream: bool | None = None
 
@@ -55,7 +51,7 @@ class DataSource:
 
     @property
     def columns(self) -> list[str]:
-        return [*self.domain.columns, *(name for name in (self.label, self.unit) if name is not None)]
+        return [*self.domain.columns, *(name for name in (self.label, self.terms.unit) if name is not None)]
 
 
 def decided(source: DataSource, copies: int = 1) -> DataSource:
@@ -70,47 +66,41 @@ def register(source: DataSource, progress: Progress = iter, *, bars: bool = Fals
 
     `keep_model` is for reference records, which the model labels later.
     """
-    how: dict[str, Any] = {
-        "unit": source.unit,
-        "max_rows_per_unit": source.max_rows_per_unit,
-        "relation": source.relation,
-        "size": source.size,
-        "name": source.name,
-    }
     if decided(source).stream:
-        data = PrivateData._streamed(source.file, source.domain, _stream_labels(source), _keeper(source), progress=bars, **how)
+        labels, keep = _stream_labels(source), _keeper(source)
+        data = PrivateData._of(streamed(source.file, source.domain, labels, keep, source.terms, progress=bars))
     else:
-        data = _in_memory(source, progress, how)
+        data = PrivateData._of(_in_memory(source, progress))
     if keep_model and source.model is not None:
-        target = 1 if source.target is None else source.target
-        data.know(Labeller(source.model.open(source.domain), target, source.output, lambda rows: pa.table(plain_columns(rows))))
+        model, terms = source.model.open(source.domain), source.terms
+        data.know(Labeller(model, terms.asked_class, terms.output, lambda rows: pa.table(plain_columns(rows))))
     return data
 
 
-def _in_memory(source: DataSource, progress: Progress, how: dict[str, Any]) -> PrivateData:
+def _in_memory(source: DataSource, progress: Progress) -> Registered:
     features = list(source.domain.columns)
     table = read_private(source.file, source.columns)
     labels = _labels(source, table.select(features) if source.model else table, progress)
-    return PrivateData(table, source.domain, labels=labels, **how)
+    return hold(table, source.domain, None, labels, source.terms)
 
 
 def _labels(source: DataSource, table: pa.Table, progress: Progress) -> Vector:
-    model = source.model
+    model, terms = source.model, source.terms
     if model is None:
-        return from_column(table, str(source.label), source.target)
+        return from_column(table, str(source.label), terms.target)
 
     def ask() -> Iterator[Vector]:
-        target = 1 if source.target is None else source.target
-        yield from_model(model, table, source.domain, target=target, output=source.output, progress=progress)
+        yield from_model(model, table, source.domain, target=terms.asked_class, output=terms.output, progress=progress)
 
     return next(ask()) if source.cache is None else _keeper(source)(table.num_rows, ask()).all()
 
 
 def _stream_labels(source: DataSource) -> ColumnLabels | ModelLabels:
     """A model of a file or an address is asked about the domain's columns only, streamed or not."""
+    terms = source.terms
     if source.model is None:
-        return ColumnLabels(str(source.label), source.target)
-    return ModelLabels(source.model.open(source.domain), source.target, source.output, source.domain.columns)
+        return ColumnLabels(str(source.label), terms.target)
+    return ModelLabels(source.model.open(source.domain), terms.asked_class, terms.output, source.domain.columns)
 
 
 def _keeper(source: DataSource) -> Keep:
@@ -120,7 +110,7 @@ def _keeper(source: DataSource) -> Keep:
         return LabelFile.temporary
 
     def keep(rows: int, labels: Iterator[Vector]) -> LabelFile:
-        facts = source.domain.fingerprint, source.target, source.output
+        facts = source.domain.fingerprint, source.terms.target, source.terms.output
         return LabelFile.kept(cache, cache_key(ParquetFiles.find(source.file, source.columns), model, *facts), rows, labels)
 
     return keep
