@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dpexplain.core.layout import Layout
 from dpexplain.domain import DomainLike
 from dpexplain.labels import Labeller
 from dpexplain.mechanisms.base import Setting
@@ -30,4 +31,5 @@ class Registered:
         """The public facts a plan may use."""
         one_hot = tuple((block.start, block.stop) for block in self.domain.blocks if block.kind == "one-hot")
         single = isinstance(self.rows, SingleRows)
-        return Setting(self.domain.width, self.size, self.terms.neighbours, self.rows.summation_error, one_hot, single)
+        layout, error = Layout.of(self.domain.blocks), self.rows.summation_error
+        return Setting(self.domain.width, self.size, self.terms.neighbours, error, one_hot, single, layout)

@@ -31,16 +31,16 @@ class BlockLike(Protocol):
     def kind(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Layout:
     """A partition of the columns into attributes, with what follows from it."""
 
     starts: tuple[int, ...]
     stops: tuple[int, ...]
     is_number: tuple[bool, ...]
-    owner: Indices = field(init=False)  # the attribute of each column
-    numbers: Indices = field(init=False)  # columns that are numbers
-    centre: Vector = field(init=False)  # a public centre: 1/2 for a number, 1/max(k, 2) for each column of a code
+    owner: Indices = field(init=False, compare=False)  # the attribute of each column
+    numbers: Indices = field(init=False, compare=False)  # columns that are numbers
+    centre: Vector = field(init=False, compare=False)  # a public centre: 1/2 for a number, 1/max(k, 2) for each column of a code
 
     def __post_init__(self) -> None:
         sizes = np.array(self.stops) - np.array(self.starts)

@@ -20,6 +20,7 @@ from dpexplain.core.arrays import Vector
 from dpexplain.errors import ParameterError
 
 _ROUND_UP = 1 + 1e-12
+_AS_GOOD_AS_INFINITE = 1e12
 
 
 class Weight(ABC):
@@ -40,6 +41,16 @@ class Weight(ABC):
         """A public description, read back by `from_dict`."""
 
     @property
+    @abstractmethod
+    def peak(self) -> float:
+        """Where α(d)d, or for a custom weight its cap, is largest: it rises before and falls after."""
+
+    def largest_pull(self, low: Vector, high: Vector) -> Vector:
+        """sup of α(d)d over low ≤ d ≤ high, elementwise."""
+        distance = np.clip(self.peak, low, high)
+        return np.asarray(self(distance) * distance)
+
+    @property
     def c(self) -> float:
         """The family constant for the unit ball: the smallest c with 2α(d)d(d + 1) ≤ c for all d (SPEC §4)."""
         return self.supremum(gradient_norm_squared(1.0))
@@ -57,8 +68,8 @@ def _capped(height: float, c: float, distance: Vector) -> Vector:
 
 
 def _knee(height: float, c: float) -> float:
-    """Where c/(2d(1+d)) falls below `height`."""
-    return (sqrt(1 + 2 * c / height) - 1) / 2
+    """Where c/(2d(1+d)) falls below `height`: (√(1 + 2c/height) - 1)/2, without cancellation."""
+    return c / height / (sqrt(1 + 2 * c / height) + 1)
 
 
 def _largest(squared: Polynomial, alpha: Callable[[float], float], candidates: Iterable[float]) -> float:
@@ -117,6 +128,10 @@ class Stable(Weight):
     def supremum(self, squared: Polynomial) -> float:
         return _supremum_under_cap(squared, 1.0, self.constant)
 
+    @property
+    def peak(self) -> float:
+        return _knee(1.0, self.constant)
+
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "c": self.constant}
 
@@ -134,10 +149,14 @@ class Inverse(Weight):
 
     def __call__(self, distance: Vector) -> Vector:
         # At d = 0 the record's gradient is 0 whatever its weight; a large finite number keeps 0·α = 0.
-        return _capped(1e12, self.constant, distance)
+        return _capped(_AS_GOOD_AS_INFINITE, self.constant, distance)
 
     def supremum(self, squared: Polynomial) -> float:
         return _supremum_under_cap(squared, inf, self.constant)
+
+    @property
+    def peak(self) -> float:
+        return _knee(_AS_GOOD_AS_INFINITE, self.constant)
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "c": self.constant}
@@ -162,6 +181,10 @@ class Gaussian(Weight):
         peak = _largest(squared, lambda d: exp(-((d / self.width) ** 2)), [0.0, *_positive_roots(stationary)])
         return peak * _ROUND_UP
 
+    @property
+    def peak(self) -> float:
+        return self.width / sqrt(2)
+
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "width": self.width}
 
@@ -181,6 +204,10 @@ class Window(Weight):
 
     def supremum(self, squared: Polynomial) -> float:
         return sqrt(float(squared(self.radius))) * _ROUND_UP
+
+    @property
+    def peak(self) -> float:
+        return self.radius
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "radius": self.radius}
@@ -211,6 +238,14 @@ class Custom(Weight):
 
     def supremum(self, squared: Polynomial) -> float:
         return _supremum_under_cap(squared, self.maximum, self.constant)
+
+    @property
+    def peak(self) -> float:
+        return _knee(self.maximum, self.constant)
+
+    def largest_pull(self, low: Vector, high: Vector) -> Vector:
+        distance = np.clip(self.peak, low, high)
+        return np.asarray(_capped(self.maximum, self.constant, distance) * distance)
 
     def to_dict(self) -> dict[str, Any]:
         raise ParameterError("a custom weight is code and cannot be stored: use a built-in weight for releases and ledgers")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.layout import Layout
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.ports import Noise, Rows
@@ -29,6 +30,7 @@ class Setting:
     summation_error: float
     one_hot: tuple[tuple[int, int], ...] = ()  # column ranges that hold one 1 or none
     single_rows: bool = False  # whether the rows are where a black box can be asked about each
+    layout: Layout | None = None  # what a record can look like; None: anything
 
     def sensitivity_of_sum(self, per_record: float, terms: float | None = None) -> float:
         """How far neighbours can move a *computed* sum of which one record moves the true one by `per_record`.

@@ -17,6 +17,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.descent import HarmonicSchedule, Schedule, descend, schedule
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments
+from dpexplain.core.reach import LEAST_SHARE, Reach
 from dpexplain.core.shape import noise_shape
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.errors import ParameterError
@@ -36,7 +37,8 @@ ANCHORED = "anchored optima"
 class NoisyDescent:
     """A plan: where to start, which steps to take, and the noise on each gradient sum. `proofs/noisy_gradient.md`.
 
-    Noise on column j is `shape[j]` times σ; the shape leaves the sensitivity as it is (`proofs/shape.md`).
+    Noise on column j is `shape[j]` times σ; the shape leaves the sensitivity as it is (`proofs/shape.md`). At φ all of it is multiplied by
+    the share of the sensitivity that records can reach there (`proofs/reach.md`), except in the last step (`proofs/training.md`).
     """
 
     query: LocalMoments
@@ -46,6 +48,7 @@ class NoisyDescent:
     ball: Ball
     size: int
     shape: Vector | float = 1.0
+    reach: Reach | None = None
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
@@ -56,13 +59,20 @@ class NoisyDescent:
         moments = rows.local(self.query)  # one pass serves every step: the loss is a quadratic
         release = self.gaussian.releases(noise, self.schedule.gradients)
 
-        def noisy_gradient(phi: Vector) -> Vector:
-            return release(moments.gradient(phi) / self.shape) * self.shape / self.size
+        def noisy_gradient(phi: Vector, share: float = 1.0) -> Vector:
+            scale = self.shape * share
+            return release(moments.gradient(phi) / scale) * scale / self.size
 
-        values = descend(self.start, self.schedule.steps, noisy_gradient, self.ball)
+        steps = self.schedule.steps
+        near = descend(self.start, steps[:-1], lambda phi: noisy_gradient(phi, self.share(phi)), self.ball)
+        values = descend(near, steps[-1:], noisy_gradient, self.ball)
         quietest = self.gaussian.sigma / self.size * float(np.min(self.shape))
-        told = {"gradients": self.schedule.gradients, "last_step": float(self.schedule.steps[-1]), "sigma": quietest}
+        told = {"gradients": self.schedule.gradients, "last_step": float(steps[-1]), "sigma": quietest}
         return Outcome(values, self.events, details=told)
+
+    def share(self, phi: Vector) -> float:
+        """How much of the sensitivity counts at φ."""
+        return 1.0 if self.reach is None else self.reach.share(phi)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,18 +174,30 @@ class AnchoredBasic(Informed[Basic]):
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> AnchoredDescent:
         del history, hint
         anchor = float(np.clip(self.model(point[None])[0], -1.0, 1.0))
-        return AnchoredDescent(exact_descent(self.given, point, setting, 1 + abs(anchor)), anchor)
+        return AnchoredDescent(exact_descent(self.given, point, setting, anchor), anchor)
 
 
-def exact_descent(basic: Basic, point: Vector, setting: Setting, label: float = 1.0) -> NoisyDescent:
-    """T-1 noisy gradients that together cost exactly (ε, δ), with steps from public quantities; labels are at most `label`."""
+def exact_descent(basic: Basic, point: Vector, setting: Setting, anchor: float = 0.0) -> NoisyDescent:
+    """T-1 noisy gradients that together cost exactly (ε, δ), with steps from public quantities, for labels y - `anchor`."""
     mu = gdp.mu(basic.epsilon, basic.delta)
-    reach = sensitivity.gradient(basic.weight, basic.radius, label)
-    sum_sensitivity = setting.sensitivity_of_sum(reach, terms=reach if label == 1 else _ROUNDINGS * reach)
+    sum_sensitivity = shared_sensitivity(setting, basic.weight, basic.radius, anchor)
     shape = noise_shape(point, setting.one_hot)
     noise_norm = sum_sensitivity / setting.size * float(np.linalg.norm(shape)) / mu  # of one gradient that takes the whole budget
     curvature = sensitivity.quadratic(basic.weight)  # λmax(A)/m̄ ≤ sup αd²
     steps = schedule(basic.radius / noise_norm, setting.width, curvature, basic.steps and basic.steps - 1)
     gaussian = GaussianMechanism(sum_sensitivity, setting.width, gdp.part(mu, 1 / steps.gradients))
     query, ball = LocalMoments(point, basic.weight), Ball(basic.radius, basic.norm)
-    return NoisyDescent(query, np.zeros(setting.width), steps, gaussian, ball, setting.size, shape)
+    reach = reach_around(point, setting, basic.weight, basic.radius, anchor)
+    return NoisyDescent(query, np.zeros(setting.width), steps, gaussian, ball, setting.size, shape, reach)
+
+
+def shared_sensitivity(setting: Setting, weight: Weight, radius: float, anchor: float = 0.0) -> float:
+    """How far neighbours can move a computed gradient sum that is divided by its share: rounding errors are, too."""
+    per_record = sensitivity.gradient(weight, radius, 1 + abs(anchor))
+    rounded = per_record if anchor == 0 else _ROUNDINGS * per_record
+    return setting.sensitivity_of_sum(per_record, terms=rounded / LEAST_SHARE)
+
+
+def reach_around(point: Vector, setting: Setting, weight: Weight, radius: float, anchor: float = 0.0) -> Reach | None:
+    """What the domain's records can do to gradients around `point`, where a domain is declared."""
+    return None if setting.layout is None else Reach.around(point, setting.layout, weight, radius, anchor)

@@ -16,7 +16,7 @@ from dpexplain.core.moments import LocalMoments
 from dpexplain.core.shape import noise_shape
 from dpexplain.core.weights import Weight
 from dpexplain.mechanisms.base import Outcome, Plan, Setting
-from dpexplain.mechanisms.basic import NoisyDescent
+from dpexplain.mechanisms.basic import NoisyDescent, reach_around, shared_sensitivity
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.ports import Noise, Rows
 from dpexplain.mechanisms.start import Start, cold
@@ -82,13 +82,14 @@ def _descent(
     parameters: Parameters, point: Vector, setting: Setting, start: Start, share: float, gradients: int | None
 ) -> NoisyDescent:
     mu = gdp.part(gdp.mu(parameters.epsilon, parameters.delta), share)
-    reach = gradient_reach(parameters, setting)
+    sum_sensitivity = shared_sensitivity(setting, parameters.weight, parameters.radius)
     shape = noise_shape(point, setting.one_hot)
-    noise_norm = reach / setting.size * float(np.linalg.norm(shape)) / mu
+    noise_norm = sum_sensitivity / setting.size * float(np.linalg.norm(shape)) / mu
     curvature = sensitivity.quadratic(parameters.weight)
     travel = travel_length(start.distance * parameters.radius / noise_norm, setting.width, curvature)
     count = gradients or min(max(ceil(2 * travel * curvature), _FEWEST), parameters.steps - 1)
-    gaussian = GaussianMechanism(reach, setting.width, gdp.part(mu, 1 / count))
+    gaussian = GaussianMechanism(sum_sensitivity, setting.width, gdp.part(mu, 1 / count))
     query = LocalMoments(point, parameters.weight)
     schedule = Schedule(count, travel, curvature)
-    return NoisyDescent(query, np.array(start.values), schedule, gaussian, parameters.ball, setting.size, shape)
+    reach = reach_around(point, setting, parameters.weight, parameters.radius)
+    return NoisyDescent(query, np.array(start.values), schedule, gaussian, parameters.ball, setting.size, shape, reach)

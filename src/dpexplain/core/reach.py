@@ -1,0 +1,125 @@
+"""How far one record can move the gradient at a φ that everybody knows: less than anywhere in the ball. Proof: `proofs/reach.md`.
+
+The bound sup 2α(d)d(kd + 1) of `sensitivity.gradient` is attained by a record that lies along φ. But the φ at which a gradient is asked is
+public, and records of a domain cannot lie anywhere: a text that differs from z in j words has φ·u at most the sum of the j largest of ±φ. So
+
+    reach(φ) = sup over records 2α(‖u‖)‖u‖ |φ·u + c - y|,    c = 0, or the model's answer f(z) in anchored explanations,
+
+is bounded here from φ, z, the weight and the domain's layout. Codes (one-hot blocks and binaries) change ‖u‖² by whole units, each at a gain in
+φ·u of its own; numbers change it by any s² ≤ Σ max(z, 1-z)². With C_j the sum of the j largest gains and N(s) ≥ φ·u over the numbers,
+
+    reach(φ) ≤ max over ±φ, j and cells [s, s⁺] of  2 sup{α(d)d : j + s² ≤ d² ≤ j + s⁺²} · (C_j + N(s⁺) + 1 ± c).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpexplain.core import sensitivity
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.layout import Indices, Layout
+from dpexplain.core.weights import Weight
+
+_CELLS, _RATIO = 100, 1.05  # of lengths s of the numbers' part, finer where they are short
+_ROUND_UP = 1 + 2.0**-30
+LEAST_SHARE = 0.25  # of the bound for the whole ball: so rounding errors weigh at most four times as much
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Codes:
+    """One-hot blocks and binary columns around z, whose own blocks are one-hot or zero."""
+
+    columns: Indices
+    starts: Indices  # where each block begins among the columns
+    own: Vector  # z
+    held: NDArray[np.bool_]  # blocks in which z has a category
+    paired: NDArray[np.bool_]  # … and can change by two units, to another category
+
+    @property
+    def units(self) -> int:
+        """The most that ‖u‖² can be."""
+        return len(self.starts) + int(self.paired.sum())
+
+    def gains(self, phis: Matrix) -> Matrix:
+        """C_0, C_1, … for each row φ: at most how much φ·u gains where ‖u‖² = j.
+
+        A block can leave z's category (one unit, gain -φ_z) and enter another (two units, gain φ_j - φ_z). Where the second unit gains more
+        than the first, each is taken to gain the mean of both. Then gains fall from unit to unit, and the j largest of all are a bound.
+        """
+        if not len(self.columns):
+            return np.zeros((len(phis), 1))
+        inside = phis[:, self.columns]
+        leaving = -np.add.reduceat(inside * self.own, self.starts, axis=1)
+        whole = np.maximum.reduceat(inside, self.starts, axis=1) + leaving
+        first = np.where(self.held, leaving, whole)
+        first = np.where(self.paired, np.maximum(leaving, whole / 2), first)
+        units = np.concatenate([first, (whole - first)[:, self.paired]], axis=1)
+        falling = -np.sort(-units, axis=1)
+        return np.concatenate([np.zeros((len(phis), 1)), np.cumsum(falling, axis=1)], axis=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbers:
+    """Columns in [0, 1] around z."""
+
+    columns: Indices
+    own: Vector  # z
+    edges: Vector  # s₀ = 0, s₁, …: cells of ‖u‖
+
+    def gains(self, phis: Matrix) -> Matrix:
+        """N(s⁺) of each cell for each row φ: φ·u is at most ‖φ‖s⁺, and at most what every column at its better end gives."""
+        inside = phis[:, self.columns]
+        most = np.maximum(-inside * self.own, inside * (1 - self.own)).sum(axis=1, keepdims=True)
+        return np.asarray(np.minimum(np.linalg.norm(inside, axis=1, keepdims=True) * self.edges[1:], most))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reach:
+    """A bound on what one record adds to the gradient sum at φ, in any norm that `proofs/shape.md` allows."""
+
+    codes: Codes
+    numbers: Numbers
+    pulls: Matrix  # (units + 1, cells): 2 sup α(d)d
+    anchor: float  # c
+    everywhere: float  # the bound for the whole ball
+
+    @classmethod
+    def around(cls, point: Vector, layout: Layout, weight: Weight, radius: float, anchor: float = 0.0) -> Reach:
+        codes, loose = _codes(point, layout)
+        numbers = _numbers(point, loose)
+        units, squared = np.arange(codes.units + 1.0)[:, None], np.square(numbers.edges)
+        low, high = np.sqrt(units + squared[:-1]) / _ROUND_UP, np.sqrt(units + squared[1:]) * _ROUND_UP
+        pulls = 2 * weight.largest_pull(low, high)
+        return cls(codes, numbers, pulls, anchor, sensitivity.gradient(weight, radius, 1 + abs(anchor)))
+
+    def share(self, phi: Vector) -> float:
+        """reach(φ) as a share of the bound for the whole ball; never told to be less than `LEAST_SHARE`."""
+        return min(max(self.at(phi) / self.everywhere, LEAST_SHARE), 1.0)
+
+    def at(self, phi: Vector) -> float:
+        """A bound on reach(φ)."""
+        both, labels = np.array([phi, -phi]), np.array([1 + self.anchor, 1 - self.anchor])
+        gains = self.codes.gains(both)[:, :, None] + self.numbers.gains(both)[:, None, :]
+        return float((self.pulls * (gains + labels[:, None, None]).max(axis=0)).max()) * _ROUND_UP
+
+
+def _codes(point: Vector, layout: Layout) -> tuple[Codes, Indices]:
+    """The codes that z itself fits, and the columns of everything else: a box around a code holds all it can be."""
+    blocks = [layout.columns(attribute) for attribute in layout.codes]
+    fitting = [b for b in blocks if np.isin(point[b], (0.0, 1.0)).all() and point[b].sum() <= 1]
+    sizes = np.array([b.stop - b.start for b in fitting], dtype=np.int64)
+    columns = np.concatenate([np.arange(b.start, b.stop) for b in fitting]) if fitting else np.zeros(0, dtype=np.int64)
+    held = np.array([point[b].sum() == 1 for b in fitting], dtype=bool)
+    starts = np.cumsum(sizes) - sizes
+    loose = np.setdiff1d(np.arange(layout.width), columns)
+    return Codes(columns, starts, point[columns], held, held & (sizes > 1)), loose
+
+
+def _numbers(point: Vector, columns: Indices) -> Numbers:
+    own = point[columns]
+    longest = float(np.linalg.norm(np.maximum(np.abs(own), np.abs(1 - own))))
+    falling = longest * _RATIO ** -np.arange(_CELLS - 1.0, -1.0, -1.0) if len(columns) else np.zeros(1)
+    return Numbers(columns, own, np.concatenate([[0.0], falling]))
