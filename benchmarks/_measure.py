@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import perf_counter, sleep
 
 import numpy as np
+
+PAUSE = 0.2  # seconds: BLAS threads go on spinning for a while after a product, which would slow down whatever comes next
 
 
 def best_of(work, repeat=5, warm=True):
@@ -21,7 +23,12 @@ def best_of(work, repeat=5, warm=True):
 
 def best_of_each(works, repeat=5):
     """The same for several things that take turns, so that a slower or faster minute meets all of them."""
-    rounds = [[best_of(work, 1, warm=turn == 0) for work in works] for turn in range(repeat)]
+
+    def once(work, warm):
+        sleep(PAUSE)
+        return best_of(work, 1, warm)
+
+    rounds = [[once(work, warm=turn == 0) for work in works] for turn in range(repeat)]
     return [min(times) for times in zip(*rounds, strict=True)]
 
 

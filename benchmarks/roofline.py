@@ -23,14 +23,19 @@ PARTS = 16
 
 @njit(nogil=True, fastmath=True)
 def total(numbers):
-    found = np.float32(0)
-    for number in numbers:
-        found += number
-    return found
+    """Reads in four places at once: a single stream does not keep the memory busy."""
+    quarter = len(numbers) // 4
+    a = b = c = d = np.float32(0)
+    for i in range(quarter):
+        a += numbers[i]
+        b += numbers[quarter + i]
+        c += numbers[2 * quarter + i]
+        d += numbers[3 * quarter + i]
+    return a + b + c + d
 
 
 def peak(kind):
-    """Operations a second of a large matrix product."""
+    """A large matrix product, whose operations a second are the limit."""
     matrix = np.random.default_rng(0).random((SIDE, SIDE)).astype(kind)
     return lambda: matrix @ matrix
 

@@ -42,3 +42,16 @@ def test_custom_weights_are_capped_whatever_they_return():
         wild.to_dict()
     with pytest.raises(ParameterError, match="unknown weight kind"):
         weights.from_dict({"kind": "custom"})
+
+
+@pytest.mark.parametrize("weight", [weights.Stable(0.7), weights.Inverse(), weights.Gaussian(0.7), weights.Window(0.4)])
+def test_a_profile_says_what_the_weight_is(weight):
+    height, cap, width, reach = weight.profile
+    with np.errstate(divide="ignore"):
+        tail = cap / (2 * DISTANCES * (1 + DISTANCES))
+    alpha = np.minimum(height, tail) * np.exp(-np.square(DISTANCES / width)) * (reach >= DISTANCES)
+    assert alpha == pytest.approx(weight(DISTANCES), rel=1e-14)
+
+
+def test_code_has_no_profile():
+    assert weights.Custom(lambda d: 1 - d).profile is None

@@ -13,10 +13,12 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 def compiled(kernel: Kernel, fastmath: set[str] | bool = False) -> Kernel:
     """Compile at first use and keep the result; where no file can be written, compile again in each process."""
+    # 1/0 is inf, as in NumPy: a check would keep loops out of vector registers.
+    options: dict[str, Any] = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
     try:
-        return cast(Kernel, njit(cache=True, nogil=True, fastmath=fastmath)(kernel))
+        return cast(Kernel, njit(cache=True, **options)(kernel))
     except RuntimeError:  # numba found no folder for its cache
-        return cast(Kernel, njit(nogil=True, fastmath=fastmath)(kernel))
+        return cast(Kernel, njit(**options)(kernel))
 
 
 def _ask_for_width(_: Any) -> Any:  # pragma: no cover

@@ -4,6 +4,9 @@ A block's columns are contiguous, so distances, scaling and the tiled products a
 float32, arithmetic float64 (`proofs/summation.md` says why). Kernels release the GIL and work on blocks first … last-1; per-row
 inputs and outputs that are made on the way (distances, weights) start at row `first·ROWS`.
 
+All weighted moments are entries of Σ α r rᵀ with r = (x - point, 1, y). Each block's √α·r goes to a scratch that stays in cache, from there
+through registers a tile of products at a time (`_tiles.py`), while the next block is on its way from memory.
+
 A loop that sums stores nothing: beside a store the compiler would make two versions of the loop, which add in different orders, and
 choose between them by where the arrays happen to lie. Then the same question would not always be answered with the same bits.
 """
@@ -13,15 +16,14 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dpexplain.backends import _compiling
 from dpexplain.backends._compiling import widest_registers
+from dpexplain.backends._tiles import LANES, SIDE, SUMS, add_half_tile, add_tile
 
 ROWS = 256  # rows in a block: long enough to hide a tile's last additions, short enough that 500 columns of scratch fit a cache
-_HIGH, _WIDE = 6, 2  # a tile of products: twelve sums and eight operands fit sixteen registers, and the last two columns move
-_LINE = 8  # float64 in a cache line; scratch starts on one, or each load would touch two
+LINE = 64  # bytes in a cache line; rows and scratch start on one, or each load would touch two
 
 Blocks = NDArray[np.float32]
 Array = NDArray[np.float64]
@@ -34,17 +36,21 @@ compiled = partial(_compiling.compiled, fastmath=_FAST)
 @compiled
 def distances(blocks: Blocks, point: Array, first: int, last: int, out: Array) -> None:  # pragma: no cover
     """out[row] = ‖x_row - point‖."""
-    widest_registers()
     for k in range(first, last):
-        total = np.zeros(ROWS)
-        for j in range(point.shape[0]):
-            z = point[j]
-            for i in range(ROWS):
-                u = blocks[k, j, i] - z
-                total[i] += u * u
-        start = (k - first) * ROWS
+        _distances_in(blocks[k], point, out[(k - first) * ROWS :])
+
+
+@compiled
+def _distances_in(block: Blocks, point: Array, out: Array) -> None:  # pragma: no cover
+    widest_registers()
+    out[:ROWS] = 0.0
+    for j in range(point.shape[0]):
+        z = point[j]
         for i in range(ROWS):
-            out[start + i] = np.sqrt(total[i])
+            u = block[j, i] - z
+            out[i] += u * u
+    for i in range(ROWS):
+        out[i] = np.sqrt(out[i])
 
 
 @compiled
@@ -91,69 +97,110 @@ def add_centre(blocks: Blocks, rows: int, centre: Array, first: int, last: int, 
 
 
 def gram_size(width: int) -> int:
-    """Rows of the matrix that `add_gram` adds to: (u, 1, y), filled up to whole tiles."""
-    return -(-(width + 2) // _HIGH) * _HIGH
+    """Numbers in the tiles of the upper triangle for (u, 1, y)."""
+    side = -(-(width + 2) // SIDE)
+    return side * (side + 1) // 2 * SUMS
 
 
 @compiled
-def add_gram(
-    blocks: Blocks, labels: Array, weights: Array, point: Array, first: int, last: int, gram: Array
+def add_local(
+    blocks: Blocks, rows: int, labels: Array, points: Array, profiles: Array, first: int, last: int, step: int, totals: Array
 ) -> None:  # pragma: no cover
-    """Add Σ α r rᵀ with r = (x - point, 1, y) to the upper triangle of `gram`: all weighted moments are entries of it.
+    """Add Σ α r rᵀ with α = α(‖x - point‖) to totals[query], in tiles, for each point and its weight's profile (`core/weights.py`).
 
-    Each block's √α·r goes to a scratch that stays in cache, from there through registers a tile of products at a time.
+    Blocks are added up `step` at a time, for all points in turn, then to the totals. Rows from number `rows` on are padding.
     """
-    widest_registers()
-    n, size = point.shape[0], gram.shape[0]
-    memory = np.zeros(size * ROWS + _LINE)
-    aligned = -(memory.ctypes.data // 8) % _LINE
-    scaled = memory[aligned : aligned + size * ROWS].reshape(size, ROWS)
-    root = np.empty(ROWS)
+    n = points.shape[1]
+    alpha, scaled, part = _aligned(ROWS), _aligned(_scaled_size(n)), np.empty(totals.shape[1])
+    for start in range(first, last, step):
+        for query in range(points.shape[0]):
+            part[:] = 0.0
+            for k in range(start, min(start + step, last)):
+                _distances_in(blocks[k], points[query], alpha)
+                _weigh(alpha, profiles[query])
+                alpha[min(max(rows - k * ROWS, 0), ROWS) :] = 0.0
+                _add_block(blocks, k, labels, alpha, points[query], scaled, part)
+            totals[query] += part
+
+
+@compiled
+def add_weighted(
+    blocks: Blocks, labels: Array, weights: Array, point: Array, first: int, last: int, total: Array
+) -> None:  # pragma: no cover
+    """Add Σ α r rᵀ to `total`, in tiles, for weights that are known."""
+    alpha, scaled = _aligned(ROWS), _aligned(_scaled_size(point.shape[0]))
     for k in range(first, last):
-        start = (k - first) * ROWS
+        alpha[:] = weights[(k - first) * ROWS : (k - first + 1) * ROWS]
+        _add_block(blocks, k, labels, alpha, point, scaled, total)
+
+
+@compiled
+def _weigh(distance: Array, profile: Array) -> None:  # pragma: no cover
+    """α in place of each distance: min(height, cap/(2d(1+d)))·exp(-(d/width)²) up to `reach`."""
+    widest_registers()
+    height, cap, width, reach = profile[0], profile[1], profile[2], profile[3]
+    if width < np.inf:
         for i in range(ROWS):
-            root[i] = np.sqrt(weights[start + i])
-            scaled[n, i] = root[i]
-            scaled[n + 1, i] = root[i] * labels[k * ROWS + i]
-        for j in range(n):
-            z = point[j]
-            for i in range(ROWS):
-                scaled[j, i] = root[i] * (blocks[k, j, i] - z)
-        for p in range(0, n + 2, _HIGH):
-            for q in range(p, n + 2, _WIDE):
-                _add_tile(scaled, p, q, gram)
+            distance[i] = height * np.exp(-((distance[i] / width) ** 2))
+    else:
+        for i in range(ROWS):
+            d = distance[i]
+            tail = cap / (2 * d * (1 + d))
+            alpha = tail if tail < height else height
+            distance[i] = alpha if d <= reach else 0.0
 
 
-@njit(inline="always")
-def _add_tile(scaled: Array, p: int, q: int, gram: Array) -> None:  # pragma: no cover
-    """Rows p … p+5 times rows q, q+1 of `scaled`: twelve sums held in registers."""
-    a0 = a1 = a2 = a3 = a4 = a5 = 0.0
-    b0 = b1 = b2 = b3 = b4 = b5 = 0.0
+@compiled
+def _scaled_size(width: int) -> int:  # pragma: no cover
+    """Numbers in a block's √α·(u, 1, y), filled up to whole tiles."""
+    return -(-(width + 2) // SIDE) * SIDE * ROWS
+
+
+@compiled
+def _aligned(size: int) -> Array:  # pragma: no cover
+    """Zeros that start on a cache line."""
+    memory = np.zeros(size + LINE // 8)
+    start = (-memory.ctypes.data % LINE) // 8
+    return memory[start : start + size]
+
+
+@compiled
+def _add_block(
+    blocks: Blocks, k: int, labels: Array, alpha: Array, point: Array, scaled: Array, total: Array
+) -> None:  # pragma: no cover
+    """Add block k's Σ α r rᵀ; leaves √α in `alpha`."""
+    widest_registers()
+    n = point.shape[0]
     for i in range(ROWS):
-        a, b = scaled[q, i], scaled[q + 1, i]
-        x0, x1, x2 = scaled[p, i], scaled[p + 1, i], scaled[p + 2, i]
-        x3, x4, x5 = scaled[p + 3, i], scaled[p + 4, i], scaled[p + 5, i]
-        a0 += x0 * a
-        a1 += x1 * a
-        a2 += x2 * a
-        a3 += x3 * a
-        a4 += x4 * a
-        a5 += x5 * a
-        b0 += x0 * b
-        b1 += x1 * b
-        b2 += x2 * b
-        b3 += x3 * b
-        b4 += x4 * b
-        b5 += x5 * b
-    gram[p, q] += a0
-    gram[p + 1, q] += a1
-    gram[p + 2, q] += a2
-    gram[p + 3, q] += a3
-    gram[p + 4, q] += a4
-    gram[p + 5, q] += a5
-    gram[p, q + 1] += b0
-    gram[p + 1, q + 1] += b1
-    gram[p + 2, q + 1] += b2
-    gram[p + 3, q + 1] += b3
-    gram[p + 4, q + 1] += b4
-    gram[p + 5, q + 1] += b5
+        alpha[i] = np.sqrt(alpha[i])
+    for j in range(n):
+        z = point[j]
+        for i in range(ROWS):
+            scaled[j * ROWS + i] = alpha[i] * (blocks[k, j, i] - z)
+    for i in range(ROWS):
+        scaled[n * ROWS + i] = alpha[i]
+        scaled[(n + 1) * ROWS + i] = alpha[i] * labels[k * ROWS + i]
+    _add_tiles(scaled, total, blocks.ctypes.data + (k + 1) * n * ROWS * 4, n * ROWS * 4)
+
+
+@compiled
+def _add_tiles(scaled: Array, total: Array, soon: int, size: int) -> None:  # pragma: no cover
+    """All tiles of the scaled rows; the `size` bytes at address `soon` are asked for evenly on the way."""
+    widest_registers()
+    steps = ROWS // LANES
+    stride, place = -(-size // (total.shape[0] // SUMS * steps)), 0
+    for p in range(0, scaled.shape[0] // ROWS, SIDE):
+        add_half_tile(scaled, ROWS, p, p, total, place, soon, stride)
+        place, soon = place + SUMS, soon + steps * stride
+        for q in range(p + SIDE, scaled.shape[0] // ROWS, SIDE):
+            add_tile(scaled, ROWS, p, q, total, place, soon, stride)
+            place, soon = place + SUMS, soon + steps * stride
+
+
+def matrix(total: Array, width: int) -> Array:
+    """The symmetric matrix whose upper triangle `total` holds in tiles."""
+    side = -(-(width + 2) // SIDE)
+    squares = np.zeros((side, side, SIDE, SIDE))
+    squares[np.triu_indices(side)] = total.reshape(-1, SUMS)[:, : SIDE * SIDE].reshape(-1, SIDE, SIDE)
+    upper = np.triu(squares.transpose(0, 2, 1, 3).reshape(side * SIDE, side * SIDE)[: width + 2, : width + 2])
+    return np.asarray(upper + np.triu(upper, 1).T)

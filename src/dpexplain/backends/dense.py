@@ -54,12 +54,12 @@ class DenseRows:
 
     def local_many(self, queries: Sequence[LocalMoments]) -> list[Moments]:
         n = self.width
-        grams = self._grams([(query.point, self._by_distance(query.point, query.weight)) for query in queries])
+        grams = self._around([(query.point, query.weight) for query in queries])
         return [Moments(gram[:n, :n], gram[:n, n + 1]) for gram in grams]
 
     def raw(self, query: RawMoments) -> RawSums:
         n = self.width
-        (gram,) = self._grams([(query.anchor, self._by_distance(query.anchor, query.weight))])
+        (gram,) = self._around([(query.anchor, query.weight)])
         return RawSums(float(gram[n, n]), gram[:n, n], gram[:n, :n], float(gram[n, n + 1]), gram[:n, n + 1])
 
     def centre(self, query: CentreMoments) -> CentreSums:
@@ -71,12 +71,12 @@ class DenseRows:
                 total += part
             return total
 
-        first, squares = sum(in_threads(of_piece, self._pieces()), np.zeros((2, self.width)))
+        first, squares = self._added_up(of_piece)
         return CentreSums(first, squares[query.layout.numbers] - SQUARES_CENTRE * self._count)
 
     def normalised(self, query: NormalisedMoments) -> NormalisedSums:
         n = self.width
-        (gram,) = self._grams([(query.centre, self._by_length(query))])
+        gram = self._weighted(query.centre, self._by_length(query))
         sums = float(gram[n, n]), float(gram[n, n + 1]), gram[:n, n], gram[:n, n + 1]
         return NormalisedSums.from_moments(query, gram[:n, :n], *sums)
 
@@ -132,27 +132,51 @@ class DenseRows:
 
         return weights
 
-    def _grams(self, tasks: Sequence[tuple[Vector, Weighting]]) -> list[Matrix]:
-        """Σ α r rᵀ with r = (x - point, 1, y) for each (point, α), as many to a pass over the rows as `_BATCH` holds."""
-        size = kernels.gram_size(self.width)
-        batch = max(_BATCH // (8 * size * size), 1)
-        return [gram for start in range(0, len(tasks), batch) for gram in self._one_pass(tasks[start : start + batch], size)]
+    def _around(self, tasks: Sequence[tuple[Vector, Weight]]) -> list[Matrix]:
+        """Σ α r rᵀ with r = (x - point, 1, y) and α = weight(‖x - point‖) for each task, as many to a pass as `_BATCH` holds."""
+        profiles = [weight.profile for _, weight in tasks]
+        known = [i for i, profile in enumerate(profiles) if profile is not None]
+        size = max(_BATCH // (8 * kernels.gram_size(self.width)), 1)
+        found: dict[int, Matrix] = {}
+        for some in (known[start : start + size] for start in range(0, len(known), size)):
+            points, numbers = np.array([tasks[i][0] for i in some]), np.array([profiles[i] for i in some])
+            found.update(zip(some, self._local(points, numbers), strict=True))
+        return [
+            found[i] if i in found else self._weighted(point, self._by_distance(point, weight))
+            for i, (point, weight) in enumerate(tasks)
+        ]
 
-    def _one_pass(self, tasks: Sequence[tuple[Vector, Weighting]], size: int) -> Iterator[Matrix]:
+    def _local(self, points: Matrix, profiles: Matrix) -> list[Matrix]:
+        """One pass for several points. A piece is one call: threads that met again and again in Python would wait for each other."""
+
         def of_piece(piece: tuple[int, int]) -> Matrix:
-            totals, part = np.zeros((len(tasks), size, size)), np.empty((size, size))
-            for first, last in self._stretches(*piece):
-                for total, (point, weighting) in zip(totals, tasks, strict=True):
-                    weights = weighting(first, last)
-                    weights[max(self._count - first * kernels.ROWS, 0) :] = 0.0  # padding
-                    part[:] = 0.0
-                    kernels.add_gram(self._blocks, self._labels, weights, point, first, last, part)
-                    total += part
+            totals = np.zeros((len(points), kernels.gram_size(self.width)))
+            rows = self._blocks, self._count, self._labels
+            kernels.add_local(*rows, points, profiles, *piece, _stretch(self.width), totals)
             return totals
 
-        for gram in sum(in_threads(of_piece, self._pieces()), np.zeros((len(tasks), size, size))):
-            upper = np.triu(gram[: self.width + 2, : self.width + 2])
-            yield upper + np.triu(upper, 1).T
+        return [kernels.matrix(total, self.width) for total in self._added_up(of_piece)]
+
+    def _weighted(self, point: Vector, weighting: Weighting) -> Matrix:
+        """The same for weights that Python evaluates, a stretch at a time."""
+
+        def of_piece(piece: tuple[int, int]) -> Vector:
+            total, part = np.zeros(kernels.gram_size(self.width)), np.empty(kernels.gram_size(self.width))
+            for first, last in self._stretches(*piece):
+                weights = weighting(first, last)
+                weights[max(self._count - first * kernels.ROWS, 0) :] = 0.0  # padding
+                part[:] = 0.0
+                kernels.add_weighted(self._blocks, self._labels, weights, point, first, last, part)
+                total += part
+            return total
+
+        return kernels.matrix(self._added_up(of_piece), self.width)
+
+    def _added_up(self, of_piece: Callable[[tuple[int, int]], NDArray[np.float64]]) -> NDArray[np.float64]:
+        first, *rest = in_threads(of_piece, self._pieces())
+        for part in rest:
+            first += part
+        return first
 
     def _pieces(self) -> list[tuple[int, int]]:
         """Ranges of blocks, each added up by itself and then in order: to the last bit the same with any number of threads."""
@@ -195,8 +219,9 @@ def _padded(labels: Vector) -> Vector:
 
 def _pack(chunks: Iterable[Matrix | NDArray[np.float32]], rows: int, width: int) -> kernels.Blocks:
     """Copy row-major chunks into blocks; only one chunk exists in float64 at a time."""
-    blocks = np.zeros((rows // kernels.ROWS, width, kernels.ROWS), dtype=np.float32)
-    start = 0
+    memory, start = np.zeros(rows * width + kernels.LINE // 4, dtype=np.float32), 0
+    aligned = memory[(-memory.ctypes.data % kernels.LINE) // 4 :]
+    blocks = aligned[: rows * width].reshape(rows // kernels.ROWS, width, kernels.ROWS)
     for chunk in chunks:
         _copy_in(blocks, chunk, start)
         start += len(chunk)

@@ -20,7 +20,7 @@ from dpexplain.core.arrays import Vector
 from dpexplain.errors import ParameterError
 
 _ROUND_UP = 1 + 1e-12
-_AS_GOOD_AS_INFINITE = 1e12
+_LARGE = 1e12  # at d = 0 a record's gradient is 0 whatever its weight: a large finite number keeps 0·α = 0
 
 
 class Weight(ABC):
@@ -49,6 +49,12 @@ class Weight(ABC):
         """sup of α(d)d over low ≤ d ≤ high, elementwise."""
         distance = np.clip(self.peak, low, high)
         return np.asarray(self(distance) * distance)
+
+    @property
+    def profile(self) -> tuple[float, float, float, float] | None:
+        """(height, cap, width, reach) with α(d) = min(height, cap/(2d(1+d)))·exp(-(d/width)²) for d ≤ reach, else 0; at most one of cap and
+        width is finite. None where Python alone can evaluate α."""
+        return None
 
     @property
     def c(self) -> float:
@@ -125,6 +131,10 @@ class Stable(Weight):
     def __call__(self, distance: Vector) -> Vector:
         return _capped(1.0, self.constant, distance)
 
+    @property
+    def profile(self) -> tuple[float, float, float, float]:
+        return 1.0, self.constant, inf, inf
+
     def supremum(self, squared: Polynomial) -> float:
         return _supremum_under_cap(squared, 1.0, self.constant)
 
@@ -148,15 +158,18 @@ class Inverse(Weight):
         object.__setattr__(self, "constant", float(c))
 
     def __call__(self, distance: Vector) -> Vector:
-        # At d = 0 the record's gradient is 0 whatever its weight; a large finite number keeps 0·α = 0.
-        return _capped(_AS_GOOD_AS_INFINITE, self.constant, distance)
+        return _capped(_LARGE, self.constant, distance)
+
+    @property
+    def profile(self) -> tuple[float, float, float, float]:
+        return _LARGE, self.constant, inf, inf
 
     def supremum(self, squared: Polynomial) -> float:
         return _supremum_under_cap(squared, inf, self.constant)
 
     @property
     def peak(self) -> float:
-        return _knee(_AS_GOOD_AS_INFINITE, self.constant)
+        return _knee(_LARGE, self.constant)
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "c": self.constant}
@@ -174,6 +187,10 @@ class Gaussian(Weight):
 
     def __call__(self, distance: Vector) -> Vector:
         return np.exp(-np.square(distance / self.width))
+
+    @property
+    def profile(self) -> tuple[float, float, float, float]:
+        return 1.0, inf, self.width, inf
 
     def supremum(self, squared: Polynomial) -> float:
         # d/dd of exp(-2d²/w²)·P(d) vanishes where P' = (4d/w²)·P.
@@ -201,6 +218,10 @@ class Window(Weight):
 
     def __call__(self, distance: Vector) -> Vector:
         return (distance <= self.radius).astype(np.float64)
+
+    @property
+    def profile(self) -> tuple[float, float, float, float]:
+        return 1.0, inf, inf, self.radius
 
     def supremum(self, squared: Polynomial) -> float:
         return sqrt(float(squared(self.radius))) * _ROUND_UP
