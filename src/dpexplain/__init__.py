@@ -26,5 +26,4 @@ from dpexplain.privacy.budget import Guarantee as Guarantee
 from dpexplain.release import Release as Release
 from dpexplain.release import load as load
 from dpexplain.release import release as release
-
-__version__ = "0.1.0"
+from dpexplain.version import __version__ as __version__

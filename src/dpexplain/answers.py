@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, overload
 
-from rich.console import Console
-from rich.progress import track
-
 from dpexplain.errors import BudgetExhausted
 from dpexplain.explanation import Explanation
+from dpexplain.progress import with_bar
 
 _LONG = 20  # fewer answers than this need no progress bar
 
@@ -57,6 +55,4 @@ def answer_all(questions: Sequence[Any], answer: Callable[[Any], Explanation]) -
 
 def progress(items: Sequence[Any], description: str) -> Iterator[Any]:
     """The items, with a bar on standard error if a person is watching and they are many."""
-    console = Console(stderr=True)
-    watched = console.is_terminal and len(items) >= _LONG
-    yield from track(items, description=description, console=console, transient=True, disable=not watched)
+    yield from with_bar(items, description) if len(items) >= _LONG else items

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NoReturn
-from urllib.error import HTTPError, URLError
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
 from uuid import uuid4
 
 from dpexplain.domain import Domain, DomainLike
@@ -15,10 +13,8 @@ from dpexplain.explanation import Explanation
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.privacy.relation import Neighbours
 
-
-class _NoRedirect(HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
-        """A key goes to the address it was given for, and nowhere else."""
+if TYPE_CHECKING:
+    from urllib.error import HTTPError
 
 
 class ServiceError(DpexplainError):
@@ -36,9 +32,7 @@ class Client:
     def __init__(self, url: str, key: str | None = None, *, timeout: float = 60.0, retries: int = 2) -> None:
         if urlsplit(url).scheme not in ("http", "https"):
             raise ParameterError(f"a service has an http:// or https:// address, got {url!r}")
-        self._url, self._timeout, self._retries = url.rstrip("/"), timeout, retries
-        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
-        self._opener = build_opener(_NoRedirect)
+        self._url, self._key, self._timeout, self._retries = url.rstrip("/"), key, timeout, retries
 
     def explain(self, record: Any, *, request_id: str | None = None) -> Explanation:
         """A private explanation at `record`. Raises BudgetExhausted when the service's budget is spent."""
@@ -63,16 +57,16 @@ class Client:
         return None if left is None else _guarantee(left)
 
     def _call(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        data = None if body is None else json.dumps(body).encode()
+        from dpexplain.json_http import HTTPError, exchange  # who asks no service should not wait for Python's HTTP
+
         for attempt in range(self._retries + 1):
             try:
-                with self._opener.open(Request(self._url + path, data, self._headers), timeout=self._timeout) as response:
-                    answer: dict[str, Any] = json.load(response)
-                    return answer
+                answer: dict[str, Any] = exchange(self._url + path, body, self._timeout, self._key)
+                return answer
             except HTTPError as error:
                 with error:
                     _raise(error.code, _document(error))
-            except (URLError, OSError, ValueError) as error:
+            except (OSError, ValueError) as error:
                 if attempt == self._retries:
                     text = f"{self._url} did not answer ({type(error).__name__}). Check the address, and that the service runs"
                     raise ServiceError(text, status=0, problem={}) from None

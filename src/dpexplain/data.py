@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol, Unpack, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Unpack, cast, runtime_checkable
 
 import numpy as np
 
-from dpexplain import in_memory, scanning
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain import DomainLike
 from dpexplain.errors import DataError, ParameterError
@@ -20,6 +19,11 @@ from dpexplain.mechanisms.ports import Rows
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.registered import Registered
 from dpexplain.terms import Options, Terms, with_options
+
+if TYPE_CHECKING:
+    from dpexplain import (
+        scanning,  # loaded where rows are registered, as is `in_memory`: numba and Parquet take longer than all else
+    )
 
 
 class PrivateData:
@@ -33,6 +37,8 @@ class PrivateData:
     def __init__(
         self, rows: Any, domain: DomainLike, *, model: Any = None, labels: Any = None, **options: Unpack[Options]
     ) -> None:
+        from dpexplain import in_memory
+
         self._keep(in_memory.hold(rows, domain, model, labels, Terms(**options)))
 
     @classmethod
@@ -54,6 +60,8 @@ class PrivateData:
         about every row, its answers being kept in a nameless file of 8 bytes a row. The rest is as for the constructor, and so are
         the answers. Files that change after this are refused. `progress` shows a bar on a terminal when reading takes long.
         """
+        from dpexplain import scanning
+
         terms = Terms(**options)
         labels = scanning.labels_from(label, model, terms)
         return cls._of(scanning.streamed(files, domain, labels, LabelFile.temporary, terms, progress=progress))
@@ -77,6 +85,8 @@ class PrivateData:
         worker that is lost is started again by Ray, reads its rows again and answers. A `model` is asked by the workers, about the
         rows each holds, and must answer the same each time. The rest is as for `scan`. `close()` frees the workers.
         """
+        from dpexplain import scanning
+
         terms = Terms(**options)
         labels = scanning.labels_from(label, model, terms)
         return cls._of(scanning.clustered(files, domain, labels, terms, address=address, workers=workers))

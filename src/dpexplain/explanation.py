@@ -9,10 +9,7 @@ from html import escape
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
-from rich.table import Table
-from rich.text import Text
 
 from dpexplain import plots
 from dpexplain.core.arrays import Vector
@@ -24,6 +21,7 @@ from dpexplain.privacy.budget import Guarantee
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from rich.table import Table
 
 FORMAT, VERSION = "dpexplain.explanation", 1
 
@@ -130,6 +128,8 @@ class Explanation:
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Names, values and errors as a data frame: pandas, polars or pyarrow, whichever is installed first or is named."""
+        import narwhals as nw
+
         chosen = backend or next(name for name in ("pandas", "polars", "pyarrow") if find_spec(name))
         error = np.full(len(self.values), np.nan) if self.error is None else self.error
         columns = {"name": list(self.names), "value": self.values.tolist(), "error": error.tolist()}
@@ -152,6 +152,9 @@ class Explanation:
         return f"Explanation({strongest}, … {len(self.names)} values; {self.guarantee})"
 
     def __rich__(self) -> Table:
+        from rich.table import Table
+        from rich.text import Text
+
         table = Table(caption=str(self.guarantee), caption_justify="left", box=None, pad_edge=False)
         table.add_column("feature")
         table.add_column("effect", justify="right")

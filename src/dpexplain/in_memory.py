@@ -9,7 +9,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from scipy.sparse import issparse
+import scipy
 
 from dpexplain.backends.dense import DenseRows
 from dpexplain.backends.sparse import SparseRows
@@ -88,7 +88,7 @@ def _column(rows: Any, name: str) -> np.ndarray[Any, Any]:
 def _store(chunks: Iterator[Any], labels: Vector, width: int, most: int) -> Rows:
     """Dense or sparse, as the domain encodes; at most `most` rows, publicly."""
     first = next(chunks)
-    kind = SparseRows if issparse(first) else DenseRows
+    kind = SparseRows if scipy.sparse.issparse(first) else DenseRows
     return kind(chain([first], chunks), labels, width, most)
 
 
@@ -119,7 +119,7 @@ def _same_kind(rows: Any) -> Callable[[dict[str, Any]], Any]:
     """A function from columns to the kind of table that `rows` is. It keeps nothing of the rows."""
     if isinstance(rows, dict):
         return dict
-    if isinstance(rows, np.ndarray) or issparse(rows):
+    if isinstance(rows, np.ndarray) or scipy.sparse.issparse(rows):
         return lambda columns: np.column_stack(list(columns.values()))
     if isinstance(rows, (list, tuple)):
         return lambda columns: [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]

@@ -10,14 +10,16 @@ from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, TYPE_CHECKING
 from weakref import finalize
 
 import numpy as np
-import pyarrow as pa
 
 from dpexplain.core.arrays import Vector
 from dpexplain.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MARK = b"DPXLABEL"
 HEADER, ITEM = len(MARK) + sha256().digest_size, 8

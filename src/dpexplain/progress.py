@@ -1,19 +1,34 @@
-"""A bar for long work, where a person is watching; silent everywhere else."""
+"""Bars for long work, on standard error where a person is watching; silent everywhere else.
+
+Rich is loaded when a bar may be shown, not with the library.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-
-from rich.console import Console
-from rich.progress import Progress
+from typing import TypeVar
 
 from dpexplain.core.watch import Watch, ignore
+
+T = TypeVar("T")
+
+
+def with_bar(items: Iterable[T], work: str, count: int | None = None) -> Iterable[T]:
+    """The items, of which there are `count`, behind a bar that moves with each."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    return track(items, work, count, console=console, transient=True) if console.is_terminal else items
 
 
 @contextmanager
 def watched(work: str, steps: int) -> Iterator[Watch]:
     """Yield what long work calls at the start of each of its `steps`, with the step's name."""
+    from rich.console import Console
+    from rich.progress import Progress
+
     console = Console(stderr=True)
     if not console.is_terminal:
         yield ignore

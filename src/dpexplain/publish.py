@@ -8,7 +8,6 @@ from base64 import b64encode
 from collections.abc import Mapping
 from hashlib import sha256
 from html import escape
-from importlib.metadata import PackageNotFoundError, version
 from math import exp, floor
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +19,7 @@ from dpexplain import web
 from dpexplain.domain import DomainLike
 from dpexplain.errors import ParameterError
 from dpexplain.privacy.budget import Guarantee, round_up
+from dpexplain.version import __version__
 
 TITLE = "Why does the model answer as it does?"
 OUTCOME = "the explained answer"
@@ -50,7 +50,7 @@ def render(release: Publishable, *, title: str = TITLE, outcome: str = OUTCOME) 
     """The page as text. Names and values reach it as JSON or escaped text only."""
     _require_fields(release.domain)
     script, style = web.inlined("page.js"), web.source("style.css")
-    payload, guarantee, library = release.payload(), release.guarantee, _library_version()
+    payload, guarantee, library = release.payload(), release.guarantee, __version__
     parts = {
         "policy": policy(script, style),
         "version": escape(library),
@@ -139,13 +139,6 @@ def _facts(payload: Mapping[str, Any]) -> str:
     details = ", ".join(f"{key} {value:g}" for key, value in weight.items())
     columns = len(payload["mean"])
     return f"{columns} encoded columns, {kind} weight ({details}), effects in a ball of radius {payload['radius']:g}."
-
-
-def _library_version() -> str:
-    try:
-        return version("dpexplain")
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "unknown"
 
 
 def _data(domain: DomainLike, payload: Mapping[str, Any], outcome: str) -> str:

@@ -11,7 +11,6 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -59,6 +58,8 @@ class ReferenceData:
     @property
     def frame(self) -> Any:
         """The records in the domain's own terms: a pandas data frame, or a pyarrow table where pandas is not installed."""
+        import narwhals as nw
+
         return nw.from_dict(plain_columns(self._columns), backend="pandas" if find_spec("pandas") else "pyarrow").to_native()
 
     @cached_property

@@ -7,17 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, overload
 from uuid import uuid4
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
 from dpexplain import container
-from dpexplain.building import STEPS, build_reference, plan_release
 from dpexplain.core import reference as ref
 from dpexplain.core import weights
 from dpexplain.core.answer import BATCH, NoiseLevels, Solver
@@ -40,9 +36,10 @@ from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
 from dpexplain.privacy.relation import Neighbours
-from dpexplain.progress import watched
+from dpexplain.progress import watched, with_bar
 from dpexplain.publish import OUTCOME, TITLE, publish
 from dpexplain.reference_data import ReferenceData, largest_codes, reference_rows, restore_reference
+from dpexplain.version import __version__
 
 LARGEST_KEPT = 64 << 20  # bytes of a release file that a ledger keeps: 70 columns take 0.1 MB, 500 take 2
 _SLOW = 20_000  # queries from which a progress bar is worth its line
@@ -73,6 +70,8 @@ def release(
     reference records wanted, half of what is spent goes to a private model of the records: reference data labelled by the model, and
     explanations of any locality (docs/locality.md).
     """
+    from dpexplain.building import plan_release  # making a release needs much that reading one does not
+
     chosen = weight or Stable()
     chosen.to_dict()  # a weight that cannot be stored is refused before anything is spent
     _require_one_anchor(anchors)
@@ -91,7 +90,7 @@ def release(
             guarantee=paid if source.secure else replace(paid, note=_SEEDED),
             size=data.size,
             fingerprint=fingerprint,
-            library=_library_version(),
+            library=__version__,
             reference=None if marginals is None else _referred(marginals, sketch, solver, data, plan.rows),
         )
 
@@ -112,6 +111,8 @@ def release(
 
 def _referred(marginals: NoisyMarginals, sketch: NoisySketch, solver: Solver, data: PrivateData, rows: int) -> ReferenceData:
     """The reference, with a bar on a terminal: it takes half a minute."""
+    from dpexplain.building import STEPS, build_reference
+
     with watched("building the reference", STEPS) as watch:
         return build_reference(marginals, sketch, solver, data, rows, watch)
 
@@ -397,13 +398,4 @@ def _positive(value: Any, *, zero: bool = False) -> float:
 def _progress(queries: int) -> Iterator[int]:
     """Where each batch starts; with a bar on a terminal when it takes long."""
     starts = range(0, queries, BATCH)
-    if queries < _SLOW or not (console := Console(stderr=True)).is_terminal:
-        return iter(starts)
-    return iter(track(starts, description="explaining", console=console, transient=True))
-
-
-def _library_version() -> str:
-    try:
-        return version("dpexplain")
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "unknown"
+    return iter(starts if queries < _SLOW else with_bar(starts, "explaining"))

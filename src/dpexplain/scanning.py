@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import scipy
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import track
-from scipy.sparse import issparse
 
 from dpexplain.backends.distributed import ClusterRows
 from dpexplain.backends.encoded import EncodedFiles, Kept, Labels
@@ -22,8 +20,10 @@ from dpexplain.core.arrays import Vector
 from dpexplain.domain import Domain, DomainLike
 from dpexplain.domain.tables import plain_columns
 from dpexplain.errors import DataError, RowsUnavailable
+from dpexplain.label_column import from_column
 from dpexplain.label_file import LabelFile
-from dpexplain.labels import Labeller, Output, ask_model, from_column
+from dpexplain.labels import Labeller, Output, ask_model
+from dpexplain.progress import with_bar
 from dpexplain.registered import Registered
 from dpexplain.terms import Terms
 
@@ -34,7 +34,7 @@ Keep = Callable[[int, Iterator[Vector]], LabelFile]  # writes labels of so many 
 
 @dataclass(frozen=True, slots=True)
 class ColumnLabels:
-    """Labels from a column, by its declared type (`labels.from_column`)."""
+    """Labels from a column, by its declared type (`label_column.py`)."""
 
     name: str
     target: Any = None
@@ -138,7 +138,7 @@ def read_registered(
 
 def _sparse(files: ParquetFiles, domain: DomainLike) -> bool:
     """Whether this domain encodes rows as sparse ones; found out on none."""
-    return bool(issparse(domain.encode(files.schema.empty_table().select(list(domain.columns)))))
+    return bool(scipy.sparse.issparse(domain.encode(files.schema.empty_table().select(list(domain.columns)))))
 
 
 def _survey(files: ParquetFiles, labels: ColumnLabels | None, terms: Terms) -> Kept | None:
@@ -183,11 +183,9 @@ def spilled(source: EncodedFiles, keep: Keep) -> EncodedFiles:
 
 def _asked(files: ParquetFiles, labels: Labels) -> Iterator[Vector]:
     """A bar shows how far it is, where a person is watching."""
-    console = Console(stderr=True)
     columns = None if labels.columns is None else list(labels.columns)
     batches, count = files.batches(columns, BATCH), -(-files.rows // BATCH)
-    shown = track(batches, "Asking the model", count, console=console, transient=True, disable=not console.is_terminal)
-    for start, batch in shown:
+    for start, batch in with_bar(batches, "Asking the model", count):
         yield labels.of(batch, start)
 
 

@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from rich.console import Console
-from rich.progress import track
-
 from dpexplain.backends.encoded import EncodedFiles, Part
 from dpexplain.backends.parquet import UNREADABLE, unreadable
 from dpexplain.backends.summed import ADDING, SummedRows, total
 from dpexplain.errors import InputError
+from dpexplain.progress import with_bar
 
 T = TypeVar("T")
 _SLOW = 1 << 28  # encoded bytes from which a progress bar is worth its line
@@ -42,11 +40,10 @@ class StreamedRows(SummedRows):
 
     def _parts(self) -> Iterator[Part]:
         parts = _told_plainly(ahead(self._source.parts(self._source.chunks())))
-        console = Console(stderr=True)
-        if not self._progress or self._source.rows * self.width * 4 < _SLOW or not console.is_terminal:
+        if not self._progress or self._source.rows * self.width * 4 < _SLOW:
             return parts
         count = -(-self._source.rows // self._source.part_rows)
-        return iter(track(parts, "reading private rows", count, console=console, transient=True))
+        return iter(with_bar(parts, "reading private rows", count))
 
 
 def _told_plainly(parts: Iterator[T]) -> Iterator[T]:

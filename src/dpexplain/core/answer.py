@@ -17,7 +17,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.denoise import Estimate
@@ -78,7 +78,7 @@ class Solver:
         """The points and their transpose as maps of one vector: sparse where that touches less memory."""
         if np.count_nonzero(self._points) > _DENSE * self._points.size:
             return self._points, self._points.T
-        return csr_array(self._points), csr_array(self._points.T)
+        return scipy.sparse.csr_array(self._points), scipy.sparse.csr_array(self._points.T)
 
     @cached_property
     def _squared(self) -> Matrix:

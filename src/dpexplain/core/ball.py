@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 import numpy as np
-from scipy import linalg, optimize
+import scipy
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.errors import ParameterError
@@ -58,7 +58,7 @@ def minimise_2(A: Matrix, b: Vector, radius: float) -> Vector:
     By eigendecomposition and one scalar root. For semidefinite A the hard case is b orthogonal to the null space: then the
     least-norm solution is taken, which is feasible or has λ > 0. Directions below the rounding level of A count as null.
     """
-    values, vectors = linalg.eigh((A + A.T) / 2)
+    values, vectors = scipy.linalg.eigh((A + A.T) / 2)
     scale = max(float(values[-1]), float(np.linalg.norm(b)) / radius)
     if scale <= 0:
         return np.zeros_like(b)
@@ -84,13 +84,13 @@ def _on_the_sphere(values: Vector, target: Vector, radius: float) -> Vector:
         low /= 1e6
         if low < 1e-290:
             break
-    multiplier = optimize.brentq(gap, low, high, xtol=1e-300, rtol=1e-15) if gap(low) > 0 > gap(high) else high
+    multiplier = scipy.optimize.brentq(gap, low, high, xtol=1e-300, rtol=1e-15) if gap(low) > 0 > gap(high) else high
     return np.asarray(target / (values + multiplier))
 
 
 def minimise_1(A: Matrix, b: Vector, radius: float, tolerance: float = 1e-10, limit: int = 20_000) -> Vector:
     """Accelerated projected gradient with restarts until the duality gap is below `tolerance` times the scale of b."""
-    step = 1 / max(2 * float(linalg.eigh((A + A.T) / 2, eigvals_only=True)[-1]), 1e-300)
+    step = 1 / max(2 * float(scipy.linalg.eigh((A + A.T) / 2, eigvals_only=True)[-1]), 1e-300)
     phi = ahead = np.zeros_like(b)
     momentum = 1.0
     for _ in range(limit):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
@@ -102,7 +102,7 @@ def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, sh
     shrunk, label = covariance * kept, t1 * kept_label
     _sum_to_zero(np.zeros_like(t1), label, shrunk, complete, layout)  # each column was shrunk by itself
     idle = _idle(complete, layout)
-    values, vectors = linalg.eigh(shrunk + idle)
+    values, vectors = scipy.linalg.eigh(shrunk + idle)
     noisy = spread.s2 * ~layout.same()
     return Estimate(
         mean=mean,

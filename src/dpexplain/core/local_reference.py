@@ -24,8 +24,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
 from dpexplain.core.answer import Answers
 from dpexplain.core.arrays import Matrix, Vector
@@ -80,7 +80,7 @@ class MomentRaking:
         theta = np.zeros(len(self.target))
         for _ in range(_STEPS):
             means, second = self._moments(_tilted(self.features, theta, self.base))
-            step = linalg.solve(second, self.target - means - self.ridge * theta, assume_a="pos")
+            step = scipy.linalg.solve(second, self.target - means - self.ridge * theta, assume_a="pos")
             theta = theta + step / max(1.0, float(np.abs(step).max()))
             if np.abs(step).max() < 1e-5:
                 break
@@ -92,7 +92,7 @@ class MomentRaking:
         tilted = weights * self.base / float(weights @ self.base)
         _, second = self._moments(tilted)
         moved = ((before - (before @ tilted)[:, None]) * tilted).astype(np.float32) @ self.features
-        theta = linalg.solve(second, (self.errors * normals - moved).T, assume_a="pos")
+        theta = scipy.linalg.solve(second, (self.errors * normals - moved).T, assume_a="pos")
         return np.asarray(before + (self.features @ theta.astype(np.float32)).T)
 
     def bias(self, before: Matrix) -> float:
@@ -190,7 +190,7 @@ class LocalReference:
         """(√diag(K V K), λ): K is the inverse of A + λI, along the sphere where the ball binds."""
         length = float(phi @ phi)
         multiplier = max(float(phi @ (b - A @ phi)) / max(length, 1e-300), 0.0)
-        values, vectors = linalg.eigh(A)
+        values, vectors = scipy.linalg.eigh(A)
         known = values > _UNDETERMINED * float(
             values[-1]
         )  # directions that no row has, such as the sum over a code, move nowhere

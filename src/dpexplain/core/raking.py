@@ -15,8 +15,8 @@ from itertools import combinations
 from typing import Protocol
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.cells import Codes
@@ -91,12 +91,12 @@ class Raking:
 
     def minimised(self, rounds: int) -> Vector:
         """(θ, η) after at most this many steps of L-BFGS."""
-        best = optimize.minimize(
+        best = scipy.optimize.minimize(
             self.objective,
             np.zeros(len(self.limit)),
             jac=True,
             method="L-BFGS-B",
-            bounds=optimize.Bounds(-self.limit, self.limit),
+            bounds=scipy.optimize.Bounds(-self.limit, self.limit),
             options={"maxiter": rounds},
         )
         return self._natural(best.x)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg, special
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.denoise import Estimate
@@ -54,9 +54,8 @@ class Reference:
 @lru_cache(maxsize=2)
 def sobol(dimensions: int, points: int) -> Matrix:
     """The first `points` of a Sobol' sequence in (0, 1), rotated by multiples of the golden ratio; (dimensions, points)."""
-    from scipy.stats import qmc  # a third of the library's import time, and needed once a release
 
-    plain = qmc.Sobol(dimensions, scramble=False).random(points)
+    plain = scipy.stats.qmc.Sobol(dimensions, scramble=False).random(points)
     rotated = (plain + _GOLDEN * np.arange(1, dimensions + 1)) % 1.0
     uniforms = np.ascontiguousarray(np.clip(rotated, 1e-6, 1 - 1e-6).T)
     uniforms.setflags(write=False)  # shared by every caller
@@ -93,14 +92,16 @@ def _draw_codes(codes: Codes, uniforms: Matrix, covariance: Matrix, estimate: Es
     columns = np.setdiff1d(np.arange(layout.width), layout.numbers)
     if not columns.size:
         return
-    lower = linalg.cholesky(covariance[np.ix_(columns, columns)] + _ridge(estimate, layout) * np.eye(len(columns)), lower=True)
+    lower = scipy.linalg.cholesky(
+        covariance[np.ix_(columns, columns)] + _ridge(estimate, layout) * np.eye(len(columns)), lower=True
+    )
     residuals, done = np.zeros((codes.shape[1], len(columns))), 0
     for a in layout.codes:
         here = slice(done, done + layout.stops[a] - layout.starts[a])
         expected = estimate.mean[layout.columns(a)] + residuals[:, :done] @ lower[here, :done].T
         codes[a] = _chosen(expected, uniforms[a], missing=bool(estimate.missing[a]))
         off = (codes[a][:, None] == np.arange(here.stop - here.start)) - expected
-        residuals[:, here] = linalg.solve_triangular(lower[here, here], off.T, lower=True).T
+        residuals[:, here] = scipy.linalg.solve_triangular(lower[here, here], off.T, lower=True).T
         done = here.stop
 
 
@@ -123,12 +124,12 @@ def _numbers(rows: Matrix, uniforms: Matrix, covariance: Matrix, estimate: Estim
     if others.size:
         ridge = _ridge(estimate, layout)
         gram = covariance[np.ix_(others, others)] + ridge * np.eye(len(others))
-        slope = linalg.solve(gram, covariance[np.ix_(others, numbers)], assume_a="pos")
+        slope = scipy.linalg.solve(gram, covariance[np.ix_(others, numbers)], assume_a="pos")
         residual = residual - slope.T @ (gram + ridge * np.eye(len(others))) @ slope
         centre = (rows[:, others] - estimate.mean[others]) @ slope
-    values, vectors = linalg.eigh((residual + residual.T) / 2)
+    values, vectors = scipy.linalg.eigh((residual + residual.T) / 2)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # the symmetric one: it moves little when the moments do
-    gaussian = centre + special.ndtri(uniforms.T) @ root
+    gaussian = centre + scipy.special.ndtri(uniforms.T) @ root
     standard = (gaussian - gaussian.mean(axis=0)) / np.maximum(gaussian.std(axis=0), 1e-9)
     variances = np.diag(covariance)[numbers]
     return np.column_stack(
@@ -148,7 +149,7 @@ def _as_beta(standard: Vector, mean: float, variance: float) -> Vector:
     most = middle * (1 - middle)
     concentration = most / min(max(variance, 1e-5), 0.98 * most) - 1
     grid = np.linspace(-4.5, 4.5, 91)
-    quantiles = special.betaincinv(middle * concentration, (1 - middle) * concentration, special.ndtr(grid))
+    quantiles = scipy.special.betaincinv(middle * concentration, (1 - middle) * concentration, scipy.special.ndtr(grid))
     return np.clip(np.interp(standard, grid, quantiles), 0.0, 1.0)
 
 
@@ -171,7 +172,7 @@ def fit_labels(points: Matrix, estimate: Estimate, start: Vector | None = None) 
         y = np.tanh(Z @ beta)
         gradient = Z.T @ y / len(Z) - target + ridge * beta
         hessian = (Z * (1 - y * y)[:, None]).T @ Z / len(Z) + np.diag(ridge)
-        step = linalg.solve(hessian, gradient, assume_a="pos")
+        step = scipy.linalg.solve(hessian, gradient, assume_a="pos")
         size, decrease = 1.0, float(gradient @ step)
         while (following := objective(beta - size * step)) > value - 1e-4 * size * decrease and size > 1e-3:
             size /= 2

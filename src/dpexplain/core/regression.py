@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from dpexplain.core.arrays import Matrix, Vector
 
@@ -104,7 +104,7 @@ def _principal(inputs: Matrix) -> tuple[Matrix, Matrix, Vector]:
     """(inputs along their principal axes, the axes, eigenvalues), by the smaller of the two Gram matrices."""
     rows, columns = inputs.shape
     gram = inputs.T @ inputs if rows > columns else inputs @ inputs.T
-    eigenvalues, vectors = linalg.eigh(gram)
+    eigenvalues, vectors = scipy.linalg.eigh(gram)
     keep = eigenvalues > max(float(eigenvalues[-1]), 1e-300) * 1e-12
     eigenvalues, vectors = eigenvalues[keep], vectors[:, keep]
     axes = vectors if rows > columns else inputs.T @ vectors / np.sqrt(eigenvalues)

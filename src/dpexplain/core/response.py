@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy import special
+import scipy
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.cells import Codes
@@ -24,7 +24,7 @@ _ROWS, _ROUNDS = 1 << 13, 8
 
 
 def normals(uniforms: Uniforms, count: int) -> Vector:
-    return np.asarray(special.ndtri(uniforms.take(count)))
+    return np.asarray(scipy.special.ndtri(uniforms.take(count)))
 
 
 def table_changes(codes: Codes, found: Tables, uniforms: Uniforms, rehearsals: int = REHEARSALS) -> Matrix:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from dpexplain.domain.base import hint, listed
 from dpexplain.domain.features import Feature
-from dpexplain.domain.tables import open_frame
 from dpexplain.errors import QueryError
 
 
@@ -82,8 +81,10 @@ def check_vectors(features: Sequence[Feature], vectors: NDArray[Any], low: Any, 
 
 
 def _frame_records(rows: Any) -> list[Mapping[Any, Any]] | None:
+    from dpexplain.domain import frames  # as in `tables.py`, only where there is a data frame
+
     try:
-        return list(open_frame(rows).rows(named=True))
+        return list(frames.open_frame(rows).rows(named=True))
     except (TypeError, ValueError):
         return None
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
-import narwhals as nw
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpexplain.domain.base import hint, listed
@@ -19,8 +17,6 @@ from dpexplain.domain.values import Column, objects, readable
 from dpexplain.errors import DataError
 
 TABLES = "a pandas or polars data frame, a pyarrow table, a list of dicts, or a dict of columns"
-READ_DIRECTLY = (nw.Boolean, nw.String, nw.Categorical, nw.Enum, nw.Object)
-TOO_WIDE = (nw.Decimal, nw.Int128, nw.UInt128)
 
 
 def read_columns(rows: Any, names: Sequence[str]) -> dict[str, Column]:
@@ -40,21 +36,18 @@ def read_array(rows: NDArray[Any], width: int) -> NDArray[Any]:
     return readable(array)
 
 
-def open_frame(rows: Any) -> nw.DataFrame[Any]:
-    """Any eager data frame; TypeError or ValueError when it is none."""
-    return nw.from_native(pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows, eager_only=True)
-
-
 def _from_frame(rows: Any, names: Sequence[str]) -> dict[str, Column]:
+    from dpexplain.domain import frames  # loads two libraries that dicts and arrays do without
+
     try:
-        frame = open_frame(rows)
+        frame = frames.open_frame(rows)
         columns = frame.columns
     except TypeError:
         _not_a_table(rows)
     except ValueError:
         raise DataError("the frame repeats a column name; give every column its own name") from None
     _require(names, columns)
-    return {name: _from_series(frame.get_column(name)) for name in names}
+    return {name: frames.column(frame.get_column(name)) for name in names}
 
 
 def _from_mapping(rows: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Column]:
@@ -79,34 +72,14 @@ def _from_column(name: str, values: Any) -> Column:
         return objects(values)
     if isinstance(values, np.ndarray):
         return readable(_one_dimensional(name, _plain(values, name)))
+    from dpexplain.domain import frames
+
     try:
-        native = pa.chunked_array([values]) if isinstance(values, pa.Array) else values
-        return _from_series(nw.from_native(native, series_only=True))
+        return frames.column(frames.open_series(values))
     except TypeError:
         raise DataError(
             f"{name}: expected a column (list, array or series), got {type(values).__name__}; for a single record pass [record]"
         ) from None
-
-
-def _from_series(series: nw.Series[Any]) -> Column:
-    """By the column's type alone: dates, bytes and nested types hold nothing a tabular feature reads, so they are missing."""
-    native, dtype = series.to_native(), series.dtype
-    if isinstance(native, pa.ChunkedArray) and pa.types.is_dictionary(native.type):
-        # pyarrow's own to_numpy would read a null as the first value
-        return _from_series(nw.from_native(native.cast(native.type.value_type), series_only=True))
-    if dtype in TOO_WIDE:
-        return series.cast(nw.Float64).to_numpy()
-    if dtype.is_numeric() or dtype in READ_DIRECTLY:
-        return readable(series.to_numpy())
-    return _unknown(series) if dtype == nw.Unknown else np.full(len(series), None, dtype=object)
-
-
-def _unknown(series: nw.Series[Any]) -> Column:
-    """A type narwhals has no name for, such as pandas' sparse columns: NumPy's reading if there is one."""
-    try:
-        return readable(series.to_numpy())
-    except Exception:
-        return np.full(len(series), None, dtype=object)
 
 
 def _plain(array: NDArray[Any], name: str) -> NDArray[Any]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from dpexplain.domain import files
 from dpexplain.domain.base import Block, FloatArray, hint, listed
@@ -107,14 +107,14 @@ class TextDomain:
     def fingerprint(self) -> str:
         return sha256(files.canonical(self.to_dict())).hexdigest()
 
-    def encode(self, rows: Any) -> sparse.csr_array:
+    def encode(self, rows: Any) -> scipy.sparse.csr_array:
         """Private texts → (m, n) in sparse rows of ones: a list, array or series of texts, or a table with the named column."""
         indices, starts = array("q"), array("q", [0])
         for text in self._texts(rows):
             indices.extend(self._present(text))
             starts.append(len(indices))
         ones = np.ones(len(indices))
-        return sparse.csr_array((ones, np.array(indices), np.array(starts)), shape=(len(starts) - 1, self.width))
+        return scipy.sparse.csr_array((ones, np.array(indices), np.array(starts)), shape=(len(starts) - 1, self.width))
 
     def encode_query(self, record: Any) -> FloatArray:
         """One public text → (n,): a string, or a dict that has it under the domain's `column`."""

@@ -9,7 +9,7 @@ from threading import RLock
 from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
+import scipy
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain import Domain
@@ -58,7 +58,7 @@ class History:
         self._released: list[Released] = []
         self._computed: list[int] = []
         self._points, self._values = _Stack(), _Stack()  # of the computed ones
-        self._tree: cKDTree | None = None
+        self._tree: scipy.spatial.cKDTree | None = None
         self._in_tree = 0
         self._lock = RLock()  # a service appends and searches from several threads
 
@@ -93,7 +93,7 @@ class History:
 
     def _grow_tree(self) -> None:
         if self.computed - self._in_tree > max(_TAIL, self._in_tree // 8):
-            self._tree, self._in_tree = cKDTree(self._points.rows), self.computed
+            self._tree, self._in_tree = scipy.spatial.cKDTree(self._points.rows), self.computed
 
     @property
     def computed(self) -> int:

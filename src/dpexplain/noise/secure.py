@@ -11,11 +11,11 @@ import os
 from typing import Any, NoReturn
 
 import numpy as np
+import scipy
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.ciphers.modes import CTR
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dpexplain.core.arrays import Vector
 
@@ -84,7 +84,7 @@ def _lower_quantile(p: Vector) -> Vector:
     every draw pays for both.
     """
     dummy = np.where(p > _RANGE_SPLIT, 0.05, 0.4)
-    quantiles: Vector = ndtri(np.concatenate((p, dummy)))
+    quantiles: Vector = scipy.special.ndtri(np.concatenate((p, dummy)))
     return quantiles[: p.size]
 
 

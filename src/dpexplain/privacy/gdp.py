@@ -19,7 +19,7 @@ from functools import lru_cache
 from math import exp, expm1, inf, isfinite, log, log1p, pi, sqrt
 
 import numpy as np
-from scipy import optimize, special
+import scipy
 
 from dpexplain.core.arrays import Vector
 from dpexplain.errors import ParameterError
@@ -56,7 +56,7 @@ def epsilon(mu: float, delta: float) -> float:
     target = log(delta) - _SAFE
     high = mu * mu / 2 + mu * sqrt(2 * -target) + mu  # δ(ε) ≤ Φ(-(ε/μ - μ/2)) ≤ exp(-(ε/μ - μ/2)²/2)
     least = 4 * target  # far below the root: keeps an infinite logarithm out of the interpolation
-    root = float(optimize.brentq(lambda e: max(_log_delta(mu, e), least) - target, 0.0, high, xtol=1e-300, rtol=1e-14))
+    root = float(scipy.optimize.brentq(lambda e: max(_log_delta(mu, e), least) - target, 0.0, high, xtol=1e-300, rtol=1e-14))
     while _log_delta(mu, root) > target:  # verify the side of the root that was solved for
         root *= 1 + 1e-14
     return root * (1 + _SAFE)
@@ -69,7 +69,7 @@ def mu(epsilon: float, delta: float) -> float:
         raise ParameterError(f"epsilon must be positive and finite, got {epsilon}: try 0.1 to 1 in total")
     _require_delta(delta)
     target = log(delta) - _SAFE
-    log_mu = optimize.brentq(lambda v: _log_delta(exp(v), epsilon) - target, log(1e-30), log(1e8), xtol=1e-14)
+    log_mu = scipy.optimize.brentq(lambda v: _log_delta(exp(v), epsilon) - target, log(1e-30), log(1e8), xtol=1e-14)
     root = exp(float(log_mu)) * (1 - _SAFE)
     while _log_delta(root, epsilon) > target:  # verify the side of the root that was solved for
         root *= 1 - _SAFE
@@ -82,7 +82,9 @@ def mu_of_pure(epsilon: float) -> float:
         raise ParameterError(f"epsilon must be positive and finite, got {epsilon}")
     # Φ(μ/2) - 1/2 = tanh(ε/2)/2, so μ/√8 = erfinv(tanh(ε/2)): no cancellation for small ε; for large ε use the tail.
     tail = -log1p(exp(epsilon)) if epsilon < 700 else -epsilon
-    exact = -2 * float(special.ndtri_exp(tail)) if epsilon > 1 else sqrt(8) * float(special.erfinv(np.tanh(epsilon / 2)))
+    exact = (
+        -2 * float(scipy.special.ndtri_exp(tail)) if epsilon > 1 else sqrt(8) * float(scipy.special.erfinv(np.tanh(epsilon / 2)))
+    )
     return exact * (1 + _SAFE)
 
 
@@ -110,8 +112,8 @@ def _log_delta(mu: float, epsilon: float) -> float:
 
 def _log_delta_direct(mu: float, epsilon: float) -> float:
     """The textbook formula in logarithms; accurate for μ > 1, where the two terms differ by a fair factor."""
-    first = float(special.log_ndtr(-epsilon / mu + mu / 2))
-    second = epsilon + float(special.log_ndtr(-epsilon / mu - mu / 2))
+    first = float(scipy.special.log_ndtr(-epsilon / mu + mu / 2))
+    second = epsilon + float(scipy.special.log_ndtr(-epsilon / mu - mu / 2))
     if second >= first:
         return -inf
     return first + log(-expm1(second - first))
@@ -120,7 +122,7 @@ def _log_delta_direct(mu: float, epsilon: float) -> float:
 def _mills_slope(t: Vector) -> Vector:
     """h(t) = 1 - t R(t), where R is the Mills ratio."""
     small = np.minimum(t, _LARGE)
-    direct = np.asarray(1 - small * sqrt(pi / 2) * special.erfcx(small / sqrt(2)))
+    direct = np.asarray(1 - small * sqrt(pi / 2) * scipy.special.erfcx(small / sqrt(2)))
     if t.max() < _LARGE:
         return direct
     large = np.maximum(t, _LARGE)

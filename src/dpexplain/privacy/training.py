@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import exp, expm1, isfinite, log
 from typing import Any
 
-from scipy import special
+import scipy
 
 from dpexplain.errors import ParameterError
 from dpexplain.privacy import gdp
@@ -47,7 +47,7 @@ class LastStep:
     def log_gap(self) -> float:
         """ln(1 - γ) = ln 2Φ(-(k + ηc)/(ησ)), accurate where 1 - γ is far below float64's smallest number."""
         reach = (self.radius + self.step * self.c) / (self.step * self.sigma)
-        return log(2) + float(special.log_ndtr(-reach))
+        return log(2) + float(scipy.special.log_ndtr(-reach))
 
 
 @dataclass(frozen=True, slots=True)

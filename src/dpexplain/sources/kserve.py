@@ -5,25 +5,18 @@ The private rows are sent to it. So it must be the owner's own: over TLS, or on 
 
 from __future__ import annotations
 
-import json
 from ipaddress import ip_address
 from typing import Any
-from urllib.error import URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import numpy as np
 import pyarrow as pa
 
 from dpexplain.domain import DomainLike
 from dpexplain.errors import DataError, NotPrivateError
+from dpexplain.json_http import exchange
 
 _SECONDS = 60.0
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
-        """Rows go to the address the owner wrote, and nowhere else."""
 
 
 class Endpoint:
@@ -40,7 +33,6 @@ class Endpoint:
         self._url, self._domain = url, domain
         self._tensor = parts.path.endswith("/infer")
         self._encoded = self._tensor if given is None else given == "encoded"
-        self._opener = build_opener(_NoRedirect)
 
     def __call__(self, table: pa.Table) -> Any:
         if self._tensor:
@@ -49,11 +41,9 @@ class Endpoint:
         return np.asarray(self._post({"instances": rows})["predictions"])
 
     def _post(self, body: dict[str, Any]) -> dict[str, Any]:
-        request = Request(self._url, json.dumps(body).encode(), {"Content-Type": "application/json"})
         try:
-            with self._opener.open(request, timeout=_SECONDS) as response:
-                answer: dict[str, Any] = json.load(response)
-        except (URLError, OSError, ValueError) as error:
+            answer: dict[str, Any] = exchange(self._url, body, _SECONDS)
+        except (OSError, ValueError) as error:
             raise ConnectionError(f"the model endpoint did not answer ({type(error).__name__})") from None
         return answer
 

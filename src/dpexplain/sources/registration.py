@@ -15,8 +15,9 @@ from dpexplain.domain import DomainLike
 from dpexplain.domain.tables import plain_columns
 from dpexplain.errors import DataError, InputError
 from dpexplain.in_memory import hold
+from dpexplain.label_column import from_column
 from dpexplain.label_file import LabelFile
-from dpexplain.labels import Labeller, from_column
+from dpexplain.labels import Labeller
 from dpexplain.registered import Registered
 from dpexplain.scanning import ColumnLabels, Keep, ModelLabels, Where, streamed
 from dpexplain.sources.labels import Progress, cache_key, from_model
