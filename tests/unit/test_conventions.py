@@ -1,6 +1,8 @@
 """Conventions are tests: what is exported, what documents and proofs point at, and that README's example runs as written."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,21 @@ EXPORTED = {
 
 def test_the_public_names_are_there_and_importable():
     assert set(vars(dpexplain)) >= EXPORTED
+
+
+# What takes long to load waits until something needs it: a release is read, and --help shown, without any of these.
+LATER = {
+    "fastapi", "lime", "matplotlib", "narwhals", "numba", "pandas", "polars", "psycopg", "pyarrow", "ray", "rich", "scipy.linalg", "scipy.optimize",
+    "scipy.sparse", "scipy.spatial", "scipy.special", "scipy.stats", "shap", "sklearn", "urllib.request", "uvicorn",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "needed"), [("dpexplain", set()), ("dpexplain.cli", {"rich"})])
+def test_what_takes_long_to_load_is_not_loaded_with_the_library(module, needed):
+    code = f"import sys, {module}; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "dpexplain.release" in loaded
+    assert set(loaded) & LATER == needed
 
 
 def test_the_readme_examples_run_as_written(capsys, monkeypatch, tmp_path):

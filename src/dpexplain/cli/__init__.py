@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from dpexplain.cli import bench, demo, ledger, plan, publish, release, serve
+from dpexplain.cli import bench, demo, explain, ledger, plan, publish, release, serve
 
 app = typer.Typer(
     name="dpexplain",
@@ -24,6 +24,7 @@ def main() -> None:
 demo.add_to(app)
 plan.add_to(app)
 release.add_to(app)
+explain.add_to(app)
 publish.add_to(app)
 app.add_typer(serve.app, name="serve")
 app.add_typer(ledger.app, name="ledger")

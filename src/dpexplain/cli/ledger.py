@@ -15,6 +15,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from dpexplain.cli.exits import INTEGRITY, tell, told
+from dpexplain.cli.options import Json
 from dpexplain.errors import IntegrityError, ParameterError
 from dpexplain.ledger import Entry, Head, Ledger, Verified, open_existing, verify
 from dpexplain.ledger.anchor import head_from_dict, head_to_dict, read_heads, write_heads
@@ -25,7 +26,6 @@ app = typer.Typer(help="Read a ledger: what was spent, whether it is whole, ever
 
 Url = Annotated[str, typer.Argument(metavar="URL", help="sqlite:///file.ledger or postgresql://user@host/database")]
 Dataset = Annotated[str | None, typer.Option("--dataset", help="Only this data set's account.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command(epilog="Example: dpexplain ledger show sqlite:///income.ledger")

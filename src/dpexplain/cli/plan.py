@@ -14,6 +14,7 @@ from rich.text import Text
 
 from dpexplain import outlook
 from dpexplain.cli.exits import told
+from dpexplain.cli.options import Json
 from dpexplain.outlook import Expected, Offer
 from dpexplain.privacy.budget import Budget
 
@@ -36,7 +37,7 @@ def plan(
         int, typer.Option("--rows-per-unit", min=1, help="Records one person may own; doubled for replace-one.")
     ] = 1,
     plot: Annotated[Path | None, typer.Option("--plot", help="Also draw it, as PNG, SVG or PDF.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """What quality to expect, from public numbers only: answers one by one, or a release paid once."""
     budget = Budget(epsilon, delta)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dpexplain.cli.exits import told
-from dpexplain.cli.release import File, require_new
+from dpexplain.cli.options import File, Force, require_new
 from dpexplain.release import load
 
 
@@ -23,7 +23,7 @@ def publish(
     outcome: Annotated[
         str | None, typer.Option("--outcome", help='What a positive effect leads towards: "an income above 50k".')
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
+    force: Force = False,
 ) -> None:
     """Write one self-contained interactive page that anyone can open, offline."""
     require_new(output, force)

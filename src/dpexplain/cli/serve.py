@@ -14,9 +14,9 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from dpexplain.cli.exits import told
+from dpexplain.cli.options import Json
 from dpexplain.cli.release import labelling
 from dpexplain.errors import ParameterError
-from dpexplain.service.config import load_config
 from dpexplain.service.keys import KeyFile
 
 
@@ -55,6 +55,7 @@ def run(
         if find_spec(needed) is None:
             raise ParameterError(f"serving needs {needed}. Run: pip install 'dpexplain[service]'")
     from dpexplain.service.backend import open_backend
+    from dpexplain.service.config import load_config
     from dpexplain.service.run import serve
 
     wanted = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
@@ -78,7 +79,7 @@ def add(
     name: Annotated[str, typer.Option("--name", help="Whose key it is, for you.")] = "",
     config: Config = Path("service.toml"),
     file: Keys = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Make a key and show it, once."""
     key = key_file(config, file).add(role, name)
@@ -94,7 +95,7 @@ def add(
 def list_keys(
     config: Config = Path("service.toml"),
     file: Keys = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Whose keys there are; not the keys."""
     found = [{"id": key.id, "role": key.role, "name": key.name, "created": key.created} for key in key_file(config, file).all()]
@@ -122,6 +123,8 @@ def revoke(
 def key_file(config: Path, file: Path | None) -> KeyFile:
     if file is not None:
         return KeyFile(file)
+    from dpexplain.service.config import load_config
+
     found = load_config(config).keys
     if found is None:
         raise ParameterError(
