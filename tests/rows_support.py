@@ -10,6 +10,7 @@ from pathlib import Path
 from secrets import token_hex
 from weakref import finalize
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +21,7 @@ from dpexplain.backends.dense import DenseRows
 from dpexplain.backends.distributed import ClusterRows, connect
 from dpexplain.backends.sparse import SparseRows
 from dpexplain.backends.streaming import StreamedRows
+from dpexplain.core.layout import Layout
 from dpexplain.scanning import ColumnLabels, read_registered
 from dpexplain.terms import Terms
 
@@ -60,6 +62,19 @@ def cases(every, some):
     """(backend, one of `every`) for local ones; (cluster, one of `some`), because workers take a second to start."""
     far = [pytest.param("cluster", one, marks=pytest.mark.slow) for one in some]
     return [*((name, one) for name in LOCAL for one in every), *far]
+
+
+def coded(m, codes, numbers):
+    """A layout of codes of these sizes and then numbers; rows with random codes, some unknown, and no numbers yet; the generator."""
+    rng = np.random.default_rng(m)
+    stops = np.cumsum([*codes, *[1] * numbers]).tolist()
+    starts = [0, *stops[:-1]]
+    layout = Layout(tuple(starts), tuple(stops), (False,) * len(codes) + (True,) * numbers)
+    X = np.zeros((m, stops[-1]))
+    for a, size in enumerate(codes):
+        code = rng.integers(0, size + 1, m)
+        X[np.flatnonzero(code < size), starts[a] + code[code < size]] = 1
+    return layout, X, rng
 
 
 def from_files(X, y, kind):

@@ -65,7 +65,7 @@ def render(release: Publishable, *, title: str = TITLE, outcome: str = OUTCOME) 
         "script": script,
         "data": _data(release.domain, payload, outcome),
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], web.source("page.html"))
+    return web.page("page.html", parts)
 
 
 def _require_fields(domain: DomainLike) -> None:

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import weights
-from dpexplain.core.layout import Layout
 from dpexplain.core.moments import LocalMoments, RawMoments
 from dpexplain.core.sketch import CentreMoments, NormalisedMoments
-from rows_support import ALL, BACKENDS, LOCAL, cases
+from rows_support import ALL, BACKENDS, LOCAL, cases, coded
 
 SHAPES = [(1, 1), (2, 3), (255, 4), (256, 5), (257, 8), (1000, 17), (5000, 70)]
 WEIGHTS = [weights.Stable(), weights.Gaussian(0.4), weights.Window(0.7), weights.Inverse(), weights.Custom(lambda d: 1 / (1 + d))]
@@ -131,13 +130,6 @@ def release_agrees(name, m, codes, numbers):
 
 def mixed(m, codes, numbers):
     """Codes of these sizes, some of their rows unknown, then numbers."""
-    rng = np.random.default_rng(m)
-    stops = np.cumsum([*codes, *[1] * numbers]).tolist()
-    starts = [0, *stops[:-1]]
-    layout = Layout(tuple(starts), tuple(stops), (False,) * len(codes) + (True,) * numbers)
-    X = np.zeros((m, stops[-1]))
-    for a, size in enumerate(codes):
-        code = rng.integers(0, size + 1, m)
-        X[np.flatnonzero(code < size), starts[a] + code[code < size]] = 1
-    X[:, stops[-1] - numbers :] = rng.random((m, numbers)).astype(np.float32)
+    layout, X, rng = coded(m, codes, numbers)
+    X[:, layout.width - numbers :] = rng.random((m, numbers)).astype(np.float32)
     return layout, X, rng.uniform(-1, 1, m)

@@ -9,10 +9,10 @@ from dpexplain.backends.oracle import OracleRows
 from dpexplain.backends.sparse import GRID, SparseRows
 from dpexplain.core import weights
 from dpexplain.core.cells import Code
-from dpexplain.core.layout import Layout
 from dpexplain.core.marginals import Bins, Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, RawMoments
 from dpexplain.core.sketch import CentreMoments, NormalisedMoments
+from rows_support import coded
 from rows_support import sparse_rows as stored
 
 WEIGHTS = [weights.Stable(), weights.Gaussian(1.5), weights.Window(2.0), weights.Inverse(), weights.Custom(lambda d: 1 / (1 + d))]
@@ -104,15 +104,8 @@ def test_the_sums_of_a_release_agree_with_the_oracle(m, codes, numbers):
 
 def mixed(m, codes, numbers):
     """Codes of these sizes, some of their rows unknown, then numbers that are 0 or 1."""
-    rng = np.random.default_rng(m)
-    stops = np.cumsum([*codes, *[1] * numbers]).tolist()
-    starts = [0, *stops[:-1]]
-    layout = Layout(tuple(starts), tuple(stops), (False,) * len(codes) + (True,) * numbers)
-    X = np.zeros((m, stops[-1]))
-    for a, size in enumerate(codes):
-        code = rng.integers(0, size + 1, m)
-        X[np.flatnonzero(code < size), starts[a] + code[code < size]] = 1
-    X[:, stops[-1] - numbers :] = rng.integers(0, 2, (m, numbers))
+    layout, X, rng = coded(m, codes, numbers)
+    X[:, layout.width - numbers :] = rng.integers(0, 2, (m, numbers))
     return layout, X, np.rint(rng.uniform(-1, 1, m) * 2.0**20) / 2.0**20
 
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import tomllib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,31 @@ from dpexplain.errors import DomainError
 
 KINDS: dict[str, type[Feature]] = {feature.kind: feature for feature in FEATURES}
 FORMATS = (".json", ".toml")
+
+
+class Described(ABC):
+    """A domain that can say all it is: everything here follows from `to_dict`."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The description in JSON's types."""
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of the canonical description. Public."""
+        return sha256(canonical(self.to_dict())).hexdigest()
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict())
+
+    def to_toml(self) -> str:
+        return to_toml(self.to_dict())
+
+    def save(self, path: str | Path) -> None:
+        """Write the description to a .json or .toml file; `Domain.load` reads it."""
+        write(path, self.to_dict())
 
 
 def column_names(width: int) -> list[str]:

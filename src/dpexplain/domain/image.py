@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 from math import isfinite, prod
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +22,7 @@ _EIGHT_BITS = (0.0, 255.0)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ImageDomain:
+class ImageDomain(files.Described):
     """Images (h, w) or (h, w, c) → means of superpixels in [0, 1], row by row, each with its channels.
 
     `grid=(rows, columns)` cuts the image plane at ⌊i·h/rows⌋ and ⌊j·w/columns⌋, so that cells differ by at most one pixel a side; by
@@ -66,11 +63,6 @@ class ImageDomain:
     def width(self) -> int:
         """Encoded dimension n."""
         return prod(self._grid) * self.channels
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 (hex) of the canonical description. Public."""
-        return sha256(files.canonical(self.to_dict())).hexdigest()
 
     def encode(self, rows: Any) -> FloatArray:
         """Private images → (m, n): an array (m, h, w[, c]), a list of arrays, or a table with them in its column "image"."""
@@ -140,16 +132,6 @@ class ImageDomain:
             raise DomainError("this does not describe an image domain: pass what ImageDomain.to_dict() returned")
         files.require_known(data, {"kind", "shape", "grid", "bounds"}, "an image domain")
         return cls(data.get("shape", ()), data.get("grid"), data.get("bounds"))
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict())
-
-    def to_toml(self) -> str:
-        return files.to_toml(self.to_dict())
-
-    def save(self, path: str | Path) -> None:
-        """Write the description to a .json or .toml file; `Domain.load` reads it."""
-        files.write(path, self.to_dict())
 
     def __repr__(self) -> str:
         size, cells = "×".join(map(str, self.shape)), "×".join(map(str, self._grid))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,7 @@ from dpexplain.errors import DataError, DomainError, QueryError
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Domain:
+class Domain(files.Described):
     """Public features in order, and the map e: record → [0, 1]ⁿ they define (SPEC §3).
 
     Everything here is declared by whoever knows the data's meaning, never read off private rows: a bound such as the largest
@@ -65,11 +63,6 @@ class Domain:
     def columns(self) -> tuple[str, ...]:
         """The raw columns: one for each feature."""
         return tuple(feature.name for feature in self.features)
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 (hex) of the canonical description. Public."""
-        return sha256(files.canonical(self.to_dict())).hexdigest()
 
     def encode(self, rows: Any) -> FloatArray:
         """Private records → (m, n): a data frame, a list of dicts, a dict of columns; an array or a sparse matrix where all is numeric."""
@@ -133,23 +126,13 @@ class Domain:
 
         return domain_of(data)
 
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict())
-
     @staticmethod
     def from_json(text: str) -> DomainLike:
         return Domain.from_dict(files.from_json(text))
 
-    def to_toml(self) -> str:
-        return files.to_toml(self.to_dict())
-
     @staticmethod
     def from_toml(text: str) -> DomainLike:
         return Domain.from_dict(files.from_toml(text))
-
-    def save(self, path: str | Path) -> None:
-        """Write the description to a .json or .toml file."""
-        files.write(path, self.to_dict())
 
     @staticmethod
     def load(path: str | Path) -> DomainLike:

@@ -6,21 +6,18 @@ A *word* is a run of letters and digits (of any script), with apostrophes inside
 
 from __future__ import annotations
 
-import json
 import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import scipy
 
 from dpexplain.domain import files
-from dpexplain.domain.base import Block, FloatArray, hint, listed
+from dpexplain.domain.base import Block, FloatArray, listed
 from dpexplain.domain.tables import TABLES, read_columns
 from dpexplain.domain.values import Column, unicode_text
 from dpexplain.errors import DataError, DomainError, QueryError
@@ -45,7 +42,7 @@ def _spelled(word: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TextDomain:
+class TextDomain(files.Described):
     """Texts as points of {0, 1}ⁿ: column j is 1 where the text has the j-th word of a public vocabulary (SPEC §3).
 
     The vocabulary is part of what is public: take it from a dictionary or from public text (`from_public_text`), never from the private
@@ -103,10 +100,6 @@ class TextDomain:
     def columns(self) -> tuple[str, ...]:
         return () if self.column is None else (self.column,)
 
-    @property
-    def fingerprint(self) -> str:
-        return sha256(files.canonical(self.to_dict())).hexdigest()
-
     def encode(self, rows: Any) -> scipy.sparse.csr_array:
         """Private texts → (m, n) in sparse rows of ones: a list, array or series of texts, or a table with the named column."""
         indices, starts = array("q"), array("q", [0])
@@ -150,27 +143,14 @@ class TextDomain:
 
     @classmethod
     def from_dict(cls, data: Any) -> TextDomain:
-        known = {"kind", "tokeniser", "vocabulary", "column"}
         if not isinstance(data, Mapping) or data.get("kind") != "text":
             raise DomainError("this does not describe a text domain: pass what TextDomain.to_dict() returned")
-        for key in data:
-            if key not in known:
-                raise DomainError(f"a text domain has unknown key {key!r}{hint(key, known)}; use only {listed(sorted(known))}")
+        files.require_known(data, {"kind", "tokeniser", "vocabulary", "column"}, "a text domain")
         if data.get("tokeniser", TOKENISER) != TOKENISER:
             raise DomainError(
                 f"this text domain cuts words by another rule than {TOKENISER!r}: read it with the version that made it"
             )
         return cls(data.get("vocabulary", ()), data.get("column"))
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict())
-
-    def to_toml(self) -> str:
-        return files.to_toml(self.to_dict())
-
-    def save(self, path: str | Path) -> None:
-        """Write the description to a .json or .toml file; `Domain.load` reads it."""
-        files.write(path, self.to_dict())
 
     def __repr__(self) -> str:
         where = "" if self.column is None else f" in column {self.column!r}"

@@ -26,7 +26,7 @@ def render_page(settings: Settings) -> str:
         "script": web.inlined("service.js"),
         "data": re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", data),
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], web.source("service.html"))
+    return web.page("service.html", parts)
 
 
 def page_policy() -> str:

@@ -9,16 +9,20 @@
     page.js     wires them together in page.html, for a release
     service.js  and in service.html, for a service: the answers come from there
 
+    _*.html     pieces of both pages: {{> name}} stands for one
+
 There is no build step: a page carries the sources themselves, in order of their imports, inside one module script.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+\.js)";\n', re.MULTILINE)
+_PIECE, _PART = re.compile(r"\{\{> (\w+\.html)\}\}\n"), re.compile(r"\{\{(\w+)\}\}")
 _EXPORT = re.compile(r"^export (?=(?:function|const|class) )", re.MULTILINE)
 
 
@@ -26,6 +30,12 @@ _EXPORT = re.compile(r"^export (?=(?:function|const|class) )", re.MULTILINE)
 def source(name: str) -> str:
     """One file of this folder, newlines as \\n whatever the checkout did."""
     return (files("dpexplain") / "web" / name).read_text(encoding="utf-8").replace("\r\n", "\n")
+
+
+def page(template: str, parts: Mapping[str, str]) -> str:
+    """A template of this folder with its pieces put together and each {{name}} replaced by that part."""
+    whole = _PIECE.sub(lambda piece: source(piece[1]), source(template))
+    return _PART.sub(lambda part: parts[part[1]], whole)
 
 
 @cache
