@@ -19,30 +19,52 @@ from service_support import write_owner_files
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.slow
-def test_it_runs_as_it_stands(tmp_path):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
-    blocks = re.findall(r"```bash\n(.*?)```", (ROOT / "docs/tutorial.md").read_text(encoding="utf-8"), re.DOTALL)
-    script = "set -eo pipefail\ntrap 'kill $SERVICE 2>/dev/null || true' EXIT\n" + "\n".join(blocks).replace("8000", port)
-    tools = tmp_path / "bin"
-    tools.mkdir()
+@pytest.fixture
+def shell(tmp_path):
+    """Run a script by `bash -e` in an empty folder, with `python` and `dpexplain` being this checkout's; what it printed."""
+    tools, work = tmp_path / "bin", tmp_path / "work"
+    for folder in (tools, work):
+        folder.mkdir()
     for name, words in (("python", '"$@"'), ("dpexplain", "-c 'from dpexplain.cli import app; app()' \"$@\"")):
         (tools / name).write_text(f"#!/bin/sh\nexec {sys.executable} {words}\n")
         (tools / name).chmod(0o755)
-    work = tmp_path / "work"
-    work.mkdir()
     path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]))
     env = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": path, "COLUMNS": "160"}
-    done = subprocess.run(["bash", "-c", script], cwd=work, env=env, capture_output=True, text=True, timeout=400, check=False)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert "Refused: the budget (ε=1, δ=1e-06) cannot pay" in done.stdout
-    assert "people: whole." in done.stdout
+
+    def run(script):
+        whole = f"set -eo pipefail\n{script}"
+        done = subprocess.run(["bash", "-c", whole], cwd=work, env=env, capture_output=True, text=True, timeout=400, check=False)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        return done.stdout
+
+    return run
+
+
+def bash_blocks(document):
+    return "\n".join(re.findall(r"```bash\n(.*?)```", (ROOT / document).read_text(encoding="utf-8"), re.DOTALL))
+
+
+@pytest.mark.slow
+def test_it_runs_as_it_stands(shell, tmp_path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    blocks = bash_blocks("docs/tutorial.md").replace("8000", port)
+    told, work = shell(f"trap 'kill $SERVICE 2>/dev/null || true' EXIT\n{blocks}"), tmp_path / "work"
+    assert "Refused: the budget (ε=1, δ=1e-06) cannot pay" in told
+    assert "people: whole." in told
     assert json.loads((work / "answer.json").read_text())["request_id"] == "tutorial-1"
     spent = json.loads((work / "guarantee.json").read_text())["spent"]["epsilon"]
     assert 0.9 < spent <= 1
     assert (work / "people.html").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme_run_as_written(shell):
+    told = shell(re.sub(r"(?m)^(dpexplain serve service\.toml)", r"\1 --check", bash_blocks("README.md")))
+    assert "Wrote people.dpx" in told
+    assert "self-employed" in told
+    assert "income: {" in told
 
 
 def test_the_documented_configuration_is_accepted(tmp_path):

@@ -36,9 +36,12 @@ def test_what_takes_long_to_load_is_not_loaded_with_the_library(module, needed):
 
 
 def test_the_readme_examples_run_as_written(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    example = re.search(r"```python\n(.*?)```", text, re.DOTALL).group(1)
+    example = "".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
     exec(compile(example, "README.md", "exec"), {})
+    assert dpexplain.load("income.dpx").guarantee.epsilon == pytest.approx(0.1)
+    assert (tmp_path / "income.html").exists()
     assert "Everything released so far satisfies (ε=0.1, δ=1e-06)-differential privacy" in capsys.readouterr().out
 
 
@@ -54,6 +57,11 @@ def test_links_and_named_files_exist(document):
         assert (ROOT / named).exists(), named
     for named in re.findall(r"`((?:core|privacy|mechanisms|backends|ledger|noise)/\w+\.py)", text):
         assert (ROOT / "src/dpexplain" / named).exists(), named
+
+
+def test_the_index_has_every_page():
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs/index.md").read_text(encoding="utf-8")))
+    assert linked == {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"}
 
 
 @pytest.mark.parametrize("module", sorted((ROOT / "src/dpexplain").rglob("*.py")), ids=lambda p: p.stem)
