@@ -57,6 +57,7 @@ def agree(backend, oracle, X, y, z, weight):
     local = backend.local(LocalMoments(z, weight))
     assert pytest.approx(theirs.S2, rel=1e-9, abs=1e-12) == local.A
     assert local.b == pytest.approx(theirs.t1, rel=1e-9, abs=1e-12)
+    assert local.s == pytest.approx(theirs.S1, rel=1e-9, abs=1e-12)
     assert (local.A == local.A.T).all()
 
 
@@ -81,6 +82,7 @@ def test_many_queries_together_are_answered_as_each_alone(name):
         alone = backend.local(query)
         assert (alone.A == many.A).all()
         assert (alone.b == many.b).all()
+        assert (alone.s == many.s).all()
 
 
 @pytest.mark.parametrize("name", LOCAL)
@@ -104,6 +106,7 @@ def test_shifting_raw_moments_gives_the_local_ones():
     direct = oracle.local(LocalMoments(z, constant))
     assert pytest.approx(direct.A, abs=1e-9) == shifted.A
     assert shifted.b == pytest.approx(direct.b, abs=1e-9)
+    assert shifted.s == pytest.approx(direct.s, abs=1e-9)
 
 
 @pytest.mark.parametrize(("name", "m"), cases([1, 255, 256, 1000], [1000]))

@@ -10,7 +10,7 @@ from dpexplain.backends.dense import DenseRows
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.backends.sparse import SparseRows
 from dpexplain.core import sensitivity, weights
-from dpexplain.core.moments import RawMoments
+from dpexplain.core.moments import LocalMoments
 from dpexplain.core.shape import noise_shape
 from dpexplain.mechanisms.influence import influence_sum
 
@@ -28,7 +28,7 @@ signs = st.sampled_from([-1.0, 0.0, 1.0])
 
 
 def moved(rows, z, weight, sign):
-    return influence_sum(rows.raw(RawMoments(z, weight)), sign)
+    return influence_sum(rows.local(LocalMoments(z, weight)), sign)
 
 
 @settings(max_examples=400)

@@ -21,7 +21,7 @@ class Slope:
     width, summation_error = WIDTH, 1e-13
 
     def local(self, query):
-        return Moments(np.zeros((WIDTH, WIDTH)), np.full(WIDTH, -SIZE * 0.2 / np.sqrt(WIDTH)))  # ‖∇L‖ = 0.4
+        return Moments(np.zeros((WIDTH, WIDTH)), np.full(WIDTH, -SIZE * 0.2 / np.sqrt(WIDTH)), np.zeros(WIDTH))  # ‖∇L‖ = 0.4
 
 
 def plan():

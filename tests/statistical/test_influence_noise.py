@@ -3,7 +3,7 @@
 import numpy as np
 
 import dpexplain as dpx
-from dpexplain.core.moments import RawSums
+from dpexplain.core.moments import Moments
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.history import History
 from dpexplain.noise.secure import SecureNoise
@@ -18,8 +18,8 @@ class Nobody:
 
     width, summation_error = WIDTH, 1e-13
 
-    def raw(self, query):
-        return RawSums(0.0, np.zeros(WIDTH), np.zeros((WIDTH, WIDTH)), 0.0, np.zeros(WIDTH))
+    def local(self, query):
+        return Moments(np.zeros((WIDTH, WIDTH)), np.zeros(WIDTH), np.zeros(WIDTH))
 
 
 @every_relation

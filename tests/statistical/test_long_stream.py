@@ -25,7 +25,7 @@ class Curved:
     width, summation_error = WIDTH, 1e-13
 
     def local(self, query):
-        return Moments(SIZE * np.diag(CURVATURE), SIZE * CURVATURE * truth(query.point))
+        return Moments(SIZE * np.diag(CURVATURE), SIZE * CURVATURE * truth(query.point), np.zeros(len(CURVATURE)))
 
 
 def relative_excess(values, z):

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import dpexplain as dpx
-from dpexplain.core.moments import Moments, RawSums
+from dpexplain.core.moments import Moments
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
@@ -22,10 +22,7 @@ class Flat:
     width, summation_error = WIDTH, 1e-13
 
     def local(self, query):
-        return Moments(np.zeros((WIDTH, WIDTH)), np.zeros(WIDTH))
-
-    def raw(self, query):
-        return RawSums(0.0, np.zeros(WIDTH), np.zeros((WIDTH, WIDTH)), 0.0, np.zeros(WIDTH))
+        return Moments(np.zeros((WIDTH, WIDTH)), np.zeros(WIDTH), np.zeros(WIDTH))
 
 
 PLAIN = dpx.Basic(1.0, 1e-6, steps=GRADIENTS + 1)

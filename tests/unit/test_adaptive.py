@@ -35,7 +35,9 @@ class Quadratic:
     width, summation_error = WIDTH, 1e-13
 
     def __init__(self, optimum, curvature=0.1):
-        self.moments = Moments(SIZE * curvature * np.eye(WIDTH), SIZE * curvature * np.asarray(optimum, dtype=float))
+        self.moments = Moments(
+            SIZE * curvature * np.eye(WIDTH), SIZE * curvature * np.asarray(optimum, dtype=float), np.zeros(WIDTH)
+        )
 
     def local(self, query):
         return self.moments

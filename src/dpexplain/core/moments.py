@@ -1,13 +1,15 @@
 """The statistics everything is computed from, and the queries that ask for them.
 
-The local loss (SPEC §1) is a quadratic, so its two moments around z are all a mechanism ever needs to read:
+The local loss (SPEC §1) is a quadratic, so a few moments around z are all a mechanism ever needs to read:
 
-    L(φ) = (1/m̄) Σ α_i (φ·u_i - y_i)²,   A = Σ α u uᵀ,   b = Σ α y u,   ∇L(φ) = (2/m̄)(Aφ - b),   u = x - z.
+    L(φ) = (1/m̄) Σ α_i (φ·u_i - y_i)²,   A = Σ α u uᵀ,   b = Σ α y u,   ∇L(φ) = (2/m̄)(Aφ - b),   u = x - z,
+
+and s = Σ α u, with which labels can be shifted by a public number afterwards: y - c has b - cs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from dpexplain.core.weights import Weight
 
 @dataclass(frozen=True, slots=True)
 class LocalMoments:
-    """A bounded query: (A, b) around `point`, inseparable from how far one record can move what is made of them."""
+    """A bounded query: (A, b, s) around `point`, inseparable from how far one record can move what is made of them."""
 
     point: Vector
     weight: Weight
@@ -30,14 +32,19 @@ class LocalMoments:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """(A, b): sums over rows, not divided by m̄. Private until released."""
+    """(A, b, s): sums over rows, not divided by m̄. Private until released."""
 
     A: Matrix
     b: Vector
+    s: Vector
 
     def gradient(self, phi: Vector) -> Vector:
         """2(Aφ - b): m̄ times the gradient of the local loss."""
         return 2 * (self.A @ phi - self.b)
+
+    def anchored(self, label: float) -> Moments:
+        """The moments of labels y - `label`, a public number."""
+        return replace(self, b=self.b - label * self.s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,7 @@ class RawSums:
     t1: Vector
 
     def shifted(self, offset: Vector) -> Moments:
-        """(A, b) around z, with h = anchor - z: A = S2 + S1hᵀ + hS1ᵀ + S0hhᵀ and b = t1 + t0h (SPEC §7)."""
+        """(A, b, s) around z, with h = anchor - z: A = S2 + S1hᵀ + hS1ᵀ + S0hhᵀ, b = t1 + t0h (SPEC §7) and s = S1 + S0h."""
         cross = np.outer(self.S1, offset)
-        return Moments(self.S2 + cross + cross.T + self.S0 * np.outer(offset, offset), self.t1 + self.t0 * offset)
+        second = self.S2 + cross + cross.T + self.S0 * np.outer(offset, offset)
+        return Moments(second, self.t1 + self.t0 * offset, self.S1 + self.S0 * offset)

@@ -15,7 +15,6 @@ from dpexplain.core.weights import Stable, Weight
 from dpexplain.data import PrivateData
 from dpexplain.evaluation.agreement import cosine, strongest
 from dpexplain.evaluation.asking import encoded_point
-from dpexplain.mechanisms.basic import AnchoredRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ def optimum(
     data: PrivateData, query: Any, *, weight: Weight | None = None, radius: float = 1.0, norm: int = 2, anchor: float = 0.0
 ) -> Vector:
     """φ*: the exact minimiser of the local loss over the ball. `anchor` is taken from every label: f(query), for anchored answers."""
-    moments = local_moments(data, query, weight) if not anchor else _anchored(data, query, weight, anchor)
+    moments = local_moments(data, query, weight).anchored(anchor)
     return Ball(radius, norm).minimise(moments.A, moments.b)
 
 
@@ -70,10 +69,6 @@ def local_moments_of(data: PrivateData, queries: Iterable[Any], weight: Weight |
     """The same around each of several, from one read of the rows."""
     asked = [LocalMoments(encoded_point(data.domain, query), weight or Stable()) for query in queries]
     return data._rows.local_many(asked)
-
-
-def _anchored(data: PrivateData, query: Any, weight: Weight | None, anchor: float) -> Moments:
-    return AnchoredRows(data._rows, anchor).local(LocalMoments(encoded_point(data.domain, query), weight or Stable()))
 
 
 def _loss(phi: Vector, moments: Moments) -> float:

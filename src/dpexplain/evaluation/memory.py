@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from dpexplain.core.arrays import Vector
-from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
+from dpexplain.core.moments import LocalMoments, Moments
 from dpexplain.core.weights import Weight
 from dpexplain.data import PrivateData
 from dpexplain.mechanisms.ports import Rows
 
 
 class RememberedRows:
-    """Rows that answer the same local question once, and a raw one about the same point and weight with it. Everything else is passed on."""
+    """Rows that answer the same local question once. Everything else is passed on."""
 
     def __init__(self, rows: Rows, most: int | None = None) -> None:
         self._rows, self._most = rows, most
-        self.known, self._sums = dict[tuple[bytes, str], Moments](), dict[tuple[bytes, str], RawSums]()
+        self.known = dict[tuple[bytes, str], Moments]()
 
     def local(self, query: LocalMoments) -> Moments:
         return self.local_many([query])[0]
@@ -32,19 +32,9 @@ class RememberedRows:
         self._forget()
         return answers
 
-    def raw(self, query: RawMoments) -> RawSums:
-        key = _key(query.anchor, query.weight)
-        if key not in self._sums:
-            self._sums[key] = self._rows.raw(query)
-            self.known[key] = Moments(self._sums[key].S2, self._sums[key].t1)
-        answer = self._sums[key]
-        self._forget()
-        return answer
-
     def _forget(self) -> None:
-        for kept in (self.known, self._sums):
-            while self._most is not None and len(kept) > self._most:
-                del kept[next(iter(kept))]  # the oldest
+        while self._most is not None and len(self.known) > self._most:
+            del self.known[next(iter(self.known))]  # the oldest
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._rows, name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.descent import HarmonicSchedule, Schedule, descend, schedule
-from dpexplain.core.moments import LocalMoments, Moments, RawMoments
+from dpexplain.core.moments import LocalMoments, Moments
 from dpexplain.core.reach import LEAST_SHARE, Reach
 from dpexplain.core.shape import noise_shape
 from dpexplain.core.weights import Stable, Weight
@@ -56,7 +56,9 @@ class NoisyDescent:
         return (GaussianEvent("gradient", noise.rounded_sensitivity, noise.sigma, self.schedule.gradients),)
 
     def run(self, rows: Rows, noise: Noise) -> Outcome:
-        moments = rows.local(self.query)  # one pass serves every step: the loss is a quadratic
+        return self.finish(rows.local(self.query), noise)  # one pass serves every step: the loss is a quadratic
+
+    def finish(self, moments: Moments, noise: Noise) -> Outcome:
         release = self.gaussian.releases(noise, self.schedule.gradients)
 
         def noisy_gradient(phi: Vector, share: float = 1.0) -> Vector:
@@ -76,18 +78,6 @@ class NoisyDescent:
 
 
 @dataclass(frozen=True, slots=True)
-class AnchoredRows:
-    """Rows with labels y - c for a public c: (A, b - cΣαu)."""
-
-    rows: Rows
-    anchor: float
-
-    def local(self, query: LocalMoments) -> Moments:
-        sums = self.rows.raw(RawMoments(query.point, query.weight))
-        return Moments(sums.S2, sums.t1 - self.anchor * sums.S1)
-
-
-@dataclass(frozen=True, slots=True)
 class AnchoredDescent:
     """A plan: the same descent on labels y - f(z)."""
 
@@ -95,11 +85,18 @@ class AnchoredDescent:
     anchor: float
 
     @property
+    def query(self) -> LocalMoments:
+        return self.descent.query
+
+    @property
     def events(self) -> tuple[PrivacyEvent, ...]:
         return self.descent.events
 
     def run(self, rows: Rows, noise: Noise) -> Outcome:
-        outcome = self.descent.run(cast(Rows, AnchoredRows(rows, self.anchor)), noise)
+        return self.finish(rows.local(self.query), noise)
+
+    def finish(self, moments: Moments, noise: Noise) -> Outcome:
+        outcome = self.descent.finish(moments.anchored(self.anchor), noise)
         return replace(outcome, details={"quantity": ANCHORED, "gradients": outcome.details["gradients"], "anchor": self.anchor})
 
 

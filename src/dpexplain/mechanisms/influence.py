@@ -20,7 +20,7 @@ import numpy as np
 
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.moments import RawMoments, RawSums
+from dpexplain.core.moments import LocalMoments, Moments
 from dpexplain.core.shape import noise_shape
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.errors import ParameterError
@@ -36,16 +36,16 @@ Others = Literal["ignored", "against"]
 _ROUNDINGS = 1.25  # of the terms: adding two computed sums rounds once more, and a backend's error is at least ten roundings
 
 
-def influence_sum(sums: RawSums, sign: float) -> Vector:
+def influence_sum(moments: Moments, sign: float) -> Vector:
     """Σ α (s + y)/2 · u for s = ±1, or Σ α y u for s = 0: the two readings of MIM, turned towards the explained class."""
-    return (sign * sums.S1 + sums.t1) / 2 if sign else sums.t1
+    return (sign * moments.s + moments.b) / 2 if sign else moments.b
 
 
 @dataclass(frozen=True, slots=True)
 class NoisyInfluence:
     """A plan: one release of `influence_sum`. Noise on column j is `shape[j]`·σ (`proofs/shape.md`)."""
 
-    query: RawMoments
+    query: LocalMoments
     sign: float
     gaussian: GaussianMechanism
     size: int
@@ -56,7 +56,10 @@ class NoisyInfluence:
         return (GaussianEvent("influence", self.gaussian.rounded_sensitivity, self.gaussian.sigma),)
 
     def run(self, rows: Rows, noise: Noise) -> Outcome:
-        exact = influence_sum(rows.raw(self.query), self.sign)
+        return self.finish(rows.local(self.query), noise)
+
+    def finish(self, moments: Moments, noise: Noise) -> Outcome:
+        exact = influence_sum(moments, self.sign)
         values = self.gaussian.release(exact / self.shape, noise) * self.shape / self.size
         error = self.gaussian.sigma / self.size * self.shape
         told = {"quantity": QUANTITY, "others": "ignored" if self.sign else "against"}
@@ -100,7 +103,7 @@ class Influence:
             setting.sensitivity_of_sum(reach, terms=_ROUNDINGS * reach), setting.width, gdp.mu(self.epsilon, self.delta)
         )
         shape = noise_shape(point, setting.one_hot)
-        return NoisyInfluence(RawMoments(point, self.weight), self._sign(), gaussian, setting.size, shape)
+        return NoisyInfluence(LocalMoments(point, self.weight), self._sign(), gaussian, setting.size, shape)
 
     def _sign(self) -> float:
         """±1 for the class of the query, 0 where rows of both classes count."""
