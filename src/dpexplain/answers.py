@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, overload
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar, overload
 
 from dpexplain.errors import BudgetExhausted
 from dpexplain.explanation import Explanation
 from dpexplain.progress import with_bar
 
+T = TypeVar("T")
 _LONG = 20  # fewer answers than this need no progress bar
 
 
@@ -42,17 +43,18 @@ class Answers(Sequence[Explanation]):
         return f"Answers({len(self)} of {self.asked} questions, then refused: {self.refusal})"
 
 
-def answer_all(questions: Sequence[Any], answer: Callable[[Any], Explanation]) -> Answers:
-    """Answer in order until all are answered or the budget is; a progress bar on a terminal when there are many."""
+def answer_all(questions: Sequence[T], answer: Callable[[Sequence[T]], Answers], together: int = 1) -> Answers:
+    """Answer in order, `together` at a time, until all are answered or the budget is; a progress bar on a terminal when there are many."""
     answered: list[Explanation] = []
-    for question in progress(questions, "Explaining"):
-        try:
-            answered.append(answer(question))
-        except BudgetExhausted as refusal:
-            return Answers(answered, len(questions), refusal)
+    for group in in_groups(questions, together, "Explaining"):
+        more = answer(group)
+        answered += more
+        if more.refusal is not None:
+            return Answers(answered, len(questions), more.refusal)
     return Answers(answered, len(questions))
 
 
-def progress(items: Sequence[Any], description: str) -> Iterator[Any]:
-    """The items, with a bar on standard error if a person is watching and they are many."""
-    yield from with_bar(items, description) if len(items) >= _LONG else items
+def in_groups(items: Sequence[T], size: int, description: str) -> Iterable[Sequence[T]]:
+    """The items, `size` at a time, with a bar on standard error if a person is watching and they are many."""
+    groups = [items[start : start + size] for start in range(0, len(items), size)]
+    return with_bar(groups, description) if len(items) >= _LONG else groups

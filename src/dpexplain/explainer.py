@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Any, Protocol
 from uuid import uuid4
@@ -13,11 +14,11 @@ from dpexplain.answers import Answers, answer_all
 from dpexplain.core.arrays import Vector
 from dpexplain.data import PrivateData
 from dpexplain.domain import DomainLike
-from dpexplain.errors import BudgetExhausted, NotPrivateError, ParameterError
+from dpexplain.errors import BudgetExhausted, DpexplainError, NotPrivateError, ParameterError
 from dpexplain.explanation import Explanation
 from dpexplain.ledger import open_ledger
-from dpexplain.ledger.port import Ledger, Request, Settled
-from dpexplain.mechanisms.base import AsksModel, Mechanism, Outcome
+from dpexplain.ledger.port import Ledger, Request, Reservation, Settled
+from dpexplain.mechanisms.base import AsksModel, Mechanism, Outcome, Plan, StandsAlone, run_each
 from dpexplain.mechanisms.basic import Basic
 from dpexplain.mechanisms.history import History, Released
 from dpexplain.mechanisms.ports import Noise
@@ -25,6 +26,9 @@ from dpexplain.mechanisms.start import Start
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
+
+TOGETHER = 32  # questions that share a read of the rows, and so many reservations a crash can leave without answers
+TOGETHER_BYTES = 1 << 25  # of the sums they share it with
 
 
 class FreeAnswers(Protocol):
@@ -34,6 +38,25 @@ class FreeAnswers(Protocol):
     def domain(self) -> DomainLike: ...
 
     def explain(self, record: Any) -> Explanation: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """A record that fits the domain, as given and as a point, and the name under which the ledger knows it."""
+
+    point: Vector
+    record: Any
+    id: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Paid:
+    """A question whose answer is reserved and not yet given. `total` is everything spent by then."""
+
+    question: Question
+    plan: Plan
+    reservation: Reservation
+    total: Guarantee
 
 
 class Explainer:
@@ -65,7 +88,7 @@ class Explainer:
             raise NotPrivateError("this mechanism is for offline reproduction and is not private: use it without a ledger")
         self._ledger = open_ledger(ledger, data.account(budget))
         self._noise: Noise = noise or SecureNoise()
-        self._history = History(data.domain, lambda: self._qualified(data.spent))
+        self._history = History(data.domain, lambda: self._total)
         self._read, self._lock = 0, RLock()
         data.attach(self._ledger, private=self._mechanism.private)
 
@@ -98,32 +121,86 @@ class Explainer:
 
         Asking again with the same `request_id` returns the same answer and spends nothing.
         """
-        return self._explain_at(self._data.domain.encode_query(record), record, request_id)
+        question = Question(self._data.domain.encode_query(record), record, request_id or uuid4().hex)
+        answers = self._answer([question])
+        if answers.refusal is not None:
+            raise answers.refusal
+        return answers[0]
 
-    def explain_many(self, records: Any) -> Answers:
+    def explain_many(self, records: Any, *, request_ids: Sequence[str] | None = None) -> Answers:
         """Explain each record of a frame or list, in order, with a progress bar when there are many.
 
         All records are checked before anything is spent. At the first refusal it stops: answers up to there are kept, they are paid for,
-        and `.refusal` says why there are no more.
+        and `.refusal` says why there are no more. Answers that do not build on each other (`Basic`, `Influence`) are paid for up to 32 at
+        a time and then share one read of the rows. A crash can leave so many paid and unanswered; `request_ids`, one for each record,
+        let the same call be repeated then, for nothing more.
         """
         points = self._data.domain.encode_queries(records)
         separate = self._data.domain.separate(records)
-        return answer_all(list(zip(points, separate, strict=True)), lambda asked: self._explain_at(*asked))
+        ids = [uuid4().hex for _ in points] if request_ids is None else request_ids
+        if len(ids) != len(points):
+            raise ParameterError(f"{len(ids)} request_ids for {len(points)} records: pass one for each")
+        questions = [Question(*one) for one in zip(points, separate, ids, strict=True)]
+        return answer_all(questions, self._answer, self._together)
 
-    def _explain_at(self, point: Vector, record: Any, request_id: str | None = None) -> Explanation:
+    @property
+    def _together(self) -> int:
+        """How many questions are answered at a time: one, where a plan depends on the answers before it."""
+        if not isinstance(self._mechanism, StandsAlone):
+            return 1
+        return max(min(TOGETHER, TOGETHER_BYTES // (8 * self._data.domain.width**2)), 1)
+
+    def _answer(self, questions: Sequence[Question]) -> Answers:
+        """Reserve all, read the rows once, then draw noise for each, settle it, and only then go on to the next.
+
+        Reservations are committed before a row is read: a crash over-counts and never under-counts. What is reserved is answered,
+        whatever stopped the reserving.
+        """
         self._data.require_readable()
-        plan = self._mechanism.plan(point, self._data.setting, self.history, self._hint(record))
-        body = {"point": point.tolist(), "mechanism": self._mechanism.to_dict()}
+        reserved, stopped = self._reserve_all(questions)
+        outcomes = run_each([one.plan for one in reserved if isinstance(one, Paid)], self._data._rows, self._noise)
+        answered = [self._settle(one, next(outcomes)) if isinstance(one, Paid) else one for one in reserved]
+        if stopped is not None and not isinstance(stopped, BudgetExhausted):
+            raise stopped
+        return Answers(answered, len(questions), stopped)
+
+    def _reserve_all(self, questions: Sequence[Question]) -> tuple[list[Paid | Explanation], DpexplainError | None]:
+        """Plan all, then reserve in order, up to the first that is refused."""
+        reserved: list[Paid | Explanation] = []
+        for question, plan in zip(questions, self._plans(questions), strict=True):
+            try:
+                reserved.append(self._reserve(question, plan))
+            except DpexplainError as error:
+                return reserved, error
+        return reserved, None
+
+    def _plans(self, questions: Sequence[Question]) -> Sequence[Plan]:
+        mechanism, setting = self._mechanism, self._data.setting
+        if isinstance(mechanism, StandsAlone):
+            return [mechanism.plan_alone(one.point, setting) for one in questions]
+        return [mechanism.plan(one.point, setting, self.history, self._hint(one.record)) for one in questions]
+
+    def _reserve(self, question: Question, plan: Plan) -> Paid | Explanation:
+        """A promise to pay; or at once the answer that was given under this id, or, with the budget gone, the release's."""
+        body = {"point": question.point.tolist(), "mechanism": self._mechanism.to_dict()}
         try:
-            reserved = self._ledger.reserve(Request(request_id or uuid4().hex, body, plan.events))
+            reserved = self._ledger.reserve(Request(question.id, body, plan.events))
         except BudgetExhausted:
             if self._release is None:
                 raise
-            return self._from_release(self._release, record, request_id)
+            return self._from_release(self._release, question)
         if isinstance(reserved, Settled):
-            return self._explanation(reserved, record)
-        outcome = plan.run(self._data._rows, self._noise)
-        return self._explanation(self._ledger.settle(reserved, outcome.events, _answer(point, outcome)), record)
+            return self._explanation(reserved, question.record, self._total)
+        return Paid(question, plan, reserved, self._total)
+
+    def _settle(self, paid: Paid, outcome: Outcome) -> Explanation:
+        done = self._ledger.settle(paid.reservation, outcome.events, _kept(paid.question.point, outcome))
+        cheaper = price(done.events) < paid.reservation.quanta
+        return self._explanation(done, paid.question.record, self._total if cheaper else paid.total)
+
+    @property
+    def _total(self) -> Guarantee:
+        return self._qualified(self._data.spent)
 
     def _hint(self, record: Any) -> Start | None:
         """Where the release would start, and two of its standard errors as the guess of how far off that is."""
@@ -134,14 +211,14 @@ class Explainer:
             return None
         return Start(free.values, 2 * float(np.linalg.norm(free.error)), "release")
 
-    def _from_release(self, release: FreeAnswers, record: Any, request_id: str | None) -> Explanation:
+    def _from_release(self, release: FreeAnswers, question: Question) -> Explanation:
         """The free answer, under the larger of the two totals: what these data have spent, and what the release cost."""
-        free = release.explain(record)
-        total = max(self._qualified(self._data.spent), free.guarantee, key=lambda guarantee: guarantee.mu)
+        free = release.explain(question.record)
+        total = max(self._total, free.guarantee, key=lambda guarantee: guarantee.mu)
         details = {**free.details, "budget": "exhausted, so this answer comes from the release and costs nothing"}
-        return replace(free, guarantee=total, request_id=request_id, details=details)
+        return replace(free, guarantee=total, request_id=question.id, details=details)
 
-    def _explanation(self, done: Settled, record: Any) -> Explanation:
+    def _explanation(self, done: Settled, record: Any, total: Guarantee) -> Explanation:
         answer, neighbours = done.answer, self._data.setting.neighbours
         cost = Guarantee.of_quanta(price(done.events), self._mechanism.delta, neighbours, subject="This answer")
         return Explanation(
@@ -149,7 +226,7 @@ class Explainer:
             names=self._data.domain.names,
             point=np.array(answer["point"]),
             cost=self._qualified(cost),
-            guarantee=self._qualified(self._data.spent),
+            guarantee=total,
             error=None if answer["error"] is None else np.array(answer["error"]),
             copied=answer["copied"],
             request_id=done.request_id,
@@ -173,7 +250,7 @@ def _informed(mechanism: Mechanism, data: PrivateData) -> Mechanism:
     return mechanism if model is None or not isinstance(mechanism, AsksModel) else mechanism.asking(model)
 
 
-def _answer(point: Vector, outcome: Outcome) -> dict[str, Any]:
+def _kept(point: Vector, outcome: Outcome) -> dict[str, Any]:
     """What the ledger keeps of an answer: all of it public."""
     return {
         "point": point.tolist(),

@@ -51,7 +51,7 @@ class NonInteractive:
         """The same for many records."""
         domain = self._history.domain
         points = np.asarray(records, dtype=np.float64) if domain is None else domain.encode_queries(records)
-        return answer_all(list(points), self._at)
+        return answer_all(list(points), lambda group: Answers(map(self._at, group), len(group)))
 
     def _require_optima(self) -> None:
         """Regression and the paper's labels take answers for local optima; influence sums and Shapley values are none."""

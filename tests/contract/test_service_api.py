@@ -153,6 +153,28 @@ def test_a_batch_is_checked_before_it_is_paid_and_paid_answers_are_not_withheld(
     )
 
 
+def test_the_instances_of_a_call_share_a_read_of_the_rows_and_are_counted_each(api, monkeypatch):
+    reads, rows = [], api.backend.data._rows
+    monkeypatch.setattr(rows, "local_many", lambda queries: reads.append(len(queries)) or type(rows).local_many(rows, queries))
+    call = {"json": {"instances": [RECORD, OTHER, RECORD], "id": "batch"}, "headers": api.analyst}
+    first = api.client.post("/v1/models/income:explain", **call).json()["explanations"]
+    spent = api.spent
+    assert reads == [3]
+    assert [one["privacy"]["request_id"] for one in first] == ["batch/0", "batch/1", "batch/2"]
+    again = api.client.post("/v1/models/income:explain", **call).json()["explanations"]
+    assert [one["attributions"] for one in again] == [one["attributions"] for one in first]
+    assert api.ask(OTHER, request_id="batch/1").json()["values"] == list(first[1]["attributions"].values())
+    assert (reads, api.spent) == ([3], spent)
+    problem(
+        api.client.post("/v1/models/income:explain", json={"instances": [OTHER], "id": "batch"}, headers=api.analyst),
+        409,
+        "request-id-in-use",
+    )
+    text = api.get("/metrics").text
+    assert "dpexplain_explain_seconds_count 7" in text
+    assert "dpexplain_answers 3" in text
+
+
 def test_who_may_do_what(api):
     for path in ("/v1/domain", "/v1/guarantee", "/v1/history", "/v1/ledger", "/metrics"):
         problem(api.get(path, {}), 401, "unauthorised")

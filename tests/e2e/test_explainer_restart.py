@@ -47,6 +47,10 @@ def die_while_explaining(url, request_id, after):
     start(url, noise=DeadlyNoise(after)).explain(RECORDS[0], request_id=request_id)
 
 
+def die_in_a_batch(url, ids, after):
+    start(url, noise=DeadlyNoise(after)).explain_many(RECORDS, request_ids=ids)
+
+
 def test_a_restarted_explainer_goes_on_where_it_stopped(place):
     first = start(place.url)
     answers = [first.explain(record, request_id=f"q{number}") for number, record in enumerate(RECORDS)]
@@ -85,6 +89,24 @@ def test_an_explainer_killed_while_drawing_noise_has_paid_and_can_be_asked_again
     assert explainer.spent.mu == paid
     assert len(list(explainer.history)) == 4
     assert len({answer.values.tobytes() for answer in answers}) == 4
+    (ledger,) = open_existing(place.url)
+    assert verify(ledger).pending == 0
+    ledger.close()
+
+
+@pytest.mark.slow
+def test_a_batch_killed_in_its_second_answer_has_paid_for_all_and_goes_on_under_the_same_ids(place):
+    ids = ["a", "b", "c"]
+    child = children.Process(target=die_in_a_batch, args=(place.url, ids, 6))
+    child.start()
+    child.join(120)
+    assert child.exitcode == -signal.SIGKILL
+    explainer = start(place.url)
+    paid, (kept,) = explainer.spent.mu, explainer.history
+    answers = explainer.explain_many(RECORDS, request_ids=ids)
+    assert (answers[0].values == kept.values).all()
+    assert len(answers) == len(explainer.history) == 3
+    assert explainer.spent.mu == paid
     (ledger,) = open_existing(place.url)
     assert verify(ledger).pending == 0
     ledger.close()

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import dpexplain as dpx
-from dpexplain.answers import answer_all, progress
+from dpexplain.answers import answer_all, in_groups
 from dpexplain.errors import QueryError
 
 DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("work", values=["a", "b", "c"])])
@@ -69,6 +69,6 @@ def test_a_release_goes_on_where_the_budget_ends(data):
 
 
 def test_a_progress_bar_is_for_people_only(capsys):
-    assert list(progress(list(range(50)), "Explaining")) == list(range(50))
+    assert [len(group) for group in in_groups(range(50), 20, "Explaining")] == [20, 20, 10]
     assert len(answer_all([], lambda _: pytest.fail("nothing was asked"))) == 0
     assert capsys.readouterr().err == ""

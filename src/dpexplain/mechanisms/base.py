@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
+from dpexplain.core.moments import LocalMoments, Moments
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.ports import Noise, Rows
@@ -65,6 +66,24 @@ class Plan(Protocol):
     def run(self, rows: Rows, noise: Noise) -> Outcome: ...
 
 
+@runtime_checkable
+class LocalPlan(Plan, Protocol):
+    """A plan that asks the rows one question, which others can share a read with: run(rows, noise) = finish(rows.local(query), noise)."""
+
+    @property
+    def query(self) -> LocalMoments: ...
+
+    def finish(self, moments: Moments, noise: Noise) -> Outcome: ...
+
+
+def run_each(plans: Sequence[Plan], rows: Rows, noise: Noise) -> Iterator[Outcome]:
+    """The outcomes of plans that are paid for, in order and each with its own noise; all local questions share one read of the rows."""
+    questions = [plan.query for plan in plans if isinstance(plan, LocalPlan)]
+    moments = iter(rows.local_many(questions) if questions else ())
+    for plan in plans:
+        yield plan.finish(next(moments), noise) if isinstance(plan, LocalPlan) else plan.run(rows, noise)
+
+
 class Mechanism(Protocol):
     """How a point of interest is explained. Its fields are public parameters."""
 
@@ -83,6 +102,15 @@ class Mechanism(Protocol):
         ...
 
     def to_dict(self) -> dict[str, Any]: ...
+
+
+@runtime_checkable
+class StandsAlone(Protocol):
+    """A mechanism whose answers know nothing of each other: several can be planned, and paid for, before the first is given."""
+
+    def plan_alone(self, point: Vector, setting: Setting) -> LocalPlan:
+        """`plan` without a past."""
+        ...
 
 
 @runtime_checkable

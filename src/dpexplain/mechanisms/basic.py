@@ -135,7 +135,10 @@ class Basic:
         return AnchoredBasic(self, model) if self.anchored else self
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyDescent:
-        del history, hint  # each answer stands on its own
+        del history, hint
+        return self.plan_alone(point, setting)
+
+    def plan_alone(self, point: Vector, setting: Setting) -> NoisyDescent:
         if self.anchored:
             raise ParameterError("anchored=True needs the model's answer at the query: register the data with model=")
         make = exact_descent if self.calibration == "exact" else self._paper_descent
@@ -170,6 +173,9 @@ class AnchoredBasic(Informed[Basic]):
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> AnchoredDescent:
         del history, hint
+        return self.plan_alone(point, setting)
+
+    def plan_alone(self, point: Vector, setting: Setting) -> AnchoredDescent:
         anchor = float(np.clip(self.model(point[None])[0], -1.0, 1.0))
         return AnchoredDescent(exact_descent(self.given, point, setting, anchor), anchor)
 

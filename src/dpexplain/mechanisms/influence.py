@@ -97,7 +97,10 @@ class Influence:
         return self if self.others == "against" or self.label is not None else InformedInfluence(self, model)
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyInfluence:
-        del history, hint  # each answer stands on its own
+        del history, hint
+        return self.plan_alone(point, setting)
+
+    def plan_alone(self, point: Vector, setting: Setting) -> NoisyInfluence:
         reach = sensitivity.linear(self.weight)
         gaussian = GaussianMechanism(
             setting.sensitivity_of_sum(reach, terms=_ROUNDINGS * reach), setting.width, gdp.mu(self.epsilon, self.delta)
@@ -133,5 +136,9 @@ class InformedInfluence(Informed[Influence]):
     """`Influence` that asks the black box for the label of each query. The query is public, so asking costs nothing."""
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyInfluence:
+        del history, hint
+        return self.plan_alone(point, setting)
+
+    def plan_alone(self, point: Vector, setting: Setting) -> NoisyInfluence:
         label = float(np.clip(self.model(point[None])[0], -1.0, 1.0))
-        return replace(self.given, label=label).plan(point, setting, history, hint)
+        return replace(self.given, label=label).plan_alone(point, setting)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -16,6 +16,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
+from dpexplain.answers import Answers
 from dpexplain.errors import BudgetExhausted, DpexplainError
 from dpexplain.explanation import Explanation
 from dpexplain.service import problems
@@ -27,7 +28,7 @@ from dpexplain.service.limits import RateLimit
 from dpexplain.service.metrics import Metrics
 from dpexplain.service.page import page_policy, promise, render_page
 from dpexplain.service.problems import Problem
-from dpexplain.service.shapes import Answer, Card, Detail, Instances, Question, Standing
+from dpexplain.service.shapes import Answer, Card, Detail, Instances, Question, Record, Standing
 
 BEARER = HTTPBearer(auto_error=False, description="An API key made by `dpexplain serve keys add`.")
 CONFLICT = (409, "This request id stands for another question")
@@ -76,19 +77,33 @@ class Service:
             raise Problem(429, "Too many wrong keys.", headers={"Retry-After": str(int(wait) + 1)})
         raise Problem(401, "Send `Authorization: Bearer dpx_…`.", headers={"WWW-Authenticate": "Bearer"})
 
-    def explain(self, request: Request, record: dict[str, Any] | str, request_id: str | None) -> Explanation:
-        log = request.state.log
+    def explain(self, request: Request, record: Record, request_id: str | None) -> Explanation:
+        name = request_id or uuid4().hex
+        return self._answered(request, record, lambda: Answers([self.backend.explain(record, name)], 1))[0]
+
+    def explain_many(self, request: Request, records: Sequence[Record], id: str | None) -> Answers:
+        """Each record is the question `id/position`, so that a repeated call is free."""
+        name = id or uuid4().hex
+        ids = [f"{name}/{position}" for position in range(len(records))]
+        return self._answered(request, records, lambda: self.backend.explain_many(records, ids))
+
+    def _answered(self, request: Request, asked: Record | Sequence[Record], answer: Callable[[], Answers]) -> Answers:
+        """Ask, count and log. Answers that were made together took equal parts of the time."""
+        log, start = request.state.log, time.perf_counter()
         if self.settings.log_records:
-            log["record"] = record
-        start = time.perf_counter()
+            log["record"] = asked
         try:
-            answer = self.backend.explain(record, request_id or uuid4().hex)
+            answers = answer()
         except DpexplainError as error:
             self.metrics.refused("budget" if isinstance(error, BudgetExhausted) else "input")
             raise
-        self.metrics.answered(time.perf_counter() - start)
-        log["epsilon"] = answer.cost.epsilon
-        return answer
+        if answers.refusal is not None:
+            self.metrics.refused("budget")
+        seconds = time.perf_counter() - start
+        for one in answers:
+            self.metrics.answered(seconds / len(answers))
+            log["epsilon"] = one.cost.epsilon
+        return answers
 
 
 def create_app(service: Service) -> ASGIApp:
@@ -171,17 +186,12 @@ def explain_instances(name: str, body: Instances, request: Request, service: Ser
         raise Problem(404, f"The model here is {service.settings.name}.")
     if len(body.instances) > service.settings.max_instances:
         raise Problem(413, f"At most {service.settings.max_instances} instances at a time.")
-    for record in body.instances:
-        service.backend.domain.encode_query(record)
-    answered: list[dict[str, Any]] = []
-    try:
-        for position, record in enumerate(body.instances):
-            request_id = None if body.id is None else f"{body.id}/{position}"
-            answered.append(_attributions(service.explain(request, record, request_id)))
-    except BudgetExhausted as error:
-        problem = problems.problem_of(error)
+    answers = service.explain_many(request, body.instances, body.id)
+    answered = [_attributions(answer) for answer in answers]
+    if answers.refusal is not None:
+        problem = problems.problem_of(answers.refusal)
         problem.more = {**problem.more, "explanations": answered}
-        raise problem from None
+        raise problem
     return JSONResponse({"explanations": answered})
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Protocol
 
+from dpexplain.answers import Answers
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain, DomainLike
 from dpexplain.errors import DpexplainError, NotPrivateError
@@ -48,7 +49,11 @@ class Backend(Protocol):
         """Public facts for the card: what answers, from how many rows, by which mechanism."""
         ...
 
-    def explain(self, record: Any, request_id: str | None) -> Explanation: ...
+    def explain(self, record: Any, request_id: str) -> Explanation: ...
+
+    def explain_many(self, records: Sequence[Any], request_ids: Sequence[str]) -> Answers:
+        """All are checked before any is paid for; at a refusal the answers before it are kept."""
+        ...
 
     def spending(self) -> Spending: ...
 
@@ -92,8 +97,11 @@ class ReleaseBackend:
             "weight": weight,
         }
 
-    def explain(self, record: Any, request_id: str | None) -> Explanation:
+    def explain(self, record: Any, request_id: str) -> Explanation:
         return replace(self.release.explain(record), request_id=request_id)
+
+    def explain_many(self, records: Sequence[Any], request_ids: Sequence[str]) -> Answers:
+        return Answers(map(self.explain, records, request_ids), len(records))
 
     def spending(self) -> Spending:
         return Spending(self.release.guarantee, None, None, None)
@@ -138,8 +146,11 @@ class LedgerBackend:
         }
         return {"source": "ledger", "rows": self.data.size, "columns": self.domain.width, **shown}
 
-    def explain(self, record: Any, request_id: str | None) -> Explanation:
+    def explain(self, record: Any, request_id: str) -> Explanation:
         return self.explainer.explain(record, request_id=request_id)
+
+    def explain_many(self, records: Sequence[Any], request_ids: Sequence[str]) -> Answers:
+        return self.explainer.explain_many(records, request_ids=request_ids)
 
     def spending(self) -> Spending:
         state, account = self.ledger.state(), self.ledger.account

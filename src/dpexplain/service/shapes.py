@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+Record = dict[str, Any] | str
 RequestId = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9._:/-]+$")]
 
 
@@ -13,9 +14,7 @@ class Question(BaseModel):
     """One record to explain. Repeating `request_id` returns the same answer and spends nothing."""
 
     model_config = ConfigDict(extra="forbid")
-    record: dict[str, Any] | str = Field(
-        description="One value for each feature of /v1/domain; the text itself where that describes texts."
-    )
+    record: Record = Field(description="One value for each feature of /v1/domain; the text itself where that describes texts.")
     request_id: RequestId | None = Field(None, description="Your own name for this question; made up if left out.")
 
 
@@ -23,7 +22,7 @@ class Instances(BaseModel):
     """KServe V1. `id` makes a repeated call free: each instance is then the question `id/position`."""
 
     model_config = ConfigDict(extra="forbid")
-    instances: list[dict[str, Any] | str] = Field(min_length=1)
+    instances: list[Record] = Field(min_length=1)
     id: RequestId | None = None
 
 
