@@ -68,6 +68,18 @@ def test_a_release_and_its_units_are_those_of_the_rows_in_memory(folder, cluster
     assert other.values == pytest.approx(one.values, rel=1e-6, abs=1e-9)
 
 
+def test_shapley_values_are_to_the_last_bit_those_of_the_rows_in_memory(folder, cluster):
+    def model(rows):
+        return np.tanh(2 * np.asarray(rows["x0"]) - 3 * np.asarray(rows["x1"]) * np.asarray(rows["x2"]))
+
+    options = {"model": model, "unit": "person", "max_rows_per_unit": 2}
+    answers = [
+        dpx.Explainer(data, BUDGET, dpx.Shapley(0.5, rows=800), noise=SeededNoise(3)).explain(POINT)
+        for data in (dpx.PrivateData(pq.read_table(folder), DOMAIN, **options), cluster(folder, DOMAIN, **options))
+    ]
+    assert (answers[0].values == answers[1].values).all()
+
+
 def test_a_worker_killed_in_the_middle_of_a_query_changes_neither_the_answer_nor_the_cost(folder, cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(
         distributed, "INLINE", 0

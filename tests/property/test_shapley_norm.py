@@ -1,5 +1,6 @@
 """Games that try to have longer Shapley values than `proofs/shapley.md` allows; and what Shapley values are, on games with known ones."""
 
+from fractions import Fraction
 from itertools import permutations
 from math import comb, pi
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from dpexplain.backends.dense import DenseRows
 from dpexplain.backends.oracle import OracleRows
-from dpexplain.core.shapley import ShapleySum, baseline_shapley, largest_norm, orders_from
+from dpexplain.core.shapley import ShapleySum, baseline_shapley, exact_grid, largest_norm, orders_from
 
 
 def coefficients(d):
@@ -108,9 +109,26 @@ def test_backends_and_pieces_agree_to_the_last_bit(count, seed):
     assert (DenseRows([rows], np.zeros(count), 5).shapley(query) == whole).all()
     half = count // 2
     assert (query.from_units(query.units(rows[:half], 0) + query.units(rows[half:], half)) == whole).all()
+    parts = [
+        DenseRows([some], np.zeros(len(some)), 5).shapley(query.at(at)) for some, at in ((rows[:half], 0), (rows[half:], half))
+    ]
+    assert (parts[0] + parts[1] == whole).all()
+    assert query.count_asked(count) == query.asked(0, count).sum()
 
 
 def test_the_cut_is_attained():
     rows, point = np.zeros((1, 2)), np.ones(2)
     query = ShapleySum(point, lambda asked: 2 * asked[:, 0] - 1, np.arange(2), 0.5)
     assert np.linalg.norm(query.from_units(query.units(rows, 0))) == pytest.approx(0.5, abs=1e-8)
+
+
+@given(st.integers(1, 2**40))
+def test_sums_over_all_rows_are_exact_on_the_grid(size):
+    grid = exact_grid(size)
+    assert 2 * size * 2 <= 2**53 * Fraction(grid)
+    assert grid == 2.0**-30 or grid < size * 2.0**-50
+
+
+def test_many_positions_are_counted_a_piece_at_a_time():
+    query = ShapleySum(np.zeros(1), lambda rows: np.zeros(len(rows)), np.arange(1), 1.0, 0.3)
+    assert query.count_asked((1 << 20) + 5) == query.asked(0, (1 << 20) + 5).sum()

@@ -138,6 +138,7 @@ def test_owners_are_counted_across_batches(owners, most, batch):
     assert np.flatnonzero(kept.at(0, len(owners))).tolist() == wanted.tolist()
     assert kept.count == len(wanted)
     assert kept.at(len(owners) // 2, 1)[0] == (len(owners) // 2 in wanted)
+    assert [kept.before(i) for i in range(len(owners) + 1)] == np.searchsorted(wanted, np.arange(len(owners) + 1)).tolist()
 
 
 @settings(max_examples=60, deadline=None)
@@ -291,3 +292,24 @@ def test_texts_stay_in_files_too(tmp_path):
 def test_a_scan_cannot_be_split_and_says_so(folder):
     with pytest.raises(DataError, match="cannot be split"):
         dpx.PrivateData.scan(folder, DOMAIN, label="y").split(2)
+
+
+@pytest.mark.parametrize("options", [{}, {"unit": "person", "max_rows_per_unit": 2}], ids=["rows", "units"])
+def test_shapley_values_are_to_the_last_bit_those_of_the_rows_in_memory(folder, options):
+    def model(rows):
+        X = DOMAIN.encode(rows)
+        return np.tanh(X @ np.array([2.0, 1.0, -1.0, 0.5]) + X[:, 0] * X[:, 3] - 1)
+
+    memory = dpx.PrivateData(table(), DOMAIN, model=model, **options)
+    scanned = dpx.PrivateData.scan(folder, DOMAIN, model=model, **options)
+    for rows in (None, 200):
+        one, other = (
+            dpx.Explainer(data, dpx.Budget(9, 1e-6), dpx.Shapley(1.0, rows=rows), noise=SeededNoise(3)).explain(RECORD)
+            for data in (memory, scanned)
+        )
+        assert (one.values == other.values).all()
+        assert one.details == other.details
+    labelled = dpx.Explainer(dpx.PrivateData.scan(folder, DOMAIN, label="y"), dpx.Budget(9, 1e-6), dpx.Shapley(1.0))
+    with pytest.raises(ParameterError, match="model="):
+        labelled.explain(RECORD)
+    assert labelled.spent.mu == 0

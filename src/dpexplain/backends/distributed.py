@@ -19,7 +19,7 @@ import numpy as np
 
 from dpexplain.backends.encoded import Chunk, EncodedFiles
 from dpexplain.backends.parquet import RowGroup, changed
-from dpexplain.backends.summed import ADDING, SummedRows, total
+from dpexplain.backends.summed import ADDING, SummedRows, answers, total
 from dpexplain.errors import DataError, DpexplainError, ParameterError, RowsUnavailable
 
 LOCAL_WORKERS = 2
@@ -35,6 +35,7 @@ class Worker:
 
     def __init__(self, source: EncodedFiles, groups: Sequence[RowGroup]) -> None:
         digest = sha256()
+        self._first, self._step = source.before(groups), source.part_rows
         try:
             parts = list(source.parts(_digested(source.chunks(groups), digest)))
             self._parts = parts or [source.part([])]  # where no row of a share is kept
@@ -55,7 +56,7 @@ class Worker:
             return "changed", ""
         try:
             asked = pickle.loads(query)  # from the driver, which holds the rows' registration
-            return "done", total(getattr(part, question)(asked) for part in self._parts)
+            return "done", total(answers(self._parts, question, asked, self._first, self._step))
         except Exception as error:
             return _failure(error)
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from dpexplain.backends.encoded import EncodedFiles, Part
 from dpexplain.backends.parquet import UNREADABLE, unreadable
-from dpexplain.backends.summed import ADDING, SummedRows, total
+from dpexplain.backends.summed import ADDING, SummedRows, answers, total
 from dpexplain.errors import InputError
 from dpexplain.progress import with_bar
 
@@ -36,7 +36,7 @@ class StreamedRows(SummedRows):
 
     def _ask(self, question: str, query: Any) -> Any:
         self.require_unchanged()
-        return total(getattr(part, question)(query) for part in self._parts())
+        return total(answers(self._parts(), question, query, 0, self._source.part_rows))
 
     def _parts(self) -> Iterator[Part]:
         parts = _told_plainly(ahead(self._source.parts(self._source.chunks())))

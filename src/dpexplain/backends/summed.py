@@ -7,7 +7,7 @@ u|S| + (Ku)²Σ|terms|, so the number of parts does not matter. `proofs/summatio
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar, cast
 
@@ -16,6 +16,7 @@ import numpy as np
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
+from dpexplain.core.shapley import ShapleySum
 from dpexplain.core.sketch import CentreMoments, CentreSums, NormalisedMoments, NormalisedSums
 
 Answer = TypeVar("Answer")
@@ -49,6 +50,15 @@ class SummedRows(ABC):
 
     def pair_tables(self, query: PairTables) -> Matrix:
         return cast(Matrix, self._ask("pair_tables", query))
+
+    def shapley(self, query: ShapleySum) -> Vector:
+        return cast(Vector, self._ask("shapley", query))
+
+
+def answers(parts: Iterable[Any], question: str, query: Any, first: int, step: int) -> Iterator[Any]:
+    """Each part's own answer. The parts begin at positions `first`, `first` + `step`, …, which some questions want to know."""
+    for number, part in enumerate(parts):
+        yield getattr(part, question)(query.at(first + number * step) if isinstance(query, ShapleySum) else query)
 
 
 class RunningSum:

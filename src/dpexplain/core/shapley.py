@@ -12,8 +12,8 @@ features and of pairs come out exactly (Covert & Lee 2021).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from math import sqrt
+from dataclasses import dataclass, replace
+from math import ceil, log2, sqrt
 from typing import TypeAlias
 
 import numpy as np
@@ -30,14 +30,15 @@ Orders: TypeAlias = NDArray[np.intp]
 Ask: TypeAlias = Callable[[Matrix], Vector]
 """Encoded rows → labels in [-1, 1]."""
 
-_GRID = 2.0**-30  # terms are cut to multiples of it, so that their sums have no rounding error
+_CHUNK = 1 << 20  # positions looked at together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShapleySum:
     """A bounded query: Σ φ(x) over the rows that are asked, each cut to length `clip` at most, inseparable from its sensitivity.
 
-    Which rows are asked, and each row's order, follow from its position alone, by public numbers: values are not looked at.
+    Which rows are asked, and each row's order, follow from its position alone, by public numbers: values are not looked at. Terms are cut to
+    multiples of `grid`, so that their sums have no rounding error, in whatever parts they are added up.
     """
 
     point: Vector
@@ -45,6 +46,8 @@ class ShapleySum:
     owner: Orders
     clip: float
     share: float = 1.0  # of the positions that are asked
+    grid: float = 2.0**-30
+    first: int = 0  # the position of the first row
 
     def sensitivity(self) -> float:
         return sensitivity.clipped(self.clip)
@@ -53,24 +56,39 @@ class ShapleySum:
     def players(self) -> int:
         return int(self.owner[-1]) + 1
 
+    def at(self, position: int) -> ShapleySum:
+        """The same question to rows of which the first is at `position`."""
+        return replace(self, first=position)
+
     def asked(self, start: int, count: int) -> NDArray[np.bool_]:
         """Which of the positions start, start + 1, … are asked. The stream is not the one that orders come from."""
         return Uniforms(start + 1 + (1 << 62)).take(count) < self.share
 
+    def count_asked(self, size: int) -> int:
+        """How many of the first `size` positions are asked."""
+        if self.share >= 1:
+            return size
+        return sum(int(self.asked(start, min(_CHUNK, size - start)).sum()) for start in range(0, size, _CHUNK))
+
     def units(self, rows: Matrix, start: int) -> NDArray[np.int64]:
-        """The sum over `rows`, which lie at positions start, start + 1, …, in whole grid units: exact, in whatever order it is added up."""
-        chosen, d = self.asked(start, len(rows)), self.players
-        orders = orders_from(Uniforms(1 + start * d).take(len(rows) * d).reshape(len(rows), d))[chosen]
+        """The sum over `rows`, which are the rows start, start + 1, … of those asked, in whole grid units."""
+        position, d = self.first + start, self.players
+        chosen = self.asked(position, len(rows))
+        orders = orders_from(Uniforms(1 + position * d).take(len(rows) * d).reshape(len(rows), d))[chosen]
         if not chosen.any():
             return np.zeros(d, dtype=np.int64)
         found = baseline_shapley(row_wise(self.ask), self.point, rows[chosen], self.owner, orders)
         lengths = np.linalg.norm(found, axis=1, keepdims=True)
         found *= np.minimum(1.0, self.clip / np.maximum(lengths, 1e-300))
-        return np.asarray(np.trunc(found / _GRID).astype(np.int64).sum(axis=0))
+        return np.asarray(np.trunc(found / self.grid).astype(np.int64).sum(axis=0))
 
-    @staticmethod
-    def from_units(units: NDArray[np.int64]) -> Vector:
-        return units.astype(np.float64) * _GRID
+    def from_units(self, units: NDArray[np.int64]) -> Vector:
+        return units.astype(np.float64) * self.grid
+
+
+def exact_grid(size: int) -> float:
+    """A grid on which sums over 2·`size` rows stay below 2⁵³ units, no term being larger than 2: at least `size`·2⁻⁵¹, and never below 2⁻³⁰."""
+    return max(2.0**-30, 2.0 ** (ceil(log2(size)) - 51))
 
 
 def row_wise(ask: Ask) -> Ask:

@@ -77,7 +77,7 @@ class Rows(Protocol):
 
 @runtime_checkable
 class SingleRows(Protocol):
-    """Rows that can also be put to a black box one by one. Not every backend can: the model has to be where the rows are."""
+    """Rows that can also be put to a black box one by one. Not every backend can: sparse rows have too many features for it."""
 
     def shapley(self, query: ShapleySum) -> Vector:
         """Σ φ(x) over the rows that the query asks, exact."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.shapley import Orders, ShapleySum, largest_norm
+from dpexplain.core.shapley import Orders, ShapleySum, exact_grid, largest_norm
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.base import Informed, Outcome, Setting
 from dpexplain.mechanisms.gaussian import GaussianMechanism
@@ -106,14 +106,15 @@ class InformedShapley(Informed[Shapley]):
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyShapley:
         del history, hint  # each answer stands on its own
         if not setting.single_rows:
-            raise ParameterError("rows of this kind cannot be put to a model one by one: register them in memory, as a table")
+            raise ParameterError("rows of this kind cannot be put to a model one by one: register them as a table")
         self.model(point[None])  # a model that cannot answer is found out before anything is spent
         owner = players_of(setting)
         share = 1.0 if self.given.rows is None else min(self.given.rows / setting.size, 1.0)
-        query = ShapleySum(point, self.model, owner, self.given.clip or largest_norm(int(owner[-1]) + 1), share)
+        clip = self.given.clip or largest_norm(int(owner[-1]) + 1)
+        query = ShapleySum(point, self.model, owner, clip, share, exact_grid(setting.size))
         reach = query.sensitivity() * setting.neighbours.multiplier  # sums are exact: no summation error
         gaussian = GaussianMechanism(reach, query.players, gdp.mu(self.given.epsilon, self.given.delta))
-        return NoisyShapley(query, gaussian, max(int(query.asked(0, setting.size).sum()), 1))
+        return NoisyShapley(query, gaussian, max(query.count_asked(setting.size), 1))
 
 
 def players_of(setting: Setting) -> Orders:
