@@ -43,7 +43,8 @@ def distances(blocks: Blocks, point: Array, first: int, last: int, out: Array) -
 @compiled
 def _distances_in(block: Blocks, point: Array, out: Array) -> None:  # pragma: no cover
     widest_registers()
-    out[:ROWS] = 0.0
+    for i in range(ROWS):
+        out[i] = 0.0
     for j in range(point.shape[0]):
         z = point[j]
         for i in range(ROWS):
@@ -111,16 +112,18 @@ def add_local(
     Blocks are added up `step` at a time, for all points in turn, then to the totals. Rows from number `rows` on are padding.
     """
     n = points.shape[1]
-    alpha, scaled, part = _aligned(ROWS), _aligned(_scaled_size(n)), np.empty(totals.shape[1])
+    alpha, scaled, part = _aligned(ROWS), _aligned(_scaled_size(n)), np.zeros(totals.shape[1])
     for start in range(first, last, step):
         for query in range(points.shape[0]):
-            part[:] = 0.0
             for k in range(start, min(start + step, last)):
                 _distances_in(blocks[k], points[query], alpha)
                 _weigh(alpha, profiles[query])
-                alpha[min(max(rows - k * ROWS, 0), ROWS) :] = 0.0
+                for i in range(max(rows - k * ROWS, 0), ROWS):
+                    alpha[i] = 0.0
                 _add_block(blocks, k, labels, alpha, points[query], scaled, part)
-            totals[query] += part
+            for t in range(part.shape[0]):
+                totals[query, t] += part[t]
+                part[t] = 0.0
 
 
 @compiled
@@ -130,7 +133,8 @@ def add_weighted(
     """Add Σ α r rᵀ to `total`, in tiles, for weights that are known."""
     alpha, scaled = _aligned(ROWS), _aligned(_scaled_size(point.shape[0]))
     for k in range(first, last):
-        alpha[:] = weights[(k - first) * ROWS : (k - first + 1) * ROWS]
+        for i in range(ROWS):
+            alpha[i] = weights[(k - first) * ROWS + i]
         _add_block(blocks, k, labels, alpha, point, scaled, total)
 
 
