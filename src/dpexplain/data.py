@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, Unpack, cast, runtime_checkable
+from typing import Any, Protocol, Unpack, cast, runtime_checkable
 
 import numpy as np
 
@@ -18,12 +18,7 @@ from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.ports import Rows
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.registered import Registered
-from dpexplain.terms import Options, Terms, with_options
-
-if TYPE_CHECKING:
-    from dpexplain import (
-        scanning,  # loaded where rows are registered, as is `in_memory`: numba and Parquet take longer than all else
-    )
+from dpexplain.terms import Options, Terms, Where, with_options
 
 
 class PrivateData:
@@ -37,7 +32,7 @@ class PrivateData:
     def __init__(
         self, rows: Any, domain: DomainLike, *, model: Any = None, labels: Any = None, **options: Unpack[Options]
     ) -> None:
-        from dpexplain import in_memory
+        from dpexplain import in_memory  # here, and not above: numba takes longer to load than all the rest
 
         self._keep(in_memory.hold(rows, domain, model, labels, Terms(**options)))
 
@@ -45,7 +40,7 @@ class PrivateData:
     @with_options
     def scan(
         cls,
-        files: scanning.Where,
+        files: Where,
         domain: DomainLike,
         *,
         label: str | None = None,
@@ -70,7 +65,7 @@ class PrivateData:
     @with_options
     def cluster(
         cls,
-        files: scanning.Where,
+        files: Where,
         domain: DomainLike,
         *,
         label: str | None = None,

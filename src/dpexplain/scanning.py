@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,10 +24,9 @@ from dpexplain.label_file import LabelFile
 from dpexplain.labels import Labeller, Output, ask_model
 from dpexplain.progress import with_bar
 from dpexplain.registered import Registered
-from dpexplain.terms import Terms
+from dpexplain.terms import Terms, Where
 
 BATCH = 1 << 15  # rows that a model is asked about together
-Where = str | Path | Sequence[str | Path]
 Keep = Callable[[int, Iterator[Vector]], LabelFile]  # writes labels of so many rows down
 
 

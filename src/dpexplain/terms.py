@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, getdoc, signature
+from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.labels import Output
 from dpexplain.privacy.relation import Neighbours, Relation
 
+Where = str | Path | Sequence[str | Path]  # files of rows
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -19,12 +19,12 @@ from dpexplain.label_column import from_column
 from dpexplain.label_file import LabelFile
 from dpexplain.labels import Labeller
 from dpexplain.registered import Registered
-from dpexplain.scanning import ColumnLabels, Keep, ModelLabels, Where, streamed
+from dpexplain.scanning import ColumnLabels, Keep, ModelLabels, streamed
 from dpexplain.sources.labels import Progress, cache_key, from_model
 from dpexplain.sources.memory import fits
 from dpexplain.sources.models import ModelSource
 from dpexplain.sources.tables import read_private
-from dpexplain.terms import Terms
+from dpexplain.terms import Terms, Where
 
 
 @dataclass(frozen=True, slots=True)

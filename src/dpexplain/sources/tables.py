@@ -18,7 +18,7 @@ from dpexplain.backends.parquet import ParquetFiles
 from dpexplain.domain import Binary, Domain, DomainLike, Numeric
 from dpexplain.domain.features import Categorical, Feature
 from dpexplain.errors import DataError, QueryError
-from dpexplain.scanning import Where
+from dpexplain.terms import Where
 
 
 def read_private(where: Where, columns: Iterable[str]) -> pa.Table:
