@@ -141,6 +141,8 @@ def heat_maps(maps_of, columns=COLUMNS):
 
 
 def main():
+    from experiments import face_network  # needs torch
+
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", help="folder with fer2013_48x48.npz (default: DPEXPLAIN_DATA)")
     parser.add_argument("--cache", type=Path, required=True, help="where to keep the unpacked images and the trained network")
@@ -151,7 +153,7 @@ def main():
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     data = face_data.load(data_folder(options.data), options.cache)
-    model = face_data.classifier(data, options.cache)
+    model = face_network.classifier(data, options.cache)
     print(f"test accuracy {model.accuracy(data.test, data.test_happy):.4f}, {len(data.training)} private images")
     faces = data.test[np.random.default_rng(0).permutation(len(data.test))[: options.faces]]
     for grid in options.grids:

@@ -29,6 +29,7 @@ COMMANDS = [
     ["ledger", "show"],
     ["ledger", "verify"],
     ["ledger", "export"],
+    ["reproduce"],
     ["bench"],
 ]
 

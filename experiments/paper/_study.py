@@ -1,0 +1,126 @@
+"""What every table and figure is here: a name, what the paper shows, the files it needs, how many queries, a run and a drawing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from dpexplain.errors import DataError
+from experiments.datasets import Labelled, acs
+
+ACS_FILE, FACE_FILE = "acs_income_2018.parquet", "fer2013_48x48.npz"
+TEXT_FILES = ("imdb_reviews_50k.parquet", "imdb_reviews_unlabelled_50k.parquet")
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Study:
+    """`run(inputs, queries)` returns {"rows": one dict a line of the table, …}, all of it JSON; `draw` sees nothing else."""
+
+    name: str
+    title: str
+    shows: str
+    files: tuple[str, ...]
+    full: int  # queries, as many as in the paper
+    quick: int
+    run: Callable[[Inputs, int], dict[str, Any]]
+    draw: Callable[[dict[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Reviews:
+    """A public vocabulary, private texts, and their true labels ±1, which the paper takes for the black box's answers.
+
+    The paper has more reviews. The noise on a mean gradient follows from rows x ε in its formulas, and from rows x μ in exact ones, so `factor`
+    times the paper's ε or μ has the paper's noise here.
+    """
+
+    domain: Any
+    texts: list[str]
+    truth: np.ndarray
+    paper_rows: int = 8_765_568 + 50_000
+
+    @property
+    def factor(self) -> float:
+        return self.paper_rows / len(self.texts)
+
+    def drawn(self, count: int, seed: int = SEED) -> list[int]:
+        """Positions of random reviews that have words of the vocabulary."""
+        order = np.random.default_rng(seed).permutation(len(self.texts))
+        return list(islice((int(i) for i in order if self.domain.spans(self.texts[i])), count))
+
+
+class Inputs:
+    """The data sets, each loaded once when first asked for, and what other studies found."""
+
+    def __init__(self, folder: Path, output: Path, again: bool = False) -> None:
+        self.folder, self.output, self.again = folder, output, again
+
+    @cached_property
+    def acs(self) -> Labelled:
+        return acs(self.folder)
+
+    @cached_property
+    def reviews(self) -> Reviews:
+        from experiments.text import reviews
+
+        return Reviews(*reviews(self.folder))
+
+    @cached_property
+    def faces(self) -> Any:
+        from experiments import face_data
+
+        return face_data.load(self.folder, self.output / "cache")
+
+    @cached_property
+    def face_model(self) -> Any:
+        from experiments import face_network
+
+        return face_network.classifier(self.faces, self.output / "cache")
+
+    def require(self, study: Study) -> None:
+        for name in study.files:
+            if not (self.folder / name).is_file():
+                raise DataError(
+                    f"{self.folder / name} is not there. {study.name} reads it: docs/reproduction.md says where it comes from"
+                )
+
+    def result(self, study: Study, queries: int) -> dict[str, Any]:
+        """What the study found: from its file, if that has as many queries, or from a run that writes it."""
+        stored = self.output / f"{study.name}.json"
+        if not self.again and stored.exists():
+            found = json.loads(stored.read_text(encoding="utf-8"))
+            if found["queries"] == queries:
+                return found
+        self.require(study)
+        start = perf_counter()
+        found = {"study": study.name, "title": study.title, "queries": queries} | study.run(self, queries)
+        found["seconds"] = round(perf_counter() - start, 1)
+        self.output.mkdir(parents=True, exist_ok=True)
+        stored.write_text(json.dumps(found, indent=1, ensure_ascii=False), encoding="utf-8")
+        return found
+
+
+def mean(values: Any) -> float:
+    """Four digits are more than an experiment tells."""
+    return digits(float(np.mean(list(values))))
+
+
+def digits(value: float, count: int = 4) -> float:
+    return float(f"{value:.{count}g}")
+
+
+def figure(columns: int, rows: int = 1, width: float = 5.2, height: float = 3.6) -> tuple[Any, Any]:
+    """(figure, axes in rows)."""
+    from matplotlib.figure import Figure
+
+    drawn = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    return drawn, drawn.subplots(rows, columns, squeeze=False)

@@ -1,0 +1,91 @@
+"""Figure 4: ACS, the loss over the iterations of 15 answers that start from a past one (adaptive, ε = 0.01, δ = 1e-7, T = 300)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import dpexplain as dpx
+from dpexplain import evaluation, plots
+from dpexplain.core.ball import Ball
+from dpexplain.noise.seeded import SeededNoise
+from experiments.datasets import random_records
+from experiments.paper import _streams
+from experiments.paper._study import ACS_FILE, SEED, Study, digits, figure
+from experiments.paper.figure_2 import EPSILON
+
+HISTORY = 100
+NAMES = ("adaptive, paper", "adaptive, paper's rule made private", "adaptive, ours")
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Rows that answer one query with its moments, and remember every φ that a gradient was asked at."""
+
+    A: np.ndarray
+    b: np.ndarray
+    path: list = field(default_factory=list)
+
+    def local(self, _):
+        return self
+
+    def gradient(self, phi):
+        self.path.append(phi)
+        return 2 * (self.A @ phi - self.b)
+
+
+def run(inputs, queries):
+    data = inputs.acs
+    shard = data.private(name="ACS").split(_streams.SHARDS)[0]
+    records = random_records(data, 10 * (HISTORY + queries), SEED)
+    evaluation.remember(shard)
+    chosen = {name: _streams.mechanisms(EPSILON)[name] for name in NAMES}
+    paths = {name: watched(shard, one, records, queries) for name, one in chosen.items()}
+    return {"rows": [line(name, one) for name, one in paths.items()], "paths": paths}
+
+
+def watched(shard, mechanism, records, queries):
+    """Relative excess at each step of the first answers after the history that are computed, not copied."""
+    explainer = dpx.Explainer(shard, _streams.BUDGET, mechanism, noise=SeededNoise(SEED))
+    explainer.explain_many(records[:HISTORY])
+    noise, found = SeededNoise(SEED + 1), []
+    for record in records[HISTORY:]:
+        moments = evaluation.local_moments(shard, record)
+        plan = mechanism.plan(shard.domain.encode_query(record), shard.setting, explainer.history)
+        rows = Watched(moments.A, moments.b)
+        last = plan.run(rows, noise).values
+        if rows.path:
+            best = Ball().minimise(moments.A, moments.b)
+            scores = [evaluation.compare(phi, best, moments, shard.size).relative_excess for phi in (*rows.path, last)]
+            found.append([digits(score) for score in scores])
+        if len(found) == queries:
+            break
+    return found
+
+
+def line(name, paths):
+    """Where answers start, the worst they pass through, and where they end: medians of the relative excess."""
+    start, worst, end = (np.median([pick(path) for path in paths]) for pick in (lambda p: p[0], max, lambda p: p[-1]))
+    row = {"mechanism": name, "at the start": digits(start), "at worst": digits(worst), "at the end": digits(end)}
+    return row | {"ends better than it starts": f"{np.mean([path[-1] < path[0] for path in paths]):.0%}"}
+
+
+def draw(found):
+    drawn, axes = figure(len(NAMES), width=4.4)
+    for ax, (name, paths) in zip(axes[0], found["paths"].items(), strict=True):
+        plots.convergence({str(i): path for i, path in enumerate(paths)}, title=name, ax=ax)
+        ax.get_legend().remove()
+    return drawn
+
+
+STUDY = Study(
+    name="figure-4",
+    title="ACS: loss over the iterations of adaptive answers that start from history",
+    shows="from a good start noise first raises the loss, which then returns to nearly where it was",
+    files=(ACS_FILE,),
+    full=15,
+    quick=5,
+    run=run,
+    draw=draw,
+)

@@ -1,0 +1,47 @@
+"""`dpexplain reproduce`: the paper's tables and figures, by its own formulas and by our defaults."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpexplain.cli.exits import told
+from dpexplain.errors import ParameterError
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(epilog="Example: dpexplain reproduce table-2 figure-3 --data DIR --quick")(told(reproduce))
+
+
+def reproduce(
+    names: Annotated[list[str], typer.Argument(help="table-2, figure-3, …, or all.")],
+    data: Annotated[
+        Path | None, typer.Option(envvar="DPEXPLAIN_DATA", help="Folder with the data sets (docs/reproduction.md).")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where tables (JSON) and figures (PNG) go.")] = Path(
+        "out/reproduce"
+    ),
+    quick: Annotated[bool, typer.Option("--quick", help="Few queries: minutes instead of hours.")] = False,
+    queries: Annotated[int | None, typer.Option(min=2, help="How many queries, instead of the paper's number.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Run also what the output folder has already.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON instead of tables.")] = False,
+) -> None:
+    """Run the paper's experiments. Needs a checkout of the repository, and the data sets."""
+    folder = Path("experiments/paper")
+    if not (folder / "__main__.py").is_file():
+        raise ParameterError("there is no folder experiments/paper/ here. Run it from the top of a checkout of dpexplain")
+    known = sorted(path.stem.replace("_", "-") for path in folder.glob("[!_]*.py"))
+    if unknown := [name for name in names if name not in (*known, "all")]:
+        raise ParameterError(f"the paper has no {unknown[0]!r} to reproduce. There are {', '.join(known)}, and all")
+    if data is None or not data.is_dir():
+        raise ParameterError(f"there is no folder of data sets {data or ''}. Name it with --data DIR or DPEXPLAIN_DATA")
+    flags = {"--quick": quick, "--again": again, "--json": as_json}
+    command = [sys.executable, "-m", "experiments.paper", *names, "--data", str(data), "--output", str(output)]
+    command += [flag for flag, given in flags.items() if given] + ([] if queries is None else ["--queries", str(queries)])
+    done = subprocess.run(command, check=False, env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+    raise typer.Exit(done.returncode)

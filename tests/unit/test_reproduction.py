@@ -1,0 +1,173 @@
+"""Every table and figure of the paper can be run, draws itself from what it stored, and has its line in the documentation."""
+
+import json
+import re
+from math import sqrt
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from experiments.paper import __main__ as runner
+from experiments.paper import _streams, _training, figure_1, figure_4, figure_6, figure_7, figure_8, table_2
+from experiments.paper._study import Inputs
+from typer.testing import CliRunner
+
+from dpexplain.cli import app
+from dpexplain.errors import DataError
+from dpexplain.privacy import gdp
+from reproduction_support import MadeUp
+
+PAGE = Path("docs/reproduction.md").read_text(encoding="utf-8")
+NUMBERED = ["table-2", "table-3", *(f"figure-{i}" for i in range(1, 10))]  # table 1 is notation
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    return MadeUp(tmp_path_factory.mktemp("reproduced"))
+
+
+class Silent:
+    """A release that explains nothing: the real ones take half a second each and are tested elsewhere."""
+
+    def __init__(self, data, budget, noise):
+        self.domain, self.guarantee = data.domain, budget
+
+    def explain(self, record):
+        return SimpleNamespace(values=np.zeros(self.domain.width))
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Fewer pixels, shards, steps and past answers, and stand-ins for LIME and releases: what is computed around them stays the same."""
+    monkeypatch.setattr("dpexplain.release", Silent)
+    monkeypatch.setattr(_streams, "SHARDS", 2)
+    monkeypatch.setattr(_streams, "STEPS", 30)
+    monkeypatch.setattr(figure_7, "MODELS", {"f": None, "f_2": 2.0})
+    monkeypatch.setattr(figure_8, "SHOWN", ("f_2",))
+    monkeypatch.setattr(figure_4, "HISTORY", 4)
+    monkeypatch.setattr(figure_1, "GRIDS", (6, 4))
+    monkeypatch.setattr(figure_6, "KINDS", {name: (6, one) for name, (_, one) in figure_6.KINDS.items()})
+    monkeypatch.setattr(figure_6, "SEEN", (6, 6))
+    monkeypatch.setattr(_training, "STEPS", 5)
+    monkeypatch.setattr(table_2.evaluation, "lime", lambda data, point, **_: np.linspace(-1, 1, len(point)))
+
+
+def test_every_numbered_table_and_figure_is_there_and_documented():
+    assert set(NUMBERED) < set(runner.names())
+    assert set(re.findall(r"^\| `([\w-]+)` \|", PAGE, re.MULTILINE)) == set(runner.names())
+
+
+@pytest.mark.parametrize("name", runner.names())
+def test_a_study_declares_itself(name):
+    study = runner.study(name)
+    assert study.name == name
+    assert study.full > study.quick >= 1
+    assert study.files
+    assert all(file in PAGE for file in study.files)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", runner.names())
+def test_it_runs_on_made_up_data_and_draws_from_its_file(name, inputs):
+    found = inputs.result(runner.study(name), 2)
+    assert found["rows"]
+    assert found == json.loads((inputs.output / f"{name}.json").read_text(encoding="utf-8"))
+    assert found == inputs.result(runner.study(name), 2)  # from the file
+    runner.study(name).draw(found).savefig(inputs.output / f"{name}.png", dpi=30)
+    assert (inputs.output / f"{name}.png").stat().st_size > 2000
+
+
+def test_totals_over_shards_are_the_worst_shards():
+    runs = [{"a": {"epsilon": [0.1, 0.2], "cosine": [1, 2]}}, {"a": {"epsilon": [0.3, 0.35], "cosine": [3, 4]}}]
+    assert _streams.over_shards(runs)["a"] == {"epsilon": [0.1, 0.3, 0.3, 0.35], "cosine": [1, 3, 2, 4]}
+
+
+@pytest.mark.usefixtures("small")
+def test_the_paper_books_what_its_answers_claim(inputs):
+    """Strong composition of (ε, δ) answers for the basic algorithm, whatever their noise really costs."""
+    told = inputs.result(runner.study("figure-2"), 2)["told"]["basic, paper"]
+    assert told["claimed"][-1] == pytest.approx(_streams.paper.strong_composition([0.01] * 2, 1e-6), rel=1e-3)
+    assert told["epsilon"][-1] < 0.01
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(1)
+    return rng.standard_normal((40, 6)), np.sign(rng.standard_normal(40)), rng.standard_normal((6, 3)), 4 * rng.standard_normal(3)
+
+
+def sums(rows, truth, V, w, clip=True):
+    return np.concatenate([g.ravel() for g in _training._clipped_sums(rows, truth, V, w, 1.0, (rows**2).sum(axis=1), clip)])
+
+
+def test_one_row_moves_the_clipped_sums_by_at_most_one(rows):
+    x, y, V, w = rows
+    moved = [np.linalg.norm(sums(x, y, V, w) - sums(np.delete(x, i, 0), np.delete(y, i), V, w)) for i in range(len(y))]
+    assert max(moved) <= 1 + 1e-9
+    assert sum(norm > 1 - 1e-9 for norm in moved) > 5  # rows with long gradients are clipped, not dropped
+
+
+def test_without_clipping_the_sums_are_the_gradient_of_the_logistic_loss(rows):
+    x, y, V, w = rows
+
+    def loss(V):
+        return np.log1p(np.exp(-y * (np.tanh(x @ V) @ w))).sum()
+
+    step = np.zeros_like(V)
+    step[2, 1] = 1e-5
+    slope = (loss(V + step) - loss(V - step)) / 2e-5
+    assert sums(x, y, V, w, clip=False)[2 * V.shape[1] + 1] == pytest.approx(slope, rel=1e-6)
+
+
+def test_training_adds_the_noise_that_its_epsilon_needs(rows, monkeypatch):
+    """Without signal and momentum the weights after S steps are their start minus RATE/m times the sum of the noise."""
+    x, y = rows[0], rows[1]
+    wide = np.zeros((len(x), 4000))
+    monkeypatch.setattr(_training, "MOMENTUM", 0.0)
+    start, end = (_training.train(wide, y, epsilon, seed=3).V for epsilon in (None, 2.0))
+    expected = _training.RATE / len(y) * _training.STEPS / gdp.mu(2.0, 1e-5)
+    assert (end - start).std() == pytest.approx(expected, rel=5 / sqrt(2 * end.size))
+
+
+def command(*words):
+    return CliRunner().invoke(app, ["reproduce", *map(str, words)], env={"DPEXPLAIN_DATA": ""})
+
+
+def test_an_unknown_name_lists_the_known_ones(tmp_path):
+    result = command("figure-99", "--data", tmp_path)
+    assert result.exit_code == 2
+    assert all(name in result.stderr for name in ("figure-99", *runner.names()))
+
+
+def test_a_missing_folder_is_told(tmp_path):
+    result = command("all", "--data", tmp_path / "nowhere")
+    assert result.exit_code == 2
+    assert "nowhere" in result.stderr
+    assert "--data DIR" in result.stderr
+
+
+def test_outside_a_checkout_it_says_where_to_go(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = command("all", "--data", tmp_path)
+    assert result.exit_code == 2
+    assert "checkout" in result.stderr
+
+
+def test_a_missing_file_is_named_with_what_to_do(tmp_path):
+    with pytest.raises(DataError, match=r"acs_income_2018\.parquet is not there\. figure-2 reads it: docs/reproduction"):
+        Inputs(tmp_path, tmp_path).result(runner.study("figure-2"), 2)
+
+
+def test_what_cannot_run_is_told_and_the_others_go_on(tmp_path, monkeypatch, capsys):
+    (tmp_path / "figure-2.json").write_text(
+        json.dumps({"study": "figure-2", "title": "t", "queries": 30, "seconds": 1, "rows": []})
+    )
+    monkeypatch.setattr(
+        "sys.argv", ["", "figure-4", "figure-2", "--data", str(tmp_path), "-o", str(tmp_path), "--quick", "--json"]
+    )
+    monkeypatch.setattr(runner, "drawn", lambda *_: None)
+    assert runner.main() == 2
+    told = capsys.readouterr()
+    assert json.loads(told.out) == {"figure-4": None, "figure-2": []}
+    assert "acs_income_2018.parquet is not there" in told.err
