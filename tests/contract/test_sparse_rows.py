@@ -1,9 +1,13 @@
 """Sparse rows keep the contract of `Rows`: their sums are the oracle's within the error they state, and the dense backend's."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from scipy import sparse
 
+from dpexplain.backends import _workers as workers
+from dpexplain.backends import sparse as backend
 from dpexplain.backends.dense import DenseRows
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.backends.sparse import GRID, SparseRows
@@ -16,7 +20,15 @@ from rows_support import coded
 from rows_support import sparse_rows as stored
 
 WEIGHTS = [weights.Stable(), weights.Gaussian(1.5), weights.Window(2.0), weights.Inverse(), weights.Custom(lambda d: 1 / (1 + d))]
-SHAPES = [(1, 1), (2, 3), (63, 4), (64, 5), (65, 8), (1000, 17), (5000, 70)]
+SHAPES = [
+    (1, 1),
+    (2, 3),
+    (64, 5),
+    (511, 63),
+    (513, 64),
+    (5000, 70),
+    (40_000, 2),
+]  # around the ends of words, lines and blocks of bits
 
 
 def rows(m, n, seed=0):
@@ -81,6 +93,28 @@ def test_repeating_splitting_and_batching_give_the_same_bits():
     for other in others:
         assert (other.A == first.A).all()
         assert (other.b == first.b).all()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_sums_are_the_same_to_the_last_bit_with_any_number_of_threads(threads, monkeypatch):
+    X, y = rows(3000, 40)
+    query = RawMoments(X[1], weights.Stable())
+    expected = stored(X, y).raw(query)
+    with ThreadPoolExecutor(threads) as pool:
+        monkeypatch.setattr(workers, "_pool", lambda: pool)
+        monkeypatch.setattr(backend, "cpu_count", lambda: threads)
+        found = stored(X, y).raw(query)
+    assert (found.S2 == expected.S2).all()
+    assert (found.t1 == expected.t1).all()
+
+
+def test_labels_are_added_up_to_their_last_bit():
+    X, _ = rows(2000, 9)
+    whole = np.random.default_rng(2).choice([-(2**GRID), 1 - 2**GRID, -1, 0, 1, 2**GRID - 1, 2**GRID], len(X))
+    for z in (X[0], 1 - X[0]):
+        found = stored(X, whole * 2.0**-GRID).raw(RawMoments(z, weights.Window(9.0)))
+        assert found.t0 * 2.0**GRID == whole.sum()
+        assert (found.t1 * 2.0**GRID == whole @ (X - z).astype(np.int64)).all()
 
 
 @pytest.mark.parametrize("m", [1, 64, 1000])

@@ -1,7 +1,7 @@
 """Private binary rows in memory, sparse: the words of a text. Every sum is exact before its last few roundings. `proofs/sparse.md`.
 
 Around a binary point z, u = x - z is ±1 where x and z differ and 0 elsewhere, and ‖u‖² is a whole number. So rows are sorted by distance,
-the differences x ⊕ z packed 64 rows to a word, and
+the differences x ⊕ z kept as bits, and
 
     |Σ α u_i u_j| = Σ_d α(√d) · #{rows at distance d that differ from z in both i and j}
 
@@ -12,8 +12,7 @@ to a public grid, by each row for itself, and pairs of ones are added up as inte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property
 from itertools import pairwise
 from math import frexp, sqrt
 from os import cpu_count
@@ -23,7 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dpexplain.backends import _bit_kernels as bit_kernels
 from dpexplain.backends import _sparse_kernels as kernels
+from dpexplain.backends._workers import in_threads
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
@@ -35,6 +36,8 @@ T = TypeVar("T")
 GRID = 36  # bits after the point of a label, and of a weight as a share of its bound
 MOST_ROWS = 1 << 25  # as a public size, so at most twice as many: sums stay below 2⁶²
 _UNIT_ROUNDOFF = 2.0**-53
+_SHARES = 16  # pieces that sums around a corner are made of, and the most threads
+_SHARE = 1 << 14  # rows of a piece at least
 _SLICE = 4096  # rows that are looked at as dense ones together
 
 
@@ -92,58 +95,41 @@ class SparseRows:
 
     def _around_corner(self, point: Vector, weight: Weight) -> RawSums:
         """Sums around a binary point: the signs of u are public, so only |u_i u_j| is added up."""
-        groups, squared = self._by_distance(point)
-        alpha = np.asarray(weight(np.sqrt(squared.astype(np.float64))))
-        pairs = self._pairs(point, groups, len(squared), alpha)
-        sign, n = 1 - 2 * point, self.width
-        upper = np.triu(pairs[:n, :n])
+        n, sign = self.width, 1 - 2 * point
+        sums = self._absolute(_bits_of(point), weight)
+        upper, labels = np.triu(sums[:n, :n]), sums[:, -1] * 2.0**-GRID
         second = (upper + np.triu(upper, 1).T) * np.outer(sign, sign)
-        t1, t0 = self._label_sums(point, groups, alpha)
-        return RawSums(float(pairs[n, n]), sign * np.diag(upper), second, t0, sign * t1)
+        return RawSums(float(sums[n, n]), sign * np.diag(upper), second, float(labels[n]), sign * labels[:n])
 
-    def _by_distance(self, point: Vector) -> tuple[kernels.Integers, kernels.Integers]:
-        """(group of each row, squared distance of each group), groups in increasing order."""
-        squared = np.empty(len(self._labels), dtype=np.int64)
-        whole = point.astype(np.int64)
-        self._split(lambda first, last: kernels.squared_distances(self._starts, self._indices, whole, first, last, squared))
-        present = np.flatnonzero(np.bincount(squared, minlength=1))
-        place = np.zeros(self.width + 1, dtype=np.int64)
-        place[present] = np.arange(len(present))
-        return place[squared], present
+    def _absolute(self, point: bit_kernels.Bits, weight: Weight) -> Matrix:
+        """Σ α |u_i u_j|, i ≤ j, where u_n = 1 is one column more; in the column after it Σ α y |u_i|, in units of the labels' grid."""
+        squared = self._squared_distances(point)
+        sizes = np.bincount(squared)
+        distances = np.flatnonzero(sizes)
+        edges = np.concatenate([[0], np.cumsum(sizes[distances])])
+        alpha = np.asarray(weight(np.sqrt(distances.astype(np.float64))))
+        rows = self._bits, self._labels.view(np.uint64)[:, None], point, np.argsort(squared, kind="stable"), edges, alpha
 
-    def _pairs(self, point: Vector, groups: kernels.Integers, count: int, alpha: Vector) -> Matrix:
-        """Σ α |u_i u_j| in the upper half, (n+1, n+1) or one more; the column after the last is 1 for every row."""
-        columns = self.width + 1
-        bits, edges = self._packed(groups, count, columns)
-        bits[:columns][np.append(point == 1, False)] ^= bits[columns - 1]
-        out, step = np.zeros((len(bits), len(bits))), 2 * _threads()
-        _together([partial(kernels.weighted_pairs, bits, edges, alpha, first, step, out) for first in range(0, step, 2)])
-        return out
-
-    def _packed(self, groups: kernels.Integers, count: int, columns: int) -> tuple[kernels.Bits, kernels.Integers]:
-        """(bits[column, word], edges): rows sorted by group, each group in words of its own, edges[d] … edges[d+1]-1."""
-        sizes = np.bincount(groups, minlength=count)
-        edges = np.concatenate([[0], np.cumsum(-(-sizes // kernels.WORD))])
-        order = np.argsort(groups.astype(np.uint16 if count < 2**16 else np.int64), kind="stable")
-        before = np.concatenate([[0], np.cumsum(sizes)])[:-1]
-        places = np.arange(len(order)) + (edges[:-1] * kernels.WORD - before)[groups[order]]
-        bits = np.zeros((columns + columns % 2, int(edges[-1])), dtype=np.uint64)  # tiles are two columns wide
-        limits = np.searchsorted(places, np.linspace(0, edges[-1], _threads() + 1).astype(np.int64) * kernels.WORD)
-        rows = self._starts, self._indices, order, places, columns - 1
-        _together([partial(kernels.pack, *rows, int(a), int(b), bits) for a, b in pairwise(limits) if a < b])
-        return bits, edges
-
-    def _label_sums(self, point: Vector, groups: kernels.Integers, alpha: Vector) -> tuple[Vector, float]:
-        """(Σ α y |u|, Σ α y)."""
-
-        def one_range(first: int, last: int) -> kernels.Integers:
-            out = np.zeros((len(alpha), self.width + 1), dtype=np.int64)
-            kernels.label_sums(self._starts, self._indices, self._labels, groups, first, last, out)
+        def share(ends: tuple[int, int]) -> Matrix:
+            bit_kernels.add_distances(*rows, *ends, out := np.zeros((self.width + 1, self.width + 2)))
             return out
 
-        sums = np.sum(self._split(one_range), axis=0)
-        differing = np.where(point == 1, sums[:, -1:] - sums[:, :-1], sums[:, :-1])
-        return alpha @ (differing * 2.0**-GRID), float(alpha @ (sums[:, -1] * 2.0**-GRID))
+        return sum(in_threads(share, _shares(edges)), np.zeros((self.width + 1, self.width + 2)))
+
+    @cached_property
+    def _bits(self) -> bit_kernels.Bits:
+        """The rows as bits, made when first asked for: eight to a byte, for the whole width."""
+        bits = np.zeros((len(self._labels), self.width // bit_kernels.WORD + 1), dtype=np.uint64)
+        self._split(lambda first, last: bit_kernels.set_bits(self._starts, self._indices, self.width, first, last, bits))
+        return bits
+
+    def _squared_distances(self, point: bit_kernels.Bits) -> NDArray[Any]:
+        rows = self._bits  # not in a thread: it is made by threads
+        squared = np.empty(
+            len(rows), dtype=np.uint16 if self.width < 1 << 16 else np.int64
+        )  # NumPy sorts short numbers in linear time
+        self._split(lambda first, last: bit_kernels.squared_distances(rows, point, first, last, squared))
+        return squared
 
     def _around_any(self, point: Vector, weight: Weight) -> RawSums:
         """Sums around a point between the corners, which keeps rows at a distance: that bounds any weight of the family."""
@@ -195,8 +181,8 @@ class SparseRows:
 
     def _split(self, work: Callable[[int, int], T]) -> list[T]:
         """Run `work` on equal ranges of rows, one a thread."""
-        edges = np.linspace(0, len(self._labels), _threads() + 1).astype(int)
-        return _together([partial(work, int(a), int(b)) for a, b in pairwise(edges) if a < b])
+        edges = np.linspace(0, len(self._labels), min(cpu_count() or 1, _SHARES) + 1).astype(int)
+        return list(in_threads(lambda ends: work(*ends), [(int(a), int(b)) for a, b in pairwise(edges) if a < b]))
 
 
 def _centred(
@@ -230,13 +216,15 @@ def _joined(chunks: Iterable[Any], width: int) -> tuple[kernels.Integers, kernel
     return np.cumsum(np.concatenate(lengths)), np.concatenate(indices)
 
 
-def _together(work: Sequence[Callable[[], T]]) -> list[T]:
-    """Results in order, one thread each."""
-    if len(work) <= 1:
-        return [one() for one in work]
-    with ThreadPoolExecutor(len(work)) as pool:
-        return [found.result() for found in [pool.submit(one) for one in work]]
+def _bits_of(point: Vector) -> bit_kernels.Bits:
+    """A binary point as `SparseRows._bits` has rows, but with 0 in the column after the last."""
+    bits = np.zeros((len(point) // bit_kernels.WORD + 1, bit_kernels.WORD), dtype=np.uint64)
+    bits.flat[: len(point)] = point.astype(np.uint64)
+    return np.asarray((bits << np.arange(bit_kernels.WORD, dtype=np.uint64)).sum(axis=1, dtype=np.uint64))
 
 
-def _threads() -> int:
-    return min(cpu_count() or 1, 16)
+def _shares(edges: kernels.Integers) -> list[tuple[int, int]]:
+    """Ranges of distances with about as many rows. Threads do not decide how many there are, so neither do they decide how sums are rounded."""
+    middles = (edges[1:] + edges[:-1]) / 2
+    cuts = np.searchsorted(middles, np.linspace(0, edges[-1], min(int(edges[-1]) // _SHARE + 1, _SHARES) + 1))
+    return [(int(a), int(b)) for a, b in pairwise(cuts) if a < b]
