@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from dpexplain import container
 from dpexplain.core import reference as ref
 from dpexplain.core import weights
-from dpexplain.core.answer import BATCH, NoiseLevels, Solver
+from dpexplain.core.answer import NoiseLevels, Solver
 from dpexplain.core.arrays import Matrix
 from dpexplain.core.ball import Ball
 from dpexplain.core.calibrate import calibrated
@@ -27,6 +26,7 @@ from dpexplain.data import PrivateData
 from dpexplain.domain import Domain, DomainLike
 from dpexplain.errors import DpexplainError, InputError, ParameterError, ReleaseCorrupt
 from dpexplain.explanation import Explanation
+from dpexplain.explanations import Explanations, anchors_of, answer_all, free_of_charge
 from dpexplain.ledger import open_ledger
 from dpexplain.ledger.port import Ledger, Request, Settled
 from dpexplain.mechanisms.marginals import NoisyMarginals
@@ -36,13 +36,12 @@ from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
 from dpexplain.privacy.relation import Neighbours
-from dpexplain.progress import watched, with_bar
+from dpexplain.progress import watched
 from dpexplain.publish import OUTCOME, TITLE, publish
 from dpexplain.reference_data import ReferenceData, largest_codes, reference_rows, restore_reference
 from dpexplain.version import __version__
 
 LARGEST_KEPT = 64 << 20  # bytes of a release file that a ledger keeps: 70 columns take 0.1 MB, 500 take 2
-_SLOW = 20_000  # queries from which a progress bar is worth its line
 _SUBJECT = "This release, and every explanation from it,"
 _SEEDED = "Its noise came from a seed: it is for tests and experiments, not for publication."
 
@@ -167,17 +166,21 @@ class Release:
     def names(self) -> tuple[str, ...]:
         return self.domain.names
 
-    def explain(self, record: Any, weight: Weight | None = None) -> Explanation:
+    def explain(self, record: Any, weight: Weight | None = None, anchor: float | None = None) -> Explanation:
         """Why the model answers as it does at `record`. Free: it reads the release only.
 
         Another `weight` than the release's own asks for another locality; the farther it is from uniform, the more the answer relies on
-        the reference distribution. A release with labelled reference data answers from them, whatever the weight.
+        the reference distribution. A release with labelled reference data answers from them, whatever the weight. The paper's plane
+        goes through 0 at the record; with `anchor`, the model's answer there in [-1, 1], it goes through that, as LIME's does in effect.
         """
-        return replace(self._answer(self.domain.encode_query(record)[None], weight)[0], record=record)
+        point, anchors = self.domain.encode_query(record), None if anchor is None else [anchor]
+        return replace(self._answer(point[None], weight, anchors)[0], record=record)
 
-    def explain_many(self, records: Any, weight: Weight | None = None) -> Explanations:
-        """The same for many records: a data frame, a list of dicts, a dict of columns, or an array where all is numeric."""
-        return self._answer(self.domain.encode_queries(records), weight)
+    def explain_many(self, records: Any, weight: Weight | None = None, anchor: Any = None) -> Explanations:
+        """The same for many records: a data frame, a list of dicts, a dict of columns, or an array where all is numeric. `anchor`, where
+        it is given, has the model's answer for each.
+        """
+        return self._answer(self.domain.encode_queries(records), weight, anchor)
 
     def influence(self, record: Any, weight: Weight | None = None) -> Explanation:
         """The signed influence sum (1/m) Σ α y (x - z) at `record`, what `dpx.Influence(others="against")` pays for; here it is free.
@@ -195,27 +198,25 @@ class Release:
             "fingerprint": self.fingerprint,
         }
         return Explanation(
-            values, self.names, point, self._free, self.guarantee, error, domain=self.domain, record=record, details=told
+            values,
+            self.names,
+            point,
+            free_of_charge(self.guarantee),
+            self.guarantee,
+            error,
+            domain=self.domain,
+            record=record,
+            details=told,
         )
 
-    def _answer(self, points: Matrix, weight: Weight | None) -> Explanations:
-        local, solver = weight or self.weight, self._solver
-        if 0 < len(points) <= BATCH:
-            answers = solver.answer(points, local)
-            return Explanations(self, points, answers.values, answers.errors, local)
-        parts = [solver.answer(points[start : start + BATCH], local) for start in _progress(len(points))]
-        empty = [np.zeros((0, self.domain.width))]
-        values = np.concatenate([part.values for part in parts] or empty)
-        errors = np.concatenate([part.errors for part in parts] or empty)
-        return Explanations(self, points, values, errors, local)
+    def _answer(self, points: Matrix, weight: Weight | None, anchor: Any) -> Explanations:
+        local, anchors = weight or self.weight, anchors_of(anchor, len(points))
+        found = answer_all(self._solver, points, local, anchors)
+        return Explanations(self, points, found.values, found.errors, local, anchors)
 
     @property
     def _solver(self) -> Solver | LocalReference:
         return (self.reference.solver if self.reference else None) or self.solver
-
-    @cached_property
-    def _free(self) -> Guarantee:
-        return Guarantee(0.0, self.guarantee.delta, self.guarantee.neighbours, subject="This answer")
 
     def payload(self) -> dict[str, Any]:
         """Every number an explanation is computed from, in JSON's types. `docs/release.md` has the formulas."""
@@ -272,47 +273,6 @@ class Release:
 
     def __repr__(self) -> str:
         return f"<Release: {self.domain.width} columns, {self.weight.kind} weight. {self.guarantee}>"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Explanations(Sequence[Explanation]):
-    """Many explanations, kept as arrays; each is made into an `Explanation` when it is looked at."""
-
-    release: Release
-    points: Matrix
-    values: Matrix
-    error: Matrix
-    weight: Weight
-
-    @overload
-    def __getitem__(self, index: int) -> Explanation: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Explanations: ...
-
-    def __getitem__(self, index: int | slice) -> Explanation | Explanations:
-        if isinstance(index, slice):
-            return replace(self, points=self.points[index], values=self.values[index], error=self.error[index])
-        return Explanation(
-            values=self.values[index],
-            names=self.release.names,
-            point=self.points[index],
-            cost=self.release._free,
-            guarantee=self.release.guarantee,
-            error=self.error[index],
-            details=self._details,
-            domain=self.release.domain,
-        )
-
-    @cached_property
-    def _details(self) -> dict[str, Any]:
-        return {"source": "release", "weight": self.weight.kind, "fingerprint": self.release.fingerprint}
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} explanations of {len(self.release.names)} values. {self.release.guarantee}>"
 
 
 def load(path: str | Path) -> Release:
@@ -393,9 +353,3 @@ def _positive(value: Any, *, zero: bool = False) -> float:
     if not (np.isfinite(number) and (number > 0 or (zero and number == 0))):
         raise ValueError("numbers out of range")
     return number
-
-
-def _progress(queries: int) -> Iterator[int]:
-    """Where each batch starts; with a bar on a terminal when it takes long."""
-    starts = range(0, queries, BATCH)
-    return iter(starts if queries < _SLOW else with_bar(starts, "explaining"))

@@ -36,23 +36,25 @@ def people(m, seed=0):
     return {"age": age, "hours": hours, **names, "married": married, "local": local}, labels
 
 
-def without_noise(data, weight, queries):
+def without_noise(data, weight, queries, anchors=None):
     """The same estimator on exact sums."""
     layout = Layout.of(DOMAIN.blocks)
     query = NormalisedMoments(layout, *centre_of(data._rows.centre(CentreMoments(layout)), layout, data.size, 0.0))
     solver, _, _ = Rehearsal(query, 0.0, 1.0, weight).solver(data._rows.normalised(query), 0.0)
-    return solver.answer(queries, weight).values
+    return solver.answer(queries, weight, anchors).values
 
 
-def coverage(m, epsilon, draws, weight, shrink=1.0):
+def coverage(m, epsilon, draws, weight, shrink=1.0, anchored=False):
     rows, labels = people(m)
     data = dpx.PrivateData(rows, DOMAIN, labels=labels)
-    asked = {name: column[:30] for name, column in people(30, seed=9)[0].items()}
+    asked, answers = people(30, seed=9)
+    anchors = 0.8 * answers if anchored else None
     asked["home"] = np.where(asked["home"] == "elsewhere", "p", asked["home"])
-    truth = without_noise(data, weight, DOMAIN.encode_queries(asked))
+    truth = without_noise(data, weight, DOMAIN.encode_queries(asked), anchors)
     inside = []
     for seed in range(draws):
-        many = dpx.release(data, dpx.Budget(epsilon, 1e-6), noise=SeededNoise(seed), weight=weight).explain_many(asked)
+        release = dpx.release(data, dpx.Budget(epsilon, 1e-6), noise=SeededNoise(seed), weight=weight)
+        many = release.explain_many(asked, anchor=anchors)
         inside.append(np.abs(many.values - truth) <= 2 * shrink * many.error)
     return np.mean(inside)
 
@@ -61,6 +63,11 @@ def coverage(m, epsilon, draws, weight, shrink=1.0):
 @pytest.mark.parametrize(("m", "epsilon"), [(30_000, 1.0), (100_000, 1.0), (30_000, 0.3)])
 def test_two_errors_cover_what_they_should(m, epsilon):
     assert 0.93 <= coverage(m, epsilon, 25, dpx.weights.Stable()) <= 0.97
+
+
+@pytest.mark.slow
+def test_two_errors_cover_anchored_answers_too():
+    assert 0.93 <= coverage(30_000, 1.0, 25, dpx.weights.Stable(), anchored=True) <= 0.97
 
 
 @pytest.mark.slow

@@ -7,6 +7,9 @@ at the first solution φ₀ the gradient of the local loss differs from that of 
 
 which is added to b before the second solve: one Newton-like step towards the local optimum. Errors of the reference only enter through this
 difference.
+
+Anchored at the model's answer c = f(z), the plane goes through c at z instead of 0: labels are y - c, so t₀ - c takes the place of t₀, yᵣ - c that
+of yᵣ, and t₁ stays, because v = x - μ has mean zero.
 """
 
 from __future__ import annotations
@@ -98,15 +101,16 @@ class Solver:
         noise = NoiseLevels(estimate.spread.t1, estimate.spread.s2, estimate.spread.s1, calibration)
         return cls(estimate.mean, estimate.values, estimate.vectors, estimate.t0, estimate.t1, radius, noise, layout, reference)
 
-    def answer(self, queries: Matrix, weight: Weight) -> Answers:
-        """Explanations at encoded queries, (q, n)."""
+    def answer(self, queries: Matrix, weight: Weight, anchors: Vector | None = None) -> Answers:
+        """Explanations at encoded queries, (q, n); `anchors`, one a query, are 0 unless they are given."""
+        c = np.zeros(len(queries)) if anchors is None else anchors
         H = (self.mean - queries) @ self.eigenvectors
-        B = self._rotated + self.t0 * H
+        B = self._rotated + (self.t0 - c)[:, None] * H
         if len(queries) == 1:
-            return self._finished(H, self._one(queries[0], H[0], B[0], weight))
+            return self._finished(H, self._one(queries[0], H[0], B[0], weight, float(c[0])), c)
         first = solve(self.eigenvalues, H, B, self.radius, self._guess)
-        corrected = B + self._corrections(queries, first.values @ self.eigenvectors.T, weight) @ self.eigenvectors
-        return self._finished(H, solve(self.eigenvalues, H, corrected, self.radius, first.multiplier))
+        corrected = B + self._corrections(queries, first.values @ self.eigenvectors.T, weight, c) @ self.eigenvectors
+        return self._finished(H, solve(self.eigenvalues, H, corrected, self.radius, first.multiplier), c)
 
     def influence(self, query: Vector, weight: Weight) -> tuple[Vector, Vector]:
         """(1/m) Σ α y (x - z) and its standard error: the signed influence sum b_z for a weight α, from moments and reference.
@@ -128,31 +132,31 @@ class Solver:
         """t₀ was released with t₁, at a scale that follows from the columns' variances."""
         return self.noise.t1 * sqrt(Scales.balanced(self.layout, self._squared @ self.eigenvalues).label)
 
-    def _one(self, query: Vector, h: Vector, b: Vector, weight: Weight) -> Solutions:
+    def _one(self, query: Vector, h: Vector, b: Vector, weight: Weight, anchor: float) -> Solutions:
         p, multiplier = solve_one(self.eigenvalues, h, b, self.radius, self._guess)
-        moved = b + self._correction(query, self.eigenvectors @ p, weight) @ self.eigenvectors
+        moved = b + self._correction(query, self.eigenvectors @ p, weight, anchor) @ self.eigenvectors
         p, multiplier = solve_one(self.eigenvalues, h, moved, self.radius, multiplier)
         return Solutions(p[None], np.array([multiplier]))
 
-    def _finished(self, H: Matrix, solutions: Solutions) -> Answers:
+    def _finished(self, H: Matrix, solutions: Solutions, anchors: Vector) -> Answers:
         p, noise = solutions.values, self.noise
         shape = error_shape(self.eigenvalues, self.eigenvectors, self._squared, H, solutions)
-        along = np.square(np.einsum("ij,ij->i", H, p))
+        along = np.square(np.einsum("ij,ij->i", H, p) + anchors)  # what the plane says in the middle
         variance = noise.t1**2 + noise.s2**2 * np.einsum("ij,ij->i", p, p) + noise.s1**2 * along
         return Answers(p @ self.eigenvectors.T, noise.calibration * np.sqrt(shape * variance[:, None]))
 
-    def _corrections(self, queries: Matrix, start: Matrix, weight: Weight) -> Matrix:
+    def _corrections(self, queries: Matrix, start: Matrix, weight: Weight, anchors: Vector) -> Matrix:
         """g for each query."""
         squared = self._norms - 2 * (queries @ self._points.T) + np.square(queries).sum(axis=1)[:, None]
         local = weight(np.sqrt(np.maximum(squared, 0.0))) * self.reference.inverse_weight
         mean = local.mean(axis=1)[:, None]
         local /= np.where(mean > 0, mean, 1.0)
         local -= mean > 0
-        offset = np.einsum("ij,ij->i", start, queries)[:, None]
+        offset = (np.einsum("ij,ij->i", start, queries) - anchors)[:, None]
         local *= self.reference.labels - start @ self._points.T + offset
         return np.asarray((local @ self._points - local.sum(axis=1)[:, None] * queries) / len(self._points))
 
-    def _correction(self, query: Vector, start: Vector, weight: Weight) -> Vector:
+    def _correction(self, query: Vector, start: Vector, weight: Weight, anchor: float) -> Vector:
         """g for one query."""
         onto, back = self._maps
         squared = self._norms - 2 * (onto @ query) + query @ query
@@ -160,5 +164,5 @@ class Solver:
         mean = float(local.mean())
         if not mean > 0:
             return np.zeros_like(query)
-        local = (local / mean - 1) * (self.reference.labels - onto @ start + start @ query)
+        local = (local / mean - 1) * (self.reference.labels - onto @ start + (start @ query - anchor))
         return np.asarray((back @ local - local.sum() * query) / len(local))

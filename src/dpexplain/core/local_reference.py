@@ -139,9 +139,10 @@ class LocalReference:
         object.__setattr__(self, "_norms", np.square(self.points).sum(axis=1))
         object.__setattr__(self, "_everyone", (second, self.weights @ self.points / rows, label))
 
-    def answer(self, queries: Matrix, weight: Weight) -> Answers:
-        """Explanations at encoded queries, (q, n)."""
-        pairs = [self._one(query, weight) for query in queries]
+    def answer(self, queries: Matrix, weight: Weight, anchors: Vector | None = None) -> Answers:
+        """Explanations at encoded queries, (q, n); with `anchors`, one a query, they fit y - anchor."""
+        levels = np.zeros(len(queries)) if anchors is None else anchors
+        pairs = [self._one(query, weight, float(level)) for query, level in zip(queries, levels, strict=True)]
         empty = np.zeros((0, self.points.shape[1]))
         if not pairs:
             return Answers(empty, empty)
@@ -156,17 +157,17 @@ class LocalReference:
         squared = self._norms - 2 * (self.points @ query) + query @ query
         return weight(np.sqrt(np.maximum(squared, 0.0))) * self.weights
 
-    def _one(self, query: Vector, weight: Weight) -> tuple[Vector, Vector]:
+    def _one(self, query: Vector, weight: Weight, anchor: float) -> tuple[Vector, Vector]:
         local = self._local(query, weight)
         total = float(local.sum())
         if not total > 0:
             local, total = self.weights, float(self.weights.sum())
         near = np.flatnonzero(local > _NEGLIGIBLE * local.max())
-        share, y = local[near] / total, self.labels[near]
+        share, y = local[near] / total, self.labels[near] - anchor
         u = self._points[near] - query.astype(np.float32)
         scaled = u * share[:, None].astype(np.float32)
         few = float(np.square(share).sum())
-        A, b = self._around(query)
+        A, b = self._around(query, anchor)
         A = (scaled.T @ u).astype(np.float64) + few * A
         b = (scaled.T @ y.astype(np.float32)).astype(np.float64) + few * b
         phi = minimise_2(A, b, self.radius)
@@ -180,11 +181,11 @@ class LocalReference:
         moved = (self.changes[:, near] @ residual).astype(np.float64)
         return np.asarray((1 + biased) * (residual.T @ residual) + moved.T @ moved / max(len(moved) / 2, 1))
 
-    def _around(self, query: Vector) -> tuple[Matrix, Vector]:
+    def _around(self, query: Vector, anchor: float) -> tuple[Matrix, Vector]:
         """(A, b) of all rows alike."""
         second, first, label = self._everyone
-        cross, mean_label = np.outer(first, query), float(self.weights @ self.labels) / len(self.labels)
-        return second - cross - cross.T + np.outer(query, query), label - mean_label * query
+        cross, mean_label = np.outer(first, query), float(self.weights @ self.labels) / len(self.labels) - anchor
+        return second - cross - cross.T + np.outer(query, query), label - anchor * first - mean_label * query
 
     def _errors(self, A: Matrix, b: Vector, phi: Vector, variance: Matrix) -> tuple[Vector, float]:
         """(√diag(K V K), λ): K is the inverse of A + λI, along the sphere where the ball binds."""
