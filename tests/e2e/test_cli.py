@@ -120,6 +120,19 @@ def test_from_a_file_to_answers(release, tmp_path):
     assert b"differential privacy" in table.schema.metadata[b"dpexplain.guarantee"]
 
 
+def test_explanations_through_the_models_answer(release, tmp_path):
+    told = json.loads(run("explain", release, "--record", JSON, "--anchor", "-0.4", "--json").stdout)
+    made = dpx.load(release)
+    assert dpx.Explanation.from_dict(told).values == pytest.approx(made.explain(RECORD, anchor=-0.4).values)
+    assert told["details"]["anchor"] == -0.4
+    (tmp_path / "new.jsonl").write_text("\n".join(json.dumps(one | {"said": said}) for one, said in ((RECORD, -0.4), (OTHER, 1))))
+    rows = ("explain", release, "--rows", tmp_path / "new.jsonl", "--json")
+    many = json.loads(run(*rows, "--anchor", "said").stdout)
+    expected = made.explain_many([RECORD, OTHER], anchor=[-0.4, 1.0])
+    assert [dpx.Explanation.from_dict(one).values for one in many] == [pytest.approx(one.values) for one in expected]
+    assert "Name the column" in run(*rows, "--anchor", "heard").stderr
+
+
 @pytest.mark.parametrize("suffix", ["json", "jsonl", "parquet"])
 @pytest.mark.parametrize("output", ["out.csv", "out.json", None])
 def test_records_in_and_explanations_out(release, tmp_path, suffix, output):
@@ -240,8 +253,10 @@ def test_a_release_is_not_overwritten_by_accident(owner, release):
         ("--record", JSON, "--rows", "x.csv"),
         ("--rows", "none.csv", "--json"),
         ("--rows", "none.xyz", "--json"),
+        ("--record", JSON, "--anchor", "yes"),
+        ("--record", JSON, "--anchor", "1.2"),
     ],
-    ids=range(8),
+    ids=range(10),
 )
 def test_a_bad_question_exits_with_2(release, words):
     result = run("explain", release, *words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import nan
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,12 @@ def explain(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where explanations of --rows go: .parquet, .csv or .json.")
     ] = None,
+    anchor: Annotated[
+        str | None,
+        typer.Option(
+            "--anchor", help="The model's answer, -1 to 1, to go through: a number, or the column of --rows that has it."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Explain one record or many, free of charge: needs no private data and no ledger."""
@@ -33,26 +40,28 @@ def explain(
         raise ParameterError("say what to explain. Pass either --record with JSON, or --rows with a file")
     made = load(file)
     if record is not None:
-        show(made, parsed(record), as_json)
+        show(made, parsed(record), anchor, as_json)
     elif rows is not None:
-        explain_file(made, rows, output, as_json)
+        explain_file(made, rows, output, anchor, as_json)
 
 
-def show(made: Release, record: Any, as_json: bool) -> None:
-    answer = made.explain(record)
+def show(made: Release, record: Any, anchor: str | None, as_json: bool) -> None:
+    answer = made.explain(record, anchor=None if anchor is None else _number(anchor))
     if as_json:
         print(answer.to_json(indent=2))
     else:
         Console().print(answer)
 
 
-def explain_file(made: Release, rows: Path, output: Path | None, as_json: bool) -> None:
+def explain_file(made: Release, rows: Path, output: Path | None, anchor: str | None, as_json: bool) -> None:
     from dpexplain.cli.tables import require_writable_kind, write_explanations
     from dpexplain.sources.tables import read_queries
 
     if output is not None:
         require_writable_kind(output)
-    answers = made.explain_many(read_queries(rows, made.domain))
+    records = read_queries(rows, made.domain)
+    levels = None if anchor is None else [_taken(record, anchor) for record in records]
+    answers = made.explain_many(records, anchor=levels)
     if output is not None:
         write_explanations(output, made.names, answers)
         done = {"file": str(output), "explanations": len(answers)}
@@ -68,3 +77,17 @@ def parsed(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         raise QueryError("the record is not JSON. Write --record '{\"age\": 40, …}', in single quotes for the shell") from None
+
+
+def _number(text: str) -> float:
+    """What is not a number becomes NaN, which is refused as an anchor with the remedy."""
+    try:
+        return float(text)
+    except ValueError:
+        return nan
+
+
+def _taken(record: Any, column: str) -> Any:
+    if not (isinstance(record, dict) and column in record):
+        raise QueryError(f"a record has no {column!r}. Name the column that holds the model's answers")
+    return record.pop(column)
