@@ -315,7 +315,7 @@ def test_headers_that_make_no_sense_are_refused(saved, tmp_path, name, value):
         dpx.load(tmp_path / "x.dpx")
 
 
-def explain_from_payload(payload, z):
+def explain_from_payload(payload, z, c):
     """`explain` written out from docs/release.md, one query at a time, without any of the library's code."""
     mean, w, V = (np.array(payload[key]) for key in ("mean", "eigenvalues", "eigenvectors"))
     t0, t1, k, noise = payload["t0"], np.array(payload["t1"]), payload["radius"], payload["noise"]
@@ -339,24 +339,24 @@ def explain_from_payload(payload, z):
             low, high = (middle, high) if outside else (low, middle)
         return np.linalg.solve(A + high * np.eye(len(b)), b), high
 
-    first, _ = ball(t1 + t0 * h)
+    first, _ = ball(t1 + (t0 - c) * h)
     u = points - z
     d = np.linalg.norm(u, axis=1)
     alpha = np.minimum(1, payload["weight"]["c"] / np.maximum(2 * d * (1 + d), 1e-300)) * payload["reference"]["inverse_weight"]
-    g = ((alpha / alpha.mean() - 1) * (np.array(payload["reference"]["labels"]) - u @ first)) @ u / len(u)
-    phi, multiplier = ball(t1 + t0 * h + g)
+    g = ((alpha / alpha.mean() - 1) * (np.array(payload["reference"]["labels"]) - c - u @ first)) @ u / len(u)
+    phi, multiplier = ball(t1 + (t0 - c) * h + g)
     K = np.linalg.inv(A + multiplier * np.eye(len(h)))
     if multiplier > 0:
         K = K - np.outer(K @ phi, K @ phi) / (phi @ K @ phi)
-    s2 = noise["sigma_t1"] ** 2 + noise["sigma_s2"] ** 2 * phi @ phi + noise["sigma_s1"] ** 2 * (h @ phi) ** 2
+    s2 = noise["sigma_t1"] ** 2 + noise["sigma_s2"] ** 2 * phi @ phi + noise["sigma_s1"] ** 2 * (h @ phi + c) ** 2
     return phi, np.array(noise["calibration"]) * np.sqrt(np.diag(K @ K) * s2)
 
 
 def test_the_payload_and_its_formulas_suffice(release):
     payload = json.loads(json.dumps(release.payload(), allow_nan=False))
-    for record in records(5):
-        explanation = release.explain(record)
-        values, errors = explain_from_payload(payload, np.array(explanation.point))
+    for record, anchor in zip(records(5), (None, None, 0.0, -0.7, 1.0), strict=True):
+        explanation = release.explain(record, anchor=anchor)
+        values, errors = explain_from_payload(payload, np.array(explanation.point), anchor or 0.0)
         assert explanation.values == pytest.approx(values, rel=0, abs=1e-10)
         assert explanation.error == pytest.approx(errors, rel=1e-6)
 
