@@ -123,6 +123,21 @@ def test_shares_are_of_the_bound_for_the_whole_ball():
     assert wide.share(z) == LEAST_SHARE
 
 
+def test_along_a_path_shares_are_bounds_and_not_computed_anew_for_every_little_step(monkeypatch):
+    rng = np.random.default_rng(4)
+    z = DOMAIN.encode_query({"a": 0.3, "b": "p", "c": True, "d": 0.9, "e": "x", "f": False})
+    reach = Reach.around(z, LAYOUT, weights.Stable(), 1.0)
+    computed, original = [], Reach.at
+    path = np.cumsum(0.001 * rng.standard_normal((300, DOMAIN.width)), axis=0)
+    exact = [reach.share(phi) for phi in path]
+    monkeypatch.setattr(Reach, "at", lambda self, phi: computed.append(phi) or original(self, phi))
+    share = reach.along()
+    followed = np.array([share(phi) for phi in path])
+    assert (followed >= exact).all()
+    assert (followed <= np.array(exact) + 0.041).all()  # it may have fallen since by as much as it may have risen
+    assert 1 <= len(computed) < 100
+
+
 class Stubborn:
     """Releases the same numbers whatever it is given, so that neighbours take the same path, and remembers what it was given."""
 
@@ -153,4 +168,5 @@ def test_what_is_released_differs_by_no_more_than_is_paid_for_and_comes_near_it(
     paid = plan.events[0].sensitivity
     largest = np.max(sent, axis=0)  # of each gradient, over records
     assert (largest <= paid).all()
-    assert (largest[:-1] > 0.99 * paid).all()  # every one but the last, whose noise is not reduced
+    assert (largest[:-1] > 0.95 * paid).all()  # every one but the last, whose noise is not reduced
+    assert largest[0] > 0.99 * paid

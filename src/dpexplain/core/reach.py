@@ -13,7 +13,9 @@ is bounded here from φ, z, the weight and the domain's layout. Codes (one-hot b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +27,7 @@ from dpexplain.core.weights import Weight
 
 _CELLS, _RATIO = 100, 1.05  # of lengths s of the numbers' part, finer where they are short
 _ROUND_UP = 1 + 2.0**-30
+_NEAR = 0.02  # by how much shares along a path may be too large: it saves most of the work
 LEAST_SHARE = 0.25  # of the bound for the whole ball: so rounding errors weigh at most four times as much
 
 
@@ -85,6 +88,7 @@ class Reach:
     pulls: Matrix  # (units + 1, cells): 2 sup α(d)d
     anchor: float  # c
     everywhere: float  # the bound for the whole ball
+    steepness: float  # sup α(d)d²
 
     @classmethod
     def around(cls, point: Vector, layout: Layout, weight: Weight, radius: float, anchor: float = 0.0) -> Reach:
@@ -93,11 +97,28 @@ class Reach:
         units, squared = np.arange(codes.units + 1.0)[:, None], np.square(numbers.edges)
         low, high = np.sqrt(units + squared[:-1]) / _ROUND_UP, np.sqrt(units + squared[1:]) * _ROUND_UP
         pulls = 2 * weight.largest_pull(low, high)
-        return cls(codes, numbers, pulls, anchor, sensitivity.gradient(weight, radius, 1 + abs(anchor)))
+        everywhere = sensitivity.gradient(weight, radius, 1 + abs(anchor))
+        return cls(codes, numbers, pulls, anchor, everywhere, sensitivity.quadratic(weight))
 
     def share(self, phi: Vector) -> float:
         """reach(φ) as a share of the bound for the whole ball; never told to be less than `LEAST_SHARE`."""
         return min(max(self.at(phi) / self.everywhere, LEAST_SHARE), 1.0)
+
+    def along(self) -> Callable[[Vector], float]:
+        """`share` for the points of one path: within `_NEAR` of where it was computed last, that and how far φ has moved are a bound.
+
+        reach is Lipschitz with constant sup 2α(d)d², because ‖u‖·|φ·u - φ'·u| ≤ d²‖φ - φ'‖.
+        """
+        slope, where, known = 2 * self.steepness / self.everywhere * _ROUND_UP, None, 1.0
+
+        def share(phi: Vector) -> float:
+            nonlocal where, known
+            moved = inf if where is None else slope * sqrt(float((phi - where) @ (phi - where)))
+            if moved > _NEAR:
+                where, known, moved = phi, self.share(phi), 0.0
+            return min(known + moved, 1.0)
+
+        return share
 
     def at(self, phi: Vector) -> float:
         """A bound on reach(φ)."""

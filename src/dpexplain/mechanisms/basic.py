@@ -65,16 +65,18 @@ class NoisyDescent:
             scale = self.shape * share
             return release(moments.gradient(phi) / scale) * scale / self.size
 
-        steps = self.schedule.steps
-        near = descend(self.start, steps[:-1], lambda phi: noisy_gradient(phi, self.share(phi)), self.ball)
+        steps, share = self.schedule.steps, self.reach.along() if self.reach else _everything
+        near = descend(self.start, steps[:-1], lambda phi: noisy_gradient(phi, share(phi)), self.ball)
         values = descend(near, steps[-1:], noisy_gradient, self.ball)
         quietest = self.gaussian.sigma / self.size * float(np.min(self.shape))
         told = {"gradients": self.schedule.gradients, "last_step": float(steps[-1]), "sigma": quietest}
         return Outcome(values, self.events, details=told)
 
-    def share(self, phi: Vector) -> float:
-        """How much of the sensitivity counts at φ."""
-        return 1.0 if self.reach is None else self.reach.share(phi)
+
+def _everything(phi: Vector) -> float:
+    """The share of the sensitivity that counts at φ where no domain says what records look like."""
+    del phi
+    return 1.0
 
 
 @dataclass(frozen=True, slots=True)
