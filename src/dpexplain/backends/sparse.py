@@ -65,6 +65,7 @@ class SparseRows:
         return Moments(sums.S2, sums.t1, sums.S1)
 
     def local_many(self, queries: Sequence[LocalMoments]) -> list[Moments]:
+        """One after another: each sorts rows by distances of its own, and counting pairs, not reading rows, is what takes time."""
         return [self.local(query) for query in queries]
 
     def raw(self, query: RawMoments) -> RawSums:
