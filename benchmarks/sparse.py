@@ -188,7 +188,7 @@ def run() -> list[dict[str, object]]:
                 "design": name,
                 "CPU seconds": cpu,
                 "seconds": wall,
-                "times ours, CPU": cpu / best[0, 0],
+                "times ours, CPU": float(cpu / best[0, 0]),
                 "scaled from": scaled,
             }
             for (name, (_, _, scaled)), (cpu, wall) in zip(chosen.items(), best.tolist(), strict=True)

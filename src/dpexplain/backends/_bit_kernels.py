@@ -79,7 +79,7 @@ def add_distances(
             for j in range(i, columns):
                 out[i, j] += weights[d] * counts[i, j]
             out[i, columns] += weights[d] * _total(counts[i, columns:])
-        counts[:] = 0
+            counts[i, i:] = 0
 
 
 @compiled
