@@ -126,9 +126,8 @@ class SparseRows:
 
     def _squared_distances(self, point: bit_kernels.Bits) -> NDArray[Any]:
         rows = self._bits  # not in a thread: it is made by threads
-        squared = np.empty(
-            len(rows), dtype=np.uint16 if self.width < 1 << 16 else np.int64
-        )  # NumPy sorts short numbers in linear time
+        kind = np.uint16 if self.width < 1 << 16 else np.int64  # NumPy sorts short numbers in linear time
+        squared = np.empty(len(rows), dtype=kind)
         self._split(lambda first, last: bit_kernels.squared_distances(rows, point, first, last, squared))
         return squared
 
