@@ -29,6 +29,7 @@ COMMANDS = [
     ["ledger", "show"],
     ["ledger", "verify"],
     ["ledger", "export"],
+    ["audit"],
     ["reproduce"],
     ["bench"],
 ]
@@ -320,3 +321,24 @@ def test_serve_checks_before_it_serves(owner):
     ):
         result = run("serve", write_config(owner, **sections))
         assert (result.exit_code, says in " ".join(result.stderr.split())) == (2, True), result.stderr
+
+
+def test_audits_are_sentences_data_and_exit_codes(monkeypatch):
+    words = ("audit", "influence", "--runs", 100, "--seed", 1)
+    told = run(*words)
+    assert told.exit_code == 0, told.stderr
+    assert told.stdout.startswith("influence (transcript): the claim of ε = 1 at δ = 1e-06 (μ = 0.237) stands.")
+    (found,) = json.loads(run(*words, "--json", "--view", "answer").stdout)
+    assert found["passed"] is True
+    assert found["view"] == "answer"
+    monkeypatch.setattr("dpexplain.mechanisms.influence.sensitivity.linear", lambda weight: 0.05)  # seven times too little noise
+    refuted = run(*words)
+    assert refuted.exit_code == 5
+    assert "REFUTED" in refuted.stdout
+
+
+@pytest.mark.parametrize("words", [("nobody",), ("basic", "--runs", 5), ("basic", "--view", "loss"), ("basic", "--epsilon", -1)])
+def test_audit_refuses_nonsense(words):
+    refused = run("audit", *words)
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("error: ")

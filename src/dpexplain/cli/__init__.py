@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from dpexplain.cli import bench, demo, explain, ledger, plan, publish, release, reproduce, serve
+from dpexplain.cli import audit, bench, demo, explain, ledger, plan, publish, release, reproduce, serve
 
 app = typer.Typer(
     name="dpexplain",
@@ -28,5 +28,6 @@ explain.add_to(app)
 publish.add_to(app)
 app.add_typer(serve.app, name="serve")
 app.add_typer(ledger.app, name="ledger")
+audit.add_to(app)
 reproduce.add_to(app)
 bench.add_to(app)

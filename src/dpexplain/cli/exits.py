@@ -13,7 +13,7 @@ from dpexplain.errors import BudgetExhausted, DpexplainError, IntegrityError
 
 P = ParamSpec("P")
 
-DONE, BAD_INPUT, EXHAUSTED, INTEGRITY = 0, 2, 3, 4
+DONE, BAD_INPUT, EXHAUSTED, INTEGRITY, REFUTED = 0, 2, 3, 4, 5  # REFUTED: an audit found that a privacy claim is wrong
 
 
 def exit_code(error: DpexplainError) -> int:

@@ -2,6 +2,8 @@
 
 from dpexplain.evaluation.agreement import Agreement as Agreement
 from dpexplain.evaluation.agreement import agreement as agreement
+from dpexplain.evaluation.audit import Audit as Audit
+from dpexplain.evaluation.audit import audit as audit
 from dpexplain.evaluation.comparison import Comparison as Comparison
 from dpexplain.evaluation.comparison import baselines as baselines
 from dpexplain.evaluation.fidelity import Score as Score
@@ -11,6 +13,8 @@ from dpexplain.evaluation.fidelity import local_moments_of as local_moments_of
 from dpexplain.evaluation.fidelity import optimum as optimum
 from dpexplain.evaluation.fidelity import score as score
 from dpexplain.evaluation.lime import lime as lime
+from dpexplain.evaluation.membership import Membership as Membership
+from dpexplain.evaluation.membership import membership as membership
 from dpexplain.evaluation.memory import remember as remember
 from dpexplain.evaluation.metrics import Curve as Curve
 from dpexplain.evaluation.metrics import at_points as at_points
@@ -24,3 +28,4 @@ from dpexplain.evaluation.metrics import pgu as pgu
 from dpexplain.evaluation.mim import mim as mim
 from dpexplain.evaluation.perturbing import Nearby as Nearby
 from dpexplain.evaluation.shap import shap_values as shap_values
+from dpexplain.evaluation.subjects import Releasing as Releasing

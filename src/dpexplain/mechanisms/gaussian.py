@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import frexp, inf, isfinite, ldexp, nextafter, sqrt
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -83,13 +84,12 @@ class GaussianMechanism:
 
         Each coordinate of each neighbour moves by at most half a grid step; the factor leaves room in μ for the draws' precision.
         """
-        apart = Fraction(self.sensitivity) + Fraction(_root_up(self.dimension)) * Fraction(self.grid)
-        return _round_up(apart * Fraction(self.mu) / (Fraction(self.mu) - Fraction(self.precision_cost)))
+        return _exact_scale(self)[0]
 
     @property
     def sigma(self) -> float:
         """Standard deviation of each coordinate's noise: `rounded_sensitivity`/μ, rounded up."""
-        return _round_up(Fraction(self.rounded_sensitivity) / Fraction(self.mu))
+        return _exact_scale(self)[1]
 
     def release(self, value: NDArray[np.float64], noise: Noise) -> NDArray[np.float64]:
         """grid · (rint(value/grid) + noise), in the shape of `value`. Never fails, warns or branches on what `value` holds."""
@@ -113,6 +113,15 @@ class GaussianMechanism:
             return released.reshape(value.shape)
 
         return release
+
+
+@lru_cache(maxsize=1024)  # exact arithmetic takes a tenth of a millisecond, and one answer asks for the same numbers ten times
+def _exact_scale(mechanism: GaussianMechanism) -> tuple[float, float]:
+    """(`rounded_sensitivity`, `sigma`)."""
+    mu = Fraction(mechanism.mu)
+    apart = Fraction(mechanism.sensitivity) + Fraction(_root_up(mechanism.dimension)) * Fraction(mechanism.grid)
+    reach = _round_up(apart * mu / (mu - Fraction(mechanism.precision_cost)))
+    return reach, _round_up(Fraction(reach) / mu)
 
 
 def quantise(value: NDArray[np.float64], grid: float) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, log, sqrt
 
 import numpy as np
@@ -84,8 +84,7 @@ class MeasuredDescent:
         return gaussian, rate, paper.iterations(beta if self.only_beta else level, self.steps)
 
     def _noisier(self, level: float) -> GaussianMechanism:
-        finest = self.finest
-        return GaussianMechanism(finest.sensitivity, finest.dimension, finest.mu * self.floor / level)
+        return replace(self.finest, mu=self.finest.mu * self.floor / level)
 
 
 def measured_plan(parameters: Parameters, point: Vector, setting: Setting, start: Start) -> MeasuredDescent:

@@ -1,0 +1,96 @@
+"""`dpexplain audit`: try to refute what the installed mechanisms claim, by running them on neighbouring data sets and guessing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpexplain.cli.exits import REFUTED, told
+from dpexplain.cli.options import Json
+from dpexplain.errors import ParameterError
+
+if TYPE_CHECKING:
+    from dpexplain.evaluation import Audit
+
+NAMES = ("basic", "anchored", "adaptive", "enhanced", "influence", "shapley", "release", "reference")
+VIEWS = {"transcript": ("transcript",), "answer": ("answer",), "both": ("transcript", "answer")}
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(epilog="Example: dpexplain audit basic --epsilon 1 --delta 1e-6 --runs 2000")(told(audit))
+
+
+def audit(
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help=f"{', '.join(NAMES)}, or all.")],
+    epsilon: Annotated[float, typer.Option("--epsilon", help="The claim to be tried.")] = 1.0,
+    delta: Annotated[float, typer.Option("--delta", help="The δ of the claim.")] = 1e-6,
+    runs: Annotated[int, typer.Option("--runs", help="On each of two neighbouring data sets.")] = 1000,
+    view: Annotated[
+        str, typer.Option("--view", help="What is seen: the transcript, the answer, or both in turn (a release: the transcript).")
+    ] = "transcript",
+    steps: Annotated[int, typer.Option("--steps", help="Gradient steps of those that take any.")] = 20,
+    relation: Annotated[str, typer.Option("--relation", help="add-remove or replace-one.")] = "add-remove",
+    confidence: Annotated[float, typer.Option("--confidence", help="That a verdict against a claim is right.")] = 0.99,
+    seed: Annotated[int | None, typer.Option("--seed", help="Repeatable noise; without it the noise is secure.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Try to refute what mechanisms claim: run them on the worst neighbours, guess which is which, and count.
+
+    Exit code 5 if a claim is refuted, 0 if none is.
+    """
+    from dpexplain import evaluation
+
+    found: list[Audit] = []
+    made = _mechanisms(epsilon, delta, steps)
+    for name in _chosen(names):
+        for seen in _views(name, view):
+            one = evaluation.audit(
+                made[name](), view=seen, runs=runs, relation=relation, confidence=confidence, seed=seed, **_options(name)
+            )
+            found.append(one)
+            if not as_json:
+                print(one, flush=True)
+    if as_json:
+        print(json.dumps([one.to_dict() for one in found], indent=2))
+    if not all(one.passed for one in found):
+        raise typer.Exit(REFUTED)
+
+
+def _mechanisms(epsilon: float, delta: float, steps: int) -> dict[str, Callable[[], Any]]:
+    import dpexplain as dpx
+    from dpexplain.evaluation import Releasing
+
+    return {
+        "basic": lambda: dpx.Basic(epsilon, delta, steps),
+        "anchored": lambda: dpx.Basic(epsilon, delta, steps, anchored=True),
+        "adaptive": lambda: dpx.Adaptive(epsilon, delta, steps),
+        "enhanced": lambda: dpx.Enhanced(epsilon, delta, steps),
+        "influence": lambda: dpx.Influence(epsilon, delta),
+        "shapley": lambda: dpx.Shapley(epsilon, delta),
+        "release": lambda: Releasing(epsilon, delta),
+        "reference": lambda: Releasing(epsilon, delta, reference=True),
+    }
+
+
+def _chosen(names: list[str]) -> list[str]:
+    if names == ["all"]:
+        return list(NAMES)
+    if unknown := [name for name in names if name not in NAMES]:
+        raise ParameterError(f"there is no mechanism {unknown[0]!r}. There are {', '.join(NAMES)}, and all")
+    return names
+
+
+def _views(name: str, view: str) -> tuple[Any, ...]:
+    if view not in VIEWS:
+        raise ParameterError(f"--view must be one of {', '.join(VIEWS)}, got {view!r}")
+    return VIEWS["transcript"] if view == "both" and name in ("release", "reference") else VIEWS[view]
+
+
+def _options(name: str) -> dict[str, Any]:
+    """Tables of counts are audited where their cells do not depend on the noise: on categories."""
+    import dpexplain as dpx
+
+    return {"domain": dpx.Domain([dpx.Categorical(one, values=[0, 1, 2]) for one in "ab"])} if name == "reference" else {}

@@ -1,0 +1,176 @@
+"""The audit finds mechanisms that are wrong on purpose, and does not find fault with the right ones at the same settings.
+
+One audit accuses a sound mechanism with probability at most 1 - confidence = 1 %; seeds make each test here give the same verdict every time.
+"""
+
+import numpy as np
+import pytest
+
+import dpexplain as dpx
+from dpexplain import evaluation
+from dpexplain.core import sensitivity
+from dpexplain.evaluation.listening import numbers
+from dpexplain.mechanisms.basic import NoisyDescent
+from dpexplain.mechanisms.influence import NoisyInfluence
+from dpexplain.mechanisms.measured import MeasuredDescent
+from dpexplain.noise.seeded import SeededNoise
+from dpexplain.privacy.relation import Neighbours
+from noise_support import Scaled
+
+BASIC = dpx.Basic(1.0, 1e-6, steps=7)
+INFLUENCE = dpx.Influence(1.0, 1e-6)
+SHAPLEY = dpx.Shapley(1.0, 1e-6)
+RELEASE = evaluation.Releasing(1.0, 1e-6)
+MEASURED = dpx.Adaptive(1.0, 1e-6, steps=4, rule="paper")
+GAUSSIAN = dpx.Basic(1.0, 1e-6, steps=9, weight=dpx.weights.Gaussian(1.0))
+
+
+def audit(mechanism, runs, **options):
+    return evaluation.audit(mechanism, runs=runs, seed=1, **options)
+
+
+def quiet(seed):
+    return Scaled(SeededNoise(seed), 0.8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", [BASIC, RELEASE], ids=lambda m: m.to_dict()["mechanism"])
+def test_noise_a_fifth_too_small_is_found_and_the_right_noise_is_not_accused(mechanism):
+    sound, mutant = audit(mechanism, 900), audit(mechanism, 900, noise=quiet)
+    assert sound.passed
+    assert not mutant.passed
+    assert sound.mu > 0.7 * sound.claimed_mu  # tight: an audit that shows nothing would also pass
+    assert sound.notices < 1.35
+    assert sound.claimed_epsilon == pytest.approx(1.0, rel=1e-5)
+
+
+def test_a_weights_wrong_constant_is_found(monkeypatch):
+    """The paper's exp(-d²) with c = 1 instead of 1.527 (SPEC §9.2)."""
+    assert audit(GAUSSIAN, 250).passed
+    monkeypatch.setattr(sensitivity, "gradient", lambda weight, radius, label=1.0: 1.0)
+    assert not audit(GAUSSIAN, 250).passed
+
+
+def test_a_budget_that_is_charged_for_half_of_the_steps_is_found(monkeypatch):
+    honest = NoisyDescent.events
+
+    def half(self):
+        (event,) = honest.fget(self)
+        return (type(event)(event.what, event.sensitivity, event.sigma, event.count // 2),)
+
+    monkeypatch.setattr(NoisyDescent, "events", property(half))
+    assert not audit(BASIC, 400).passed
+
+
+def test_noise_for_added_records_under_a_claim_for_replaced_ones_is_found(monkeypatch):
+    signed = dpx.Influence(1.0, 1e-6, others="against")
+    assert audit(signed, 150, relation="replace-one").passed
+    monkeypatch.setattr(Neighbours, "multiplier", property(lambda self: self.rows_per_unit))
+    found = audit(signed, 150, relation="replace-one")
+    assert not found.passed
+    assert "REFUTED" in str(found)
+
+
+def test_an_exact_norm_that_nobody_paid_for_is_found(monkeypatch):
+    """β decides the number of steps and their noise; without its own noise both show who is in the data (SPEC §9.1)."""
+    assert audit(MEASURED, 100, view="answer").passed
+
+    def exact(self, moments, noise):
+        return float(np.linalg.norm(moments.gradient(self.start.values))) / self.size
+
+    monkeypatch.setattr(MeasuredDescent, "measure", exact)
+    assert not audit(MEASURED, 100, view="answer").passed
+
+
+def test_the_papers_own_adaptive_algorithm_is_found_out():
+    literal = dpx.Adaptive(1.0, 1e-6, steps=4, calibration="paper")
+    found = audit(literal, 100, view="answer")
+    assert found.mu > 3 * found.claimed_mu
+
+
+def test_an_exact_sum_in_an_answers_details_is_found(monkeypatch):
+    honest = NoisyInfluence.finish
+
+    def talkative(self, moments, noise):
+        outcome = honest(self, moments, noise)
+        outcome.details["trace"] = float(np.trace(moments.A))
+        return outcome
+
+    monkeypatch.setattr(NoisyInfluence, "finish", talkative)
+    assert not audit(INFLUENCE, 100, view="answer").passed
+
+
+@pytest.mark.parametrize("mechanism", [BASIC, MEASURED], ids=lambda m: m.to_dict()["mechanism"])
+def test_transcripts_and_last_iterates_show_something_and_not_too_much(mechanism):
+    queries = 1 if mechanism is BASIC else 2
+    seen, told = (audit(mechanism, 100, view=view, queries=queries) for view in ("transcript", "answer"))
+    assert seen.passed
+    assert told.passed
+    assert seen.estimate > 0.25 * seen.claimed_mu
+    assert 0 < told.mu <= told.claimed_mu
+
+
+def test_shapley_values_anchored_answers_and_reference_counts_pass():
+    tables = dpx.Domain([dpx.Categorical(name, values=[0, 1, 2]) for name in "ab"])
+    anchored = audit(dpx.Basic(1.0, 1e-6, steps=6, anchored=True), 100)
+    counts = audit(evaluation.Releasing(1.0, 1e-6, reference=True), 100, domain=tables)
+    for one in (audit(SHAPLEY, 100), anchored, counts):
+        assert one.passed
+        assert one.estimate > 0.6 * one.claimed_mu
+
+
+def people(**options):
+    rng = np.random.default_rng(0)
+    rows = {"age": rng.uniform(17, 97, 400), "work": rng.choice(["a", "b", "c"], 400), "id": np.arange(400) // 2}
+    domain = dpx.Domain([dpx.Numeric("age", 17, 97), dpx.Categorical("work", values=["a", "b", "c"])])
+    return dpx.PrivateData(rows, domain, model=lambda table: np.where(np.asarray(table["age"]) > 50, 1.0, -1.0), **options)
+
+
+def test_the_owners_own_data_are_audited_and_nothing_is_charged():
+    data, query = people(), {"age": 40, "work": "b"}
+    found = audit(INFLUENCE, 120, data=data, query=query)
+    assert found.passed
+    assert found.estimate > 0.6 * found.claimed_mu
+    assert data.spent.mu == 0
+    chosen = audit(INFLUENCE, 60, data=data, query=query, canary=({"age": 60, "work": "a"}, -1.0), copies=5)
+    assert chosen.passed
+    assert chosen.copies == 5
+
+
+def test_all_records_of_a_person_count_as_one():
+    data = people(unit="id", max_rows_per_unit=2)
+    found = audit(INFLUENCE, 120, data=data, query={"age": 40, "work": "b"})
+    assert found.passed
+    assert found.estimate > 0.6 * found.claimed_mu
+
+
+def test_secure_noise_is_the_default_and_verdicts_are_told_plainly():
+    found = evaluation.audit(INFLUENCE, runs=60, confidence=0.9999)
+    assert found.passed
+    assert str(found).startswith("influence (transcript): the claim of ε = 1 at δ = 1e-06 (μ = 0.237) stands. 30 runs")
+    told = found.to_dict()
+    assert told["relation"] == "add-remove"
+    assert told["claimed_epsilon"] == pytest.approx(1.0, rel=1e-5)
+    assert told["statement"] == str(found)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"runs": 10},
+        {"confidence": 1.0},
+        {"view": "loss"},
+        {"data": people(), "domain": dpx.Domain.encoded(2)},
+        {"data": people()},
+        {"domain": dpx.Domain([dpx.Binary("yes")]), "queries": 2},
+    ],
+    ids=lambda wrong: " ".join(wrong),
+)
+def test_nonsense_is_refused(wrong):
+    with pytest.raises(dpx.DpexplainError):
+        evaluation.audit(INFLUENCE, **wrong)
+
+
+def test_every_number_that_an_answer_tells_is_looked_at():
+    assert numbers({"b": [1, {"c": 2.5}], "a": True, "n": None}) == [1.0, 1.0, 2.5]
+    assert numbers("cold") != numbers("prediction")
