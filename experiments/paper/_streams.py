@@ -168,3 +168,4 @@ def draw_losses(told, names, title, ax):
     losses = {name: np.maximum(told[name]["relative_excess"], floor) for name in names}
     plots.histogram(losses, quantity="relative excess loss (1: no explanation)", log=True, title=title, ax=ax)
     ax.axvline(1.0, color="#666666", linewidth=0.8)
+    ax.set_ylim(top=1.5 * ax.get_ylim()[1])  # room for the legend

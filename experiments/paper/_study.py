@@ -124,3 +124,7 @@ def figure(columns: int, rows: int = 1, width: float = 5.2, height: float = 3.6)
 
     drawn = Figure(figsize=(width * columns, height * rows), layout="constrained")
     return drawn, drawn.subplots(rows, columns, squeeze=False)
+
+
+def legend_above(ax: Any, columns: int) -> None:
+    ax.legend(frameon=False, fontsize=8, ncols=columns, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)

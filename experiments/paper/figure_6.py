@@ -1,7 +1,8 @@
 """Figure 6: faces, heat maps of models trained with differential privacy (ε̂ = 0.5, 2, 10 and none; δ̂ = 1e-5) about one sad face that they call happy.
 
 Algorithm 1 with ε = 0.1, δ = 1e-5, T = 200 on pixels as in the paper, and ours at ε = 1 on 12×12 superpixels. The models are the small networks of _training.py
-on 24×24 means, so that this needs no torch; the paper's are convolutional.
+on 24×24 means, so that this needs no torch; the paper's are convolutional. Ours lose less to privacy
+(the paper's f_0.5 is right for 51 %), so one as weak is added.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from experiments.paper._streams import judged
 from experiments.paper._study import FACE_FILE, SEED, Study, digits, figure, mean
 
 DELTA, SEEN = 1e-5, (24, 24)
-MODELS = {"f": None, "f_10": 10.0, "f_2": 2.0, "f_0.5": 0.5}
+MODELS = {"f": None, "f_10": 10.0, "f_2": 2.0, "f_0.5": 0.5, "f_0.02": 0.02}
 KINDS = {
     "paper, pixels, ε = 0.1": (48, dpx.Basic(0.1, DELTA, 200, calibration="paper")),
     "ours, 12×12, ε = 1": (12, dpx.Basic(1.0, DELTA)),

@@ -16,7 +16,7 @@ from experiments.paper._study import ACS_FILE, SEED, Study, figure
 from experiments.paper.figure_2 import EPSILON
 
 CLUSTERS, SAMPLE = 15, 3000
-OVERFITTED_ROWS, TREES = 200_000, 20
+OVERFITTED_ROWS, TREES = 200_000, 10
 NAMES = ("adaptive, paper", "adaptive, paper's rule made private", "adaptive, ours")
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import dpexplain as dpx
 from dpexplain.plots.style import SERIES, tidy
 from experiments.paper import _streams
-from experiments.paper._study import ACS_FILE, SEED, Study, digits, figure, mean
+from experiments.paper._study import ACS_FILE, SEED, Study, digits, figure, legend_above, mean
 
 EPSILON, DELTA = 0.1, 1e-6
-GROUPS = {1: "White", 2: "Black", 3: "Asian", 4: "American Indian, Alaska Native", 5: "other, or two or more"}
+GROUPS = {1: "White", 2: "Black", 3: "Asian", 4: "American Indian\nor Alaska Native", 5: "other,\nor several"}
 MECHANISMS = {"paper, ε = 0.1": dpx.Basic(EPSILON, DELTA, 300, calibration="paper"), "ours, ε = 0.1": dpx.Basic(EPSILON, DELTA)}
 MECHANISMS |= {"ours, ε = 0.01": dpx.Basic(0.01, DELTA)}
 
@@ -29,7 +29,7 @@ def run(inputs, queries):
         share = f"{(race == code).mean():.1%}"
         relative = {name: mean(one["relative_excess"]) for name, one in each.items()}
         gain = mean(np.array(each["paper, ε = 0.1"]["excess_loss"]) / each["paper, ε = 0.1"]["relative_excess"])
-        rows.append({"group": GROUPS[code], "of all": share, "excess loss of no explanation": gain} | relative)
+        rows.append({"group": GROUPS[code].replace("\n", " "), "of all": share, "excess loss of no explanation": gain} | relative)
     spread = {name: [mean(each[name]["relative_excess"]) for each in told.values()] for name in told[1]}
     notes = [f"{name}: worst group {digits(max(v) / v[0], 3)} times the majority's relative excess" for name, v in spread.items()]
     return {"rows": rows, "notes": notes, "spread": spread}
@@ -37,13 +37,13 @@ def run(inputs, queries):
 
 def draw(found):
     drawn, axes = figure(1, width=7.5, height=3.6)
-    ax, groups = axes[0, 0], [row["group"] for row in found["rows"]]
+    ax, groups = axes[0, 0], list(GROUPS.values())
     for k, (name, values) in enumerate(found["spread"].items()):
         ax.bar(np.arange(len(groups)) + (k - 1.5) * 0.2, values, 0.18, color=SERIES[k], label=name)
-    ax.set_xticks(np.arange(len(groups)), groups, fontsize=7)
+    ax.set_xticks(np.arange(len(groups)), groups)
     ax.set_yscale("log")
     ax.set_ylabel("relative excess loss")
-    ax.legend(frameon=False, fontsize=8)
+    legend_above(ax, 4)
     tidy(ax)
     return drawn
 

@@ -14,12 +14,12 @@ from dpexplain import evaluation
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.plots.style import SERIES, tidy
 from dpexplain.privacy import gdp
-from experiments.paper._study import SEED, TEXT_FILES, Study, figure
+from experiments.paper._study import SEED, TEXT_FILES, Study, figure, legend_above
 from experiments.text import shared
 
 EPSILON, DELTA, STEPS = 0.1, 1e-6, 300
 BASIS = ("exact optimum", "LIME", "MIM", "MIM, signed")
-LIME_EVERY = 5  # LIME is slow
+LIME_EVERY = 2  # LIME is slow
 EXAMPLES = 4
 
 
@@ -45,7 +45,8 @@ def run(inputs, queries):
         {"explanation": name} | {f"shared with {b}": agreement(each, found[b], own) for b in BASIS}
         for name, each in found.items()
     ]
-    return {"rows": rows, "examples": examples(reviews, chosen, found, own)}
+    said = examples(reviews, chosen, found, own)
+    return {"rows": rows, "notes": [f"{name}: {words}" for each in said for name, words in each.items()]}
 
 
 def answered(data, texts, chosen):
@@ -96,7 +97,7 @@ def examples(reviews, chosen, values, own):
         words = {
             name: " ".join(f"{names[j]}{'↑' if values[name][i][j] > 0 else '↓'}" for j in top) for name, top in strongest.items()
         }
-        said.append({"label": float(reviews.truth[chosen[i]])} | words)
+        said.append({"a review whose label is": f"{reviews.truth[chosen[i]]:+g}"} | words)
     return said
 
 
@@ -107,10 +108,10 @@ def draw(found):
         shares = [row[f"shared with {basis}"] or 0 for row in rows]
         ax.barh(np.arange(len(rows)) + (1 - k) * 0.27, shares, 0.25, color=SERIES[k], label=f"with {basis}")
     for value, k in ((3.9, 0), (2.6, 1)):
-        ax.axvline(value, color=SERIES[k], linestyle=":", label=f"the paper's, with {('LIME', 'MIM')[k]}")
+        ax.axvline(value, color=SERIES[k], linestyle=":", label=f"paper, {('LIME', 'MIM')[k]}")
     ax.set_yticks(np.arange(len(rows)), [row["explanation"] for row in rows])
     ax.set_xlabel("shared of the five strongest words of a review")
-    ax.legend(frameon=False, fontsize=8)
+    legend_above(ax, 5)
     tidy(ax)
     return drawn
 

@@ -123,7 +123,7 @@ def test_without_clipping_the_sums_are_the_gradient_of_the_logistic_loss(rows):
 def test_training_adds_the_noise_that_its_epsilon_needs(rows, monkeypatch):
     """Without signal and momentum the weights after S steps are their start minus RATE/m times the sum of the noise."""
     x, y = rows[0], rows[1]
-    wide = np.zeros((len(x), 4000))
+    wide = np.zeros((len(x), 600))
     monkeypatch.setattr(_training, "MOMENTUM", 0.0)
     start, end = (_training.train(wide, y, epsilon, seed=3).V for epsilon in (None, 2.0))
     expected = _training.RATE / len(y) * _training.STEPS / gdp.mu(2.0, 1e-5)
