@@ -21,6 +21,7 @@ import dpexplain as dpx
 from dpexplain import evaluation, plots
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy import gdp, paper
+from dpexplain.progress import with_bar
 from experiments.datasets import arguments, data_folder
 
 DELTA = 1e-6
@@ -34,7 +35,7 @@ def reviews(folder):
     """(public domain, private texts, ±1 labels)."""
     public = pd.read_parquet(folder / "imdb_reviews_unlabelled_50k.parquet").review
     frame = pd.read_parquet(folder / "imdb_reviews_50k.parquet")
-    domain = dpx.TextDomain.from_public_text(track(public, description="public vocabulary", transient=True), size=500)
+    domain = dpx.TextDomain.from_public_text(with_bar(public, "public vocabulary"), size=500)
     return domain, frame.review.tolist(), np.where(frame.label == "pos", 1.0, -1.0)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from rich.progress import track
 
 import dpexplain as dpx
 from dpexplain import evaluation, plots
 from dpexplain.core.ball import Ball
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy import gdp, paper
+from dpexplain.progress import with_bar
 from experiments.paper._study import digits, mean
 
 SHARDS, DELTA, STEPS, TOTAL_DELTA = 3, 1e-7, 300, 1e-6
@@ -93,7 +93,7 @@ def asked(shard, records, chosen, seed, made=None, free=(), later=()):
 
 def judged(shard, records):
     """Each record with a function that compares an answer about it with the exact optimum."""
-    for record in track(list(records), description="queries", transient=True):
+    for record in with_bar(list(records), "queries"):
         point = shard.domain.encode_query(record)
         moments = evaluation.local_moments(shard, point)
         best = Ball().minimise(moments.A, moments.b)

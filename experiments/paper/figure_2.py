@@ -40,7 +40,7 @@ STUDY = Study(
     shows="ε below 1.1 after 4,500 queries, adaptive far below basic, enhanced lower still, at the same loss; non-interactive worse",
     files=(ACS_FILE,),
     full=1500,
-    quick=30,
+    quick=10,
     run=run,
     draw=draw,
 )

@@ -7,12 +7,12 @@ Our training is more exact than the paper's (its f_0.5 is right for 52 % of the 
 from __future__ import annotations
 
 import numpy as np
-from rich.progress import track
 
 import dpexplain as dpx
 from dpexplain import evaluation, plots
 from dpexplain.core.ball import Ball
 from dpexplain.noise.seeded import SeededNoise
+from dpexplain.progress import with_bar
 from experiments.paper import _training
 from experiments.paper._study import SEED, TEXT_FILES, Study, digits, figure, mean
 
@@ -63,7 +63,7 @@ def explained(data, points, chosen, plain):
     explainers = {name: dpx.Explainer(data, BUDGET, one, noise=SeededNoise(SEED)) for name, one in chosen.items()}
     told, optima = {name: {"distance": [], "excess": [], "relative": []} for name in chosen}, []
     gains = []
-    for i, point in enumerate(track(points, description="reviews", transient=True)):
+    for i, point in enumerate(with_bar(points, "reviews")):
         moments = evaluation.local_moments(data, point)
         best = Ball().minimise(moments.A, moments.b)
         optima.append(best)

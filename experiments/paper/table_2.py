@@ -6,7 +6,6 @@ The paper has 8.8 M reviews and this has 50,000, so two lines run at the ε that
 from __future__ import annotations
 
 import numpy as np
-from rich.progress import track
 from sklearn.linear_model import LogisticRegression
 
 import dpexplain as dpx
@@ -14,6 +13,7 @@ from dpexplain import evaluation
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.plots.style import SERIES, tidy
 from dpexplain.privacy import gdp
+from dpexplain.progress import with_bar
 from experiments.paper._study import SEED, TEXT_FILES, Study, figure, legend_above
 from experiments.text import shared
 
@@ -56,7 +56,7 @@ def answered(data, texts, chosen):
     sources["release, ε = 1 in total"] = dpx.release(data, dpx.Budget(1.0, DELTA), noise=SeededNoise(SEED))
     evaluation.remember(data, most=1)
     found = {name: [] for name in sources}
-    for text in track(texts, description="private", transient=True):
+    for text in with_bar(texts, "private"):
         for name, source in sources.items():
             found[name].append(source.explain(text).values)
     return found
@@ -65,7 +65,7 @@ def answered(data, texts, chosen):
 def compared(data, reviews, chosen):
     """{what is not private: values for each text}."""
     found, ask = {name: [] for name in BASIS}, asked_by_lime(reviews)
-    for number, i in enumerate(track(chosen, description="not private", transient=True)):
+    for number, i in enumerate(with_bar(chosen, "not private")):
         point = reviews.domain.encode_query(reviews.texts[i])
         found["exact optimum"].append(evaluation.optimum(data, point))
         found["LIME"].append(evaluation.lime(data, point, model=ask, seed=SEED) if number % LIME_EVERY == 0 else None)

@@ -67,6 +67,13 @@ def test_a_study_declares_itself(name):
     assert all(file in PAGE for file in study.files)
 
 
+@pytest.mark.parametrize(("name", "sources"), [("figure-5", ("figure-2", "figure-3")), ("figure-8", ("figure-7",))])
+def test_a_study_made_from_others_asks_for_as_many_queries(name, sources):
+    """Else it would run them again, and overwrite what they had found."""
+    sizes = {(one.full, one.quick) for one in map(runner.study, (name, *sources))}
+    assert len(sizes) == 1
+
+
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", runner.names())
 def test_it_runs_on_made_up_data_and_draws_from_its_file(name, inputs):
@@ -161,7 +168,7 @@ def test_a_missing_file_is_named_with_what_to_do(tmp_path):
 
 def test_what_cannot_run_is_told_and_the_others_go_on(tmp_path, monkeypatch, capsys):
     (tmp_path / "figure-2.json").write_text(
-        json.dumps({"study": "figure-2", "title": "t", "queries": 30, "seconds": 1, "rows": []})
+        json.dumps({"study": "figure-2", "title": "t", "queries": 10, "seconds": 1, "rows": []})
     )
     monkeypatch.setattr(
         "sys.argv", ["", "figure-4", "figure-2", "--data", str(tmp_path), "-o", str(tmp_path), "--quick", "--json"]
