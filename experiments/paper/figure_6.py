@@ -77,7 +77,7 @@ def draw(found):
             values = np.array(found["maps"][name][kind])
             side = round(np.sqrt(len(values)))
             plots.overlay(values.reshape(side, side), scale=False, title=name if kind == kinds[0] else "", ax=ax)
-        row[0].set_ylabel(kind, fontsize=7)
+        row[0].set_ylabel(kind, fontsize=9)
     return drawn
 
 
