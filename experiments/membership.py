@@ -90,8 +90,8 @@ def private(points, mechanism, domain, size):
 
 def main():
     parser = arguments(__doc__.splitlines()[0])
-    parser.add_argument("--people", type=int, default=8)
-    parser.add_argument("--population", type=int, default=4000)
+    parser.add_argument("--people", type=int, default=6)
+    parser.add_argument("--population", type=int, default=3000)
     parser.add_argument("--size", type=int, default=300)
     parser.add_argument("--shadows", type=int, default=100)
     parser.add_argument("--guesses", type=int, default=100)
@@ -141,11 +141,13 @@ def report(pooled, options):
 def draw(pooled, options):
     figure = Figure(figsize=(6.4, 4.4), layout="constrained")
     ax = figure.add_subplot()
+    floor = 1 / len(next(iter(pooled.values())).outside)
     for i, (name, attack) in enumerate(pooled.items()):
         false_alarms, hits = attack.roc()
-        label = f"{name} (area {attack.auc:.2f})"
-        ax.plot(false_alarms, hits, color=SERIES[i], linestyle=DASHES[i], linewidth=1.8, label=label)
-    floor = 1 / len(next(iter(pooled.values())).outside)
+        look = {"color": SERIES[i], "linestyle": DASHES[i], "linewidth": 1.8}
+        ax.plot(
+            np.maximum(false_alarms, floor), np.where(hits > 0, hits, np.nan), label=f"{name} (area {attack.auc:.2f})", **look
+        )
     at = np.geomspace(floor, 1, 200)
     bound = ndtr(gdp.mu(options.epsilon, DELTA) + ndtri(at))
     ax.fill_between(at, at, bound, color=MUTED, alpha=0.25, label=f"what ε = {options.epsilon:g}, δ = 1e-6 allows anyone")

@@ -10,10 +10,12 @@ import dpexplain as dpx
 from dpexplain import evaluation
 from dpexplain.core import sensitivity
 from dpexplain.evaluation.listening import numbers
+from dpexplain.evaluation.subjects import subject_of
 from dpexplain.mechanisms.basic import NoisyDescent
 from dpexplain.mechanisms.influence import NoisyInfluence
 from dpexplain.mechanisms.measured import MeasuredDescent
 from dpexplain.noise.seeded import SeededNoise
+from dpexplain.privacy.events import mu_of
 from dpexplain.privacy.relation import Neighbours
 from noise_support import Scaled
 
@@ -117,6 +119,15 @@ def test_shapley_values_anchored_answers_and_reference_counts_pass():
     for one in (audit(SHAPLEY, 100), anchored, counts):
         assert one.passed
         assert one.estimate > 0.6 * one.claimed_mu
+
+
+def test_a_whole_release_can_be_looked_at_too():
+    data, query = people(), {"age": 40, "work": "b"}
+    seen = subject_of(RELEASE, [query], "answer").run(data, SeededNoise(0))
+    made = dpx.release(people(), RELEASE.budget, noise=SeededNoise(0))
+    assert mu_of(seen.quanta) == pytest.approx(RELEASE.budget.mu)
+    assert set(made.explain(query).values) <= set(seen.answer)
+    assert set(made.solver.t1) <= set(seen.answer)
 
 
 def people(**options):
