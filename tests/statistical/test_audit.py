@@ -19,12 +19,12 @@ from dpexplain.privacy.events import mu_of
 from dpexplain.privacy.relation import Neighbours
 from noise_support import Scaled
 
-BASIC = dpx.Basic(1.0, 1e-6, steps=7)
+BASIC = dpx.Basic(1.0, 1e-6, steps=5)
 INFLUENCE = dpx.Influence(1.0, 1e-6)
 SHAPLEY = dpx.Shapley(1.0, 1e-6)
 RELEASE = evaluation.Releasing(1.0, 1e-6)
 MEASURED = dpx.Adaptive(1.0, 1e-6, steps=4, rule="paper")
-GAUSSIAN = dpx.Basic(1.0, 1e-6, steps=9, weight=dpx.weights.Gaussian(1.0))
+GAUSSIAN = dpx.Basic(1.0, 1e-6, steps=6, weight=dpx.weights.Gaussian(1.0))
 
 
 def audit(mechanism, runs, **options):
