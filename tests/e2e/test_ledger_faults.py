@@ -91,6 +91,7 @@ def test_a_file_that_may_not_grow_refuses_and_loses_nothing(whole, tmp_path):
 
 def as_nobody(work, path, log):
     """Root may write anything, so permissions are tested as somebody else."""
+    account()  # loads what is loaded late: nobody may not read Python's own files either
     if os.geteuid() == 0:
         os.setgid(65534)
         os.setuid(65534)
