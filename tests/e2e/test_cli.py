@@ -323,6 +323,11 @@ def test_serve_checks_before_it_serves(owner):
         assert (result.exit_code, says in " ".join(result.stderr.split())) == (2, True), result.stderr
 
 
+def test_it_knows_its_version():
+    told = run("--version")
+    assert (told.exit_code, told.stdout.strip()) == (0, dpx.__version__)
+
+
 def test_audits_are_sentences_data_and_exit_codes(monkeypatch):
     words = ("audit", "influence", "--runs", 100, "--seed", 1)
     told = run(*words)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from dpexplain.cli import audit, bench, demo, explain, ledger, plan, publish, release, reproduce, serve
+from dpexplain.version import __version__
 
 app = typer.Typer(
     name="dpexplain",
@@ -16,9 +19,18 @@ app = typer.Typer(
 )
 
 
+def _tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
 @app.callback(epilog="Completion for your shell: dpexplain --install-completion")
-def main() -> None:
+def main(
+    version: Annotated[bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
     """Explain black-box models to anyone without exposing anyone in the data."""
+    del version  # told already
 
 
 demo.add_to(app)

@@ -146,7 +146,8 @@ def audit(
     inside, outside = _worlds(stage, subject, canary)
     choosing = min(max(int(runs * _CHOOSING), 30), 200)
     counted, error = runs - choosing, 1 - confidence
-    name = f"{mechanism.to_dict()['mechanism']} ({view})"
+    kind = ", anchored" if getattr(mechanism, "anchored", False) else ""
+    name = f"{mechanism.to_dict()['mechanism']}{kind} ({view})"
     learnt = [
         _paired(subject, inside, outside, view, noise or SeededNoise, 1 + i)
         for i in with_bar(range(choosing), f"{name}: choosing")
