@@ -1,0 +1,89 @@
+"""The units of a model's answers: how labels in [-1, 1], which everything is computed with, are converted to what the model says.
+
+A probability p is the label 2p - 1, a class the label ±1, a value v in [low, high] the label (2v - low - high)/(high - low). So an answer is an
+affine function of its label, and a slope is scaled by half the range. The scale is declared at registration, never read off answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from dpexplain.core.arrays import Vector
+from dpexplain.errors import ParameterError
+
+Kind: TypeAlias = Literal["label", "probability", "class", "value"]
+
+_RANGES: dict[Kind, tuple[float, float]] = {"label": (-1.0, 1.0), "probability": (0.0, 1.0), "class": (0.0, 1.0)}
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerScale:
+    """What an answer is, and the answers `low` and `high` that the labels -1 and +1 stand for.
+
+    "probability": of the target class, 0 to 1. "class": 1 where the answer is the target class, else 0. "value": a number within public bounds.
+    "label": a number in [-1, 1] without other units.
+    """
+
+    kind: Kind = "label"
+    low: float = -1.0
+    high: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise ParameterError(f"an answer is one of {', '.join(get_args(Kind))}, got {self.kind!r}")
+        low, high = _number("low", self.low), _number("high", self.high)
+        if not low < high or not isfinite(high - low):
+            raise ParameterError(f"bounds of answers: low={low:g} must be below high={high:g}, by a finite amount")
+        if self.kind != "value" and (low, high) != _RANGES[self.kind]:
+            raise ParameterError(f"only output='value' has bounds: a {self.kind} has its own, {_RANGES[self.kind]}")
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    @classmethod
+    def of(cls, kind: Kind, bounds: tuple[float, float] | None = None) -> AnswerScale:
+        """`bounds` are needed for "value", and for nothing else."""
+        if kind == "value" and bounds is None:
+            raise ParameterError("output='value' needs the public bounds of answers: pass bounds=(low, high)")
+        return cls(kind, *(bounds or _RANGES.get(kind, (0.0, 1.0))))
+
+    @property
+    def half_range(self) -> float:
+        """How far an answer moves when its label moves by 1."""
+        return self.high / 2 - self.low / 2
+
+    def answers(self, labels: Any) -> Vector:
+        """Labels in [-1, 1] in the answer's own units. Estimates beyond ±1 are converted alike, not cut."""
+        y = np.asarray(labels, dtype=np.float64)
+        return np.asarray(y if self.kind == "label" else (self.low + self.high) / 2 + y * self.half_range)
+
+    def slopes(self, values: Any) -> Vector:
+        """Slopes, contributions or standard errors of labels in the answer's own units: no offset."""
+        return np.asarray(np.asarray(values, dtype=np.float64) * self.half_range)
+
+    def labels(self, answers: Any) -> Vector:
+        """Answers in their own units as labels, each cut to [-1, 1] by itself; NaN becomes the middle, 0."""
+        v = np.clip(np.asarray(answers, dtype=np.float64), self.low, self.high)
+        return np.asarray(np.nan_to_num(np.clip((v - self.low) / self.half_range - 1, -1.0, 1.0)))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "low": self.low, "high": self.high}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any] | None) -> AnswerScale:
+        """What `to_dict` returned; None, as in files written before there was a scale, is plain labels."""
+        return cls() if data is None else cls(data["kind"], data["low"], data["high"])
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        number = float(value) if not isinstance(value, (bool, str)) else float("nan")
+    except (TypeError, ValueError, OverflowError):
+        number = float("nan")
+    if not isfinite(number):
+        raise ParameterError(f"bounds of answers: {name} must be a finite number, got {value!r}")
+    return number + 0.0  # -0.0 becomes 0.0
