@@ -16,7 +16,7 @@ from rich.table import Table
 
 import dpexplain as dpx
 from dpexplain import evaluation
-from dpexplain.evaluation.asking import spread
+from dpexplain.evaluation.baselines.inputs import spread
 from experiments.datasets import acs, adult, arguments, data_folder
 
 SETS = {"adult": adult, "acs": acs}

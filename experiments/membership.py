@@ -18,7 +18,7 @@ from dpexplain.core.ball import Ball
 from dpexplain.core.shapley import baseline_shapley, orders_from
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.core.weights import Stable
-from dpexplain.evaluation.shap import owners
+from dpexplain.evaluation.baselines.shap import owners
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.plots.style import DASHES, MUTED, SERIES, heading, tidy
 from dpexplain.privacy import gdp

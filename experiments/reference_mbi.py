@@ -20,13 +20,13 @@ from rich.console import Console
 from rich.progress import track
 
 import dpexplain as dpx
-from dpexplain.building import moment_targets, plan_release
 from dpexplain.core.layout import Layout
-from dpexplain.core.local_reference import MomentRaking
-from dpexplain.core.records import records
 from dpexplain.core.uniforms import Uniforms
+from dpexplain.estimation.local_reference import MomentRaking
+from dpexplain.estimation.records import records
 from dpexplain.noise.seeded import SeededNoise
-from dpexplain.reference_data import ROWS, ReferenceData, columns_of
+from dpexplain.release.plan import moment_targets, plan_release
+from dpexplain.release.reference_data import ROWS, ReferenceData, columns_of
 from experiments.datasets import arguments, data_folder, random_records
 from experiments.reference_accuracy import SETS, WEIGHTS, accuracy, estimators
 

@@ -15,7 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import dpexplain as dpx
 from dpexplain.core.ball import Ball
-from dpexplain.evaluation.fidelity import compare, local_moments
+from dpexplain.evaluation.metrics.fidelity import compare, local_moments
 from dpexplain.noise.seeded import SeededNoise
 from experiments.datasets import BlackBox, Labelled, acs, adult, arguments, data_folder, random_records
 

@@ -18,7 +18,7 @@ from dpexplain.core import sensitivity
 from dpexplain.core.ball import Ball
 from dpexplain.core.layout import Layout
 from dpexplain.core.moments import RawMoments, RawSums
-from dpexplain.evaluation.fidelity import compare
+from dpexplain.evaluation.metrics.fidelity import compare
 from dpexplain.noise.seeded import SeededNoise
 from experiments.datasets import acs, adult, arguments, data_folder
 from experiments.release_accuracy import exact, records_of

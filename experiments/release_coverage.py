@@ -16,12 +16,12 @@ from rich.console import Console
 from rich.table import Table
 
 from dpexplain.backends.dense import DenseRows
-from dpexplain.core.calibrate import Rehearsal, calibrated
-from dpexplain.core.denoise import centre_of
 from dpexplain.core.layout import Layout
 from dpexplain.core.sketch import CentreMoments, NormalisedMoments
 from dpexplain.core.weights import Stable
-from dpexplain.evaluation.agreement import cosine
+from dpexplain.estimation.calibrate import Rehearsal, calibrated
+from dpexplain.estimation.denoise import centre_of
+from dpexplain.evaluation.metrics.agreement import cosine
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.sketch import plan_sketch
 from dpexplain.noise.seeded import SeededNoise

@@ -15,7 +15,7 @@ from rich.table import Table
 from dpexplain.core.shapley import baseline_shapley, largest_norm, orders_from
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.evaluation import agreement
-from dpexplain.evaluation.shap import owners
+from dpexplain.evaluation.baselines.shap import owners
 from dpexplain.privacy import gdp
 from experiments.datasets import acs, adult, arguments, data_folder
 

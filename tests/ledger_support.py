@@ -150,7 +150,7 @@ def small_table():
 def release_once(kind: str, where: str, request_id: str, dies_at: str) -> None:
     """A release by a process that dies at the named step."""
     import dpexplain as dpx
-    from dpexplain.core import calibrate
+    from dpexplain.estimation import calibrate
 
     calibrate.replicates = lambda _: 2  # how good error bars are is tested elsewhere
 

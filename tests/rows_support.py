@@ -22,8 +22,8 @@ from dpexplain.backends.distributed import ClusterRows, connect
 from dpexplain.backends.sparse import SparseRows
 from dpexplain.backends.streaming import StreamedRows
 from dpexplain.core.layout import Layout
-from dpexplain.scanning import ColumnLabels, read_registered
-from dpexplain.terms import Terms
+from dpexplain.registration.options import Terms
+from dpexplain.registration.scanning import ColumnLabels, read_registered
 
 
 def dense(X, y):

@@ -1,7 +1,6 @@
 """dpexplain: explain black-box models to anyone without exposing anyone in the data."""
 
 from dpexplain import privacy as privacy
-from dpexplain.client import Client as Client
 from dpexplain.core import weights as weights
 from dpexplain.data import PrivateData as PrivateData
 from dpexplain.domain import Binary as Binary
@@ -23,7 +22,8 @@ from dpexplain.mechanisms.shapley import Shapley as Shapley
 from dpexplain.noninteractive import NonInteractive as NonInteractive
 from dpexplain.privacy.budget import Budget as Budget
 from dpexplain.privacy.budget import Guarantee as Guarantee
-from dpexplain.release import Release as Release
-from dpexplain.release import load as load
-from dpexplain.release import release as release
+from dpexplain.release.release import Release as Release
+from dpexplain.release.release import load as load
+from dpexplain.release.release import release as release
+from dpexplain.service.client import Client as Client
 from dpexplain.version import __version__ as __version__

@@ -11,14 +11,14 @@ import numpy as np
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain import DomainLike
 from dpexplain.errors import DataError, ParameterError
-from dpexplain.label_file import LabelFile
-from dpexplain.labels import Labeller
 from dpexplain.ledger.port import Account, Ledger
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.ports import Rows
 from dpexplain.privacy.budget import Budget, Guarantee
-from dpexplain.registered import Registered
-from dpexplain.terms import Options, Terms, Where, with_options
+from dpexplain.registration.label_file import LabelFile
+from dpexplain.registration.labels import Labeller
+from dpexplain.registration.options import Options, Terms, Where, with_options
+from dpexplain.registration.registered import Registered
 
 
 class PrivateData:
@@ -32,7 +32,7 @@ class PrivateData:
     def __init__(
         self, rows: Any, domain: DomainLike, *, model: Any = None, labels: Any = None, **options: Unpack[Options]
     ) -> None:
-        from dpexplain import in_memory  # here, and not above: numba takes longer to load than all the rest
+        from dpexplain.registration import in_memory  # here, and not above: numba takes longer to load than all the rest
 
         self._keep(in_memory.hold(rows, domain, model, labels, Terms(**options)))
 
@@ -55,11 +55,11 @@ class PrivateData:
         about every row, its answers being kept in a nameless file of 8 bytes a row. The rest is as for the constructor, and so are
         the answers. Files that change after this are refused. `progress` shows a bar on a terminal when reading takes long.
         """
-        from dpexplain import scanning
+        from dpexplain.registration import scanning
 
         terms = Terms(**options)
         labels = scanning.labels_from(label, model, terms)
-        return cls._of(scanning.streamed(files, domain, labels, LabelFile.temporary, terms, progress=progress))
+        return cls.from_registered(scanning.streamed(files, domain, labels, LabelFile.temporary, terms, progress=progress))
 
     @classmethod
     @with_options
@@ -80,14 +80,15 @@ class PrivateData:
         worker that is lost is started again by Ray, reads its rows again and answers. A `model` is asked by the workers, about the
         rows each holds, and must answer the same each time. The rest is as for `scan`. `close()` frees the workers.
         """
-        from dpexplain import scanning
+        from dpexplain.registration import scanning
 
         terms = Terms(**options)
         labels = scanning.labels_from(label, model, terms)
-        return cls._of(scanning.clustered(files, domain, labels, terms, address=address, workers=workers))
+        return cls.from_registered(scanning.clustered(files, domain, labels, terms, address=address, workers=workers))
 
     @classmethod
-    def _of(cls, registered: Registered) -> PrivateData:
+    def from_registered(cls, registered: Registered) -> PrivateData:
+        """Private data from rows that registration has read, labelled and encoded."""
         data = cls.__new__(cls)
         data._keep(registered)
         return data
@@ -200,7 +201,7 @@ class PrivateData:
             raise DataError("one shard would hold more than twice its share of the rows: split into fewer shards")
         terms = replace(self._terms, name=f"{self.name}, shard {index + 1} of {of}")
         part = rows.select(chosen, most=2 * size)
-        return PrivateData._of(Registered(part, self._domain, terms, size, self._labeller, keys[chosen] // of))
+        return PrivateData.from_registered(Registered(part, self._domain, terms, size, self._labeller, keys[chosen] // of))
 
     def _require_whole(self) -> None:
         if self._shards:

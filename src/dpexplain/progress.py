@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from dpexplain.core.watch import Watch, ignore
+from dpexplain.estimation.progress import Watch, ignore
 
 T = TypeVar("T")
 

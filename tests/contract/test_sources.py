@@ -23,10 +23,13 @@ from sklearn.preprocessing import OneHotEncoder
 import dpexplain as dpx
 from dpexplain.backends.streaming import StreamedRows
 from dpexplain.core.moments import LocalMoments
+from dpexplain.data import PrivateData
 from dpexplain.errors import DataError, InputError, NotPrivateError
-from dpexplain.sources import DataSource, ModelSource, decided, memory, register
-from dpexplain.sources.labels import BATCH, from_model
-from dpexplain.sources.tables import read_private
+from dpexplain.registration import memory_limit as memory
+from dpexplain.registration.cached_labels import BATCH, from_model
+from dpexplain.registration.models import ModelSource
+from dpexplain.registration.sources import DataSource, decided, register
+from dpexplain.registration.tables import read_private
 
 DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("work", values=["a", "b", "c"])])
 
@@ -257,7 +260,9 @@ def test_streamed_rows_are_labelled_and_answer_as_those_in_memory(tmp_path, tabl
     for part in range(3):
         pq.write_table(table.slice(200 * part, 200), f"{part}.parquet", row_group_size=90)
     where = {"label": "yes"} if labelled == "column" else {"model": ModelSource("black_box_four:score")}
-    held, streamed = (register(DataSource("*.parquet", DOMAIN, stream=stream, **where)) for stream in (False, True))
+    held, streamed = (
+        PrivateData.from_registered(register(DataSource("*.parquet", DOMAIN, stream=stream, **where))) for stream in (False, True)
+    )
     query = LocalMoments(np.full(DOMAIN.width, 0.3), dpx.weights.Stable())
     ours, theirs = streamed._rows.local(query), held._rows.local(query)
     assert isinstance(streamed._rows, StreamedRows)

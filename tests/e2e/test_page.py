@@ -11,7 +11,7 @@ from dpexplain.core import weights
 from dpexplain.demo.people import DOMAIN
 from dpexplain.demo.people import people as people_of
 from dpexplain.privacy.relation import Neighbours
-from dpexplain.publish import publish
+from dpexplain.release.page import publish
 from release_support import StandIn
 
 pytestmark = pytest.mark.slow

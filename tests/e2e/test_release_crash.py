@@ -5,7 +5,7 @@ import signal
 import pytest
 
 import dpexplain as dpx
-from dpexplain.core import calibrate
+from dpexplain.estimation import calibrate
 from dpexplain.mechanisms.sketch import SketchPlan
 from ledger_support import children, release_once, small_table
 

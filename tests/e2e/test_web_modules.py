@@ -10,7 +10,7 @@ import pytest
 from dpexplain.core import weights
 from dpexplain.demo.people import DOMAIN
 from dpexplain.domain.text import TextDomain, words_of
-from dpexplain.publish import render
+from dpexplain.release.page import render
 from release_support import StandIn
 
 TESTS = Path(__file__).parents[1] / "web"

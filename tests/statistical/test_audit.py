@@ -9,8 +9,8 @@ import pytest
 import dpexplain as dpx
 from dpexplain import evaluation
 from dpexplain.core import sensitivity
-from dpexplain.evaluation.listening import numbers
-from dpexplain.evaluation.subjects import subject_of
+from dpexplain.evaluation.audit.targets import subject_of
+from dpexplain.evaluation.audit.transcript import numbers
 from dpexplain.mechanisms.basic import NoisyDescent
 from dpexplain.mechanisms.influence import NoisyInfluence
 from dpexplain.mechanisms.measured import MeasuredDescent

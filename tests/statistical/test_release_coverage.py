@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import dpexplain as dpx
-from dpexplain.core.calibrate import Rehearsal
-from dpexplain.core.denoise import centre_of
 from dpexplain.core.layout import Layout
 from dpexplain.core.sketch import CentreMoments, NormalisedMoments
+from dpexplain.estimation.calibrate import Rehearsal
+from dpexplain.estimation.denoise import centre_of
 from dpexplain.noise.seeded import SeededNoise
 
 DOMAIN = dpx.Domain(

@@ -13,8 +13,8 @@ from dpexplain.core.moments import Moments
 from dpexplain.errors import NotPrivateError, ParameterError
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.history import History, Released
-from dpexplain.mechanisms.literal import LiteralDescent
 from dpexplain.mechanisms.measured import NORM_SHARE, MeasuredDescent
+from dpexplain.mechanisms.paper_algorithms import LiteralDescent
 from dpexplain.mechanisms.start import Copy
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy import gdp, paper

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpexplain.evaluation.bounds import best_threshold, mu_from_errors, mu_from_scores, mu_from_wins, noticed_factor
-from dpexplain.evaluation.telling import Telling, stacked
+from dpexplain.evaluation.audit.bounds import best_threshold, mu_from_errors, mu_from_scores, mu_from_wins, noticed_factor
+from dpexplain.evaluation.audit.distinguisher import Telling, stacked
 
 ERROR = 0.1
 

@@ -19,8 +19,8 @@ from sklearn.preprocessing import StandardScaler
 import dpexplain as dpx
 from dpexplain.core.moments import LocalMoments
 from dpexplain.errors import DataError, ParameterError
-from dpexplain.in_memory import first_of_each
-from dpexplain.terms import Options, Terms
+from dpexplain.registration.in_memory import first_of_each
+from dpexplain.registration.options import Options, Terms
 
 DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("work", values=["a", "b"]), dpx.Binary("married")])
 ROWS = {"age": [20.0, 40.0, 60.0, 80.0], "work": ["a", "b", "a", "b"], "married": [True, False, True, False]}

@@ -7,8 +7,8 @@ import pytest
 from scipy import spatial
 
 import dpexplain as dpx
-from dpexplain.core.regression import PENALTIES, Levelled, Ridge
 from dpexplain.errors import InputError
+from dpexplain.estimation.regression import PENALTIES, Levelled, Ridge
 from dpexplain.mechanisms.history import History, Released
 
 

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpexplain.core.cells import Line
-from dpexplain.core.chain import learnt, refreshed
 from dpexplain.core.marginals import one_hot
-from dpexplain.core.population import distance, draw, on_simplex, sample_tree, tables, tree, tree_potentials
-from dpexplain.core.raking import Raking
 from dpexplain.core.uniforms import Uniforms
+from dpexplain.estimation.gibbs import learnt, refreshed
+from dpexplain.estimation.population import distance, draw, on_simplex, sample_tree, tables, tree, tree_potentials
+from dpexplain.estimation.raking import Raking
 from dpexplain.mechanisms.marginals import equal_mass, join
 
 SIZES = (3, 4, 2, 5)

@@ -12,7 +12,7 @@ import dpexplain as dpx
 from dpexplain import web
 from dpexplain.demo.people import DOMAIN
 from dpexplain.privacy.relation import Neighbours
-from dpexplain.publish import packed, promise, publish, render
+from dpexplain.release.page import packed, promise, publish, render
 from release_support import StandIn
 
 

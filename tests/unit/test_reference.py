@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 
 import dpexplain as dpx
-from dpexplain import container, evaluation
+from dpexplain import evaluation
 from dpexplain.core import weights
 from dpexplain.errors import DataError, ParameterError, ReleaseCorrupt
 from dpexplain.noise.seeded import SeededNoise
+from dpexplain.release import file as container
 
 DOMAIN = dpx.Domain(
     [
@@ -228,7 +229,8 @@ def test_a_reference_of_text_or_of_too_many_columns_is_refused_before_anything_i
 
 
 def test_steps_are_announced_by_name_on_a_terminal_only(monkeypatch, released):
-    from dpexplain import building, progress
+    from dpexplain import progress
+    from dpexplain.release import plan as building
 
     data, _ = released
     announced = []

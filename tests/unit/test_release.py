@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import dpexplain as dpx
-from dpexplain import container, evaluation
-from dpexplain.core import calibrate
+from dpexplain import evaluation
 from dpexplain.errors import InputError, ParameterError, QueryError, ReleaseCorrupt
+from dpexplain.estimation import calibrate
 from dpexplain.ledger import MemoryLedger
 from dpexplain.mechanisms.sketch import SketchPlan
 from dpexplain.noise.seeded import SeededNoise
+from dpexplain.release import file as container
 
 DOMAIN = dpx.Domain(
     [
@@ -443,7 +444,7 @@ def test_a_release_asked_for_again_is_the_same_and_free(tmp_path, monkeypatch):
 
 
 def test_a_release_too_large_to_keep_says_where_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["dpexplain.release"], "LARGEST_KEPT", 10)  # dpexplain.release is the function
+    monkeypatch.setattr(sys.modules["dpexplain.release.release"], "LARGEST_KEPT", 10)  # dpexplain.release is the function
     data, ledger = private(m=500), f"sqlite:///{tmp_path}/people.ledger"
     dpx.release(data, BUDGET, ledger=ledger, request_id="large")
     with pytest.raises(InputError, match="larger than a ledger keeps"):

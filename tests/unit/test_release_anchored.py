@@ -7,9 +7,9 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain import evaluation
-from dpexplain.core import calibrate
-from dpexplain.core.local_reference import LocalReference
 from dpexplain.errors import ParameterError
+from dpexplain.estimation import calibrate
+from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.noise.seeded import SeededNoise
 
 DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 1), dpx.Categorical("work", values=["a", "b", "c"]), dpx.Binary("married")])

@@ -6,14 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpexplain.backends.oracle import OracleRows
-from dpexplain.core import reference, weights
-from dpexplain.core.answer import Solver
+from dpexplain.core import weights
 from dpexplain.core.ball import minimise_2
-from dpexplain.core.calibrate import as_sums, column_factors, replicates
-from dpexplain.core.denoise import RIDGE, centre_of, estimate
 from dpexplain.core.layout import Layout
-from dpexplain.core.local_solve import Solutions, error_shape, solve, solve_one
 from dpexplain.core.sketch import CentreMoments, NormalisedMoments, NormalisedSums, normalised_dimension
+from dpexplain.estimation import reference
+from dpexplain.estimation.answer import Solver
+from dpexplain.estimation.calibrate import as_sums, column_factors, replicates
+from dpexplain.estimation.denoise import RIDGE, centre_of, estimate
+from dpexplain.estimation.local_solve import Solutions, error_shape, solve, solve_one
 
 LAYOUT = Layout((0, 3, 4, 5), (3, 4, 5, 6), (False, False, True, True))  # a code of three, a binary, two numbers
 

@@ -7,7 +7,7 @@ from dpexplain import evaluation
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import weights
 from dpexplain.core.moments import LocalMoments, RawMoments
-from dpexplain.evaluation.memory import RememberedRows
+from dpexplain.evaluation.metrics.stored_moments import RememberedRows
 
 
 class CountedRows(OracleRows):

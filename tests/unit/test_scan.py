@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 import dpexplain as dpx
-from dpexplain import scanning
 from dpexplain.backends import encoded, parquet
 from dpexplain.backends.encoded import Kept
 from dpexplain.backends.summed import ADDING, total
 from dpexplain.core.moments import LocalMoments
 from dpexplain.errors import DataError, ParameterError, RowsUnavailable
-from dpexplain.in_memory import first_of_each
 from dpexplain.noise.seeded import SeededNoise
+from dpexplain.registration import scanning
+from dpexplain.registration.in_memory import first_of_each
 
 DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("work", values=["a", "b"]), dpx.Binary("married")])
 RECORD = {"age": 40, "work": "a", "married": True}

@@ -13,7 +13,7 @@ from rich.console import Console
 from dpexplain.cli.exits import told
 from dpexplain.cli.options import File, Json
 from dpexplain.errors import ParameterError, QueryError
-from dpexplain.release import Release, load
+from dpexplain.release.release import Release, load
 
 
 def add_to(app: typer.Typer) -> None:
@@ -55,7 +55,7 @@ def show(made: Release, record: Any, anchor: str | None, as_json: bool) -> None:
 
 def explain_file(made: Release, rows: Path, output: Path | None, anchor: str | None, as_json: bool) -> None:
     from dpexplain.cli.tables import require_writable_kind, write_explanations
-    from dpexplain.sources.tables import read_queries
+    from dpexplain.registration.tables import read_queries
 
     if output is not None:
         require_writable_kind(output)

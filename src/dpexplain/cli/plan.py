@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from dpexplain import outlook
 from dpexplain.cli.exits import told
 from dpexplain.cli.options import Json
-from dpexplain.outlook import Expected, Offer
+from dpexplain.privacy import expected_quality as outlook
 from dpexplain.privacy.budget import Budget
+from dpexplain.privacy.expected_quality import Expected, Offer
 
 RULE = (
     "A rule of thumb for the default weight and radius, fitted to measurements and right within a factor of about 2.5 in excess; "

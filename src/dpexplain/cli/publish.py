@@ -9,7 +9,7 @@ import typer
 
 from dpexplain.cli.exits import told
 from dpexplain.cli.options import File, Force, require_new
-from dpexplain.release import load
+from dpexplain.release.release import load
 
 
 def add_to(app: typer.Typer) -> None:

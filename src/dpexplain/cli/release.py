@@ -14,16 +14,16 @@ from dpexplain.cli.exits import told
 from dpexplain.cli.options import Force, Json, require_new
 from dpexplain.domain import Domain
 from dpexplain.errors import ParameterError
-from dpexplain.labels import Output
 from dpexplain.privacy.budget import Budget
 from dpexplain.progress import with_bar
-from dpexplain.release import Release
-from dpexplain.release import release as make_release
-from dpexplain.terms import Terms
+from dpexplain.registration.labels import Output
+from dpexplain.registration.options import Terms
+from dpexplain.release.release import Release
+from dpexplain.release.release import release as make_release
 
 if TYPE_CHECKING:
     from dpexplain.data import PrivateData
-    from dpexplain.sources import ModelSource
+    from dpexplain.registration.models import ModelSource
 
 EXAMPLE = "Example: dpexplain release data.parquet --domain domain.toml --label y --epsilon 0.5 --delta 1e-6 -o income.dpx"
 
@@ -90,7 +90,9 @@ def release(
     as_json: Json = False,
 ) -> None:
     """Pay once: write a release that explains any number of records without the private data."""
-    from dpexplain.sources import DataSource, ModelSource, decided, register
+    from dpexplain.data import PrivateData
+    from dpexplain.registration.models import ModelSource
+    from dpexplain.registration.sources import DataSource, decided, register
 
     require_new(output, force)
     if reference and model is None:
@@ -102,7 +104,7 @@ def release(
     terms = Terms(**asked, unit=unit, max_rows_per_unit=max_rows, relation=relation, size=size, name=name)
     spend, budget = Budget(epsilon, delta), Budget(total or epsilon, delta)
     source = decided(DataSource(data, Domain.load(domain), label, opened, terms, stream=stream))
-    private = register(source, labelling, bars=True, keep_model=reference)
+    private = PrivateData.from_registered(register(source, labelling, bars=True, keep_model=reference))
     with (
         nullcontext() if source.stream or reference else Console(stderr=True).status("Releasing")
     ):  # those have bars of their own

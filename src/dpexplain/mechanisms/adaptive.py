@@ -22,8 +22,8 @@ from dpexplain.core.weights import Stable, Weight
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.base import Calibration, Plan, Setting, require_calibration, require_steps
 from dpexplain.mechanisms.history import History
-from dpexplain.mechanisms.literal import literal_plan
 from dpexplain.mechanisms.measured import measured_plan
+from dpexplain.mechanisms.paper_algorithms import literal_plan
 from dpexplain.mechanisms.start import Start, best, copyable, nearest, predicted
 from dpexplain.mechanisms.warm import cold_plan, warm_plan
 from dpexplain.privacy import gdp, paper

@@ -9,9 +9,9 @@ import numpy as np
 
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
-from dpexplain.core.regression import Levelled
 from dpexplain.core.weights import Weight
 from dpexplain.errors import InputError
+from dpexplain.estimation.regression import Levelled
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.start import FEWEST, MEMORY
 
@@ -27,7 +27,7 @@ class Prediction:
 
 
 def by_regression(history: History, point: Vector, ball: Ball) -> Prediction:
-    """Ridge regression of the explanations φ_j on their points z_j, levelled, at z (`core/regression.py`). With few answers, the nearest."""
+    """Ridge regression of the explanations φ_j on their points z_j, levelled, at z (`estimation/regression.py`). With few answers, the nearest."""
     if history.computed < FEWEST:
         return by_neighbour(history, point)
     fitted = Levelled.fit(*history.latest(MEMORY))

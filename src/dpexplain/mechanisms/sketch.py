@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from math import nextafter, sqrt
 
 from dpexplain.core import sensitivity
-from dpexplain.core.denoise import centre_of
 from dpexplain.core.layout import Layout
 from dpexplain.core.sketch import CentreMoments, CentreSums, NormalisedMoments, NormalisedSums, normalised_dimension
+from dpexplain.estimation.denoise import centre_of
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.ports import Noise, Rows

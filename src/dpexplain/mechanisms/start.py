@@ -9,7 +9,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
-from dpexplain.core.regression import Levelled
+from dpexplain.estimation.regression import Levelled
 from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.history import History, Released
 from dpexplain.mechanisms.ports import Noise, Rows

@@ -20,9 +20,10 @@ from dpexplain.mechanisms.base import Mechanism
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.relation import Neighbours
-from dpexplain.release import Release, load
+from dpexplain.registration.cached_labels import Progress
+from dpexplain.registration.sources import register
+from dpexplain.release.release import Release, load
 from dpexplain.service.config import ServiceConfig, require_servable
-from dpexplain.sources import Progress, register
 
 CURVE = 60  # points of the spending curve that a page draws
 
@@ -215,7 +216,7 @@ def open_backend(config: ServiceConfig, progress: Progress = iter) -> Backend:
     if config.rows is None:
         raise DpexplainError("a service needs a release or rows")
     warm_up()
-    data = register(config.rows.source, progress)
+    data = PrivateData.from_registered(register(config.rows.source, progress))
     ledger = open_ledger(config.rows.ledger, data.account(config.rows.budget))
     try:
         return LedgerBackend(data, config.rows.mechanism, ledger)

@@ -19,8 +19,9 @@ from dpexplain.mechanisms.enhanced import Enhanced
 from dpexplain.mechanisms.influence import Influence
 from dpexplain.mechanisms.shapley import Shapley
 from dpexplain.privacy.budget import Budget
-from dpexplain.sources import DataSource, ModelSource
-from dpexplain.terms import Terms
+from dpexplain.registration.models import ModelSource
+from dpexplain.registration.options import Terms
+from dpexplain.registration.sources import DataSource
 
 MECHANISMS: dict[str, Any] = {
     "basic": Basic,

@@ -10,7 +10,7 @@ from math import exp, floor
 
 from dpexplain import web
 from dpexplain.privacy.budget import round_up
-from dpexplain.publish import policy
+from dpexplain.release.page import policy
 from dpexplain.service.backend import Spending
 from dpexplain.service.config import Settings
 

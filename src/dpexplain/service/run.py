@@ -21,13 +21,14 @@ from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
 from dpexplain.errors import ParameterError
+from dpexplain.registration.cached_labels import Progress
+from dpexplain.registration.sources import decided
 from dpexplain.service.app import Service, create_app
 from dpexplain.service.backend import Backend, open_backend
 from dpexplain.service.config import ServiceConfig, load_config
 from dpexplain.service.guard import log_to_stderr
 from dpexplain.service.keys import KeyFile
 from dpexplain.service.metrics import Metrics
-from dpexplain.sources import Progress, decided
 
 FILE, FOLDER, STREAM = "DPEXPLAIN_SERVICE_FILE", "DPEXPLAIN_SERVICE_FOLDER", "DPEXPLAIN_SERVICE_STREAM"
 GRACE = 30  # seconds that requests under way get when the server is told to stop

@@ -1,0 +1,102 @@
+"""Error bars that mean what they say: the linear ones, scaled by what a parametric bootstrap finds.
+
+`estimation/answer.py` gives each value the standard error that white noise on the moments would cause in one linear solve. Shrinkage makes the
+real error smaller, the reference's own changes make it larger. So the release rehearses itself: taking its estimate for the truth, it
+draws the known noise again a few times, repeats every step, and compares. All of it is post-processing of what was released. It works
+because every step is continuous: what noise does around the estimate is then what it does around the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.layout import Layout
+from dpexplain.core.sketch import NormalisedMoments, NormalisedSums, normalised_dimension
+from dpexplain.core.weights import Weight
+from dpexplain.estimation.answer import Solver
+from dpexplain.estimation.denoise import Estimate, estimate
+from dpexplain.estimation.reference import build, strangers
+
+QUERIES = 48
+_TWO_SIGMA = 0.9545  # P(|N| ≤ 2)
+_COMMON_EVIDENCE = 8.0  # replicates' worth of evidence for the common factor against a column's own
+
+Normals = Callable[[int], Vector]
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What went into one estimate, so that it can be repeated with other noise."""
+
+    query: NormalisedMoments
+    sigma: float
+    radius: float
+    weight: Weight
+
+    def solver(self, sums: NormalisedSums, sigma: float, start: Vector | None = None) -> tuple[Solver, Estimate, Vector]:
+        """Estimate, reference and solver from noisy sums; `sigma = 0` takes them at their word."""
+        found = estimate(sums, self.query, sigma, shrink=sigma > 0)
+        reference, coefficients = build(found, self.query, start)
+        layout = self.query.layout
+        return Solver.of(found, reference, layout, self.radius, np.ones(layout.width)), found, coefficients
+
+    def noisy(self, sums: NormalisedSums, normals: Normals) -> NormalisedSums:
+        layout, scales = self.query.layout, self.query.scales
+        noise = self.sigma * normals(normalised_dimension(layout))
+        return NormalisedSums.from_vector(sums.vector(scales, layout) + noise, scales, layout)
+
+
+def calibrated(
+    sums: NormalisedSums, query: NormalisedMoments, sigma: float, radius: float, weight: Weight, normals: Normals
+) -> Solver:
+    """The solver of noisy sums, with error bars calibrated for `weight`. `normals` supplies the rehearsals' noise."""
+    rehearsal = Rehearsal(query, sigma, radius, weight)
+    solver, found, start = rehearsal.solver(sums, sigma)
+    world = as_sums(found, query)
+    queries = strangers(found, query.layout, QUERIES)
+    truth = rehearsal.solver(world, 0.0, start)[0].answer(queries, weight).values
+    moved, stated = [], []
+    for _ in range(replicates(query.layout)):
+        again = rehearsal.solver(rehearsal.noisy(world, normals), sigma, start)[0].answer(queries, weight)
+        moved.append(np.abs(again.values - truth))
+        stated.append(again.errors)
+    factors = column_factors(np.array(moved), np.array(stated))
+    return replace(solver, noise=replace(solver.noise, calibration=factors))
+
+
+def replicates(layout: Layout) -> int:
+    """Fewer where each takes longer; wide layouts pool over more columns."""
+    return 16 if layout.width <= 100 else 10 if layout.width <= 250 else 6
+
+
+def as_sums(found: Estimate, query: NormalisedMoments) -> NormalisedSums:
+    """The sums that rows with exactly the estimated moments would have had."""
+    shift, numbers = found.mean - query.centre, query.layout.numbers
+    s2 = np.where(query.layout.same(), 0.0, found.shrunk + np.outer(shift, shift))
+    squares = np.diag(found.shrunk)[numbers] + np.square(shift[numbers]) - query.variance[numbers]
+    total = found.total
+    t1 = found.t1 + found.t0 * shift
+    return NormalisedSums(total, total * found.t0, total * shift, total * t1, total * s2, total * squares)
+
+
+def column_factors(moved: Matrix, stated: Matrix) -> Vector:
+    """One factor for each column, from (replicates, queries, columns): its own mean square pooled with all, then scaled to cover.
+
+    The scale makes two errors cover as often as they should, whatever the errors' distribution. Each rehearsal is judged by factors from
+    the others, because factors look better than they are on the rehearsals that they come from.
+    """
+    squares, claims = np.square(moved).mean(axis=1), np.square(stated).mean(axis=1)
+    others = [_pooled(np.delete(squares, turn, axis=0), np.delete(claims, turn, axis=0)) for turn in range(len(moved))]
+    scale = float(np.quantile(moved / (stated * np.array(others)[:, None]), _TWO_SIGMA)) / 2
+    return scale * _pooled(squares, claims)
+
+
+def _pooled(squares: Matrix, claims: Matrix) -> Vector:
+    """√(real/stated mean square) of each column, drawn towards the median over columns."""
+    evidence, own = len(squares), squares.sum(axis=0) / claims.sum(axis=0)
+    common = float(np.median(own))
+    return np.asarray(np.sqrt(np.maximum((evidence * own + _COMMON_EVIDENCE * common) / (evidence + _COMMON_EVIDENCE), 1e-6)))

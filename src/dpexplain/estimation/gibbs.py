@@ -1,0 +1,101 @@
+"""Potentials for all pairs of attributes, learnt from a chain of records. Pure post-processing; repeatable, because its numbers are public.
+
+The model is p(x) ∝ exp(½ xᵀθx + η·x) over one-hot records x, started at the tree. Each turn lets Gibbs sampling refresh every attribute of every
+record in the chain, counts the chain's tables q and margins m, and steps towards the released tables P̂ (stochastic maximum likelihood,
+Younes 1989, Tieleman 2008): with d = p - m,
+
+    θ += γ (P̂ - q - dpᵀ - pdᵀ - λ(θ - θ_tree)) / (max(q, e) + λ + 1/N),    η += ½ d / max(m, p).
+
+What the margins are to blame for is taken out of the tables' step, and margins take the larger step: otherwise every table of an attribute
+would correct the same margin once more. Steps shrink with the number of attributes; the last third of the turns is averaged (Polyak).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.cells import Codes
+from dpexplain.core.marginals import Joined, one_hot
+from dpexplain.core.uniforms import Uniforms
+from dpexplain.estimation.raking import Targets
+
+CHAIN = 1 << 13
+_TURNS, _SWEEPS = 40, 3
+_FARTHEST = 3.0  # of θ from the tree's
+_SMALLEST = 1e-6  # probability in a denominator
+_SLICE = 1 << 13
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Potentials:
+    """θ and η, and records that follow them."""
+
+    theta: Matrix
+    field: Vector
+    offsets: Joined
+    chain: Codes
+
+    def records(self, rows: int, uniforms: Uniforms) -> Codes:
+        """As many records as wanted: copies of the chain, refreshed until they differ."""
+        copies = np.tile(self.chain, (-(-rows // len(self.chain)), 1))[:rows]
+        return refreshed(copies, self.theta, self.field, self.offsets, _SWEEPS, uniforms)
+
+
+class _Learner:
+    """θ (beyond the tree's) and η on their way."""
+
+    def __init__(self, found: Targets, start: tuple[Matrix, Vector], attributes: int, rows: int) -> None:
+        owner = np.repeat(np.arange(attributes), np.diff(found.offsets))
+        self.found, self.rows, (self.tree, self.field) = found, rows, start
+        self.across = (owner[:, None] != owner) & (np.outer(found.p, found.p) > 0)
+        self.expected = np.maximum(found.smooth, _SMALLEST)
+        self.ridge = np.where(self.across, found.error**2 / self.expected, 0.0)
+        self.theta, self.pace = np.zeros_like(self.tree), min(0.15, 5 / attributes)
+
+    def step(self, tables: Matrix, gamma: float) -> None:
+        found, margins = self.found, np.diag(tables)
+        gap = np.where(self.across, found.pairs - tables, 0.0)
+        astray = found.p - margins
+        blamed = np.where(self.across, np.outer(astray, found.p), 0.0)
+        pull = gap - blamed - blamed.T - self.ridge * self.theta
+        step = gamma * self.pace * pull / (np.maximum(tables, self.expected) + self.ridge + 1 / self.rows)
+        self.theta = np.clip(self.theta + step, -_FARTHEST, _FARTHEST)
+        self.field = self.field + 0.5 * astray / np.maximum(np.maximum(margins, found.p), _SMALLEST * 100)
+
+
+def learnt(codes: Codes, found: Targets, start: tuple[Matrix, Vector], uniforms: Uniforms) -> Potentials:
+    """Potentials whose records have the released tables, up to noise."""
+    learner, kept = _Learner(found, start, codes.shape[1], len(codes)), 0
+    theta, field = np.zeros_like(learner.tree), np.zeros_like(learner.field)
+    for turn in range(_TURNS):
+        codes = refreshed(codes, learner.tree + learner.theta, learner.field, found.offsets, 1, uniforms)
+        inside = one_hot(codes, found.offsets)
+        learner.step((inside.T @ inside).astype(np.float64) / len(codes), 1.0 if turn < _TURNS // 2 else 0.5)
+        if turn >= _TURNS - _TURNS // 3:
+            theta, field, kept = theta + learner.theta, field + learner.field, kept + 1
+    return Potentials(learner.tree + theta / kept, field / kept, found.offsets, codes)
+
+
+def refreshed(codes: Codes, theta: Matrix, field: Vector, offsets: Joined, sweeps: int, uniforms: Uniforms) -> Codes:
+    """Gibbs sampling: every attribute given the others, in turn, `sweeps` times."""
+    out, pair, single = codes.copy(), theta.astype(np.float32), field.astype(np.float32)
+    for start in range(0, len(codes), _SLICE):
+        part = out[start : start + _SLICE]
+        inside = one_hot(part, offsets)
+        for a in list(range(codes.shape[1])) * sweeps:
+            block = slice(int(offsets[a]), int(offsets[a + 1]))
+            part[:, a] = _drawn(inside @ pair[:, block] + single[block], uniforms)
+            inside[:, block] = 0.0
+            inside[np.arange(len(part)), block.start + part[:, a]] = 1.0
+    return out
+
+
+def _drawn(energy: NDArray[np.float32], uniforms: Uniforms) -> Codes:
+    """A column of each row, with probability ∝ exp(energy)."""
+    steps = np.cumsum(np.exp(energy - energy.max(axis=1, keepdims=True)), axis=1)
+    places = uniforms.take(len(steps)) * steps[:, -1]
+    return np.asarray(np.minimum((places[:, None] > steps).sum(axis=1), steps.shape[1] - 1))

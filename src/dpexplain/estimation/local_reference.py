@@ -1,0 +1,202 @@
+"""Local explanations from labelled reference rows, raked to the released moments. Pure post-processing, for any weight and any query.
+
+Moments say how the black box's answers y vary with x over the private rows; the reference says where rows are. Instead of adding the
+difference of the two to every local problem, rows get weights g = exp(θ·f), f = (y, v, (y - φ₀·v)v), v = x - μ, so that the reference has the
+released moments itself (raking: a control variate that keeps A positive and adapts to the locality). φ₀ is the explanation that the moments
+alone give at μ: raking the moments of its *residual*, not of y, leaves A and b of the reference in tune where its covariance is a little off.
+Then, with u = x - z and α the local weight,
+
+    A = Σ gα uuᵀ / Σ gα,    b = Σ gα yu / Σ gα,    each plus κ times the same without α,    κ = 1/(effective rows),
+
+so that where hardly a row is near z, the directions that nothing local determines follow the whole reference.
+
+Error bars add up three variances of b - Aφ, with r = y - φ·u and s = gα/Σgα, and carry them to φ by the inverse of A + λI:
+- drawing the records: V = Σ s² r² uuᵀ;
+- noise of tables and moments: Σ_k mₖmₖᵀ/(K/2), mₖ = Σ s cₖ r u, for the changes cₖ of log weights in K rehearsals; K/2 instead of K because
+  rehearsals are few and linear, and choose neither bins nor tree anew;
+- the model's bias: τ² n (1 - n/N) V with n the effective rows. τ² is by how much more than noise explains the reference missed the released
+  label moments before it was raked to them, relative to their spread: a bias of relative size τ makes 1/τ² rows of n.
+A column that less than one effective row near z has is unknown up to what one such row could make of it, 1/(λn + 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.ball import minimise_2
+from dpexplain.core.weights import Weight
+from dpexplain.estimation.answer import Answers
+
+_PRIOR = 0.1  # how large θ is expected to be, for columns of unit spread
+_LEAST = 1e-4
+_STEPS = 12
+_UNDETERMINED = 1e-7  # of the largest eigenvalue of A
+_NEGLIGIBLE = 1e-9  # weights below this share of the largest are left out
+
+Floats = NDArray[np.float32]
+Positions = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MomentTargets:
+    """Released moments of rows weighted by w(x): mean μ, covariance C, E y = t0, E y(x - μ) = t1, and the standard errors of μ, C and t1."""
+
+    mean: Vector
+    covariance: Matrix
+    t0: float
+    t1: Vector
+    first_error: float
+    second_error: float
+    label_error: float
+    radius: float
+
+    @property
+    def start(self) -> Vector:
+        """φ₀: the explanation at μ where every row counts alike."""
+        return minimise_2(self.covariance, self.t1, self.radius)
+
+
+class MomentRaking:
+    """The reference's label moments beside the released ones; `base` is the weight w(x) of the latter."""
+
+    def __init__(self, points: Matrix, labels: Vector, base: Vector, found: MomentTargets) -> None:
+        v, start = (points - found.mean).astype(np.float32), found.start
+        residual = (labels - v @ start).astype(np.float32)
+        label_error = np.hypot(found.label_error, found.second_error * np.linalg.norm(start))
+        self.features = np.column_stack([labels.astype(np.float32), v, v * residual[:, None]])
+        self.target = np.concatenate([[found.t0], np.zeros(len(start)), found.t1 - found.covariance @ start])
+        self.errors = np.repeat([found.label_error, found.first_error, label_error], [1, len(start), len(start)])
+        self.base = base / base.sum()
+        self.spread = np.maximum(self.base @ np.square(self.features.astype(np.float64)), 1e-6)
+        self.ridge = np.maximum(label_error**2 / (self.spread * _PRIOR**2), _LEAST)
+
+    def weights(self) -> Vector:
+        """g, of mean one, for which Σ g·base·f / Σ g·base has the released moments, up to their own error. Newton's method."""
+        theta = np.zeros(len(self.target))
+        for _ in range(_STEPS):
+            means, second = self._moments(_tilted(self.features, theta, self.base))
+            step = scipy.linalg.solve(second, self.target - means - self.ridge * theta, assume_a="pos")
+            theta = theta + step / max(1.0, float(np.abs(step).max()))
+            if np.abs(step).max() < 1e-5:
+                break
+        weights = _tilted(self.features, theta, self.base) / self.base
+        return np.asarray(weights / weights.mean())
+
+    def changes(self, weights: Vector, before: Matrix, normals: Matrix) -> Matrix:
+        """What is left of the changes `before` after raking, with other noise on the moments too; to first order. (K, N)."""
+        tilted = weights * self.base / float(weights @ self.base)
+        _, second = self._moments(tilted)
+        moved = ((before - (before @ tilted)[:, None]) * tilted).astype(np.float32) @ self.features
+        theta = scipy.linalg.solve(second, (self.errors * normals - moved).T, assume_a="pos")
+        return np.asarray(before + (self.features @ theta.astype(np.float32)).T)
+
+    def bias(self, before: Matrix) -> float:
+        """τ²: the mean squared miss of the label moments before raking, relative to their spread, beyond what noise explains."""
+        labels = slice(len(self.target) // 2 + 1, None)
+        moved = ((before - (before @ self.base)[:, None]) * self.base).astype(np.float32) @ self.features[:, labels]
+        noise = self.errors[labels] ** 2 + np.square(moved).mean(axis=0) + self.spread[labels] / len(self.base)
+        missed = np.square((self.target - self.base @ self.features)[labels])
+        return max(float(((missed - noise) / self.spread[labels]).mean()), 0.0)
+
+    def _moments(self, weights: Vector) -> tuple[Vector, Matrix]:
+        """The features' means, and their covariance with the ridge."""
+        means = weights @ self.features
+        second = (self.features * weights[:, None].astype(np.float32)).T @ self.features - np.outer(means, means)
+        return means, second + np.diag(self.ridge)
+
+
+def _tilted(features: Floats, theta: Vector, base: Vector) -> Vector:
+    energy = (features @ theta.astype(np.float32)).astype(np.float64)
+    weights = base * np.exp(np.clip(energy - np.median(energy), -4.0, 4.0))
+    return np.asarray(weights / weights.sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalReference:
+    """Labelled rows with weights; solves the local problem on them."""
+
+    points: Matrix
+    labels: Vector
+    weights: Vector
+    radius: float
+    changes: Floats  # (K, N): of the rows' log weights, under other noise
+    bias: float  # τ²
+    _points: Floats = field(init=False)
+    _norms: Vector = field(init=False)
+    _everyone: tuple[Matrix, Vector, Vector] = field(init=False)
+
+    def __post_init__(self) -> None:
+        points = self.points.astype(np.float32)
+        weighted = (points * self.weights[:, None].astype(np.float32)).T
+        labels, rows = self.labels.astype(np.float32), len(points)
+        second, label = (weighted @ points / rows).astype(np.float64), (weighted @ labels / rows).astype(np.float64)
+        object.__setattr__(self, "_points", points)
+        object.__setattr__(self, "_norms", np.square(self.points).sum(axis=1))
+        object.__setattr__(self, "_everyone", (second, self.weights @ self.points / rows, label))
+
+    def answer(self, queries: Matrix, weight: Weight, anchors: Vector | None = None) -> Answers:
+        """Explanations at encoded queries, (q, n); with `anchors`, one a query, they fit y - anchor."""
+        levels = np.zeros(len(queries)) if anchors is None else anchors
+        pairs = [self._one(query, weight, float(level)) for query, level in zip(queries, levels, strict=True)]
+        empty = np.zeros((0, self.points.shape[1]))
+        if not pairs:
+            return Answers(empty, empty)
+        return Answers(np.array([value for value, _ in pairs]), np.array([error for _, error in pairs]))
+
+    def effective_rows(self, query: Vector, weight: Weight) -> float:
+        """(Σα)²/Σα² over the reference: how many rows an explanation at `query` rests on."""
+        local = self._local(query, weight)
+        return float(local.sum() ** 2 / max(float(local @ local), 1e-300))
+
+    def _local(self, query: Vector, weight: Weight) -> Vector:
+        squared = self._norms - 2 * (self.points @ query) + query @ query
+        return weight(np.sqrt(np.maximum(squared, 0.0))) * self.weights
+
+    def _one(self, query: Vector, weight: Weight, anchor: float) -> tuple[Vector, Vector]:
+        local = self._local(query, weight)
+        total = float(local.sum())
+        if not total > 0:
+            local, total = self.weights, float(self.weights.sum())
+        near = np.flatnonzero(local > _NEGLIGIBLE * local.max())
+        share, y = local[near] / total, self.labels[near] - anchor
+        u = self._points[near] - query.astype(np.float32)
+        scaled = u * share[:, None].astype(np.float32)
+        few = float(np.square(share).sum())
+        A, b = self._around(query, anchor)
+        A = (scaled.T @ u).astype(np.float64) + few * A
+        b = (scaled.T @ y.astype(np.float32)).astype(np.float64) + few * b
+        phi = minimise_2(A, b, self.radius)
+        residual = (y - u @ phi.astype(np.float32)).astype(np.float32)[:, None] * scaled
+        errors, multiplier = self._errors(A, b, phi, self._variance(residual, near, few))
+        return phi, np.where(np.diag(A) < few, np.maximum(errors, few / (multiplier + few)), errors)
+
+    def _variance(self, residual: Floats, near: Positions, few: float) -> Matrix:
+        """Of b - Aφ: drawing, bias and noise. `few` is one over the effective rows."""
+        biased = self.bias / few * max(1 - 1 / (few * len(self.labels)), 0.0)
+        moved = (self.changes[:, near] @ residual).astype(np.float64)
+        return np.asarray((1 + biased) * (residual.T @ residual) + moved.T @ moved / max(len(moved) / 2, 1))
+
+    def _around(self, query: Vector, anchor: float) -> tuple[Matrix, Vector]:
+        """(A, b) of all rows alike."""
+        second, first, label = self._everyone
+        cross, mean_label = np.outer(first, query), float(self.weights @ self.labels) / len(self.labels) - anchor
+        return second - cross - cross.T + np.outer(query, query), label - anchor * first - mean_label * query
+
+    def _errors(self, A: Matrix, b: Vector, phi: Vector, variance: Matrix) -> tuple[Vector, float]:
+        """(√diag(K V K), λ): K is the inverse of A + λI, along the sphere where the ball binds."""
+        length = float(phi @ phi)
+        multiplier = max(float(phi @ (b - A @ phi)) / max(length, 1e-300), 0.0)
+        values, vectors = scipy.linalg.eigh(A)
+        known = values > _UNDETERMINED * float(
+            values[-1]
+        )  # directions that no row has, such as the sum over a code, move nowhere
+        K = (vectors * np.divide(1.0, values + multiplier, out=np.zeros_like(values), where=known)) @ vectors.T
+        q = K @ phi
+        if length > (1 - 1e-9) * self.radius**2 and float(phi @ q) > 1e-12 * length:
+            K = K - np.outer(q, q) / float(phi @ q)
+        return np.sqrt(np.maximum(np.einsum("ij,ij->i", K @ variance, K), 0.0)), multiplier

@@ -1,0 +1,190 @@
+"""From noisy counts to records: the population of largest entropy, relative to a tree, that has the released tables. Pure post-processing.
+
+1. *Consistency.* Every table holds each attribute's margin; their average by inverse variance is the margin p, and tables are shifted to it.
+2. *Shrinkage.* With e = p pᵀ and noise s, a cell keeps the share e²/(e² + s²) of its distance from independence; then it is scaled to its
+   margins again (iterative proportional fitting).
+3. *Tree.* The maximum spanning tree of mutual information (Chow & Liu 1968), sampled.
+4. *All tables.* The sample is raked to all tables and resampled (`estimation/raking.py`). Where few rows would carry most of the weight, which is the
+   rule with many attributes, potentials for all pairs are learnt from a chain of records (`estimation/gibbs.py`); the records nearer to the tables stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.cells import Codes
+from dpexplain.core.marginals import Joined, one_hot
+from dpexplain.core.uniforms import Uniforms
+from dpexplain.estimation.gibbs import CHAIN, learnt
+from dpexplain.estimation.progress import Watch, ignore
+from dpexplain.estimation.raking import FLOOR, Raking, resampled
+
+_ENOUGH, _LEAST = 0.3, 0.1  # shares of the sample that remain effective after raking: wanted, and insisted on
+_LOOKED_AT = 1 << 15
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tables:
+    """Consistent probabilities: margins `p`, pair tables `pairs` as released (shifted), and `smooth` as believed."""
+
+    offsets: Joined
+    p: Vector
+    pairs: Matrix
+    smooth: Matrix
+    error: float  # of each cell of `pairs`
+
+    def block(self, attribute: int) -> slice:
+        return slice(int(self.offsets[attribute]), int(self.offsets[attribute + 1]))
+
+    @property
+    def attributes(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def owner(self) -> Joined:
+        return np.repeat(np.arange(self.attributes), np.diff(self.offsets))
+
+
+def tables(counts: Matrix, offsets: Joined, used: list[Joined], sigma: float) -> Tables:
+    """Steps 1 and 2. `used[a]` are the bins of attribute a that the map fills; the others are empty, publicly."""
+    blocks = [slice(int(a), int(b)) for a, b in pairwise(offsets)]
+    present = np.zeros(int(offsets[-1]), dtype=bool)
+    for start, bins in zip(offsets[:-1], used, strict=True):
+        present[start + bins] = True
+    counts = np.where(np.outer(present, present), counts, 0.0)
+    totals = [
+        (counts[a, b].sum(), len(used[i]) * len(used[j])) for i, a in enumerate(blocks) for j, b in enumerate(blocks) if i < j
+    ]
+    size = sum(total / cells for total, cells in totals) / sum(1 / cells for _, cells in totals)
+    size = max(size, sigma, 1.0)
+    return _consistent(counts / size, offsets, used, sigma / size)
+
+
+def redrawn(found: Tables, normals: Vector) -> Tables:
+    """The tables again, as if they were the truth and other noise had fallen on them; `normals`: a standard normal for each cell."""
+    used = [np.flatnonzero(found.p[found.block(a)]) for a in range(found.attributes)]
+    possible = (found.owner[:, None] < found.owner) & np.outer(found.p > 0, found.p > 0)
+    noise = np.where(possible, found.error * normals.reshape(possible.shape), 0.0)
+    return _consistent(found.pairs + noise + noise.T, found.offsets, used, found.error)
+
+
+def _consistent(pairs: Matrix, offsets: Joined, used: list[Joined], error: float) -> Tables:
+    """One margin for each attribute, and tables that have it."""
+    blocks, p = [slice(int(a), int(b)) for a, b in pairwise(offsets)], np.zeros(len(pairs))
+    for i, block in enumerate(blocks):
+        found = [(pairs[block, other].sum(axis=1), len(used[j])) for j, other in enumerate(blocks) if j != i]
+        mean = sum(margin / cells for margin, cells in found) / sum(1 / cells for _, cells in found)
+        p[block][used[i]] = on_simplex(mean[used[i]])
+    shifted = _shifted(pairs, p, blocks, used)
+    return Tables(offsets, p, shifted, _smooth(shifted, p, error, blocks), error)
+
+
+def on_simplex(values: Vector) -> Vector:
+    """The nearest probabilities (Duchi et al. 2008), none of them zero."""
+    ordered = np.sort(values)[::-1]
+    excess = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
+    found = np.maximum(values - excess[np.nonzero(ordered > excess)[0][-1]], FLOOR)
+    return np.asarray(found / found.sum())
+
+
+def _shifted(pairs: Matrix, p: Vector, blocks: list[slice], used: list[Joined]) -> Matrix:
+    """The nearest tables that have the margins p."""
+    for i, a in enumerate(blocks):
+        for j, b in enumerate(blocks):
+            if i < j:
+                rows, columns = a.start + used[i], b.start + used[j]
+                table = pairs[np.ix_(rows, columns)]
+                table = table + (p[a][used[i]] - table.sum(axis=1))[:, None] / table.shape[1]
+                table = table + (p[b][used[j]] - table.sum(axis=0)) / table.shape[0]
+                pairs[np.ix_(rows, columns)], pairs[np.ix_(columns, rows)] = table, table.T
+    return pairs
+
+
+def _smooth(pairs: Matrix, p: Vector, error: float, blocks: list[slice]) -> Matrix:
+    independent = np.outer(p, p)
+    kept = np.square(independent) / (np.square(independent) + error**2 + 1e-300)
+    smooth = np.maximum(independent + kept * (pairs - independent), 0.02 * independent)
+    for i, a in enumerate(blocks):
+        for b in blocks[:i]:
+            smooth[a, b] = _fitted(smooth[a, b], p[a], p[b])
+            smooth[b, a] = smooth[a, b].T
+        smooth[a, a] = np.diag(p[a])
+    return np.asarray(smooth)
+
+
+def _fitted(table: Matrix, rows: Vector, columns: Vector) -> Matrix:
+    """Iterative proportional fitting to both margins."""
+    for _ in range(20):
+        table = table * (rows / np.maximum(table.sum(axis=1), 1e-300))[:, None]
+        table = table * (columns / np.maximum(table.sum(axis=0), 1e-300))
+    return table
+
+
+def tree(found: Tables) -> list[tuple[int, int | None]]:
+    """(attribute, parent), parents first: the maximum spanning tree of mutual information (Prim)."""
+    independent = np.outer(found.p, found.p)
+    ratio = np.divide(found.smooth, independent, out=np.ones_like(independent), where=independent > 0)
+    information = found.smooth * np.log(np.maximum(ratio, 1e-300))
+    starts = found.offsets[:-1]
+    strength = np.add.reduceat(np.add.reduceat(information, starts, axis=0), starts, axis=1)
+    np.fill_diagonal(strength, -1.0)
+    root = int(strength.sum(axis=1).argmax())
+    order: list[tuple[int, int | None]] = [(root, None)]
+    waiting = np.ones(found.attributes, dtype=bool)
+    waiting[root] = False
+    while waiting.any():
+        reach = np.where(waiting, strength[~waiting], -2.0)
+        parent, child = np.unravel_index(int(reach.argmax()), reach.shape)
+        order.append((int(child), int(np.flatnonzero(~waiting)[parent])))
+        waiting[child] = False
+    return order
+
+
+def sample_tree(found: Tables, rows: int, uniforms: Uniforms) -> Codes:
+    """Bins of `rows` records that follow the tree."""
+    codes = np.zeros((rows, found.attributes), dtype=np.int64)
+    for child, parent in tree(found):
+        block, u = found.block(child), uniforms.take(rows)
+        table = found.p[None, block] if parent is None else found.smooth[found.block(parent), block]
+        steps = np.cumsum(table, axis=1)
+        steps /= np.maximum(steps[:, -1:], 1e-300)
+        given = np.zeros(rows, dtype=np.int64) if parent is None else codes[:, parent]
+        codes[:, child] = np.minimum((u[:, None] > steps[given]).sum(axis=1), table.shape[1] - 1)
+    return codes
+
+
+def draw(found: Tables, rows: int, uniforms: Uniforms, watch: Watch = ignore) -> Codes:
+    """Steps 3 and 4: bins of `rows` records, (rows, attributes)."""
+    codes = sample_tree(found, rows, uniforms)
+    watch("raking records to the tables")
+    raked = Raking(codes, found).solve(_LEAST)
+    by_weight = resampled(codes, raked.weights, rows)
+    if raked.length == 1.0 and raked.effective >= _ENOUGH:
+        return by_weight
+    watch("learning all tables at once")
+    potentials = learnt(codes[:CHAIN], found, tree_potentials(found), uniforms)
+    by_chain = potentials.records(rows, uniforms)
+    return min(by_weight, by_chain, key=lambda drawn: distance(drawn, found))
+
+
+def distance(codes: Codes, found: Tables) -> float:
+    """How far records are from the released tables, in the norm of their counts."""
+    inside = one_hot(codes[:_LOOKED_AT], found.offsets)
+    gap = (inside.T @ inside).astype(np.float64) / len(inside) - found.pairs
+    return float(np.linalg.norm(np.where(found.owner[:, None] == found.owner, 0.0, gap)))
+
+
+def tree_potentials(found: Tables) -> tuple[Matrix, Vector]:
+    """(θ, η) of the tree: log p(x, y)/(p(x)p(y)) along its edges, and log p."""
+    independent = np.maximum(np.outer(found.p, found.p), FLOOR**2)
+    theta = np.zeros_like(independent)
+    for child, parent in tree(found):
+        if parent is not None:
+            rows, columns = found.block(child), found.block(parent)
+            edge = np.log(np.maximum(found.smooth[rows, columns], FLOOR**2) / independent[rows, columns])
+            theta[rows, columns], theta[columns, rows] = edge, edge.T
+    return theta, np.log(np.maximum(found.p, FLOOR**2))

@@ -1,0 +1,48 @@
+"""From bins to encoded records: a cell within the bin by the noisy histogram, then a value within the cell. Pure post-processing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpexplain.core.arrays import Vector
+from dpexplain.core.cells import Cells, Codes
+from dpexplain.core.layout import Layout
+from dpexplain.core.marginals import Bins, Joined
+from dpexplain.core.uniforms import Uniforms
+from dpexplain.estimation.reference import NUMBER_STEPS
+
+
+def records(codes: Codes, bins: Bins, histograms: Sequence[Vector], sigma: float, layout: Layout, uniforms: Uniforms) -> Codes:
+    """(attributes, rows) in the form a reference stores: a column's offset (its size: none), or a multiple of 1/`NUMBER_STEPS`."""
+    stored = np.zeros((layout.attributes, len(codes)), dtype=np.int64)
+    for a, (cell, joined, histogram) in enumerate(zip(bins.cells, bins.joined, histograms, strict=True)):
+        cells = _within(codes[:, a], joined, _mass(cell, joined, histogram, sigma), uniforms)
+        if layout.is_number[a]:
+            number = cell.columns(cells, uniforms.take(len(cells)))[:, 0]
+            stored[a] = np.rint(number * NUMBER_STEPS).astype(np.int64)
+        else:
+            stored[a] = cells
+    return stored
+
+
+def _mass(cell: Cells, joined: Joined, histogram: Vector, sigma: float) -> Vector:
+    """What each cell holds beyond noise; a cell of missing values that was joined to another one holds nothing."""
+    mass = np.maximum(histogram - sigma, 0.0)
+    if cell.unknown is not None and (joined == joined[cell.unknown]).sum() > 1:
+        mass[cell.unknown] = 0.0
+    return mass
+
+
+def _within(codes: Codes, joined: Joined, mass: Vector, uniforms: Uniforms) -> Codes:
+    """A cell of each row's bin, drawn in proportion to `mass`; evenly where a bin has none."""
+    order = np.argsort(joined, kind="stable")
+    held = np.bincount(joined, weights=mass, minlength=int(joined.max()) + 1)
+    ordered = np.where(held[joined] > 0, mass, 1.0)[order]
+    edges = np.concatenate([[0.0], np.cumsum(ordered)])
+    first = np.searchsorted(joined[order], np.arange(len(held)), side="left")
+    last = np.searchsorted(joined[order], np.arange(len(held)), side="right")
+    low, high = edges[first][codes], edges[last][codes]
+    place = np.searchsorted(edges, low + uniforms.take(len(codes)) * (high - low), side="right") - 1
+    return np.asarray(order[np.clip(place, first[codes], last[codes] - 1)])

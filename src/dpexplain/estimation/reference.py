@@ -1,0 +1,197 @@
+"""A small public stand-in for the private rows: fixed points and labels that reproduce the released moments. Pure post-processing.
+
+Each code is drawn with probabilities from its linear regression on the codes before it; numbers follow a linear-Gaussian regression on the
+codes, mapped to Beta margins; labels are the maximum-entropy ones, tanh(β₀ + β·(x - μ)), fitted to the label moments. Points are a Sobol'
+sequence pushed through these conditionals. Nothing is selected (no tree, no order by strength), so the reference moves little when the moments
+do: that is what lets error bars be honest. It serves to estimate how much *localising* the weight changes the answer, not the answer itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.layout import Layout
+from dpexplain.core.sketch import NormalisedMoments
+from dpexplain.estimation.denoise import Estimate
+
+POINTS = 4096
+NUMBER_STEPS = 4096  # numbers lie on a grid of 1/4096: exact in every format
+LABEL_STEPS, WEIGHT_STEPS = 2.0**15, 2.0**16
+_FLOOR = 2e-3  # smallest ridge of the regressions below
+_GOLDEN = 0.6180339887498949
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference:
+    """`codes[a]`: attribute a of each point, as a column offset (its size: all zeros) or as a multiple of 1/4096."""
+
+    codes: Codes
+    labels: Vector
+    inverse_weight: Vector
+
+    def points(self, layout: Layout) -> Matrix:
+        """The points as encoded rows, (N, n)."""
+        rows = np.zeros((self.codes.shape[1], layout.width))
+        everyone = np.arange(len(rows))
+        for a, code in enumerate(self.codes):
+            block = layout.columns(a)
+            if layout.is_number[a]:
+                rows[:, block.start] = code / NUMBER_STEPS
+            else:
+                known = code < block.stop - block.start
+                rows[everyone[known], block.start + code[known]] = 1.0
+        return rows
+
+
+@lru_cache(maxsize=2)
+def sobol(dimensions: int, points: int) -> Matrix:
+    """The first `points` of a Sobol' sequence in (0, 1), rotated by multiples of the golden ratio; (dimensions, points)."""
+
+    plain = scipy.stats.qmc.Sobol(dimensions, scramble=False).random(points)
+    rotated = (plain + _GOLDEN * np.arange(1, dimensions + 1)) % 1.0
+    uniforms = np.ascontiguousarray(np.clip(rotated, 1e-6, 1 - 1e-6).T)
+    uniforms.setflags(write=False)  # shared by every caller
+    return uniforms
+
+
+def draw(estimate: Estimate, layout: Layout, points: int = POINTS) -> Codes:
+    """Reference codes for every attribute: first the codes, one after another, then the numbers given them."""
+    uniforms, covariance = sobol(layout.attributes, points), estimate.covariance
+    codes = np.zeros((layout.attributes, points), dtype=np.int64)
+    _draw_codes(codes, uniforms, covariance, estimate, layout)
+    if layout.numbers.size:
+        rows = Reference(codes, np.empty(0), np.empty(0)).points(layout)
+        numbers = _numbers(rows, uniforms[layout.owner[layout.numbers]], covariance, estimate, layout)
+        codes[layout.owner[layout.numbers]] = np.rint(numbers.T * NUMBER_STEPS).astype(np.int64)
+    return codes
+
+
+def strangers(estimate: Estimate, layout: Layout, count: int) -> Matrix:
+    """Encoded rows that could have been drawn for the reference but were not: where explanations can be tried out.
+
+    A point of the reference itself has a neighbour at distance 0 there, which no real query has; among many columns that matters.
+    """
+    codes = draw(estimate, layout, 2 * POINTS)[:, POINTS : POINTS + count]
+    return Reference(codes, np.empty(0), np.empty(0)).points(layout)
+
+
+def _draw_codes(codes: Codes, uniforms: Matrix, covariance: Matrix, estimate: Estimate, layout: Layout) -> None:
+    """Fill in each code by regression on those before it.
+
+    With LLᵀ the covariance of all codes' columns and e = L⁻¹(x - μ), the regression of block a on what precedes it is
+    μ_a + Σ_{b<a} L_ab e_b, so one factorisation gives every regression.
+    """
+    columns = np.setdiff1d(np.arange(layout.width), layout.numbers)
+    if not columns.size:
+        return
+    lower = scipy.linalg.cholesky(
+        covariance[np.ix_(columns, columns)] + _ridge(estimate, layout) * np.eye(len(columns)), lower=True
+    )
+    residuals, done = np.zeros((codes.shape[1], len(columns))), 0
+    for a in layout.codes:
+        here = slice(done, done + layout.stops[a] - layout.starts[a])
+        expected = estimate.mean[layout.columns(a)] + residuals[:, :done] @ lower[here, :done].T
+        codes[a] = _chosen(expected, uniforms[a], missing=bool(estimate.missing[a]))
+        off = (codes[a][:, None] == np.arange(here.stop - here.start)) - expected
+        residuals[:, here] = scipy.linalg.solve_triangular(lower[here, here], off.T, lower=True).T
+        done = here.stop
+
+
+def _chosen(expected: Matrix, uniforms: Vector, *, missing: bool) -> Codes:
+    """One value for each point, with probabilities as near to `expected` as probabilities can be; the last is "all zeros"."""
+    probabilities = np.maximum(expected, 0.0)
+    if missing:
+        probabilities = np.column_stack([probabilities, np.maximum(1 - expected.sum(axis=1), 0.0)])
+    steps = np.cumsum(probabilities, axis=1)
+    reached = (uniforms[:, None] * steps[:, -1:] > steps).sum(axis=1)
+    return np.asarray(np.minimum(reached, probabilities.shape[1] - 1))
+
+
+def _numbers(rows: Matrix, uniforms: Matrix, covariance: Matrix, estimate: Estimate, layout: Layout) -> Matrix:
+    """(N, numbers): regression on the codes plus correlated Gaussian noise, then each margin turned into a Beta."""
+    numbers = layout.numbers
+    others = np.setdiff1d(np.arange(layout.width), numbers)
+    residual = covariance[np.ix_(numbers, numbers)]
+    centre = np.zeros((len(rows), len(numbers)))
+    if others.size:
+        ridge = _ridge(estimate, layout)
+        gram = covariance[np.ix_(others, others)] + ridge * np.eye(len(others))
+        slope = scipy.linalg.solve(gram, covariance[np.ix_(others, numbers)], assume_a="pos")
+        residual = residual - slope.T @ (gram + ridge * np.eye(len(others))) @ slope
+        centre = (rows[:, others] - estimate.mean[others]) @ slope
+    values, vectors = scipy.linalg.eigh((residual + residual.T) / 2)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # the symmetric one: it moves little when the moments do
+    gaussian = centre + scipy.special.ndtri(uniforms.T) @ root
+    standard = (gaussian - gaussian.mean(axis=0)) / np.maximum(gaussian.std(axis=0), 1e-9)
+    variances = np.diag(covariance)[numbers]
+    return np.column_stack(
+        [_as_beta(standard[:, j], *pair) for j, pair in enumerate(zip(estimate.mean[numbers], variances, strict=True))]
+    )
+
+
+def _ridge(estimate: Estimate, layout: Layout) -> float:
+    """The typical norm of the noise in a column of the released covariance."""
+    noise = estimate.spread.s2 * float(np.sqrt((~layout.same()).sum(axis=1).mean()))
+    return max(noise, _FLOOR)
+
+
+def _as_beta(standard: Vector, mean: float, variance: float) -> Vector:
+    """Standard normal numbers turned into Beta numbers of this mean and variance."""
+    middle = min(max(mean, 1e-3), 1 - 1e-3)
+    most = middle * (1 - middle)
+    concentration = most / min(max(variance, 1e-5), 0.98 * most) - 1
+    grid = np.linspace(-4.5, 4.5, 91)
+    quantiles = scipy.special.betaincinv(middle * concentration, (1 - middle) * concentration, scipy.special.ndtr(grid))
+    return np.clip(np.interp(standard, grid, quantiles), 0.0, 1.0)
+
+
+def fit_labels(points: Matrix, estimate: Estimate, start: Vector | None = None) -> tuple[Vector, Vector]:
+    """y = tanh(β₀ + β·(x - μ)) with E y = t0 and E y(x - μ) = t1 up to a ridge at the noise level; Newton's method.
+
+    Of all labels in [-1, 1] with these moments they have the largest entropy. Returns (labels, coefficients).
+    """
+    Z = np.column_stack([np.ones(len(points)), points - estimate.mean])
+    target = np.append(np.clip(estimate.t0, -0.999, 0.999), estimate.t1)
+    ridge = np.append(1e-6, np.full(Z.shape[1] - 1, max(2 * estimate.spread.t1, _FLOOR)))
+    beta = np.zeros(Z.shape[1]) if start is None else start
+
+    def objective(beta: Vector) -> float:
+        eta = Z @ beta
+        return float(np.logaddexp(eta, -eta).mean() - target @ beta + (ridge * beta * beta).sum() / 2)
+
+    value = objective(beta)
+    for _ in range(30):
+        y = np.tanh(Z @ beta)
+        gradient = Z.T @ y / len(Z) - target + ridge * beta
+        hessian = (Z * (1 - y * y)[:, None]).T @ Z / len(Z) + np.diag(ridge)
+        step = scipy.linalg.solve(hessian, gradient, assume_a="pos")
+        size, decrease = 1.0, float(gradient @ step)
+        while (following := objective(beta - size * step)) > value - 1e-4 * size * decrease and size > 1e-3:
+            size /= 2
+        beta, value = beta - size * step, following
+        if decrease < 1e-9:
+            break
+    return np.tanh(Z @ beta), beta
+
+
+def build(
+    estimate: Estimate, query: NormalisedMoments, start: Vector | None = None, points: int = POINTS
+) -> tuple[Reference, Vector]:
+    """The reference of an estimate, rounded to what a file stores exactly, and its labels' coefficients; `start` guesses those.
+
+    The estimate describes rows weighted by w(x); 1/w(x) leads back to rows that count alike.
+    """
+    codes = draw(estimate, query.layout, points)
+    rows = Reference(codes, np.empty(0), np.empty(0)).points(query.layout)
+    labels, coefficients = fit_labels(rows, estimate, start)
+    inverse = 1 / query.weights(rows)
+    steps = np.maximum(np.rint(inverse / inverse.max() * WEIGHT_STEPS), 1.0)
+    return Reference(codes, np.rint(labels * LABEL_STEPS) / LABEL_STEPS, steps / WEIGHT_STEPS), coefficients

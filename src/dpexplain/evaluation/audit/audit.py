@@ -1,0 +1,291 @@
+"""An empirical check of a privacy claim: run what releases on two neighbouring data sets, guess which is which, and count.
+
+How well guesses can do is bounded by the claim; how well they do is bounded from below by counting (`evaluation/audit/bounds.py`). If the second bound passes
+the first, the claim is wrong. The other way round nothing is proven: an audit finds errors, proofs exclude them. `proofs/audit.md`, `docs/audit.md`.
+
+Offline only: it sees the rows, and reads them without paying.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import sqrt
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from dpexplain.core.arrays import Vector
+from dpexplain.data import PrivateData
+from dpexplain.domain import Domain
+from dpexplain.errors import ParameterError
+from dpexplain.evaluation.audit.bounds import estimated_mu, mu_from_scores, noticed_factor
+from dpexplain.evaluation.audit.distinguisher import Telling, stacked
+from dpexplain.evaluation.audit.setup import Canary, Kind, World, find_canary, made_up, world
+from dpexplain.evaluation.audit.targets import Releasing, Subject, subject_of
+from dpexplain.evaluation.baselines.inputs import encoded_point
+from dpexplain.evaluation.metrics.stored_moments import RememberedRows
+from dpexplain.mechanisms.adaptive import Adaptive
+from dpexplain.mechanisms.base import Mechanism
+from dpexplain.mechanisms.basic import Basic
+from dpexplain.mechanisms.ports import Noise, Rows
+from dpexplain.noise.secure import SecureNoise
+from dpexplain.noise.seeded import SeededNoise
+from dpexplain.privacy import gdp
+from dpexplain.privacy.budget import round_up
+from dpexplain.privacy.events import mu_of
+from dpexplain.privacy.relation import Neighbours, Relation
+from dpexplain.progress import with_bar
+
+View = Literal["transcript", "answer"]
+MakeNoise = Callable[[int], Noise]
+_TARGET = 1.75  # the μ of a group of canaries at which counting wastes least
+_CHOOSING = 0.2  # of the runs
+_ROWS = {"pull": 100, "still": 25, "spread": 400}  # for each canary: the more there are, the less a path or a centre wanders
+_SEEN = {"transcript": "everything that accounting assumes is seen", "answer": "what a user sees"}
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What an audit found. `mu` is a lower bound on the true μ with probability `confidence`; `estimate` is the likely μ, and bounds nothing.
+
+    A sound mechanism fails with probability at most 1 - `confidence`. `notices` is how many times too small the noise would have to be for an audit
+    like this one to fail nine times out of ten; None where no error of the noise would be seen.
+    """
+
+    name: str
+    view: View
+    mu: float
+    claimed_mu: float
+    estimate: float
+    delta: float
+    confidence: float
+    runs: int  # that were counted, on each data set
+    copies: int  # records (or owners) in which the two data sets differ
+    neighbours: Neighbours
+    notices: float | None
+
+    @property
+    def epsilon(self) -> float:
+        """The lower bound as the ε of its Gaussian curve at δ."""
+        return gdp.epsilon(self.mu, self.delta)
+
+    @property
+    def claimed_epsilon(self) -> float:
+        return gdp.epsilon(self.claimed_mu, self.delta)
+
+    @property
+    def passed(self) -> bool:
+        return self.mu <= self.claimed_mu
+
+    def __str__(self) -> str:
+        found = f"{self.runs:,} runs on each of two neighbouring data sets show ε ≥ {self.epsilon:.3g} (μ ≥ {self.mu:.3g})"
+        claim = f"ε = {round_up(self.claimed_epsilon)} at δ = {self.delta:g} (μ = {self.claimed_mu:.3g})"
+        sure = f"with {self.confidence:.4g} confidence, from {_SEEN[self.view]}"
+        if self.passed:
+            return f"{self.name}: the claim of {claim} stands. {found} {sure}. {self._power}"
+        return f"{self.name}: the claim of {claim} is REFUTED. {found} {sure}."
+
+    @property
+    def _power(self) -> str:
+        if self.notices is None:
+            return "No error in the noise would have shown here."
+        return f"Noise {max(self.notices, 1.0):.2f} times too small would have been noticed nine times out of ten."
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "view": self.view,
+            "passed": self.passed,
+            "mu": self.mu,
+            "epsilon": self.epsilon,
+            "claimed_mu": self.claimed_mu,
+            "claimed_epsilon": self.claimed_epsilon,
+            "estimated_mu": self.estimate,
+            "delta": self.delta,
+            "confidence": self.confidence,
+            "runs": self.runs,
+            "copies": self.copies,
+            **self.neighbours.to_dict(),
+            "notices": self.notices,
+            "statement": str(self),
+        }
+
+
+def audit(
+    mechanism: Mechanism | Releasing,
+    data: PrivateData | None = None,
+    *,
+    view: View = "transcript",
+    runs: int = 1000,
+    confidence: float = 0.99,
+    domain: Domain | None = None,
+    relation: Relation | str = Relation.ADD_REMOVE,
+    query: Any = None,
+    queries: int | None = None,
+    canary: tuple[Any, float] | None = None,
+    copies: int | None = None,
+    seed: int | None = None,
+    noise: MakeNoise | None = None,
+) -> Audit:
+    """An empirical lower bound on what `mechanism` (or `evaluation.Releasing(ε, δ)`, for `dpx.release`) really costs, against what it claims.
+
+    Without `data` the stage is made up to be the worst case, in `domain` if given. With them it is your own data and a canary beside them; nothing is
+    charged. `view` is what the guesser sees: the "transcript", each released number, which is what accounting pays for; or the "answer" alone, which
+    for many noisy steps shows less. `canary` is a record and its label; without it the record that moves most is looked for. The data sets
+    differ in `copies` of it, because μ for one record is kμ for k, and errors show best near kμ = 2. `query` is a record or a list
+    of records that are asked about one after another; `queries` is their number where they are made up.
+
+    Of the runs on each data set the first fifth (30 to 200) choose the guess, on noise that both share; the others are counted, on `SecureNoise`
+    unless there is a `seed`. `noise` makes noise from a number instead: for tests with noise that is wrong.
+    """
+    _require(view, runs, confidence, data, domain)
+    stage = _staged(mechanism, data, domain, relation, view, query, queries, copies)
+    subject = subject_of(mechanism, stage.queries, view)
+    inside, outside = _worlds(stage, subject, canary)
+    choosing = min(max(int(runs * _CHOOSING), 30), 200)
+    counted, error = runs - choosing, 1 - confidence
+    kind = ", anchored" if getattr(mechanism, "anchored", False) else ""
+    name = f"{mechanism.to_dict()['mechanism']}{kind} ({view})"
+    learnt = [
+        _paired(subject, inside, outside, view, noise or SeededNoise, 1 + i)
+        for i in with_bar(range(choosing), f"{name}: choosing")
+    ]
+    with_it, without = stacked([one[0] for one in learnt]), stacked([one[1] for one in learnt])
+    telling = Telling.learnt(with_it, without).with_threshold(with_it, without, counted, error / 5)
+    sources = [_source(seed, noise, which) for which in (0, 1)]
+    seen = [
+        (subject.run(inside.fresh(), sources[0]), subject.run(outside.fresh(), sources[1]))
+        for _ in with_bar(range(counted), name)
+    ]
+    scores = [telling.score(stacked([getattr(pair[side], view) for pair in seen], with_it.shape[1])) for side in (0, 1)]
+    claimed = mu_of(max(record.quanta for pair in seen for record in pair))
+    return _found(name, view, scores, telling.threshold, claimed, stage, mechanism.delta, confidence)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stage:
+    data: PrivateData
+    queries: Sequence[Any]
+    point: Vector  # of the last query: the one that knows most of the past
+    copies: int
+
+
+def _staged(
+    mechanism: Any,
+    data: PrivateData | None,
+    domain: Domain | None,
+    relation: Any,
+    view: View,
+    query: Any,
+    queries: Any,
+    copies: Any,
+) -> _Stage:
+    """The data, the questions and the size of the group."""
+    asked = queries or (len(query) if isinstance(query, list) else _usual_queries(mechanism))
+    mu = gdp.mu(mechanism.epsilon, mechanism.delta) * sqrt(asked)
+    group = copies or max(round(_TARGET / mu), 1)
+    if data is None:
+        kind, gap = _kind(mechanism, view), 1.0 if _copies_far(mechanism) else 0.01
+        data, points = made_up(domain, max(200, group * _ROWS[kind]), Relation.parse(relation).value, kind, asked, gap)
+        query = [_record_at(data.domain, one) for one in points] if query is None else query
+    if query is None and not isinstance(mechanism, Releasing):
+        raise ParameterError("say what to ask about: query=, a record of the data's domain, or a list of them")
+    given = query if isinstance(query, list) else [] if query is None else [query]
+    point = encoded_point(data.domain, given[-1]) if given else np.full(data.domain.width, 0.0)
+    return _Stage(data, given, point, min(group, max(data.size // data.setting.neighbours.rows_per_unit, 1)))
+
+
+def _kind(mechanism: Any, view: View) -> Kind:
+    """What the other rows do, such that a canary shows most."""
+    if isinstance(mechanism, Releasing):
+        return "spread"
+    return "pull" if view == "transcript" and isinstance(mechanism, (Basic, Adaptive)) else "still"
+
+
+def _usual_queries(mechanism: Any) -> int:
+    """One, or as many as it takes until the history matters."""
+    if not isinstance(mechanism, Adaptive):
+        return 1
+    return 2 if _copies_far(mechanism) else 7
+
+
+def _copies_far(mechanism: Any) -> bool:
+    """Whether answers are copied to points that are not near."""
+    return isinstance(mechanism, Adaptive) and "paper" in (mechanism.rule, mechanism.calibration)
+
+
+def _record_at(domain: Any, point: Vector) -> Any:
+    return {name: column[0] for name, column in domain.decode(point[None]).items()}
+
+
+def _worlds(stage: _Stage, subject: Subject, given: tuple[Any, float] | None) -> tuple[World, World]:
+    """(with the canary, without it, or with its opposite where a record is replaced)."""
+    data, domain = stage.data, stage.data.domain
+    rows = cast(Rows, RememberedRows(data._rows))
+    make, alone = partial(world, data, rows), world(data, rows)
+
+    def furthest_from(other: World) -> Canary:
+        start = _shown(subject, other)
+        return find_canary(lambda one: _apart(_shown(subject, make(one)), start), domain, stage.point)
+
+    canary = furthest_from(alone) if given is None else Canary(encoded_point(domain, given[0]), given[1])
+    inside = make(canary, stage.copies)
+    if data.setting.neighbours.relation is Relation.ADD_REMOVE:
+        return inside, alone
+    return inside, make(furthest_from(make(canary)), stage.copies)
+
+
+def _shown(subject: Subject, where: World) -> Vector:
+    """What is released of one data set, in units of its noise, which is the same whenever this is asked."""
+    record = subject.run(where.fresh(), SeededNoise(0))
+    return np.concatenate(record.released or record.values)
+
+
+def _apart(one: Vector, other: Vector) -> float:
+    a, b = stacked([one, other])
+    return float(np.linalg.norm(a - b))
+
+
+def _paired(subject: Subject, inside: World, outside: World, view: View, noise: MakeNoise, seed: int) -> tuple[Vector, Vector]:
+    """What is seen of both data sets under the same noise."""
+    first, second = (getattr(subject.run(each.fresh(), noise(seed)), view) for each in (inside, outside))
+    return first, second
+
+
+def _source(seed: int | None, noise: MakeNoise | None, which: int) -> Noise:
+    if seed is None and noise is None:
+        return SecureNoise()
+    return (noise or SeededNoise)(((seed or 0) + 1) * (1 << 32) + which)
+
+
+def _found(
+    name: str, view: View, scores: list[Vector], threshold: float, claimed: float, stage: _Stage, delta: float, confidence: float
+) -> Audit:
+    error, runs, copies = 1 - confidence, len(scores[0]), stage.copies
+    likely = estimated_mu(*scores)
+    return Audit(
+        name=name,
+        view=view,
+        mu=mu_from_scores(scores[0], scores[1], threshold, error) / copies,
+        claimed_mu=claimed,
+        estimate=likely / copies,
+        delta=delta,
+        confidence=confidence,
+        runs=runs,
+        copies=copies,
+        neighbours=stage.data.setting.neighbours,
+        notices=noticed_factor(min(likely, claimed * copies), claimed * copies, runs, error),
+    )
+
+
+def _require(view: str, runs: int, confidence: float, data: Any, domain: Any) -> None:
+    if view not in _SEEN:
+        raise ParameterError(f"view must be 'transcript' or 'answer', got {view!r}")
+    if runs < 60:
+        raise ParameterError(f"runs must be at least 60 to show anything, got {runs}: 1000 notice noise that is 20 % too small")
+    if not 0.5 <= confidence < 1:
+        raise ParameterError(f"confidence must lie between 0.5 and 1, got {confidence}: try 0.99")
+    if data is not None and domain is not None:
+        raise ParameterError("pass data= or domain=, not both: data have a domain of their own")

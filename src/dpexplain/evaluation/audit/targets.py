@@ -1,0 +1,102 @@
+"""What can be audited: anything that releases, run once on given data by the code that always runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from dpexplain.data import PrivateData
+from dpexplain.evaluation.audit.transcript import ListenedMechanism, Record, listened
+from dpexplain.explainer import Explainer
+from dpexplain.mechanisms.base import Mechanism
+from dpexplain.mechanisms.ports import Noise
+from dpexplain.privacy.budget import Budget
+from dpexplain.privacy.events import price
+from dpexplain.release.plan import ReleasePlan, plan_release
+from dpexplain.release.release import release
+
+_AMPLE = 1000.0  # ε: a budget that never stands in the way of an audit
+
+
+class Subject(Protocol):
+    """One run of something that releases."""
+
+    def run(self, data: PrivateData, noise: Noise) -> Record: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Releasing:
+    """`dpx.release(data, budget, reference=…)` as something to audit."""
+
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    reference: bool = False
+
+    def __post_init__(self) -> None:
+        Budget(self.epsilon, self.delta)  # refuses what has no meaning
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.epsilon, self.delta)
+
+    def to_dict(self) -> dict[str, Any]:
+        kind = "release with reference" if self.reference else "release"
+        return {"mechanism": kind, "epsilon": self.epsilon, "delta": self.delta}
+
+
+class Answering:
+    """Answers to `queries`, one after another, from an `Explainer` that is opened for this run."""
+
+    def __init__(self, mechanism: Mechanism, queries: Sequence[Any]) -> None:
+        self._queries, self._delta = queries, mechanism.delta
+        self._listened = ListenedMechanism(mechanism)
+
+    def run(self, data: PrivateData, noise: Noise) -> Record:
+        record = self._listened.record = Record()
+        explainer = Explainer(data, Budget(_AMPLE, self._delta), self._listened, noise=noise)
+        for query in self._queries:
+            record.hear(explainer.explain(query))
+        return record
+
+
+class Sketching:
+    """The two (with reference data, four) releases that `dpx.release` makes of the rows; everything else in it is computed from them."""
+
+    def __init__(self, releasing: Releasing) -> None:
+        self._releasing = releasing
+        self._plan: ReleasePlan | None = None
+
+    def run(self, data: PrivateData, noise: Noise) -> Record:
+        record, given = Record(), self._releasing
+        self._plan = self._plan or plan_release(data, given.budget.mu, int(given.reference))
+        record.quanta = price(self._plan.events)
+        listened(self._plan, record).run(data._rows, noise)
+        return record
+
+
+@dataclass(frozen=True, slots=True)
+class Publishing:
+    """A whole `dpx.release`, of which its moments and its answers to `queries` are seen. It takes about a second a run."""
+
+    releasing: Releasing
+    queries: Sequence[Any]
+
+    def run(self, data: PrivateData, noise: Noise) -> Record:
+        record, given = Record(), self.releasing
+        made = release(data, given.budget, noise=noise, reference=given.reference)
+        solver = made.solver
+        moments = (solver.eigenvectors * solver.eigenvalues) @ solver.eigenvectors.T
+        record.values = [solver.mean, solver.t1, moments.ravel(), np.array([solver.t0])]
+        for query in self.queries:
+            record.hear(made.explain(query))
+        record.quanta = sum(ledger.state().spent_quanta for ledger in data._ledgers.values())
+        return record
+
+
+def subject_of(mechanism: Mechanism | Releasing, queries: Sequence[Any], view: str) -> Subject:
+    if not isinstance(mechanism, Releasing):
+        return Answering(mechanism, queries)
+    return Sketching(mechanism) if view == "transcript" else Publishing(mechanism, queries)

@@ -1,0 +1,106 @@
+"""Interventional SHAP values (Lundberg & Lee 2017) with private rows as background.
+
+The Shapley value of feature j is its fair share of f(z) - mean f(x): the mean, over background rows x and orders of the features, of how much the
+label changes when z's value of j takes the place of x's. Players are *features*: a one-hot block moves as a whole, because no record has half a
+category. "permutation" is the same estimator as shap's PermutationExplainer, walks in both directions, and needs no package. "kernel" and "tree" are the
+shap package's (extra `[baselines]`); "tree" is exact and quick, but its players are encoded columns, summed over each feature afterwards.
+
+A SHAP value is a contribution to this answer, not a slope. It goes to the feature's column, for a category to the query's own, and the other
+columns get 0: summed over all columns it is f(z) - mean f(x). `evaluation.baselines` turns slopes into contributions to compare them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.shapley import Orders, baseline_shapley, orders_from
+from dpexplain.data import PrivateData
+from dpexplain.domain.base import Block
+from dpexplain.errors import DataError, ParameterError
+from dpexplain.evaluation.baselines.extras import need
+from dpexplain.evaluation.baselines.inputs import Model, column_model, encoded_point, feature_codes, from_codes
+from dpexplain.noise.global_seed import borrowed_seed
+from dpexplain.noise.seeded import SeededNoise
+
+Method = Literal["permutation", "kernel", "tree"]
+
+
+def shap_values(
+    data: PrivateData,
+    query: Any,
+    *,
+    model: Any = None,
+    target: Any = 1,
+    method: Method = "permutation",
+    background: Any = 100,
+    permutations: int = 10,
+    seed: int = 0,
+) -> Vector:
+    """SHAP values of the label (from -1 to 1) at `query`, one for each encoded column; features as players.
+
+    `background` is how many private rows to draw, or encoded rows of your own, such as `release.reference.encoded`. `model` takes encoded
+    rows; None asks the model that the data were registered with; for "tree" it must be a tree model that shap knows, with probabilities.
+    `seed` decides rows and orders, and leaves the global one alone.
+    """
+    point, blocks = encoded_point(data.domain, query), data.domain.blocks
+    rows = draw_rows(data, background, seed) if isinstance(background, int) else np.asarray(background, dtype=np.float64)
+    if method == "tree":
+        return tree_shap(model, point, rows, blocks, target)
+    if method not in _BY_FEATURE:
+        raise ParameterError(f"method must be 'permutation', 'kernel' or 'tree', got {method!r}")
+    ask = column_model(data, model, target=target)
+    return on_own_columns(_BY_FEATURE[method](ask, point, rows, blocks, permutations, seed), point, blocks)
+
+
+def _permutation(ask: Model, point: Vector, rows: Matrix, blocks: Sequence[Block], permutations: int, seed: int) -> Vector:
+    owner, noise = owners(blocks), SeededNoise(seed)
+    orders = (orders_from(noise.uniform(len(rows) * len(blocks)).reshape(len(rows), -1)) for _ in range(permutations))
+    each = [baseline_shapley(ask, point, rows, owner, order).mean(axis=0) for order in orders]
+    return np.asarray(np.mean(each, axis=0))
+
+
+def _kernel(ask: Model, point: Vector, rows: Matrix, blocks: Sequence[Block], permutations: int, seed: int) -> Vector:
+    shap, codes = need("shap"), feature_codes(rows, blocks)
+    explainer = shap.KernelExplainer(lambda asked: ask(from_codes(asked, blocks)), codes)
+    calls = permutations * (2 * len(blocks) + 1)
+    with borrowed_seed(seed):
+        return np.asarray(explainer.shap_values(feature_codes(point[None], blocks), nsamples=calls, silent=True)[0])
+
+
+_BY_FEATURE = {"permutation": _permutation, "kernel": _kernel}
+
+
+def tree_shap(model: Any, point: Vector, rows: Matrix, blocks: Sequence[Block], target: Any = 1) -> Vector:
+    """Exact interventional TreeSHAP of 2p - 1, columns as players, summed over each feature's columns."""
+    if not hasattr(model, "predict_proba"):
+        raise DataError("method='tree' needs model=, a tree classifier on encoded columns: pass it, or use method='permutation'")
+    explainer = need("shap").TreeExplainer(model, rows, model_output="probability", feature_perturbation="interventional")
+    values = np.asarray(explainer.shap_values(point[None], check_additivity=False))[0, :, list(model.classes_).index(target)]
+    return on_own_columns(2 * np.add.reduceat(values, [block.start for block in blocks]), point, blocks)
+
+
+def owners(blocks: Sequence[Block]) -> Orders:
+    """To which feature each encoded column belongs."""
+    return np.repeat(np.arange(len(blocks)), [block.stop - block.start for block in blocks])
+
+
+def on_own_columns(values: Vector, point: Vector, blocks: Sequence[Block]) -> Vector:
+    """One number a feature → one a column: at the query's own category, or shared by all where it has none."""
+    out = np.zeros(len(point))
+    for value, block in zip(values, blocks, strict=True):
+        own = point[block.start : block.stop] if block.kind == "one-hot" else np.ones(1)
+        out[block.start : block.stop] = value * own if own.any() else value / (block.stop - block.start)
+    return out
+
+
+def draw_rows(data: PrivateData, count: int, seed: int) -> Matrix:
+    """`count` different private rows, encoded. Offline only: these are the rows themselves."""
+    keys, select = data._keys, getattr(data._rows, "select", None)
+    if keys is None or select is None:
+        raise DataError("single rows cannot be drawn from these data: pass background= as encoded rows")
+    order = np.argsort(SeededNoise(seed).uniform(len(keys)), kind="stable")
+    return np.concatenate(list(select(np.sort(order[:count]))._slices()))

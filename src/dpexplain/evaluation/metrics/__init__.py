@@ -1,0 +1,1 @@
+"""How good an explanation is: distance from the exact optimum, faithfulness, stability, agreement. Offline only: reads private rows."""

@@ -1,0 +1,192 @@
+"""Black boxes from files and addresses, none of which may run code of their own unless the owner says that it is trusted.
+
+.onnx                    onnxruntime
+.skops                   skops: scikit-learn without pickle; types it does not know are refused
+http://…, https://…      an endpoint that speaks KServe V1 (…:predict) or V2 (…/infer)
+module:function          your own code, imported
+.pkl .pickle .joblib     only with trusted = true: loading them runs whatever they contain
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from dpexplain.domain import DomainLike
+from dpexplain.errors import DataError, NotPrivateError
+from dpexplain.registration.kserve import Endpoint
+
+Input = Literal["rows", "encoded"]
+Model = Any  # anything `labels.ask_model` accepts: predict_proba, predict, or a callable
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """Where a model is, and what it is asked with: `input` is "rows" (raw columns) or "encoded" (the domain's matrix).
+
+    None lets the model decide: by its named columns or its width.
+    """
+
+    where: str
+    trusted: bool = False
+    input: Input | None = None
+
+    def open(self, domain: DomainLike) -> Model:
+        """The model as something that takes a pyarrow table of raw rows."""
+        return _opener(self.where)(self, domain)
+
+
+def _opener(where: str) -> Callable[[ModelSource, DomainLike], Model]:
+    if where.startswith(("http://", "https://")):
+        return _open_endpoint
+    suffix = Path(where).suffix.lower()
+    if suffix in _FILES:
+        return _FILES[suffix]
+    if ":" in where:
+        return _open_import
+    raise DataError(
+        f"cannot tell what kind of model {where!r} is. Name a {', '.join(sorted(_FILES))} file, a KServe address, or module:function"
+    )
+
+
+def _open_onnx(source: ModelSource, domain: DomainLike) -> Model:
+    ort = _need("onnxruntime")
+    _require_file(source.where)
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        session = ort.InferenceSession(source.where, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime raises many types of its own
+        raise DataError(
+            f"{source.where} is not a model that onnxruntime can run ({type(error).__name__}). Export it again"
+        ) from None
+    inputs = session.get_inputs()
+    names = list(domain.columns)
+    by_column = {one.name for one in inputs} == set(names)
+    if source.input == "rows" or (source.input is None and by_column and (len(inputs) > 1 or domain.width != 1)):
+        return _Onnx(session, lambda table: {one.name: _onnx_column(table, one) for one in inputs})
+    dtype = np.float64 if "double" in inputs[0].type else np.float32
+    return _Onnx(session, lambda table: {inputs[0].name: domain.encode(table).astype(dtype)})
+
+
+class _Onnx:
+    """Probabilities (m, classes) where the graph has them, else its first output."""
+
+    def __init__(self, session: Any, feed: Callable[[pa.Table], Mapping[str, Any]]) -> None:
+        self._session, self._feed = session, feed
+        outputs = session.get_outputs()
+        wide = [one.name for one in outputs if "tensor(float)" in one.type or "tensor(double)" in one.type]
+        maps = [one.name for one in outputs if "map" in one.type]
+        self._output = (wide or maps or [outputs[0].name])[-1]
+
+    def __call__(self, table: pa.Table) -> Any:
+        (answers,) = self._session.run([self._output], self._feed(table))
+        if isinstance(answers, list):  # skl2onnx's ZipMap: one {class: probability} a row
+            return np.array([list(row.values()) for row in answers])
+        return answers[:, 0] if answers.ndim == 2 and answers.shape[1] == 1 else answers
+
+
+def _onnx_column(table: pa.Table, wanted: Any) -> Any:
+    values = table.column(wanted.name).to_numpy(zero_copy_only=False)
+    kinds = {"tensor(string)": object, "tensor(double)": np.float64, "tensor(int64)": np.int64, "tensor(bool)": np.bool_}
+    return values.astype(kinds.get(wanted.type, np.float32)).reshape(-1, 1)
+
+
+def _open_skops(source: ModelSource, domain: DomainLike) -> Model:
+    skops = _need("skops.io", "skops")
+    _require_file(source.where)
+    try:
+        unknown = skops.get_untrusted_types(file=source.where)
+    except Exception as error:
+        raise DataError(
+            f"{source.where} is not a skops file ({type(error).__name__}). Save the model with skops.io.dump"
+        ) from None
+    if unknown and not source.trusted:
+        raise NotPrivateError(
+            f"{source.where} contains types that skops does not know: {', '.join(unknown[:5])}. Read what they are, then say trusted = true"
+        )
+    return _estimator(skops.load(source.where, trusted=unknown), source.input, domain)
+
+
+def _open_pickle(source: ModelSource, domain: DomainLike) -> Model:
+    if not source.trusted:
+        raise NotPrivateError(
+            f"{source.where} is a pickle, and loading one runs whatever code it contains. "
+            "Save the model as ONNX or with skops, or say trusted = true if you made the file yourself"
+        )
+    _require_file(source.where)
+    loaded = _need("joblib").load(source.where)
+    return _estimator(loaded, source.input, domain)
+
+
+def _estimator(model: Any, given: Input | None, domain: DomainLike) -> Model:
+    """A scikit-learn estimator asked with a data frame of raw columns, or with the encoded matrix."""
+    raw = hasattr(model, "feature_names_in_") if given is None else given == "rows"
+    return _Estimator(model, _frame if raw else domain.encode)
+
+
+class _Estimator:
+    def __init__(self, model: Any, prepare: Callable[[pa.Table], Any]) -> None:
+        self._model, self._prepare = model, prepare
+        self.classes_ = getattr(model, "classes_", None)
+        if self.classes_ is None:
+            del self.classes_  # regressors have none, and `ask_model` looks
+        if hasattr(model, "predict_proba"):
+            self.predict_proba = lambda table: model.predict_proba(prepare(table))
+
+    def predict(self, table: pa.Table) -> Any:
+        return self._model.predict(self._prepare(table))
+
+
+def _frame(table: pa.Table) -> Any:
+    _need("pandas")
+    return table.to_pandas()
+
+
+def _open_endpoint(source: ModelSource, domain: DomainLike) -> Model:
+    return Endpoint(source.where, domain, source.input, plain_text=source.trusted)
+
+
+def _open_import(source: ModelSource, domain: DomainLike) -> Model:
+    module, _, name = source.where.partition(":")
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.append(here)  # last, so that a file here cannot stand in for an installed package
+    try:
+        model = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise DataError(
+            f"cannot import {source.where} ({error}). Write module:function, importable from where you start"
+        ) from None
+    if source.input == "encoded":
+        return lambda table: model(domain.encode(table))
+    return model
+
+
+def _need(module: str, package: str | None = None) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        name = package or module
+        raise DataError(f"this model needs {name}, which is not installed. Run: pip install {name}") from None
+
+
+def _require_file(where: str) -> None:
+    if not Path(where).is_file():
+        raise DataError(f"there is no model file {where}. Check the name")
+
+
+_FILES: dict[str, Callable[[ModelSource, DomainLike], Model]] = {
+    ".onnx": _open_onnx,
+    ".skops": _open_skops,
+    ".pkl": _open_pickle,
+    ".pickle": _open_pickle,
+    ".joblib": _open_pickle,
+}

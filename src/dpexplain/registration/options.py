@@ -1,0 +1,81 @@
+"""What an owner says about private rows, however they are registered: each option is declared, checked and explained here, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from inspect import Parameter, getdoc, signature
+from pathlib import Path
+from typing import Any, TypedDict, TypeVar
+
+from dpexplain.errors import DataError, ParameterError
+from dpexplain.privacy.relation import Neighbours, Relation
+from dpexplain.registration.labels import Output
+
+Where = str | Path | Sequence[str | Path]  # files of rows
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """Options of every way to register rows:
+
+    `target` is the class to explain: 1 unless another is named. `output` is what a model is asked for, "probability" or "class".
+    `unit` names the column that says who owns a row; at most `max_rows_per_unit` of each owner's rows are kept, the first ones in
+    order, whatever their values. `relation` is "add-remove" or "replace-one". `size` is the public row count m̄ that sums are
+    divided by; it defaults to the number of rows kept, which is thereby stated as public. `name` tells data sets apart in a ledger.
+    """
+
+    target: Any = None
+    output: Output = "probability"
+    unit: str | None = None
+    max_rows_per_unit: int = 1
+    relation: Relation | str = Relation.ADD_REMOVE
+    size: int | None = None
+    name: str = "data"
+
+    def __post_init__(self) -> None:
+        _ = self.neighbours  # refuses what makes none
+        if self.output not in ("probability", "class"):
+            raise ParameterError(f"output must be 'probability' or 'class', got {self.output!r}")
+        if self.size is not None and not (isinstance(self.size, int) and self.size >= 1):
+            raise ParameterError(f"size must be a whole number of at least 1, got {self.size!r}")
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """Who is protected."""
+        return Neighbours(Relation.parse(self.relation), self.unit, self.max_rows_per_unit)
+
+    @property
+    def asked_class(self) -> Any:
+        """The class that a model is asked about. A column of labels may have no classes, so only there is None an answer."""
+        return 1 if self.target is None else self.target
+
+    def public_size(self, rows: int) -> int:
+        """m̄ as declared, or the row count. Summation error is bounded for up to twice as many rows, so more are refused."""
+        if self.size is None:
+            return rows
+        if rows > 2 * self.size:
+            raise DataError("size is less than half of the rows kept: declare a public row count closer to the truth")
+        return self.size
+
+
+class Options(TypedDict, total=False):
+    """`Terms` as keywords, for type checkers and editors."""
+
+    target: Any
+    output: Output
+    unit: str | None
+    max_rows_per_unit: int
+    relation: Relation | str
+    size: int | None
+    name: str
+
+
+def with_options(door: F) -> F:
+    """Let `help` and `inspect` show each of the terms, its default and its meaning where `door` says `**options`."""
+    own, told = signature(door), [door.__doc__ and getdoc(door), getdoc(Terms)]
+    named = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+    door.__signature__ = own.replace(parameters=[*named, *signature(Terms).parameters.values()])  # type: ignore[attr-defined]
+    door.__doc__ = "\n\n".join(text for text in told if text)
+    return door

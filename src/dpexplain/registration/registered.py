@@ -1,0 +1,35 @@
+"""What registration hands over: rows where they can be asked, and the public facts they were registered under."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpexplain.core.layout import Layout
+from dpexplain.domain import DomainLike
+from dpexplain.mechanisms.base import Setting
+from dpexplain.mechanisms.ports import Rows, SingleRows
+from dpexplain.registration.labels import Labeller
+from dpexplain.registration.options import Terms
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Registered:
+    """`size` is the public row count; `labeller` asks the black box about public rows; `keys` say who owns a row, where rows can be split."""
+
+    rows: Rows
+    domain: DomainLike
+    terms: Terms
+    size: int
+    labeller: Labeller | None
+    keys: np.ndarray[Any, Any] | None = None
+
+    @property
+    def setting(self) -> Setting:
+        """The public facts a plan may use."""
+        one_hot = tuple((block.start, block.stop) for block in self.domain.blocks if block.kind == "one-hot")
+        single = isinstance(self.rows, SingleRows)
+        layout, error = Layout.of(self.domain.blocks), self.rows.summation_error
+        return Setting(self.domain.width, self.size, self.terms.neighbours, error, one_hot, single, layout)

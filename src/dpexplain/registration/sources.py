@@ -1,0 +1,120 @@
+"""From an owner's description of rows and labels to registered rows: read, label, register."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from dpexplain.backends.parquet import ParquetFiles
+from dpexplain.core.arrays import Vector
+from dpexplain.domain import DomainLike
+from dpexplain.domain.tables import plain_columns
+from dpexplain.errors import DataError, InputError
+from dpexplain.registration.cached_labels import Progress, cache_key, from_model
+from dpexplain.registration.in_memory import hold
+from dpexplain.registration.label_column import from_column
+from dpexplain.registration.label_file import LabelFile
+from dpexplain.registration.labels import Labeller
+from dpexplain.registration.memory_limit import fits
+from dpexplain.registration.models import ModelSource
+from dpexplain.registration.options import Terms, Where
+from dpexplain.registration.registered import Registered
+from dpexplain.registration.scanning import ColumnLabels, Keep, ModelLabels, streamed
+from dpexplain.registration.tables import read_private
+
+
+@dataclass(frozen=True, slots=True)
+class DataSource:
+    """Which rows, what is public about them, and where their labels come from: a column or a model.
+
+    `stream` reads the files anew for each question instead of holding the rows in memory; None does so when they would not fit.
+    """
+
+    file: Where
+    domain: DomainLike
+    label: str | None = None
+    model: ModelSource | None = None
+    terms: Terms = field(default_factory=Terms)
+    cache: Path | None = None
+    stream: bool | None = None
+
+    def __post_init__(self) -> None:
+        if (self.label is None) == (self.model is None):
+            raise InputError("the rows need labels from one place. Name either a label column or a model")
+        if not (self.stream is None or isinstance(self.stream, bool)):
+            raise InputError(f"stream must be true or false, got {self.stream!r}. Leave it out to let free memory decide")
+        if self.cache is not None and self.cache.is_dir():
+            raise DataError(f"the label cache {self.cache} is a folder. Name a file")
+
+    @property
+    def columns(self) -> list[str]:
+        return [*self.domain.columns, *(name for name in (self.label, self.terms.unit) if name is not None)]
+
+
+def decided(source: DataSource, copies: int = 1) -> DataSource:
+    """With `stream` settled, for so many processes on this machine that would each hold the rows."""
+    if source.stream is not None:
+        return source
+    return replace(source, stream=not fits(ParquetFiles.find(source.file, source.columns), source.domain.width, copies))
+
+
+def register(source: DataSource, progress: Progress = iter, *, bars: bool = False, keep_model: bool = False) -> Registered:
+    """Read the rows, label each once, and register them. `bars` shows progress bars when a question is answered from files.
+
+    `keep_model` lets the model label reference records later.
+    """
+    if decided(source).stream:
+        labels, keep = _stream_labels(source), _keeper(source)
+        registered = streamed(source.file, source.domain, labels, keep, source.terms, progress=bars)
+    else:
+        registered = _in_memory(source, progress)
+    return replace(registered, labeller=_labeller(source)) if keep_model else registered
+
+
+def _labeller(source: DataSource) -> Labeller | None:
+    if source.model is None:
+        return None
+    model, terms = source.model.open(source.domain), source.terms
+    return Labeller(model, terms.asked_class, terms.output, lambda rows: pa.table(plain_columns(rows)))
+
+
+def _in_memory(source: DataSource, progress: Progress) -> Registered:
+    features = list(source.domain.columns)
+    table = read_private(source.file, source.columns)
+    labels = _labels(source, table.select(features) if source.model else table, progress)
+    return hold(table, source.domain, None, labels, source.terms)
+
+
+def _labels(source: DataSource, table: pa.Table, progress: Progress) -> Vector:
+    model, terms = source.model, source.terms
+    if model is None:
+        return from_column(table, str(source.label), terms.target)
+
+    def ask() -> Iterator[Vector]:
+        yield from_model(model, table, source.domain, target=terms.asked_class, output=terms.output, progress=progress)
+
+    return next(ask()) if source.cache is None else _keeper(source)(table.num_rows, ask()).all()
+
+
+def _stream_labels(source: DataSource) -> ColumnLabels | ModelLabels:
+    """A model of a file or an address is asked about the domain's columns only, streamed or not."""
+    terms = source.terms
+    if source.model is None:
+        return ColumnLabels(str(source.label), terms.target)
+    return ModelLabels(source.model.open(source.domain), terms.asked_class, terms.output, source.domain.columns)
+
+
+def _keeper(source: DataSource) -> Keep:
+    """What keeps a model's labels: the owner's cache, or a file that nobody named."""
+    cache, model = source.cache, source.model
+    if cache is None or model is None:
+        return LabelFile.temporary
+
+    def keep(rows: int, labels: Iterator[Vector]) -> LabelFile:
+        facts = source.domain.fingerprint, source.terms.target, source.terms.output
+        return LabelFile.kept(cache, cache_key(ParquetFiles.find(source.file, source.columns), model, *facts), rows, labels)
+
+    return keep

@@ -1,0 +1,180 @@
+"""Private reference data: synthetic records in the domain's own terms, safe to hand to any tool.
+
+They are drawn from a model of noisy counts (`mechanisms/marginals.py`, `estimation/population.py`) and labelled by the black box, so whatever is
+computed from them is private for the explanation data by post-processing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.cells import Codes
+from dpexplain.core.layout import Layout
+from dpexplain.core.uniforms import Uniforms
+from dpexplain.domain import Domain, DomainLike
+from dpexplain.domain.tables import plain_columns
+from dpexplain.errors import ParameterError
+from dpexplain.estimation.answer import Solver
+from dpexplain.estimation.local_reference import LocalReference
+from dpexplain.estimation.population import draw, tables
+from dpexplain.estimation.progress import Watch, ignore
+from dpexplain.estimation.records import records
+from dpexplain.estimation.reference import NUMBER_STEPS, Reference
+from dpexplain.estimation.response import REHEARSALS, table_changes
+from dpexplain.mechanisms.marginals import NoisyMarginals
+
+ROWS, FEWEST, MOST = 1 << 17, 1 << 10, 1 << 20
+CHANGE_STEPS = 63
+Changes: TypeAlias = NDArray[np.int8]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReferenceData:
+    """Records that look like the private ones in every pair of features, and are nobody's.
+
+    `labels` is None, and explanations follow the moments alone, where data were registered with `labels=`: there is no model to ask.
+    """
+
+    domain: Domain
+    codes: Codes
+    labels: Vector | None
+    weights: Vector | None
+    radius: float
+    changes: Changes | None = None  # what error bars are made of (estimation/response.py)
+    bias: float = 0.0
+
+    @cached_property
+    def encoded(self) -> Matrix:
+        """(rows, n): the records as the domain encodes them."""
+        return self.domain.encode(self._columns)
+
+    @property
+    def frame(self) -> Any:
+        """The records in the domain's own terms: a pandas data frame, or a pyarrow table where pandas is not installed."""
+        import narwhals as nw
+
+        return nw.from_dict(plain_columns(self._columns), backend="pandas" if find_spec("pandas") else "pyarrow").to_native()
+
+    @cached_property
+    def solver(self) -> LocalReference | None:
+        """Explains from these records; None where they have no labels."""
+        if self.labels is None or self.weights is None or self.changes is None:
+            return None
+        changes = (self.changes / CHANGE_STEPS).astype(np.float32)
+        return LocalReference(self.encoded, self.labels, self.weights, self.radius, changes, self.bias)
+
+    @property
+    def _columns(self) -> dict[str, Any]:
+        return columns_of(self.codes, self.domain)
+
+    def arrays(self) -> dict[str, Any]:
+        """What a release file keeps of it."""
+        stored: dict[str, Any] = {"reference_codes": self.codes.astype(np.uint16)}
+        if self.labels is not None and self.weights is not None:
+            stored |= {"reference_labels": self.labels, "reference_weights": self.weights}
+            stored |= {"reference_changes": self.changes, "reference_bias": np.array([self.bias])}
+        return stored
+
+    def __len__(self) -> int:
+        return int(self.codes.shape[1])
+
+    def __repr__(self) -> str:
+        labelled = "with labels" if self.labels is not None else "without labels"
+        return f"<ReferenceData: {len(self):,} records of {len(self.domain.features)} features, {labelled}>"
+
+
+def reference_rows(wanted: bool | int) -> int:
+    """How many records `reference=` asks for."""
+    if isinstance(wanted, bool):
+        return ROWS if wanted else 0
+    if not (isinstance(wanted, int) and FEWEST <= wanted <= MOST):
+        raise ParameterError(f"reference must be True, False or a number of records from {FEWEST:,} to {MOST:,}, got {wanted!r}")
+    return wanted
+
+
+def restore_reference(arrays: dict[str, Any], domain: DomainLike, solver: Solver) -> ReferenceData | None:
+    """What `ReferenceData.arrays` stored; ValueError unless it makes sense."""
+    if not arrays:
+        return None
+    if not isinstance(domain, Domain):
+        raise ValueError("reference records of something other than a table")
+    codes, labels, weights, changes, bias = (
+        arrays.get(f"reference_{name}") for name in ("codes", "labels", "weights", "changes", "bias")
+    )
+    layout = Layout.of(domain.blocks)
+    if codes is None or codes.shape[:1] != (layout.attributes,) or (codes > largest_codes(layout)[:, None]).any():
+        raise ValueError("reference codes")
+    if (labels is None) != (weights is None) or (labels is not None and not _sensible(labels, weights, codes.shape[1:])):
+        raise ValueError("reference labels")
+    if labels is None:
+        return ReferenceData(domain, codes.astype(np.int64), None, None, solver.radius)
+    if bias is None or not _errors_known(changes, bias, labels.shape):
+        raise ValueError("reference errors")
+    return ReferenceData(domain, codes.astype(np.int64), labels, weights, solver.radius, changes, float(bias[0]))
+
+
+def _sensible(labels: Any, weights: Any, shape: tuple[int, ...]) -> bool:
+    return bool(
+        labels.shape == shape == weights.shape
+        and (np.abs(labels) <= 1).all()
+        and np.isfinite(weights).all()
+        and (weights > 0).all()
+    )
+
+
+def _errors_known(changes: Any, bias: Any, shape: tuple[int, ...]) -> bool:
+    if changes is None or bias is None:
+        return False
+    stored = changes.dtype == np.int8 and changes.ndim == 2 and changes.shape[1:] == shape
+    return bool(stored and bias.shape == (1,) and 0 <= float(bias[0]) < np.inf)
+
+
+def largest_codes(layout: Layout) -> Any:
+    """The largest code each attribute can have."""
+    return np.where(layout.is_number, NUMBER_STEPS, np.array(layout.stops) - np.array(layout.starts))
+
+
+def columns_of(codes: Codes, domain: Domain) -> dict[str, Any]:
+    """Stored records in the domain's own terms."""
+    empty = np.empty(0)
+    return domain.decode(Reference(codes, empty, empty).points(Layout.of(domain.blocks)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """Records that follow the noisy counts, and what other noise would change about their weights."""
+
+    codes: Codes
+    changes: Matrix
+
+
+def draw_records(found: NoisyMarginals, domain: Domain, rows: int, watch: Watch = ignore, rehearsals: int = REHEARSALS) -> Drawn:
+    """The same counts always give the same records."""
+    bins, uniforms = found.bins, Uniforms()
+    used = [np.unique(joined) for joined in bins.joined]
+    believed = tables(found.tables, bins.offsets, used, found.table_sigma)
+    codes = draw(believed, rows, uniforms, watch)
+    watch("rehearsing the noise")
+    changes = table_changes(codes, believed, uniforms, rehearsals)
+    layout = Layout.of(domain.blocks)
+    return Drawn(records(codes, bins, found.histograms, found.histogram_sigma, layout, uniforms), changes)
+
+
+def stored_changes(changes: Matrix) -> Changes:
+    """Rounded to what a file stores; a change by more than e² is a record that noise decides about, and is cut there."""
+    return np.rint(np.clip(changes, -2, 2) * CHANGE_STEPS).astype(np.int8)
+
+
+def trial_columns(domain: Domain) -> dict[str, Any]:
+    """A few public records, to see that the model answers before anything is paid."""
+    layout = Layout.of(domain.blocks)
+    sizes = np.array(layout.stops) - np.array(layout.starts)
+    largest = np.where(layout.is_number, NUMBER_STEPS, sizes - 1)
+    return columns_of(np.stack([np.zeros_like(largest), largest], axis=1), domain)
