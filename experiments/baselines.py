@@ -60,7 +60,7 @@ def explanations(given, record, point, lime_samples):
     """Name → (values, kind)."""
     lime = lambda seed: evaluation.lime(given.private, point, model=given.model, samples=lime_samples, seed=seed)  # noqa: E731
     shap = lambda rows: evaluation.shap_values(given.private, point, model=given.model, background=rows, permutations=5)  # noqa: E731
-    found = {"exact optimum": (evaluation.optimum(given.private, point), "slope")}
+    found = {"exact optimum": (evaluation.optimum(given.private, point, plane="paper"), "slope")}
     found |= {"release, total ε=1": (given.release.explain(record).values, "slope")}
     found |= {"exact optimum, anchored": (anchored_optimum(given, point), "slope")}
     found |= {"release, anchored": (given.release.explain(record, anchor=given.model(point[None])[0]).values, "slope")}
@@ -77,7 +77,7 @@ def explanations(given, record, point, lime_samples):
 
 def anchored_optimum(given, point):
     """The local loss with y - f(z) in the place of y: a plane through the answer at z instead of through 0 (SPEC §9.10)."""
-    return evaluation.optimum(given.private, point, anchor=float(given.model(point[None])[0]))
+    return evaluation.optimum(given.private, point, anchor=float(given.model(point[None])[0]), radius=1.0)
 
 
 def contributions(given, point, values, kind):
@@ -101,7 +101,7 @@ def metrics(given, point, values, kind):
 def stability(given, points, names, near):
     """Max-sensitivity of the methods that are cheap enough to ask again and again."""
     ask = {name: evaluation.at_points(given.explainers[name], given.data.domain) for name in names}
-    ask["exact optimum"] = lambda point: evaluation.optimum(given.private, point)
+    ask["exact optimum"] = lambda point: evaluation.optimum(given.private, point, plane="paper")
     ask["release, total ε=1"] = evaluation.at_points(given.release, given.data.domain)
     ask["LIME"] = lambda point: evaluation.lime(given.private, point, model=given.model, samples=1000)
     domain = given.data.domain

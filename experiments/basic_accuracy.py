@@ -26,7 +26,7 @@ def measure(data, private, mechanism, records):
     """Mean relative excess, cosine and top-5 overlap of secure-noise answers."""
     explainer = dpx.Explainer(private, dpx.Budget(1000, 1e-6), mechanism)
     asked = track(records, description=data.name, transient=True)
-    scores = [evaluation.score(explainer.explain(record).values, private, record) for record in asked]
+    scores = [evaluation.score(explainer.explain(record).values, private, record, plane="paper") for record in asked]
     return [float(np.mean([getattr(s, what) for s in scores])) for what in ("relative_excess", "cosine", "top_k_overlap")]
 
 

@@ -62,7 +62,7 @@ def measure(model, images, faces, grid, runs):
     data = dpx.PrivateData(images, domain, model=model)
     evaluation.remember(data)
     moments = evaluation.local_moments_of(data, faces)
-    best = np.array([evaluation.optimum(data, face) for face in faces])
+    best = np.array([evaluation.optimum(data, face, plane="paper") for face in faces])
     found = {"grid": grid, "columns": domain.width, "size": data.size, "faces": len(faces), "runs": runs, "rows": []}
     found["gradient"] = float(np.mean([2 * np.linalg.norm(one.b) / data.size for one in moments]))  # ‖∇L(0)‖
     found["alike"] = float(np.corrcoef(best)[np.triu_indices(len(faces), 1)].mean())  # do optima of different faces differ?

@@ -35,7 +35,7 @@ def accuracy(private, records, weight, answers):
     """Mean relative excess and cosine for each estimator, and the exact optima, reading the private rows once a query."""
     found, optima = {name: [] for name in answers}, []
     for i, record in enumerate(track(records, description="exact optima", transient=True)):
-        moments = evaluation.fidelity.local_moments(private, record, weight)
+        moments = evaluation.fidelity.local_moments(private, record, weight, plane="paper")
         optima.append(Ball().minimise(moments.A, moments.b))
         for name, values in answers.items():
             found[name].append(evaluation.fidelity.compare(values[i], optima[-1], moments, private.size))

@@ -46,7 +46,10 @@ def ratios(m, draws):
     table = people(m)
     data = dpx.PrivateData(table, DOMAIN, model=black_box)
     records = [{name: column[i] for name, column in table.items()} for i in range(QUERIES)]
-    best = {name: np.array([evaluation.optimum(data, one, weight=weight) for one in records]) for name, weight in WEIGHTS.items()}
+    best = {
+        name: np.array([evaluation.optimum(data, one, weight=weight, plane="paper") for one in records])
+        for name, weight in WEIGHTS.items()
+    }
     found = {name: [] for name in WEIGHTS}
     for seed in range(draws):
         budget = dpx.Budget(1.0, 1e-6)

@@ -71,7 +71,7 @@ def records_of(data, count, seed):
 def exact(private, records, name):
     """(moments, optimum) of each query, read once for all releases."""
     asked = track(records, description=f"{name}: exact optima", transient=True)
-    moments = [local_moments(private, record) for record in asked]
+    moments = [local_moments(private, record, plane="paper") for record in asked]
     return [(one, Ball(1.0).minimise(one.A, one.b)) for one in moments]
 
 

@@ -65,8 +65,8 @@ def answers_of(data, texts, model, options):
     for i, point in enumerate(track(points, description="reviews", transient=True)):
         found["MIM"].append(evaluation.mim(data, point, label=labels[i], others="ignored"))
         found["MIM, signed"].append(evaluation.mim(data, point, others="against"))
-        moments = evaluation.local_moments(data, point)
-        found["exact optimum"].append(evaluation.optimum(data, point))
+        moments = evaluation.local_moments(data, point, plane="paper")
+        found["exact optimum"].append(evaluation.optimum(data, point, plane="paper"))
         for name, explainer in explainers.items():
             values[name].append(explainer.explain(texts[i]).values)
         for name, all_values in values.items():

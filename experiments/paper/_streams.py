@@ -95,7 +95,7 @@ def judged(shard, records):
     """Each record with a function that compares an answer about it with the exact optimum."""
     for record in with_bar(list(records), "queries"):
         point = shard.domain.encode_query(record)
-        moments = evaluation.local_moments(shard, point)
+        moments = evaluation.local_moments(shard, point, plane="paper")
         best = Ball().minimise(moments.A, moments.b)
 
         def score(values, best=best, moments=moments):

@@ -51,7 +51,7 @@ def watched(shard, mechanism, records, queries):
     explainer.explain_many(records[:HISTORY])
     noise, found = SeededNoise(SEED + 1), []
     for record in records[HISTORY:]:
-        moments = evaluation.local_moments(shard, record)
+        moments = evaluation.local_moments(shard, record, plane="paper")
         plan = mechanism.plan(shard.domain.encode_query(record), shard.setting, explainer.history)
         rows = Watched(moments.A, moments.b)
         last = plan.run(rows, noise).values

@@ -65,7 +65,7 @@ def explained(images, labels, faces):
             told.append(score(values))
         scores[kind] = {"cosine to its own optimum": mean(one["cosine"] for one in told)}
         scores[kind] |= {"relative excess": mean(one["relative_excess"] for one in told)}
-    maps[EXACT] = [digits(value, 3) for value in evaluation.optimum(data, faces[0])]
+    maps[EXACT] = [digits(value, 3) for value in evaluation.optimum(data, faces[0], plane="paper")]
     return scores, maps
 
 

@@ -64,7 +64,7 @@ def explained(data, points, chosen, plain):
     told, optima = {name: {"distance": [], "excess": [], "relative": []} for name in chosen}, []
     gains = []
     for i, point in enumerate(with_bar(points, "reviews")):
-        moments = evaluation.local_moments(data, point)
+        moments = evaluation.local_moments(data, point, plane="paper")
         best = Ball().minimise(moments.A, moments.b)
         optima.append(best)
         gains.append(digits(evaluation.compare(np.zeros_like(best), best, moments, data.size).excess_loss))

@@ -67,7 +67,7 @@ def compared(data, reviews, chosen):
     found, ask = {name: [] for name in BASIS}, asked_by_lime(reviews)
     for number, i in enumerate(with_bar(chosen, "not private")):
         point = reviews.domain.encode_query(reviews.texts[i])
-        found["exact optimum"].append(evaluation.optimum(data, point))
+        found["exact optimum"].append(evaluation.optimum(data, point, plane="paper"))
         found["LIME"].append(evaluation.lime(data, point, model=ask, seed=SEED) if number % LIME_EVERY == 0 else None)
         found["MIM"].append(evaluation.mim(data, point, label=reviews.truth[i], others="ignored"))
         found["MIM, signed"].append(evaluation.mim(data, point, others="against"))

@@ -101,5 +101,5 @@ def test_privacy_functions_and_weights():
 
 def test_evaluation_compares_with_the_optimum(data):
     best = evaluation.optimum(data, RECORD, weight=weights.Stable(1.0), radius=1.0)
-    assert evaluation.score(best, data, RECORD).relative_excess == pytest.approx(0, abs=1e-9)
-    assert evaluation.score(best, data, RECORD).top_k_overlap == 1
+    assert evaluation.score(best, data, RECORD, radius=1.0).relative_excess == pytest.approx(0, abs=1e-9)
+    assert evaluation.score(best, data, RECORD, radius=1.0).top_k_overlap == 1

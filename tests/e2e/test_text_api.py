@@ -55,7 +55,7 @@ def test_one_release_explains_any_text(release, data, domain, tmp_path):
     assert explanation.names == domain.names
     assert explanation.cost.epsilon == 0
     assert {name for name, _, _ in explanation.top(4)} >= {"great", "bad"}
-    assert evaluation.score(explanation.values, data, RECORD).cosine > 0.98
+    assert evaluation.score(explanation.values, data, RECORD, plane="paper").cosine > 0.98
     release.save(tmp_path / "reviews.dpx")
     loaded = dpx.load(tmp_path / "reviews.dpx")
     assert loaded.domain == domain
@@ -106,7 +106,7 @@ def test_every_mechanism_answers_and_is_paid(domain, mechanism, tmp_path):
     explainer = dpx.Explainer(data, dpx.Budget(8.0, 1e-6), mechanism, ledger=ledger, noise=SeededNoise(0))
     first = explainer.explain(RECORD)
     assert 0 < first.cost.epsilon <= 1.0001
-    assert evaluation.score(first.values, data, RECORD).cosine > 0.8
+    assert evaluation.score(first.values, data, RECORD, plane="paper").cosine > 0.8
     assert len(explainer.explain_many(["a boring film", "great plot", "good actors"])) == 3
     assert len(explainer.history) == 4
     free = dpx.NonInteractive(explainer.history).explain("a bad film")
@@ -118,7 +118,7 @@ def test_private_influence_of_words(data):
     answer = dpx.Explainer(data, dpx.Budget(2.0, 1e-6), dpx.Influence(2.0, 1e-6, others="against"), noise=SeededNoise(0)).explain(
         RECORD
     )
-    moments = evaluation.local_moments(data, RECORD)
+    moments = evaluation.local_moments(data, RECORD, plane="paper")
     assert np.abs(answer.values - moments.b / data.size).max() <= 5 * answer.error.max()
 
 

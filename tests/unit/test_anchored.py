@@ -67,7 +67,7 @@ def test_answers_are_the_slopes_of_a_linear_model_and_plain_ones_are_not(data):
     budget, noise = dpx.Budget(50, 1e-6), SeededNoise(2)
     anchored = dpx.Explainer(data, budget, dpx.Basic(2.0, 1e-6, anchored=True), noise=noise).explain(Z)
     assert anchored.values == pytest.approx(SLOPES, abs=0.03)
-    best = evaluation.optimum(data, Z, anchor=float(model(Z[None])[0]))
+    best = evaluation.optimum(data, Z, anchor=float(model(Z[None])[0]), radius=1.0)
     assert best == pytest.approx(SLOPES, abs=1e-4)  # float32 rows
     plain = dpx.Explainer(data, budget, dpx.Basic(2.0, 1e-6), noise=noise).explain(Z)
     assert evaluation.agreement(plain.values, SLOPES).cosine < 0.95

@@ -55,7 +55,9 @@ def test_links_and_named_files_exist(document):
             assert (document.parent / target).exists(), target
     for named in re.findall(r"`((?:tests|proofs|docs|experiments|benchmarks)/[\w/.-]+\.(?:py|md))", text):
         assert (ROOT / named).exists(), named
-    for named in re.findall(r"`((?:core|estimation|privacy|mechanisms|backends|registration|release|evaluation|service|ledger|noise)/\w+\.py)", text):
+    for named in re.findall(
+        r"`((?:core|estimation|privacy|mechanisms|backends|registration|release|evaluation|service|ledger|noise)/\w+\.py)", text
+    ):
         assert (ROOT / "src/dpexplain" / named).exists(), named
 
 

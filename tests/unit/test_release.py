@@ -79,7 +79,7 @@ def records(count=50, seed=3):
 
 
 def test_explanations_are_close_to_the_optimum(data, release):
-    scores = [evaluation.score(release.explain(record).values, data, record) for record in records(20)]
+    scores = [evaluation.score(release.explain(record).values, data, record, plane="paper") for record in records(20)]
     assert np.mean([score.relative_excess for score in scores]) < 0.01
     assert np.mean([score.cosine for score in scores]) > 0.99
 
@@ -137,8 +137,8 @@ def test_another_weight_changes_the_locality(data, release):
     narrow = dpx.weights.Gaussian(0.8)
     local = release.explain(RECORD, weight=narrow)
     wide = release.explain(RECORD)
-    closer = evaluation.score(local.values, data, RECORD, weight=narrow).relative_excess
-    assert closer < evaluation.score(wide.values, data, RECORD, weight=narrow).relative_excess
+    closer = evaluation.score(local.values, data, RECORD, weight=narrow, plane="paper").relative_excess
+    assert closer < evaluation.score(wide.values, data, RECORD, weight=narrow, plane="paper").relative_excess
     assert local.details["weight"] == "gaussian"
 
 
@@ -416,7 +416,7 @@ def test_unknown_categories_are_not_forced_to_sum_to_one():
     release = dpx.release(data, dpx.Budget(5.0, 1e-6), noise=SeededNoise(0))
     reference = np.array(release.payload()["reference"]["points"][1])
     assert (reference == 3).mean() == pytest.approx(0.4, abs=0.08)
-    scores = [evaluation.score(release.explain(record).values, data, record) for record in records(20)]
+    scores = [evaluation.score(release.explain(record).values, data, record, plane="paper") for record in records(20)]
     assert np.mean([score.relative_excess for score in scores]) < 0.01
 
 

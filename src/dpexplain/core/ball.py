@@ -72,6 +72,16 @@ def minimise_2(A: Matrix, b: Vector, radius: float) -> Vector:
     return np.asarray(vectors @ _on_the_sphere(values, target, radius))
 
 
+DETERMINED = 1e-6  # of the largest eigenvalue: sums of rows are known to about 1e-7 of it
+
+
+def minimise_free(A: Matrix, b: Vector, cut: float = DETERMINED) -> Vector:
+    """The least-norm minimiser of φᵀAφ - 2b·φ where no ball holds φ. Directions with less than `cut` of the largest eigenvalue count as null."""
+    values, vectors = scipy.linalg.eigh((A + A.T) / 2)
+    keep = values > cut * max(float(values[-1]), 0.0)
+    return np.asarray(vectors[:, keep] @ ((vectors[:, keep].T @ b) / values[keep]))
+
+
 def _on_the_sphere(values: Vector, target: Vector, radius: float) -> Vector:
     """target/(values + λ) for the λ > 0 that puts it on the sphere; 1/‖·‖ is nearly linear in λ, so the root is easy."""
 

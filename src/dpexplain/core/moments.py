@@ -68,6 +68,11 @@ class RawSums:
     t0: float
     t1: Vector
 
+    def fitted(self) -> Moments:
+        """(A, b, 0) of a plane that is free at the anchor: the best constant for each φ is eliminated, A = S2 - S1S1ᵀ/S0, b = t1 - t0S1/S0."""
+        mean = self.S1 / self.S0
+        return Moments(self.S2 - np.outer(self.S1, mean), self.t1 - self.t0 * mean, np.zeros_like(mean))
+
     def shifted(self, offset: Vector) -> Moments:
         """(A, b, s) around z, with h = anchor - z: A = S2 + S1hᵀ + hS1ᵀ + S0hhᵀ, b = t1 + t0h (SPEC §7) and s = S1 + S0h."""
         cross = np.outer(self.S1, offset)

@@ -86,7 +86,15 @@ def _ask(explainer: Explainer, data: PrivateData, model: Any) -> tuple[list[Aske
     for who, record in ASKED.items():
         explanation = explainer.explain(record)
         probability = float(model.predict_proba(explanation.point[None])[0, 1])
-        answers.append(Asked(who, probability, explanation, optimum(data, record), score(explanation.values, data, record)))
+        answers.append(
+            Asked(
+                who,
+                probability,
+                explanation,
+                optimum(data, record, plane="paper"),
+                score(explanation.values, data, record, plane="paper"),
+            )
+        )
     try:
         while True:
             explainer.explain(next(iter(ASKED.values())))
@@ -102,7 +110,9 @@ def _free_table(release: Release, data: PrivateData) -> Table:
     for who, record in ASKED.items():
         answer = release.explain(record)
         effects = "\n".join(f"{name} {value:+.2f} ± {error:.2f}" for name, value, error in answer.top(3))
-        table.add_row(who, effects, f"{score(answer.values, data, record).cosine:.3f}", f"ε = {answer.cost.epsilon:g}")
+        table.add_row(
+            who, effects, f"{score(answer.values, data, record, plane='paper').cosine:.3f}", f"ε = {answer.cost.epsilon:g}"
+        )
     table.caption = str(release.guarantee)
     return table
 

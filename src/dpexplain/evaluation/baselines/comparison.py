@@ -14,6 +14,7 @@ from rich.table import Table
 
 from dpexplain import plots
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.plane import Plane
 from dpexplain.core.weights import Weight
 from dpexplain.data import PrivateData
 from dpexplain.errors import ParameterError
@@ -107,7 +108,9 @@ def baselines(
     reference: str | None = None,
     per: str = "feature",
     weight: Weight | None = None,
-    radius: float = 1.0,
+    plane: Plane | None = None,
+    anchor: float | None = None,
+    radius: float | None = None,
     target: Any = 1,
     k: int = 5,
     seed: int = 0,
@@ -116,13 +119,14 @@ def baselines(
 
     per="feature": what each feature adds to this answer. A slope φ becomes Σ φ_j(z_j - mean_j) over the feature's columns, the mean taken over the
     rows; a SHAP value is such a contribution already. Only so do all methods speak about the same thing. per="column": each method's own
-    numbers. `reference` is the first method unless named. Offline only: it reads private rows without paying.
+    numbers. `reference` is the first method unless named; `plane`, `anchor` and `radius` say which optimum (`evaluation.optimum`).
+    Offline only: it reads private rows without paying.
     """
     if unknown := set(methods) - set(_RUN):
         raise ParameterError(f"unknown methods {sorted(unknown)}: choose among {list(_RUN)}")
     if per not in ("feature", "column"):
         raise ParameterError(f"per must be 'feature' or 'column', got {per!r}")
-    asked = _Asked(data, encoded_point(data.domain, query), model, target, weight, radius, seed)
+    asked = _Asked(data, encoded_point(data.domain, query), model, target, weight, plane, anchor, radius, seed)
     found = {name: np.asarray(getattr(one, "values", one), dtype=np.float64) for name, one in (private or {}).items()}
     found |= {name: _RUN[name](asked) for name in methods}
     first = reference or (methods[0] if methods else next(iter(found)))
@@ -141,12 +145,14 @@ class _Asked:
     model: Any
     target: Any
     weight: Weight | None
-    radius: float
+    plane: Plane | None
+    anchor: float | None
+    radius: float | None
     seed: int
 
 
 _RUN = {
-    "optimum": lambda a: optimum(a.data, a.point, weight=a.weight, radius=a.radius),
+    "optimum": lambda a: optimum(a.data, a.point, plane=a.plane, anchor=a.anchor, weight=a.weight, radius=a.radius),
     "lime": lambda a: lime(a.data, a.point, model=a.model, target=a.target, seed=a.seed),
     "shap": lambda a: shap_values(a.data, a.point, model=a.model, target=a.target, seed=a.seed),
     "mim": lambda a: mim(a.data, a.point, model=a.model, target=a.target, weight=a.weight),

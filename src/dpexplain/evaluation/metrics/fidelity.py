@@ -1,4 +1,4 @@
-"""Distance from the exact local optimum (SPEC §1): excess loss, relative excess, cosine, top-k overlap."""
+"""Distance from the exact local optimum (SPEC §1, §10): excess loss, relative excess, cosine, top-k overlap."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from dpexplain.core.arrays import Vector
-from dpexplain.core.ball import Ball
-from dpexplain.core.moments import LocalMoments, Moments
+from dpexplain.core.ball import Ball, minimise_free
+from dpexplain.core.moments import LocalMoments, Moments, RawMoments
+from dpexplain.core.plane import PAPER_RADIUS, Plane, plane_for
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.data import PrivateData
 from dpexplain.evaluation.baselines.inputs import encoded_point
@@ -21,7 +22,8 @@ from dpexplain.evaluation.metrics.agreement import cosine, strongest
 class Score:
     """How an explanation φ compares with the exact optimum φ* on the private rows. Not private: never publish one unpaid.
 
-    `relative_excess` is (L(φ) - L(φ*)) / (L(0) - L(φ*)): 0 is perfect, 1 is no better than no explanation.
+    `relative_excess` is (L(φ) - L(φ*)) / (L(0) - L(φ*)): 0 is perfect, 1 is no better than no explanation. For the fitted plane each φ is
+    judged with its best constant, so 1 means: as good as the average answer.
     """
 
     excess_loss: float
@@ -31,19 +33,39 @@ class Score:
 
 
 def optimum(
-    data: PrivateData, query: Any, *, weight: Weight | None = None, radius: float = 1.0, norm: int = 2, anchor: float = 0.0
+    data: PrivateData,
+    query: Any,
+    *,
+    plane: Plane | None = None,
+    anchor: float | None = None,
+    weight: Weight | None = None,
+    radius: float | None = None,
+    norm: int = 2,
 ) -> Vector:
-    """φ*: the exact minimiser of the local loss over the ball. `anchor` is taken from every label: f(query), for anchored answers."""
-    moments = local_moments(data, query, weight).anchored(anchor)
-    return Ball(radius, norm).minimise(moments.A, moments.b)
+    """φ*: the exact minimiser of the local loss.
+
+    `plane` is "fitted" (the default), "anchored" (with `anchor`, the model's answer at the query) or "paper". A `radius` holds φ in that ball;
+    without one only the paper's plane is held in a ball, of radius 1, and of all minimisers the shortest is taken.
+    """
+    moments = local_moments(data, query, weight, plane=plane, anchor=anchor)
+    return _minimiser(moments, plane_for(plane, anchor), radius, norm)
 
 
 def score(
-    values: Vector, data: PrivateData, query: Any, *, weight: Weight | None = None, radius: float = 1.0, norm: int = 2, k: int = 5
+    values: Vector,
+    data: PrivateData,
+    query: Any,
+    *,
+    plane: Plane | None = None,
+    anchor: float | None = None,
+    weight: Weight | None = None,
+    radius: float | None = None,
+    norm: int = 2,
+    k: int = 5,
 ) -> Score:
-    """Compare `values` with the exact optimum at `query`; `k` is for the overlap of the strongest features."""
-    moments = local_moments(data, query, weight)
-    best = Ball(radius, norm).minimise(moments.A, moments.b)
+    """Compare `values` with the exact optimum of the same plane at `query`; `k` is for the overlap of the strongest features."""
+    moments = local_moments(data, query, weight, plane=plane, anchor=anchor)
+    best = _minimiser(moments, plane_for(plane, anchor), radius, norm)
     return compare(np.asarray(values, dtype=np.float64), best, moments, data.size, k)
 
 
@@ -60,15 +82,26 @@ def compare(values: Vector, best: Vector, moments: Moments, size: int, k: int = 
     )
 
 
-def local_moments(data: PrivateData, query: Any, weight: Weight | None = None) -> Moments:
-    """(A, b) around a record of the domain, or around a point that is encoded already."""
-    return local_moments_of(data, [query], weight)[0]
+def local_moments(
+    data: PrivateData, query: Any, weight: Weight | None = None, *, plane: Plane | None = None, anchor: float | None = None
+) -> Moments:
+    """(A, b) of the plane's loss φᵀAφ - 2b·φ around a record of the domain, or around a point that is encoded already."""
+    if (chosen := plane_for(plane, anchor)) == "fitted":
+        point = encoded_point(data.domain, query)
+        return data._rows.raw(RawMoments(point, weight or Stable())).fitted()
+    plain = local_moments_of(data, [query], weight)[0]
+    return plain.anchored(float(anchor)) if chosen == "anchored" and anchor is not None else plain
 
 
 def local_moments_of(data: PrivateData, queries: Iterable[Any], weight: Weight | None = None) -> list[Moments]:
-    """The same around each of several, from one read of the rows."""
+    """Those of the paper's plane around each of several queries, from one read of the rows."""
     asked = [LocalMoments(encoded_point(data.domain, query), weight or Stable()) for query in queries]
     return data._rows.local_many(asked)
+
+
+def _minimiser(moments: Moments, plane: Plane, radius: float | None, norm: int) -> Vector:
+    ball = PAPER_RADIUS if radius is None and plane == "paper" else radius
+    return minimise_free(moments.A, moments.b) if ball is None else Ball(ball, norm).minimise(moments.A, moments.b)
 
 
 def _loss(phi: Vector, moments: Moments) -> float:

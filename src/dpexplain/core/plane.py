@@ -1,0 +1,39 @@
+"""Which plane explains the model around a record z: all three minimise Σ α(‖x - z‖)(a + φ·(x - z) - y)² over φ.
+
+| plane | a, the plane's answer at z |
+|---|---|
+| fitted | fitted together with φ, as LIME does: the default |
+| anchored | the model's own answer f(z) |
+| paper | 0, as in the paper: φ has to carry the average answer as well (docs/errata.md, 10) |
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast, get_args
+
+from dpexplain.errors import ParameterError
+
+Plane = Literal["fitted", "anchored", "paper"]
+PLANES: tuple[Plane, ...] = get_args(Plane)
+PAPER_RADIUS = (
+    1.0  # the ball ‖φ‖ ≤ 1 belongs to the paper's definition; other planes are not held in a ball unless one is asked for
+)
+
+
+def require_plane(plane: Any) -> Plane:
+    """`plane` if it is one of `PLANES`; ParameterError otherwise."""
+    if plane not in PLANES:
+        raise ParameterError(f"plane must be 'fitted', 'anchored' or 'paper', got {plane!r}")
+    return cast(Plane, plane)
+
+
+def plane_for(plane: Any, anchor: Any) -> Plane:
+    """The plane that a caller asks for: an anchor alone means "anchored", neither means "fitted"."""
+    chosen = require_plane(("fitted" if anchor is None else "anchored") if plane is None else plane)
+    if chosen == "anchored" and anchor is None:
+        raise ParameterError(
+            "plane='anchored' goes through the model's answer: pass it as anchor=, a number from -1 to 1 (2p - 1 for a probability p)"
+        )
+    if chosen != "anchored" and anchor is not None:
+        raise ParameterError(f"anchor= belongs to plane='anchored': leave it out for plane={chosen!r}")
+    return chosen
