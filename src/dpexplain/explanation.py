@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from html import escape
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpexplain import plots
+from dpexplain.contributions import Contributions, frame_of
+from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import DomainLike, ImageDomain
 from dpexplain.errors import InputError
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 FORMAT, VERSION = "dpexplain.explanation", 1
+_NO_AVERAGE = (
+    "this answer has no average to compare the record with, so nothing can add up to it: explain from a release, which knows the average, "
+    "or declare a baseline record for interactive answers; what a change of each value would do is in `values`"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +38,10 @@ class Explanation:
     `error` is the standard error from the privacy noise, where it is known. `cost` is what this answer added to the total,
     `guarantee` the total. `copied` answers were reused from a nearby query, free. `domain` and `record` (the query as it was asked, where
     it is at hand) are for pictures; they do not travel in `to_dict`.
+
+    `plane` is the plane that was fitted ("fitted", "anchored", "paper") and `intercept` its value at the point, a label in [-1, 1] like the
+    slopes in `values`; both are None for quantities that are no plane. `scale` converts labels to the model's own units. `added` has the
+    contributions, or computes them when they are asked for.
     """
 
     values: Vector
@@ -46,6 +55,10 @@ class Explanation:
     details: dict[str, Any] = field(default_factory=dict)
     domain: DomainLike | None = None
     record: Any = None
+    plane: str | None = None
+    intercept: float | None = None
+    scale: AnswerScale = field(default_factory=AnswerScale)
+    added: Contributions | Callable[[], Contributions] | None = None
 
     def __post_init__(self) -> None:
         for array in (self.values, self.point, self.error):
@@ -55,6 +68,15 @@ class Explanation:
     def top(self, k: int = 5) -> list[tuple[str, float, float | None]]:
         """The k strongest effects as (name, value, error)."""
         return [(self.names[i], float(self.values[i]), self._error(int(i))) for i in self._order()[:k]]
+
+    def contributions(self) -> Contributions:
+        """What each feature's value adds to the model's answer, compared with the average: they add up to the answer.
+
+        InputError where nothing is known that could stand for the average.
+        """
+        if self.added is None:
+            raise InputError(_NO_AVERAGE)
+        return self.added if isinstance(self.added, Contributions) else self.added()
 
     def uncertain(self) -> tuple[bool, ...] | None:
         """For each value, whether its sign is in doubt (±2 errors cross zero); None where errors are unknown."""
@@ -98,6 +120,10 @@ class Explanation:
             "guarantee": self.guarantee.to_dict(),
             "request_id": self.request_id,
             "details": self.details,
+            "plane": self.plane,
+            "intercept": self.intercept,
+            "scale": self.scale.to_dict(),
+            "contributions": None if self.added is None else replace(self.contributions(), guarantee=None).to_dict(),
         }
 
     @classmethod
@@ -107,16 +133,21 @@ class Explanation:
             raise InputError(
                 f"not a version {VERSION} dpexplain explanation: it was written by something else, or a newer version"
             )
+        guarantee, added = Guarantee.from_dict(value["guarantee"]), value.get("contributions")
         return cls(
             values=np.array(value["values"]),
             names=tuple(value["names"]),
             point=np.array(value["point"]),
             cost=Guarantee.from_dict(value["cost"], "This answer"),
-            guarantee=Guarantee.from_dict(value["guarantee"]),
+            guarantee=guarantee,
             error=None if value["error"] is None else np.array(value["error"]),
             copied=value["copied"],
             request_id=value["request_id"],
             details=value["details"],
+            plane=value.get("plane"),
+            intercept=value.get("intercept"),
+            scale=AnswerScale.from_dict(value.get("scale")),
+            added=None if added is None else replace(Contributions.from_dict(added), guarantee=guarantee),
         )
 
     def to_json(self, indent: int | None = None) -> str:
@@ -128,15 +159,14 @@ class Explanation:
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Names, values and errors as a data frame: pandas, polars or pyarrow, whichever is installed first or is named."""
-        import narwhals as nw
-
-        chosen = backend or next(name for name in ("pandas", "polars", "pyarrow") if find_spec(name))
         error = np.full(len(self.values), np.nan) if self.error is None else self.error
         columns = {"name": list(self.names), "value": self.values.tolist(), "error": error.tolist()}
-        return nw.from_dict(columns, backend=chosen).to_native()  # type: ignore[arg-type]
+        return frame_of(columns, backend)
 
     def to_shap(self) -> Any:
-        """The same as a `shap.Explanation`, for shap's own plots (extra `[baselines]`)."""
+        """Contributions as a `shap.Explanation`: a true base value and raw feature values (extra `[baselines]`)."""
+        if self.added is not None:
+            return self.contributions().to_shap()
         import shap
 
         return shap.Explanation(

@@ -53,3 +53,27 @@ def test_the_description_can_be_stored(scale):
 def test_a_meaningless_scale_is_refused(kind, bounds):
     with pytest.raises(ParameterError):
         AnswerScale.of(kind, bounds)
+
+
+@pytest.mark.parametrize(
+    ("value", "answer", "difference"),
+    [
+        (0.62, "62 %", "+62.0 points"),
+        (0.073, "7.3 %", "+7.3 points"),
+        (0.0004, "0.04 %", "+0.04 points"),
+        (-0.031, "-3.1 %", "-3.1 points"),
+        (0.0, "0.0 %", "+0.0 points"),
+        (-1e-9, "0.0 %", "+0.0 points"),
+        (1.0, "100 %", "+100.0 points"),
+    ],
+)
+def test_probabilities_are_shown_in_per_cent_and_their_differences_in_points(value, answer, difference):
+    scale = AnswerScale.of("probability")
+    assert (scale.format(value), scale.format(value, signed=True)) == (answer, difference)
+
+
+def test_values_are_shown_in_their_own_units():
+    scale = AnswerScale.of("value", (0, 250_000))
+    assert (scale.format(41_234), scale.format(-1_234.5, signed=True), scale.spread(-56)) == ("41,200", "-1,230", "60")
+    assert AnswerScale().format(0.3123) == "0.312"
+    assert AnswerScale().format(-0.3123, signed=True) == "-0.3123"

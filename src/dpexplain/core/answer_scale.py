@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
+from math import floor, isfinite, log10
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -70,6 +70,37 @@ class AnswerScale:
         v = np.clip(np.asarray(answers, dtype=np.float64), self.low, self.high)
         return np.asarray(np.nan_to_num(np.clip((v - self.low) / self.half_range - 1, -1.0, 1.0)))
 
+    @property
+    def in_percent(self) -> bool:
+        """Whether people read answers in per cent, and differences of answers in percentage points."""
+        return self.kind in ("probability", "class")
+
+    @property
+    def unit(self) -> str:
+        """The unit of a difference of answers as people read it; empty for a model's own numbers."""
+        return "points" if self.in_percent else ""
+
+    def format(self, value: float, signed: bool = False) -> str:
+        """An answer for people ("62 %", "41,200"), or a difference of answers where it is `signed` ("+3.1 points", "-1,230")."""
+        unit = self.unit if signed else "%" if self.in_percent else ""
+        return f"{self.number(value, signed)} {unit}".rstrip()
+
+    def number(self, value: float, signed: bool = False) -> str:
+        """The same without its unit, for a column of a table."""
+        shown = 100 * value if self.in_percent else value
+        decimals = _percent_decimals(shown, signed) if self.in_percent else self._decimals(signed)
+        return f"{round(shown, decimals) + 0.0:{'+' if signed else ''},.{max(decimals, 0)}f}"
+
+    def spread(self, error: float) -> str:
+        """A standard error's number, without sign and unit."""
+        return self.number(abs(error), signed=True).lstrip("+")
+
+    def _decimals(self, signed: bool) -> int:
+        """How many decimals a number is rounded to, negative for tens and hundreds: answers to a thousandth of their range or finer,
+        differences ten times finer.
+        """
+        return (1 if signed else 0) - floor(log10((self.high - self.low) / 1000))
+
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "low": self.low, "high": self.high}
 
@@ -87,3 +118,11 @@ def _number(name: str, value: Any) -> float:
     if not isfinite(number):
         raise ParameterError(f"bounds of answers: {name} must be a finite number, got {value!r}")
     return number + 0.0  # -0.0 becomes 0.0
+
+
+def _percent_decimals(percent: float, signed: bool) -> int:
+    """Whole per cents in the middle of the scale, tenths near its ends; differences to a tenth of a point, tiny ones to a hundredth."""
+    size = abs(percent)
+    if signed:
+        return 2 if 0.005 <= size < 0.095 else 1
+    return 0 if 9.95 <= size <= 90.05 or size == 100 else 2 if 0.005 <= size < 0.95 else 1

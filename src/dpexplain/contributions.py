@@ -1,0 +1,226 @@
+"""Contributions: what each value of a record adds to the model's answer, compared with the average; they add up to the answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpexplain import plots
+from dpexplain.core.answer_scale import AnswerScale
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.domain import Domain, DomainLike
+from dpexplain.errors import InputError, ParameterError
+from dpexplain.plots.steps import Step, sentence, steps
+from dpexplain.plots.style import PaletteName
+from dpexplain.privacy.budget import Guarantee
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from rich.console import Group
+
+FORMAT, VERSION = "dpexplain.contributions", 1
+AVERAGE = "the average"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contributions:
+    """What each feature's value adds: `base + sum(values) == answer`, all in the answer's own units (`scale`).
+
+    `base` is the answer for the average record, or for what `average` names instead; `error` has the standard errors of `values` from the
+    privacy noise, where they are known. `record` has one raw value for each name, as it was asked; `titles` are names for people.
+    `details` says where the numbers come from: "quantity" ("plane", "shapley"), "source", "plane".
+    """
+
+    names: tuple[str, ...]
+    values: Vector
+    base: float
+    answer: float
+    error: Vector | None = None
+    scale: AnswerScale = field(default_factory=AnswerScale)
+    record: tuple[Any, ...] | None = None
+    average: str = AVERAGE
+    base_error: float | None = None
+    answer_error: float | None = None
+    guarantee: Guarantee | None = None
+    titles: tuple[str, ...] | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _require_alike(len(self.names), self.values, self.error, self.record, self.titles)
+        if not abs(self.base + float(self.values.sum()) - self.answer) <= 1e-6 * self.scale.half_range:
+            raise ParameterError(f"contributions must add up: base {self.base} and values {self.values.sum()} give {self.answer}")
+        for array in (self.values, self.error):
+            if array is not None:
+                array.setflags(write=False)
+
+    def top(self, k: int = 5) -> list[tuple[str, float, float | None]]:
+        """The k largest contributions as (name, value, error)."""
+        order = np.argsort(-np.abs(self.values), kind="stable")[:k]
+        return [(self.names[i], float(self.values[i]), None if self.error is None else float(self.error[i])) for i in order]
+
+    def uncertain(self) -> tuple[bool, ...] | None:
+        """For each value, whether its sign is in doubt (±2 errors cross zero); None where errors are unknown."""
+        return None if self.error is None else tuple(bool(v) for v in np.abs(self.values) <= 2 * self.error)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """One text for people for each name: "age = 40"."""
+        return labels_of(self.titles or self.names, self.record)
+
+    @property
+    def sentence(self) -> str:
+        """The answer, the average and what makes the difference, in one sentence."""
+        return sentence(self.answer, self.base, self.scale, self.average, exact=self.answer_error == 0)
+
+    def steps(self, top: int = 10) -> list[Step]:
+        """The way from the base to the answer: the largest contributions, then all others together."""
+        return steps(self.labels, self.values, self.error, self.base, top)
+
+    def plot(
+        self, top: int = 10, *, title: str | None = None, palette: PaletteName = "blue-red", ax: Axes | None = None
+    ) -> Figure:
+        """A waterfall from the average to the answer, with error bars where errors are known. Returns the figure; `ax=` draws on yours."""
+        return plots.waterfall(
+            self.steps(top),
+            self.base,
+            self.answer,
+            self.scale,
+            average=self.average,
+            title=self.sentence if title is None else title,
+            caption="" if self.guarantee is None else str(self.guarantee),
+            palette=palette,
+            ax=ax,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "names": list(self.names),
+            "values": self.values.tolist(),
+            "error": None if self.error is None else self.error.tolist(),
+            "base": self.base,
+            "answer": self.answer,
+            "base_error": self.base_error,
+            "answer_error": self.answer_error,
+            "scale": self.scale.to_dict(),
+            "record": None if self.record is None else [_plain(value) for value in self.record],
+            "average": self.average,
+            "titles": None if self.titles is None else list(self.titles),
+            "guarantee": None if self.guarantee is None else self.guarantee.to_dict(),
+            "details": self.details,
+        }
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> Contributions:
+        """Read back what `to_dict` wrote."""
+        if value.get("format") != FORMAT or value.get("version") != VERSION:
+            raise InputError(f"not version {VERSION} of dpexplain contributions: written by something else, or a newer version")
+        read = {name: value[name] for name in ("base", "answer", "base_error", "answer_error", "average", "details")}
+        return cls(
+            names=tuple(value["names"]),
+            values=np.array(value["values"]),
+            error=None if value["error"] is None else np.array(value["error"]),
+            scale=AnswerScale.from_dict(value["scale"]),
+            record=None if value["record"] is None else tuple(value["record"]),
+            titles=None if value["titles"] is None else tuple(value["titles"]),
+            guarantee=None if value["guarantee"] is None else Guarantee.from_dict(value["guarantee"]),
+            **read,
+        )
+
+    def to_json(self, indent: int | None = None) -> str:
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Contributions:
+        return cls.from_dict(json.loads(text))
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Name, value of the record, contribution and error as a data frame: pandas, polars or pyarrow, the first installed or the named."""
+        error = np.full(len(self.values), np.nan) if self.error is None else self.error
+        shown = self.record or (None,) * len(self.names)
+        columns = {
+            "name": list(self.names),
+            "record": ["" if value is None else plots.steps.shown(value) for value in shown],
+            "contribution": self.values.tolist(),
+            "error": error.tolist(),
+        }
+        return frame_of(columns, backend)
+
+    def to_shap(self) -> Any:
+        """The same as a `shap.Explanation`: a true base value and raw feature values, for shap's own plots (extra `[baselines]`)."""
+        import shap
+
+        return shap.Explanation(
+            values=self.values.copy(),
+            base_values=self.base,
+            data=None if self.record is None else np.array(self.record, dtype=object),
+            feature_names=list(self.names),
+            error_std=None if self.error is None else self.error.copy(),
+        )
+
+    def __repr__(self) -> str:
+        largest = ", ".join(f"{name} {self.scale.format(value, signed=True)}" for name, value, _ in self.top(3))
+        return f"Contributions({self.scale.format(self.base)} → {self.scale.format(self.answer)}: {largest}, …)"
+
+    def __rich__(self) -> Group:
+        return plots.steps.rich_table(self.sentence, self.steps(12), self.base, self.answer, self.scale, self.average, self._note)
+
+    def _repr_html_(self) -> str:
+        return plots.steps.html_table(self.sentence, self.steps(12), self.base, self.answer, self.scale, self.average, self._note)
+
+    @property
+    def _note(self) -> str:
+        return "" if self.guarantee is None else str(self.guarantee)
+
+
+def labels_of(titles: Sequence[str], record: Sequence[Any] | None) -> tuple[str, ...]:
+    """Names with the values they have: "age = 40"."""
+    if record is None:
+        return tuple(titles)
+    return tuple(f"{title} = {plots.steps.shown(value)}" for title, value in zip(titles, record, strict=True))
+
+
+def feature_names(domain: DomainLike) -> tuple[str, ...]:
+    """One name for each block of encoded columns: a table's features, a text's words, an image's superpixels."""
+    return domain.columns if isinstance(domain, Domain) else domain.names
+
+
+def feature_values(domain: DomainLike, points: Matrix) -> list[tuple[Any, ...]]:
+    """Encoded records (k, n) as raw values, one for each feature name; a word is present or not, a superpixel a number."""
+    if not isinstance(domain, Domain):
+        binary = [block.kind == "binary" for block in domain.blocks]
+        return [tuple(bool(v) if yes else float(v) for v, yes in zip(point, binary, strict=True)) for point in points]
+    columns = [column.tolist() for column in domain.decode(points).values()]
+    return list(zip(*columns, strict=True))
+
+
+def per_feature(domain: DomainLike, columns: Matrix) -> Matrix:
+    """Sums over the encoded columns of each feature, along the last axis."""
+    return np.asarray(np.add.reduceat(columns, [block.start for block in domain.blocks], axis=-1))
+
+
+def frame_of(columns: dict[str, Any], backend: str | None) -> Any:
+    """Columns as a data frame of the named package, or of the first one installed."""
+    import narwhals as nw
+
+    chosen = backend or next(name for name in ("pandas", "polars", "pyarrow") if find_spec(name))
+    return nw.from_dict(columns, backend=chosen).to_native()  # type: ignore[arg-type]
+
+
+def _require_alike(count: int, *parts: Any) -> None:
+    if any(part is not None and len(part) != count for part in parts):
+        raise ParameterError(f"contributions need one value (error, record value, title) for each of the {count} names")
+
+
+def _plain(value: Any) -> Any:
+    """A raw value in JSON's types."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

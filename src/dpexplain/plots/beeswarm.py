@@ -1,0 +1,120 @@
+"""Contributions of many records at once: a swarm of dots for each feature, or the mean size of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpexplain.core.answer_scale import AnswerScale
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.plots.style import INK, MUTED, PaletteName, caption_below, heading, name_rows, new_axes, palette_of, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_BINS, _WIDTH = 100, 0.8  # across the axis; the thickness of a row's swarm
+
+
+def beeswarm(
+    names: Sequence[str],
+    values: Matrix,
+    records: Sequence[tuple[Any, ...]] | None,
+    scale: AnswerScale,
+    *,
+    top: int = 10,
+    title: str = "",
+    caption: str = "",
+    palette: PaletteName = "blue-red",
+    ax: Axes | None = None,
+) -> Figure:
+    """One row for each of the `top` features by mean absolute contribution, one dot for each record.
+
+    Dots are coloured by the record's value where it is a number or yes/no, from low to high; categories are grey.
+    """
+    order = np.argsort(-np.abs(values).mean(axis=0), kind="stable")[:top][::-1]
+    figure, ax = new_axes(ax, 7.5, 1.5 + 0.42 * len(order))
+    colours, coloured = palette_of(palette).map(), None
+    for row, i in enumerate(order):
+        at = row + _offsets(values[:, i], float(np.ptp(values)) or 1.0)
+        shade = None if records is None else shades([record[i] for record in records])
+        if shade is None:
+            ax.scatter(_shown(values[:, i], scale), at, s=9, color=MUTED, linewidths=0)
+        else:
+            coloured = ax.scatter(
+                _shown(values[:, i], scale), at, s=9, c=shade, cmap=colours, vmin=0, vmax=1, linewidths=0.2, edgecolors=MUTED
+            )
+    name_rows(ax, [names[i] for i in order])
+    ax.set_ylim(-0.7, len(order) - 0.3)
+    if coloured is not None:
+        bar = figure.colorbar(coloured, ax=ax, ticks=[0, 1], aspect=40, pad=0.02)
+        bar.ax.set_yticklabels(["low", "high"], fontsize=8)
+        bar.set_label("the record's value", fontsize=8, color=MUTED)
+    _finish(figure, ax, f"contribution to the model's answer{_unit(scale)}", title, caption)
+    return figure
+
+
+def importance(
+    names: Sequence[str],
+    means: Vector,
+    scale: AnswerScale,
+    error: Vector | None = None,
+    *,
+    top: int = 10,
+    title: str = "",
+    caption: str = "",
+    palette: PaletteName = "blue-red",
+    ax: Axes | None = None,
+) -> Figure:
+    """Mean absolute contributions as bars, the largest first; ±2 standard errors where they are given."""
+    order = np.argsort(-means, kind="stable")[:top][::-1]
+    figure, ax = new_axes(ax, 7.5, 1.4 + 0.34 * len(order))
+    drawn = _shown(means[order], scale)
+    spread = None if error is None else _shown(2 * error[order], scale)
+    ax.barh(range(len(order)), drawn, xerr=spread, color=palette_of(palette).positive, height=0.66, ecolor=INK, capsize=2.5)
+    for row, i in enumerate(order):
+        reach = 0.0 if spread is None else float(spread[row])
+        place = (float(drawn[row]) + reach, row)
+        ax.annotate(scale.spread(float(means[i])), place, (5, 0), textcoords="offset points", va="center", fontsize=9, color=INK)
+    name_rows(ax, [names[i] for i in order])
+    ax.margins(x=0.12)
+    _finish(figure, ax, f"mean absolute contribution{_unit(scale)}", title, caption)
+    return figure
+
+
+def shades(values: Sequence[Any]) -> Vector | None:
+    """Numbers and yes/no as their rank from 0 to 1; None for categories."""
+    if not all(isinstance(value, (bool, int, float, np.number, np.bool_)) for value in values):
+        return None
+    numbers = np.array([float(value) for value in values])
+    _, rank = np.unique(numbers, return_inverse=True)
+    return np.asarray(rank / max(int(rank.max()), 1), dtype=np.float64)
+
+
+def _offsets(values: Vector, extent: float) -> Vector:
+    """How far each dot is moved off its row's line so that dots of one place lie beside each other; no randomness."""
+    bins = np.round(values / extent * _BINS).astype(np.int64)
+    _, which, counts = np.unique(bins, return_inverse=True, return_counts=True)
+    order = np.argsort(which, kind="stable")
+    place = np.empty(len(values))
+    place[order] = np.concatenate([np.arange(count) for count in counts]) if len(values) else 0.0
+    sides = np.where(place % 2 == 0, 1.0, -1.0) * np.ceil(place / 2)
+    return np.asarray(_WIDTH / 2 * sides / max(float(np.abs(sides).max()), 4.0))
+
+
+def _shown(values: Vector, scale: AnswerScale) -> Vector:
+    return np.asarray(100 * values if scale.in_percent else values)
+
+
+def _unit(scale: AnswerScale) -> str:
+    return f", percentage {scale.unit}" if scale.unit else ""
+
+
+def _finish(figure: Figure, ax: Axes, label: str, title: str, caption: str) -> None:
+    ax.axvline(0, color=INK, linewidth=0.8)
+    ax.set_xlabel(label, color=MUTED, fontsize=9)
+    tidy(ax, axis="x")
+    heading(ax, title)
+    caption_below(figure, caption)
