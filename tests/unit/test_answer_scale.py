@@ -62,8 +62,8 @@ def test_a_meaningless_scale_is_refused(kind, bounds):
         (0.073, "7.3 %", "+7.3 points"),
         (0.0004, "0.04 %", "+0.04 points"),
         (-0.031, "-3.1 %", "-3.1 points"),
-        (0.0, "0.0 %", "+0.0 points"),
-        (-1e-9, "0.0 %", "+0.0 points"),
+        (0.0, "0 %", "+0.0 points"),
+        (-1e-9, "0 %", "+0.0 points"),
         (1.0, "100 %", "+100.0 points"),
     ],
 )

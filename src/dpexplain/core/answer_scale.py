@@ -125,4 +125,6 @@ def _percent_decimals(percent: float, signed: bool) -> int:
     size = abs(percent)
     if signed:
         return 2 if 0.005 <= size < 0.095 else 1
-    return 0 if 9.95 <= size <= 90.05 or size == 100 else 2 if 0.005 <= size < 0.95 else 1
+    if 9.95 <= size <= 90.05 or size < 0.005 or abs(size - 100) < 0.005:
+        return 0
+    return 2 if size < 0.95 else 1

@@ -91,13 +91,13 @@ def _ruler(ax: Axes, scale: AnswerScale) -> None:
     from matplotlib.ticker import FuncFormatter
 
     low, high = ax.get_xlim()
-    ax.set_xlim(low, high + 0.12 * (high - low))
+    ax.set_xlim(low - 0.03 * (high - low), high + 0.12 * (high - low))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda place, _: scale.format(place)))
     unit = f"; steps in percentage {scale.unit}" if scale.unit else ""
     ax.set_xlabel(f"the model's answer{unit}", color=MUTED, fontsize=9)
 
 
-def _folded(title: str, width: int = 78) -> str:
+def _folded(title: str, width: int = 68) -> str:
     from textwrap import fill
 
     return fill(title, width)
