@@ -119,7 +119,7 @@ def main():
                 explain, rows, labels, person, size=options.size, shadows=options.shadows, guesses=options.guesses, seed=person
             )
             found.setdefault(name, []).append(attack)
-    pooled = {name: evaluation.Membership.pooled(attacks) for name, attacks in found.items()}
+    pooled = {name: evaluation.Membership.pool(attacks) for name, attacks in found.items()}
     report(pooled, options)
     if options.plot:
         draw(pooled, options).savefig(options.plot, dpi=130)

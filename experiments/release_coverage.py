@@ -19,7 +19,7 @@ from dpexplain.backends.dense import DenseRows
 from dpexplain.core.layout import Layout
 from dpexplain.core.sketch import CentreMoments, NormalisedMoments
 from dpexplain.core.weights import Stable
-from dpexplain.estimation.calibrate import Rehearsal, calibrated
+from dpexplain.estimation.calibrate import Rehearsal, calibrate
 from dpexplain.estimation.denoise import centre_of
 from dpexplain.evaluation.metrics.agreement import cosine
 from dpexplain.mechanisms.base import Setting
@@ -59,7 +59,7 @@ def coverage(table, epsilon, draws, rehearsed, queries):
         anchored.append(np.abs(through.values - anchored_truth) / through.errors)
         cosines += [cosine(a, b) for a, b in zip(plain.values, truth, strict=True)]
         if draw < rehearsed:
-            solver = calibrated(sketch.sums, sketch.query, sketch.sigma, RADIUS, WEIGHT, noise.standard_normal)
+            solver = calibrate(sketch.sums, sketch.query, sketch.sigma, RADIUS, WEIGHT, noise.standard_normal)
             factors.append(solver.noise.calibration)
     shares = [float(np.mean([np.array(found) <= 2 * factor for factor in factors])) for found in (ratios, anchored)]
     return *shares, float((np.array(ratios) <= 2).mean()), float(np.mean(cosines))

@@ -22,7 +22,7 @@ from dpexplain.backends.distributed import ClusterRows, connect
 from dpexplain.backends.sparse import SparseRows
 from dpexplain.backends.streaming import StreamedRows
 from dpexplain.core.layout import Layout
-from dpexplain.registration.options import Terms
+from dpexplain.registration.options import RegistrationOptions
 from dpexplain.registration.scanning import ColumnLabels, read_registered
 
 
@@ -83,7 +83,7 @@ def from_files(X, y, kind):
     half = len(X) // 2
     for name, part in (("a", table.slice(0, half)), ("b", table.slice(half))):
         pq.write_table(part, Path(folder.name) / f"{name}.parquet", row_group_size=max(len(X) // 7, 1))
-    source = read_registered(folder.name, dpx.Domain.encoded(X.shape[1]), ColumnLabels("y"), Terms(), check=True)
+    source = read_registered(folder.name, dpx.Domain.encoded(X.shape[1]), ColumnLabels("y"), RegistrationOptions(), check=True)
     rows = kind(replace(source, most_rows=256))
     finalize(rows, folder.cleanup)
     return rows

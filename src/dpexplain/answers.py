@@ -13,7 +13,7 @@ T = TypeVar("T")
 _LONG = 20  # fewer answers than this need no progress bar
 
 
-class Answers(Sequence[Explanation]):
+class PaidExplanations(Sequence[Explanation]):
     """Explanations in the order of the questions. `refusal` is the BudgetExhausted that ended them early, or None.
 
     Answers before a refusal are kept: they are paid for. `asked` is how many questions there were.
@@ -39,19 +39,21 @@ class Answers(Sequence[Explanation]):
 
     def __repr__(self) -> str:
         if self.refusal is None:
-            return f"Answers({len(self)} of {self.asked} questions)"
-        return f"Answers({len(self)} of {self.asked} questions, then refused: {self.refusal})"
+            return f"PaidExplanations({len(self)} of {self.asked} questions)"
+        return f"PaidExplanations({len(self)} of {self.asked} questions, then refused: {self.refusal})"
 
 
-def answer_all(questions: Sequence[T], answer: Callable[[Sequence[T]], Answers], together: int = 1) -> Answers:
+def answer_in_batches(
+    questions: Sequence[T], answer: Callable[[Sequence[T]], PaidExplanations], together: int = 1
+) -> PaidExplanations:
     """Answer in order, `together` at a time, until all are answered or the budget is; a progress bar on a terminal when there are many."""
     answered: list[Explanation] = []
     for group in in_groups(questions, together, "Explaining"):
         more = answer(group)
         answered += more
         if more.refusal is not None:
-            return Answers(answered, len(questions), more.refusal)
-    return Answers(answered, len(questions))
+            return PaidExplanations(answered, len(questions), more.refusal)
+    return PaidExplanations(answered, len(questions))
 
 
 def in_groups(items: Sequence[T], size: int, description: str) -> Iterable[Sequence[T]]:

@@ -17,7 +17,7 @@ from dpexplain.mechanisms.ports import Rows
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.registration.label_file import LabelFile
 from dpexplain.registration.labels import Labeller
-from dpexplain.registration.options import Options, Terms, Where, with_options
+from dpexplain.registration.options import OptionKeywords, RegistrationOptions, Where, with_options
 from dpexplain.registration.registered import Registered
 
 
@@ -30,11 +30,11 @@ class PrivateData:
 
     @with_options
     def __init__(
-        self, rows: Any, domain: DomainLike, *, model: Any = None, labels: Any = None, **options: Unpack[Options]
+        self, rows: Any, domain: DomainLike, *, model: Any = None, labels: Any = None, **options: Unpack[OptionKeywords]
     ) -> None:
         from dpexplain.registration import in_memory  # here, and not above: numba takes longer to load than all the rest
 
-        self._keep(in_memory.hold(rows, domain, model, labels, Terms(**options)))
+        self._keep(in_memory.register_in_memory(rows, domain, model, labels, RegistrationOptions(**options)))
 
     @classmethod
     @with_options
@@ -46,7 +46,7 @@ class PrivateData:
         label: str | None = None,
         model: Any = None,
         progress: bool = True,
-        **options: Unpack[Options],
+        **options: Unpack[OptionKeywords],
     ) -> PrivateData:
         """Rows that stay in Parquet files and are read anew for each question, a bounded number at a time.
 
@@ -57,9 +57,11 @@ class PrivateData:
         """
         from dpexplain.registration import scanning
 
-        terms = Terms(**options)
+        terms = RegistrationOptions(**options)
         labels = scanning.labels_from(label, model, terms)
-        return cls.from_registered(scanning.streamed(files, domain, labels, LabelFile.temporary, terms, progress=progress))
+        return cls.from_registered(
+            scanning.register_streamed(files, domain, labels, LabelFile.temporary, terms, progress=progress)
+        )
 
     @classmethod
     @with_options
@@ -72,7 +74,7 @@ class PrivateData:
         model: Any = None,
         address: str | None = None,
         workers: int | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[OptionKeywords],
     ) -> PrivateData:
         """Rows held in memory by the workers of a Ray cluster, each reading its own row groups of the files.
 
@@ -82,9 +84,9 @@ class PrivateData:
         """
         from dpexplain.registration import scanning
 
-        terms = Terms(**options)
+        terms = RegistrationOptions(**options)
         labels = scanning.labels_from(label, model, terms)
-        return cls.from_registered(scanning.clustered(files, domain, labels, terms, address=address, workers=workers))
+        return cls.from_registered(scanning.register_clustered(files, domain, labels, terms, address=address, workers=workers))
 
     @classmethod
     def from_registered(cls, registered: Registered) -> PrivateData:
@@ -138,7 +140,7 @@ class PrivateData:
         subject = f"Everything released so far from {len(each)} disjoint shards (the worst shard's total)"
         return replace(worst, delta=min(one.delta for one in each), subject=subject)
 
-    def know(self, labeller: Labeller) -> None:
+    def attach_model(self, labeller: Labeller) -> None:
         """The black box behind labels that were computed elsewhere, to ask about public rows."""
         self._labeller = labeller
 
@@ -167,7 +169,7 @@ class PrivateData:
 
     def require_readable(self) -> None:
         """RowsUnavailable if rows outside this process's memory are not there as registered; told before anything is spent."""
-        if isinstance(self._rows, Watched):
+        if isinstance(self._rows, ChangeDetecting):
             self._rows.require_unchanged()
 
     def close(self) -> None:
@@ -224,7 +226,7 @@ class Divisible(Rows, Protocol):
 
 
 @runtime_checkable
-class Watched(Protocol):
+class ChangeDetecting(Protocol):
     """Rows that somebody else could change or take away."""
 
     def require_unchanged(self) -> None: ...

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from dpexplain.answers import Answers, answer_all
+from dpexplain.answers import PaidExplanations, answer_in_batches
 from dpexplain.core.arrays import Vector
 from dpexplain.data import PrivateData
 from dpexplain.domain import DomainLike
@@ -27,8 +27,8 @@ from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
 
-TOGETHER = 32  # questions that share a read of the rows, and so many reservations a crash can leave without answers
-TOGETHER_BYTES = 1 << 25  # of the sums they share it with
+MAX_BATCH = 32  # questions that share a read of the rows, and so many reservations a crash can leave without answers
+MAX_BATCH_BYTES = 1 << 25  # of the sums they share it with
 
 
 class FreeAnswers(Protocol):
@@ -127,7 +127,7 @@ class Explainer:
             raise answers.refusal
         return answers[0]
 
-    def explain_many(self, records: Any, *, request_ids: Sequence[str] | None = None) -> Answers:
+    def explain_many(self, records: Any, *, request_ids: Sequence[str] | None = None) -> PaidExplanations:
         """Explain each record of a frame or list, in order, with a progress bar when there are many.
 
         All records are checked before anything is spent. At the first refusal it stops: answers up to there are kept, they are paid for,
@@ -141,16 +141,16 @@ class Explainer:
         if len(ids) != len(points):
             raise ParameterError(f"{len(ids)} request_ids for {len(points)} records: pass one for each")
         questions = [Question(*one) for one in zip(points, separate, ids, strict=True)]
-        return answer_all(questions, self._answer, self._together)
+        return answer_in_batches(questions, self._answer, self._together)
 
     @property
     def _together(self) -> int:
         """How many questions are answered at a time: one, where a plan depends on the answers before it."""
         if not isinstance(self._mechanism, StandsAlone):
             return 1
-        return max(min(TOGETHER, TOGETHER_BYTES // (8 * self._data.domain.width**2)), 1)
+        return max(min(MAX_BATCH, MAX_BATCH_BYTES // (8 * self._data.domain.width**2)), 1)
 
-    def _answer(self, questions: Sequence[Question]) -> Answers:
+    def _answer(self, questions: Sequence[Question]) -> PaidExplanations:
         """Reserve all, read the rows once, then draw noise for each, settle it, and only then go on to the next.
 
         Reservations are committed before a row is read: a crash over-counts and never under-counts. What is reserved is answered,
@@ -162,7 +162,7 @@ class Explainer:
         answered = [self._settle(one, next(outcomes)) if isinstance(one, Paid) else one for one in reserved]
         if stopped is not None and not isinstance(stopped, BudgetExhausted):
             raise stopped
-        return Answers(answered, len(questions), stopped)
+        return PaidExplanations(answered, len(questions), stopped)
 
     def _reserve_all(self, questions: Sequence[Question]) -> tuple[list[Paid | Explanation], DpexplainError | None]:
         """Plan all, then reserve in order, up to the first that is refused."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpexplain.answers import Answers, answer_all
+from dpexplain.answers import PaidExplanations, answer_in_batches
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.weights import Stable, Weight
@@ -47,11 +47,11 @@ class NonInteractive:
         """An explanation at `record` (or at an encoded point, if the history has no domain). Costs nothing."""
         return replace(self._at(self._encode(record)), record=record)
 
-    def explain_many(self, records: Any) -> Answers:
+    def explain_many(self, records: Any) -> PaidExplanations:
         """The same for many records."""
         domain = self._history.domain
         points = np.asarray(records, dtype=np.float64) if domain is None else domain.encode_queries(records)
-        return answer_all(list(points), lambda group: Answers(map(self._at, group), len(group)))
+        return answer_in_batches(list(points), lambda group: PaidExplanations(map(self._at, group), len(group)))
 
     def _require_optima(self) -> None:
         """Regression and the paper's labels take answers for local optima; influence sums and Shapley values are none."""

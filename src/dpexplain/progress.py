@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from dpexplain.estimation.progress import Watch, ignore
+from dpexplain.estimation.progress import ProgressCallback, no_progress
 
 T = TypeVar("T")
 
@@ -24,14 +24,14 @@ def with_bar(items: Iterable[T], work: str, count: int | None = None) -> Iterabl
 
 
 @contextmanager
-def watched(work: str, steps: int) -> Iterator[Watch]:
+def progress_steps(work: str, steps: int) -> Iterator[ProgressCallback]:
     """Yield what long work calls at the start of each of its `steps`, with the step's name."""
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield ignore
+        yield no_progress
         return
     with Progress(console=console, transient=True) as shown:
         task = shown.add_task(work, total=steps)

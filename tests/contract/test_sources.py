@@ -28,7 +28,7 @@ from dpexplain.errors import DataError, InputError, NotPrivateError
 from dpexplain.registration import memory_limit as memory
 from dpexplain.registration.cached_labels import BATCH, from_model
 from dpexplain.registration.models import ModelSource
-from dpexplain.registration.sources import DataSource, decided, register
+from dpexplain.registration.sources import DataSource, decide_streaming, register
 from dpexplain.registration.tables import read_private
 
 DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("work", values=["a", "b", "c"])])
@@ -277,8 +277,8 @@ def test_rows_that_do_not_fit_into_memory_stay_in_their_files(tmp_path, table, m
     needed = table.num_rows * (4 * DOMAIN.width + 8) + table.nbytes
     for free, copies, stream in ((None, 9, False), (100 * needed, 1, False), (100 * needed, 200, True), (needed // 2, 1, True)):
         monkeypatch.setattr(memory, "available", lambda free=free: free)
-        assert decided(source, copies).stream is stream
-        assert decided(replace(source, stream=not stream), copies).stream is not stream
+        assert decide_streaming(source, copies).stream is stream
+        assert decide_streaming(replace(source, stream=not stream), copies).stream is not stream
     with pytest.raises(InputError, match="true or false"):
         replace(source, stream="yes")
 

@@ -107,6 +107,6 @@ def test_kernels_compile_where_nothing_can_be_written(monkeypatch):
         return lambda kernel: (kernel, options)
 
     monkeypatch.setattr(_compiling, "njit", without_cache)
-    kernel, options = _compiling.compiled(test_kernels_compile_where_nothing_can_be_written)
+    kernel, options = _compiling.compile_kernel(test_kernels_compile_where_nothing_can_be_written)
     assert kernel is test_kernels_compile_where_nothing_can_be_written
     assert options["nogil"]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import dpexplain as dpx
-from dpexplain.answers import answer_all, in_groups
+from dpexplain.answers import answer_in_batches, in_groups
 from dpexplain.errors import QueryError
 
 DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("work", values=["a", "b", "c"])])
@@ -46,7 +46,7 @@ def test_a_whole_batch(data):
     answers = make(data, answers=10).explain_many(FRAME)
     assert answers.complete
     assert answers.refusal is None
-    assert repr(answers) == "Answers(6 of 6 questions)"
+    assert repr(answers) == "PaidExplanations(6 of 6 questions)"
 
 
 def test_one_bad_record_is_found_before_anything_is_spent(data):
@@ -70,5 +70,5 @@ def test_a_release_goes_on_where_the_budget_ends(data):
 
 def test_a_progress_bar_is_for_people_only(capsys):
     assert [len(group) for group in in_groups(range(50), 20, "Explaining")] == [20, 20, 10]
-    assert len(answer_all([], lambda _: pytest.fail("nothing was asked"))) == 0
+    assert len(answer_in_batches([], lambda _: pytest.fail("nothing was asked"))) == 0
     assert capsys.readouterr().err == ""

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from dpexplain.evaluation.audit.bounds import best_threshold, mu_from_errors, mu_from_scores, mu_from_wins, noticed_factor
-from dpexplain.evaluation.audit.distinguisher import Telling, stacked
+from dpexplain.evaluation.audit.distinguisher import Distinguisher, stack_transcripts
 
 ERROR = 0.1
 
@@ -52,7 +52,7 @@ def test_shared_noise_teaches_the_best_direction_from_few_runs():
     rng = np.random.default_rng(3)
     mixing, shift = np.eye(6) + 0.5 * rng.standard_normal((6, 6)), rng.standard_normal(6)
     shared = rng.standard_normal((60, 6)) @ mixing
-    found = Telling.learnt(shared + shift, shared).direction
+    found = Distinguisher.learn_distinguisher(shared + shift, shared).direction
     best = np.linalg.solve(mixing.T @ mixing, shift)
     efficiency = (found @ shift) ** 2 / (found @ mixing.T @ mixing @ found) / (best @ shift)
     assert efficiency > 0.8
@@ -63,19 +63,19 @@ def test_a_single_number_that_tells_most_is_used_alone():
     outside, inside = rng.standard_normal((2, 60, 8))
     outside[:, 2], inside[:, 2] = 0.0, rng.exponential(1e-3, 60)  # nothing, or something: certain, and not Gaussian
     outside[:, 5] += 1e3 * outside[:, 2]
-    assert (np.flatnonzero(Telling.learnt(inside, outside).direction) == [2]).all()
+    assert (np.flatnonzero(Distinguisher.learn_distinguisher(inside, outside).direction) == [2]).all()
 
 
 def test_what_tells_for_certain_decides():
     rng = np.random.default_rng(4)
     noise, certain, constant = rng.standard_normal((50, 3)), np.arange(2.0)[:, None] * np.ones(50), np.ones((50, 1))
     outside, inside = (np.hstack([noise, certain[i][:, None] * 1e-4 + 5, constant]) for i in (0, 1))
-    telling = Telling.learnt(inside, outside)
+    telling = Distinguisher.learn_distinguisher(inside, outside)
     assert telling.score(inside).min() > telling.score(outside).max()
     assert telling.direction[4] == 0
 
 
 def test_vectors_of_different_length_become_rows():
     rows = [np.ones(2), np.ones(4)]
-    assert (stacked(rows) == [[1, 1, 0, 0], [1, 1, 1, 1]]).all()
-    assert (stacked(rows, 3) == [[1, 1, 0], [1, 1, 1]]).all()
+    assert (stack_transcripts(rows) == [[1, 1, 0, 0], [1, 1, 1, 1]]).all()
+    assert (stack_transcripts(rows, 3) == [[1, 1, 0], [1, 1, 1]]).all()

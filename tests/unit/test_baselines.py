@@ -12,6 +12,7 @@ from rich.console import Console
 import dpexplain as dpx
 from dpexplain import evaluation
 from dpexplain.errors import DataError, ParameterError
+from dpexplain.evaluation.baselines import extras
 from dpexplain.evaluation.baselines.inputs import feature_codes, from_codes, spread
 from dpexplain.evaluation.baselines.lime import presence_lime
 
@@ -220,7 +221,7 @@ def test_a_missing_package_says_how_to_get_it(data, monkeypatch):
             raise ImportError(name="lime")
         return real(name, *rest)
 
-    monkeypatch.setattr("dpexplain.evaluation.baselines.extras.import_module", lambda name: without_lime(name))
+    monkeypatch.setattr(extras, "import_module", lambda name: without_lime(name))
     with pytest.raises(ImportError, match=r"pip install 'dpexplain\[baselines\]'"):
         evaluation.lime(data, RECORD)
 

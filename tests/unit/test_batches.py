@@ -123,11 +123,11 @@ def test_groups_are_bounded_in_number_and_in_memory(data, monkeypatch):
     assert len(make(data).explain_many(np.tile(POINTS, (8, 1)))) == 72
     assert reads == [32, 32, 8]
     reads.clear()
-    monkeypatch.setattr(module, "TOGETHER_BYTES", 4 * 8 * WIDTH**2)
+    monkeypatch.setattr(module, "MAX_BATCH_BYTES", 4 * 8 * WIDTH**2)
     make(data).explain_many(POINTS)
     assert reads == [4, 4, 1]
     reads.clear()
-    monkeypatch.setattr(module, "TOGETHER_BYTES", 1)
+    monkeypatch.setattr(module, "MAX_BATCH_BYTES", 1)
     make(data).explain_many(POINTS[:2])
     assert reads == [1, 1]
 

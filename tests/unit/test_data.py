@@ -19,8 +19,8 @@ from sklearn.preprocessing import StandardScaler
 import dpexplain as dpx
 from dpexplain.core.moments import LocalMoments
 from dpexplain.errors import DataError, ParameterError
-from dpexplain.registration.in_memory import first_of_each
-from dpexplain.registration.options import Options, Terms
+from dpexplain.registration.in_memory import first_rows_of_each_owner
+from dpexplain.registration.options import OptionKeywords, RegistrationOptions
 
 DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("work", values=["a", "b"]), dpx.Binary("married")])
 ROWS = {"age": [20.0, 40.0, 60.0, 80.0], "work": ["a", "b", "a", "b"], "married": [True, False, True, False]}
@@ -44,10 +44,10 @@ def test_every_kind_of_table_gives_the_same_sums():
 
 @pytest.mark.parametrize("door", [dpx.PrivateData, dpx.PrivateData.scan, dpx.PrivateData.cluster])
 def test_every_way_to_register_rows_tells_and_takes_the_same_options(door):
-    options = {field.name: field.default for field in fields(Terms)}
+    options = {field.name: field.default for field in fields(RegistrationOptions)}
     told = inspect.signature(door).parameters
     assert {name: told[name].default for name in options} == options
-    assert Options.__annotations__.keys() == options.keys()
+    assert OptionKeywords.__annotations__.keys() == options.keys()
     assert all(f"`{name}`" in pydoc.render_doc(door, renderer=pydoc.plaintext) for name in options)
     with pytest.raises(ParameterError, match="output must be"):
         door(ROWS, DOMAIN, output="logit")
@@ -144,8 +144,8 @@ def test_no_rows_are_refused(rows):
 
 def test_at_most_so_many_rows_of_each_owner_are_kept_by_position_alone():
     owners = np.array(["x", "y", "x", "z", "x", "y", None, None], dtype=object)
-    assert first_of_each(owners, 1).tolist() == [0, 1, 3, 6]
-    assert first_of_each(owners, 2).tolist() == [0, 1, 2, 3, 5, 6, 7]
+    assert first_rows_of_each_owner(owners, 1).tolist() == [0, 1, 3, 6]
+    assert first_rows_of_each_owner(owners, 2).tolist() == [0, 1, 2, 3, 5, 6, 7]
     frame = pd.DataFrame({**ROWS, "person": [1, 1, 2, 1]})
     data = dpx.PrivateData(frame, DOMAIN, labels=LABELS, unit="person", max_rows_per_unit=2)
     assert data.size == 3
@@ -158,10 +158,10 @@ def test_at_most_so_many_rows_of_each_owner_are_kept_by_position_alone():
 def test_removing_one_owner_does_not_change_what_is_kept_of_others():
     rng = np.random.default_rng(1)
     owners = rng.integers(0, 20, 200).astype(object)
-    kept = set(first_of_each(owners, 3).tolist())
+    kept = set(first_rows_of_each_owner(owners, 3).tolist())
     for gone in range(20):
         rest = np.nonzero(owners != gone)[0]
-        again = set(rest[first_of_each(owners[rest], 3)].tolist())
+        again = set(rest[first_rows_of_each_owner(owners[rest], 3)].tolist())
         assert again == {i for i in kept if owners[i] != gone}
 
 

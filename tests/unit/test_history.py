@@ -8,7 +8,7 @@ from scipy import spatial
 
 import dpexplain as dpx
 from dpexplain.errors import InputError
-from dpexplain.estimation.regression import PENALTIES, Levelled, Ridge
+from dpexplain.estimation.regression import PENALTIES, LevelledRegression, Ridge
 from dpexplain.mechanisms.history import History, Released
 
 
@@ -119,7 +119,7 @@ def test_predictions_agree_on_the_label_in_the_middle():
     noisy = rng.normal(size=(200, 10)) * 0.1
     level = ((noisy * towards).sum(1) - 0.3) / (towards**2).sum(1)
     values = noisy - towards * level[:, None]
-    fitted, point = Levelled.fit(points, values), rng.random(10)
+    fitted, point = LevelledRegression.fit(points, values), rng.random(10)
     assert fitted.level == pytest.approx(0.3)
     assert fitted.predict(point) @ (centre - point) == pytest.approx(0.3, abs=1e-6)
     assert fitted.residual < np.sqrt((fitted.ridge.left_out**2).sum(1).mean())

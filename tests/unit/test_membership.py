@@ -23,8 +23,8 @@ def attack(explain, person=0):
 
 
 def test_exact_means_of_few_give_members_away_and_noisy_ones_do_not():
-    exact = evaluation.Membership.pooled(attack(mean, person) for person in range(3))
-    private = evaluation.Membership.pooled(attack(noisy_mean, person) for person in range(3))
+    exact = evaluation.Membership.pool(attack(mean, person) for person in range(3))
+    private = evaluation.Membership.pool(attack(noisy_mean, person) for person in range(3))
     assert exact.auc > 0.8
     assert exact.hits(0.1) > 0.4
     assert 0.4 < private.auc < 0.6

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dpexplain.core.cells import Line
 from dpexplain.core.marginals import one_hot
 from dpexplain.core.uniforms import Uniforms
-from dpexplain.estimation.gibbs import learnt, refreshed
+from dpexplain.estimation.gibbs import learn_potentials, refresh_records
 from dpexplain.estimation.population import distance, draw, on_simplex, sample_tree, tables, tree, tree_potentials
 from dpexplain.estimation.raking import Raking
 from dpexplain.mechanisms.marginals import equal_mass, join
@@ -57,7 +57,7 @@ def test_raking_brings_every_table_close_and_the_tree_alone_does_not():
 def test_gibbs_sampling_under_the_tree_s_potentials_keeps_the_tree():
     found = tables(counts(triangle()), OFFSETS, USED, 0.5)
     codes = sample_tree(found, 30_000, Uniforms())
-    again = refreshed(codes, *tree_potentials(found), OFFSETS, 2, Uniforms(10**9))
+    again = refresh_records(codes, *tree_potentials(found), OFFSETS, 2, Uniforms(10**9))
     assert (again != codes).mean() > 0.3
     assert np.abs(shares(again) - shares(codes)).max() < 0.012
 
@@ -65,7 +65,7 @@ def test_gibbs_sampling_under_the_tree_s_potentials_keeps_the_tree():
 def test_a_chain_learns_every_table():
     found = tables(counts(triangle()), OFFSETS, USED, 40.0)
     uniforms = Uniforms()
-    potentials = learnt(sample_tree(found, 8192, uniforms), found, tree_potentials(found), uniforms)
+    potentials = learn_potentials(sample_tree(found, 8192, uniforms), found, tree_potentials(found), uniforms)
     assert farthest(potentials.records(30_000, uniforms)) < 0.014
 
 

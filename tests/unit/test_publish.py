@@ -12,7 +12,7 @@ import dpexplain as dpx
 from dpexplain import web
 from dpexplain.demo.people import DOMAIN
 from dpexplain.privacy.relation import Neighbours
-from dpexplain.release.page import packed, promise, publish, render
+from dpexplain.release.page import pack_arrays, promise, publish, render
 from release_support import StandIn
 
 
@@ -28,16 +28,16 @@ def page(release):
 
 def test_arrays_are_packed_exactly():
     numbers = np.array([0.1, -1 / 3, 5e-324, 1e308, 0.0])
-    assert np.array_equal(np.frombuffer(b64decode(packed(numbers)["f8"]), "<f8"), numbers)
-    assert np.frombuffer(b64decode(packed([0, 255])["u1"]), "<u1").tolist() == [0, 255]
-    assert np.frombuffer(b64decode(packed([0, 4096])["u2"]), "<u2").tolist() == [0, 4096]
-    assert np.frombuffer(b64decode(packed([0, 65536])["u4"]), "<u4").tolist() == [0, 65536]
+    assert np.array_equal(np.frombuffer(b64decode(pack_arrays(numbers)["f8"]), "<f8"), numbers)
+    assert np.frombuffer(b64decode(pack_arrays([0, 255])["u1"]), "<u1").tolist() == [0, 255]
+    assert np.frombuffer(b64decode(pack_arrays([0, 4096])["u2"]), "<u2").tolist() == [0, 4096]
+    assert np.frombuffer(b64decode(pack_arrays([0, 65536])["u4"]), "<u4").tolist() == [0, 65536]
 
 
 @pytest.mark.parametrize("wrong", [[-1, 3], [0, 2**32], [0.5, float("nan")], [float("inf")]])
 def test_what_cannot_be_packed_exactly_is_refused(wrong):
     with pytest.raises(ValueError, match=r"codes must|finite"):
-        packed(wrong)
+        pack_arrays(wrong)
 
 
 def test_released_numbers_survive_to_the_last_bit(release, page):
@@ -63,13 +63,13 @@ def test_nothing_is_loaded_from_elsewhere(page):
     markup = page.split('id="data">')[0] + page.split('<script type="module">')[0].split("</script>")[-1]
     assert re.findall(r'(?:src|href)="(?!data:|#)[^"]*"', markup) == []
     assert not re.search(
-        r"\bfetch\(|XMLHttpRequest|WebSocket|import\(|innerHTML|outerHTML|document\.write|\beval\(", web.inlined("page.js")
+        r"\bfetch\(|XMLHttpRequest|WebSocket|import\(|innerHTML|outerHTML|document\.write|\beval\(", web.inline_modules("page.js")
     )
     assert re.findall(r"https?://(?!www\.w3\.org/)", page) == []
 
 
 def test_every_module_is_inlined_once_without_import_and_export():
-    script, order = web.inlined("page.js"), web.imported("page.js")
+    script, order = web.inline_modules("page.js"), web.resolve_imports("page.js")
     assert order[-1] == "page.js"
     assert len(order) == len(set(order)) == 11
     assert not re.search(r"^\s*(import|export)\b", script, re.MULTILINE)

@@ -241,11 +241,11 @@ def test_steps_are_announced_by_name_on_a_terminal_only(monkeypatch, released):
     sketch, marginals = plan.run(data._rows, SeededNoise(1))
     building.build_reference(marginals, sketch, released[1].solver, data, 1024, announced.append)
     assert 3 <= len(announced) <= building.STEPS
-    with progress.watched("work", 2) as watch:
-        assert watch is progress.ignore
+    with progress.progress_steps("work", 2) as watch:
+        assert watch is progress.no_progress
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TTY_INTERACTIVE", "0")
-    with progress.watched("work", 2) as watch:
+    with progress.progress_steps("work", 2) as watch:
         watch("step")
 
 

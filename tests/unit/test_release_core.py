@@ -205,7 +205,7 @@ def test_the_reference_reproduces_the_moments(unknown):
 def test_strangers_are_like_the_reference_but_not_in_it():
     got, query, *_ = found()
     points = reference.build(got, query)[0].points(LAYOUT)
-    others = reference.strangers(got, LAYOUT, 256)
+    others = reference.sample_public_points(got, LAYOUT, 256)
     assert others.mean(axis=0) == pytest.approx(points.mean(axis=0), abs=0.03)
     assert min(np.linalg.norm(points - other, axis=1).min() for other in others[:50]) > 0
 

@@ -20,7 +20,7 @@ from dpexplain.core.moments import LocalMoments
 from dpexplain.errors import DataError, ParameterError, RowsUnavailable
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.registration import scanning
-from dpexplain.registration.in_memory import first_of_each
+from dpexplain.registration.in_memory import first_rows_of_each_owner
 
 DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("work", values=["a", "b"]), dpx.Binary("married")])
 RECORD = {"age": 40, "work": "a", "married": True}
@@ -134,7 +134,7 @@ def test_owners_are_counted_across_batches(owners, most, batch):
     seen, kept = {}, Kept(len(owners))
     for start in range(0, len(owners), batch):
         kept.put(start, scanning.first_rows(column.slice(start, batch), seen, most))
-    wanted = first_of_each(np.array(column.to_pylist(), dtype=object), most)
+    wanted = first_rows_of_each_owner(np.array(column.to_pylist(), dtype=object), most)
     assert np.flatnonzero(kept.at(0, len(owners))).tolist() == wanted.tolist()
     assert kept.count == len(wanted)
     assert kept.at(len(owners) // 2, 1)[0] == (len(owners) // 2 in wanted)

@@ -11,7 +11,7 @@ import dpexplain as dpx
 from dpexplain.errors import IntegrityError, LedgerCorrupt, LedgerUnavailable, NotPrivateError, QueryError
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.relation import Neighbours
-from dpexplain.service.backend import ReleaseBackend, Spending, without_file
+from dpexplain.service.backend import ReleaseBackend, SpendingSummary, without_file
 from dpexplain.service.config import load_config, mechanism_of
 from dpexplain.service.keys import KeyFile
 from dpexplain.service.limits import RateLimit
@@ -104,7 +104,7 @@ def test_metrics_of_several_workers_are_one(tmp_path):
     totals = own.totals()
     assert (totals["count"], totals["budget"], totals["4xx"], totals["le 0.0025"], totals["le 0.005"]) == (3, 3, 3, 2, 3)
     guarantee = dpx.Guarantee(0.1, 1e-6, Neighbours())
-    text = own.text(Spending(guarantee, None, None, None))
+    text = own.text(SpendingSummary(guarantee, None, None, None))
     assert 'dpexplain_refusals_total{reason="budget"} 3' in text
     assert "dpexplain_remaining_epsilon" not in text
 

@@ -10,18 +10,18 @@ import dpexplain as dpx
 from dpexplain.errors import ParameterError
 from dpexplain.privacy import gdp
 from dpexplain.privacy.relation import Neighbours
-from dpexplain.privacy.training import Amplified, Combined, LastStep, Unconditional, guarantee
+from dpexplain.privacy.training import AmplifiedGuarantee, CombinedGuarantee, LastStep, Unconditional, guarantee
 
 NOISY = LastStep(step=1.0, sigma=2.0)  # (1 + 1)/2 = 1: γ = 2Φ(1) - 1 = 0.6827
 SPENT = dpx.Guarantee(gdp.mu(0.5, 1e-6), 1e-6, Neighbours())
 
 
 def test_gamma_by_hand():
-    one = Amplified(1.0, 1e-5, NOISY)
+    one = AmplifiedGuarantee(1.0, 1e-5, NOISY)
     assert one.gamma == pytest.approx(0.682689, rel=1e-5)
     assert one.delta == pytest.approx(0.682689e-5, rel=1e-5)
     assert one.log10_gap == pytest.approx(log10(1 - 0.6826895))
-    assert Amplified(1.0, 1e-5, NOISY, explanations=3).gamma == pytest.approx(1 - (1 - 0.6826895) ** 3)
+    assert AmplifiedGuarantee(1.0, 1e-5, NOISY, explanations=3).gamma == pytest.approx(1 - (1 - 0.6826895) ** 3)
     assert not one.worthless
     assert "the model's own δ=1e-05 times γ=0.682689" in str(one)
 
@@ -35,7 +35,7 @@ def test_gamma_is_the_total_variation_of_the_two_farthest_last_steps():
 
 def test_realistic_sizes_amplify_by_nothing_and_say_so():
     last = LastStep(step=0.1, sigma=0.0125)
-    one = Amplified(2.0, 1e-5, last, explanations=100)
+    one = AmplifiedGuarantee(2.0, 1e-5, last, explanations=100)
     assert one.gamma == 1.0
     assert -1e9 < one.log10_gap < -300
     assert one.delta == 1e-5
@@ -68,24 +68,28 @@ def test_no_label_change_moves_a_gradient_further_than_claimed():
 
 def test_the_best_statement_is_chosen():
     assert isinstance(guarantee(SPENT, 1000), Unconditional)
-    assert isinstance(guarantee(SPENT, 1000, model_epsilon=2.0, model_delta=1e-5, last=NOISY), Amplified)
+    assert isinstance(guarantee(SPENT, 1000, model_epsilon=2.0, model_delta=1e-5, last=NOISY), AmplifiedGuarantee)
     quiet = dpx.Guarantee(1e-6, 1e-6, Neighbours())
     assert isinstance(guarantee(quiet, 100, model_epsilon=8.0, model_delta=1e-5, last=NOISY), Unconditional)
 
 
 def test_a_person_in_both_sets_pays_for_both():
-    training = Amplified(1.0, 1e-5, NOISY)
-    both = Combined(training, SPENT)
+    training = AmplifiedGuarantee(1.0, 1e-5, NOISY)
+    both = CombinedGuarantee(training, SPENT)
     assert both.epsilon == pytest.approx(1.0 + 0.5, rel=1e-6)
     chains = exp(1.0) * 1e-6 + training.delta, 1e-6 + exp(0.5) * training.delta
     assert both.delta == pytest.approx(min(1.1e-5, *chains))
     assert str(both).startswith("For a person whose records are both in the training data and")
-    without = Combined(Unconditional(dpx.Guarantee(1e-4, 1e-6, Neighbours()), 10), SPENT)
+    without = CombinedGuarantee(Unconditional(dpx.Guarantee(1e-4, 1e-6, Neighbours()), 10), SPENT)
     assert without.delta >= 2e-6
 
 
 def test_they_are_written_down():
-    for statement in (Amplified(1.0, 1e-5, NOISY), Unconditional(SPENT, 10), Combined(Unconditional(SPENT, 1), SPENT)):
+    for statement in (
+        AmplifiedGuarantee(1.0, 1e-5, NOISY),
+        Unconditional(SPENT, 10),
+        CombinedGuarantee(Unconditional(SPENT, 1), SPENT),
+    ):
         told = statement.to_dict()
         assert told["statement"] == str(statement)
         assert told["epsilon"] == statement.epsilon
@@ -99,9 +103,9 @@ def test_meaningless_steps_are_refused(wrong):
 
 def test_meaningless_models_are_refused():
     with pytest.raises(ParameterError):
-        Amplified(-1.0, 1e-5, NOISY)
+        AmplifiedGuarantee(-1.0, 1e-5, NOISY)
     with pytest.raises(ParameterError):
-        Amplified(1.0, 1e-5, NOISY, explanations=0)
+        AmplifiedGuarantee(1.0, 1e-5, NOISY, explanations=0)
     with pytest.raises(ParameterError):
         Unconditional(SPENT, 0)
 

@@ -13,7 +13,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from dpexplain.backends._compiling import compiled, widest_registers
+from dpexplain.backends._compiling import compile_kernel, widest_registers
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -38,7 +38,7 @@ def _typed(typing: Any, word: Any) -> Any:
 _ones: Any = intrinsic(_typed)  # how many bits of a word are set: one instruction
 
 
-@compiled
+@compile_kernel
 def set_bits(starts: Integers, indices: Indices, width: int, first: int, last: int, rows: Bits) -> None:  # pragma: no cover
     """Rows from lists of their ones, with one column more that is 1 for every row; all 0 before."""
     for r in range(first, last):
@@ -47,7 +47,7 @@ def set_bits(starts: Integers, indices: Indices, width: int, first: int, last: i
             rows[r, indices[p] // WORD] |= np.uint64(1) << np.uint64(indices[p] % WORD)
 
 
-@compiled
+@compile_kernel
 def squared_distances(rows: Bits, point: Bits, first: int, last: int, out: Indices) -> None:  # pragma: no cover
     """out[r] = ‖x_r - point‖²: how many columns differ, without the one that is 1 for every row and 0 for the point."""
     widest_registers()
@@ -58,7 +58,7 @@ def squared_distances(rows: Bits, point: Bits, first: int, last: int, out: Indic
         out[r] = differing
 
 
-@compiled
+@compile_kernel
 def add_distances(
     rows: Bits, labels: Bits, point: Bits, order: Integers, edges: Integers, weights: Array, first: int, last: int, out: Array
 ) -> None:  # pragma: no cover
@@ -82,7 +82,7 @@ def add_distances(
             counts[i, i:] = 0
 
 
-@compiled
+@compile_kernel
 def _on_lines(columns: int) -> Bits:  # pragma: no cover
     """Scratch for words of columns that starts with a cache line: otherwise each load would touch two."""
     size = columns * _LINES * _LINE
@@ -91,7 +91,7 @@ def _on_lines(columns: int) -> Bits:  # pragma: no cover
     return memory[start : start + size].reshape(columns, _LINES * _LINE)
 
 
-@compiled
+@compile_kernel
 def _total(counts: Integers) -> int:  # pragma: no cover
     """Σ y from how many labels have which bit; with the sign first, no partial sum is larger than 2⁶³."""
     total: int = -(counts[LABEL_BITS - 1] << (LABEL_BITS - 1))
@@ -100,7 +100,7 @@ def _total(counts: Integers) -> int:  # pragma: no cover
     return total
 
 
-@compiled
+@compile_kernel
 def _pack(rows: Bits, labels: Bits, point: Bits, chosen: Integers, columns: int, bits: Bits) -> None:  # pragma: no cover
     """Bit t % 64 of bits[j, t // 64] is |u_j| of row `chosen[t]`, and 0 up to the line's end; the bits of labels follow as columns."""
     square = np.empty(WORD * _LINE, dtype=np.uint64)
@@ -115,7 +115,7 @@ def _pack(rows: Bits, labels: Bits, point: Bits, chosen: Integers, columns: int,
         _write(square, bits[columns : columns + LABEL_BITS], word)
 
 
-@compiled
+@compile_kernel
 def _read(rows: Bits, w: int, flip: Any, chosen: Integers, square: Bits) -> None:  # pragma: no cover
     """Word w of up to 512 rows: 64 at a time below each other, then beside those."""
     if chosen.shape[0] < WORD * _LINE:
@@ -124,14 +124,14 @@ def _read(rows: Bits, w: int, flip: Any, chosen: Integers, square: Bits) -> None
         square[t % WORD * _LINE + t // WORD] = rows[chosen[t], w] ^ flip
 
 
-@compiled
+@compile_kernel
 def _write(square: Bits, columns: Bits, word: int) -> None:  # pragma: no cover
     for j in range(columns.shape[0]):
         for lane in range(_LINE):
             columns[j, word + lane] = square[j * _LINE + lane]
 
 
-@compiled
+@compile_kernel
 def _transpose(square: Bits) -> None:  # pragma: no cover
     """Eight 64 x 64 squares of bits beside each other: exchange halves across the diagonal, then halves of these (Warren 2012, §7-3)."""
     widest_registers()
@@ -154,7 +154,7 @@ def _exchange(square: Bits, half: int, low: int) -> None:  # pragma: no cover
             below[k] ^= swap
 
 
-@compiled
+@compile_kernel
 def _add_counts(bits: Bits, words: int, columns: int, counts: Integers) -> None:  # pragma: no cover
     """counts[i, j] += |bits[i] ∧ bits[j]| over the first words, i ≤ j, for i < columns."""
     widest_registers()

@@ -11,7 +11,7 @@ from numba.extending import intrinsic
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
-def compiled(kernel: Kernel, fastmath: set[str] | bool = False) -> Kernel:
+def compile_kernel(kernel: Kernel, fastmath: set[str] | bool = False) -> Kernel:
     """Compile at first use and keep the result; where no file can be written, compile again in each process."""
     # 1/0 is inf, as in NumPy: a check would keep loops out of vector registers.
     options: dict[str, Any] = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}

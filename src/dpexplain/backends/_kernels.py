@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 _FAST = {"reassoc", "contract", "nsz"}  # any summation order is covered by `summation_error`; NaN and inf keep their meaning
-compiled = partial(_compiling.compiled, fastmath=_FAST)
+compiled = partial(_compiling.compile_kernel, fastmath=_FAST)
 
 
 @compiled

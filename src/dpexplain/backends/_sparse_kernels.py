@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpexplain.backends._compiling import compiled
+from dpexplain.backends._compiling import compile_kernel
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Indices = NDArray[Any]  # the narrowest unsigned type that holds a column
 
 
-@compiled
+@compile_kernel
 def add_pairs(
     starts: Integers,
     indices: Indices,
@@ -40,7 +40,7 @@ def add_pairs(
                 row[indices[q]] += w
 
 
-@compiled
+@compile_kernel
 def squared_lengths(
     starts: Integers, indices: Indices, centre: Array, variance: Array, attributes: Integers, number: Array, scales: Array,
     first: int, last: int, out: Array,
@@ -63,7 +63,7 @@ def squared_lengths(
         out[r] = scales[0] + (scales[1] * total + scales[2] * products + scales[3] * deviations)
 
 
-@compiled
+@compile_kernel
 def squared_distances_to(
     starts: Integers, indices: Indices, point: Array, first: int, last: int, out: Array
 ) -> None:  # pragma: no cover

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpexplain.cli.exits import REFUTED, told
+from dpexplain.cli.exits import REFUTED, exit_on_error
 from dpexplain.cli.options import Json
 from dpexplain.errors import ParameterError
 
@@ -20,7 +20,7 @@ VIEWS = {"transcript": ("transcript",), "answer": ("answer",), "both": ("transcr
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(epilog="Example: dpexplain audit basic --epsilon 1 --delta 1e-6 --runs 2000")(told(audit))
+    app.command(epilog="Example: dpexplain audit basic --epsilon 1 --delta 1e-6 --runs 2000")(exit_on_error(audit))
 
 
 def audit(

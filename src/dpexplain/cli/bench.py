@@ -10,12 +10,12 @@ from typing import Annotated
 
 import typer
 
-from dpexplain.cli.exits import told
+from dpexplain.cli.exits import exit_on_error
 from dpexplain.errors import ParameterError
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(epilog="Example: dpexplain bench query ledger")(told(bench))
+    app.command(epilog="Example: dpexplain bench query ledger")(exit_on_error(bench))
 
 
 def bench(

@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dpexplain.cli.exits import told
+from dpexplain.cli.exits import exit_on_error
 from dpexplain.errors import ParameterError
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(epilog="Example: dpexplain demo --output out")(told(demo))
+    app.command(epilog="Example: dpexplain demo --output out")(exit_on_error(demo))
 
 
 def demo(

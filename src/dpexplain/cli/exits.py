@@ -22,7 +22,7 @@ def exit_code(error: DpexplainError) -> int:
     return INTEGRITY if isinstance(error, IntegrityError) else BAD_INPUT
 
 
-def told(command: Callable[P, None]) -> Callable[P, None]:
+def exit_on_error(command: Callable[P, None]) -> Callable[P, None]:
     """Run a command; what dpexplain raises becomes a message and an exit code, never a traceback."""
 
     @wraps(command)

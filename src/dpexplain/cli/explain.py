@@ -10,14 +10,16 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from dpexplain.cli.exits import told
+from dpexplain.cli.exits import exit_on_error
 from dpexplain.cli.options import File, Json
 from dpexplain.errors import ParameterError, QueryError
 from dpexplain.release.release import Release, load
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(epilog="""Example: dpexplain explain income.dpx --record '{"age": 40, "work": "private"}'""")(told(explain))
+    app.command(epilog="""Example: dpexplain explain income.dpx --record '{"age": 40, "work": "private"}'""")(
+        exit_on_error(explain)
+    )
 
 
 def explain(

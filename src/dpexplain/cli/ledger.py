@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from dpexplain.cli.exits import INTEGRITY, tell, told
+from dpexplain.cli.exits import INTEGRITY, exit_on_error, tell
 from dpexplain.cli.options import Json
 from dpexplain.errors import IntegrityError, ParameterError
-from dpexplain.ledger import Entry, Head, Ledger, Verified, open_existing, verify
+from dpexplain.ledger import Entry, Head, Ledger, VerificationReport, open_existing, verify
 from dpexplain.ledger.anchor import head_from_dict, head_to_dict, read_heads, write_heads
 from dpexplain.ledger.chain import RESTORE, seal
 from dpexplain.privacy.budget import Guarantee, round_up
@@ -29,7 +29,7 @@ Dataset = Annotated[str | None, typer.Option("--dataset", help="Only this data s
 
 
 @app.command(epilog="Example: dpexplain ledger show sqlite:///income.ledger")
-@told
+@exit_on_error
 def show(
     url: Url,
     dataset: Dataset = None,
@@ -46,7 +46,7 @@ def show(
 
 
 @app.command(name="verify", epilog="Example: dpexplain ledger verify sqlite:///income.ledger --head heads.json")
-@told
+@exit_on_error
 def verify_command(
     url: Url,
     dataset: Dataset = None,
@@ -70,7 +70,7 @@ def verify_command(
 
 
 @app.command(epilog="Example: dpexplain ledger export sqlite:///income.ledger -o entries.jsonl")
-@told
+@exit_on_error
 def export(
     url: Url,
     dataset: Dataset = None,
@@ -120,7 +120,7 @@ def verify_account(ledger: Ledger, head: Head | None) -> dict[str, Any]:
         return {"dataset": name, "ok": False, "anchored": head is not None, "error": str(error)}
 
 
-def as_result(found: Verified) -> dict[str, Any]:
+def as_result(found: VerificationReport) -> dict[str, Any]:
     return {"entries": found.head.sequence, "answers": found.answers, "pending": found.pending, "head": head_to_dict(found.head)}
 
 

@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from dpexplain.cli.exits import told
+from dpexplain.cli.exits import exit_on_error
 from dpexplain.cli.options import Json
-from dpexplain.privacy import expected_quality as outlook
+from dpexplain.privacy import expected_quality
 from dpexplain.privacy.budget import Budget
-from dpexplain.privacy.expected_quality import Expected, Offer
+from dpexplain.privacy.expected_quality import ExpectedQuality, Offer
 
 RULE = (
     "A rule of thumb for the default weight and radius, fitted to measurements and right within a factor of about 2.5 in excess; "
@@ -25,7 +25,7 @@ RULE = (
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(epilog="Example: dpexplain plan --rows 1400000 --features 70 --epsilon 1 --delta 1e-6")(told(plan))
+    app.command(epilog="Example: dpexplain plan --rows 1400000 --features 70 --epsilon 1 --delta 1e-6")(exit_on_error(plan))
 
 
 def plan(
@@ -41,8 +41,8 @@ def plan(
 ) -> None:
     """What quality to expect, from public numbers only: answers one by one, or a release paid once."""
     budget = Budget(epsilon, delta)
-    offers = outlook.offers(rows, features, budget, multiplier)
-    once = outlook.release(outlook.reach(rows, features, budget, multiplier))
+    offers = expected_quality.offers(rows, features, budget, multiplier)
+    once = expected_quality.release(expected_quality.reach(rows, features, budget, multiplier))
     if plot is not None:
         draw(plot, offers, budget, once)
     if as_json:
@@ -51,7 +51,7 @@ def plan(
         show(Console(), rows, features, budget, offers, once)
 
 
-def as_data(rows: int, features: int, budget: Budget, offers: list[Offer], once: Expected) -> dict[str, Any]:
+def as_data(rows: int, features: int, budget: Budget, offers: list[Offer], once: ExpectedQuality) -> dict[str, Any]:
     return {
         "rows": rows,
         "features": features,
@@ -66,7 +66,7 @@ def as_data(rows: int, features: int, budget: Budget, offers: list[Offer], once:
     }
 
 
-def show(console: Console, rows: int, features: int, budget: Budget, offers: list[Offer], once: Expected) -> None:
+def show(console: Console, rows: int, features: int, budget: Budget, offers: list[Offer], once: ExpectedQuality) -> None:
     title = f"{rows:,} rows x {features} columns, budget ε={budget.epsilon:g}, δ={budget.delta:g}"
     numbers = [Column(name, justify="right") for name in ("ε a query", "queries", "excess")]
     table = Table("way", *numbers, "cosine to the exact answer", title=title)
@@ -80,13 +80,13 @@ def show(console: Console, rows: int, features: int, budget: Budget, offers: lis
     console.print(RULE, markup=False, highlight=False)
 
 
-def bar(expected: Expected, width: int = 10) -> Text:
+def bar(expected: ExpectedQuality, width: int = 10) -> Text:
     full = round(width * expected.cosine)
     colour = "green" if expected.cosine >= 0.9 else "yellow" if expected.cosine >= 0.6 else "red"
     return Text.assemble(("█" * full, colour), ("░" * (width - full), "dim"), f" {expected.cosine:.3f} {expected.verdict}")
 
 
-def draw(path: Path, offers: list[Offer], budget: Budget, once: Expected) -> None:
+def draw(path: Path, offers: list[Offer], budget: Budget, once: ExpectedQuality) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4), layout="constrained")

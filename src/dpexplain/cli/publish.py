@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from dpexplain.cli.exits import told
+from dpexplain.cli.exits import exit_on_error
 from dpexplain.cli.options import File, Force, require_new
 from dpexplain.release.release import load
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(epilog="Example: dpexplain publish income.dpx -o income.html")(told(publish))
+    app.command(epilog="Example: dpexplain publish income.dpx -o income.html")(exit_on_error(publish))
 
 
 def publish(

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from dpexplain.cli.exits import told
+from dpexplain.cli.exits import exit_on_error
 from dpexplain.cli.options import Force, Json, require_new
 from dpexplain.domain import Domain
 from dpexplain.errors import ParameterError
 from dpexplain.privacy.budget import Budget
 from dpexplain.progress import with_bar
 from dpexplain.registration.labels import Output
-from dpexplain.registration.options import Terms
+from dpexplain.registration.options import RegistrationOptions
 from dpexplain.release.release import Release
 from dpexplain.release.release import release as make_release
 
@@ -62,7 +62,7 @@ Reference = Annotated[
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(epilog=EXAMPLE)(told(release))
+    app.command(epilog=EXAMPLE)(exit_on_error(release))
 
 
 def release(
@@ -92,7 +92,7 @@ def release(
     """Pay once: write a release that explains any number of records without the private data."""
     from dpexplain.data import PrivateData
     from dpexplain.registration.models import ModelSource
-    from dpexplain.registration.sources import DataSource, decided, register
+    from dpexplain.registration.sources import DataSource, decide_streaming, register
 
     require_new(output, force)
     if reference and model is None:
@@ -101,9 +101,9 @@ def release(
         )
     opened = None if model is None else ModelSource(model, trusted)
     asked: dict[str, Any] = {"target": target_of(target, opened), "output": output_of(answer)}
-    terms = Terms(**asked, unit=unit, max_rows_per_unit=max_rows, relation=relation, size=size, name=name)
+    terms = RegistrationOptions(**asked, unit=unit, max_rows_per_unit=max_rows, relation=relation, size=size, name=name)
     spend, budget = Budget(epsilon, delta), Budget(total or epsilon, delta)
-    source = decided(DataSource(data, Domain.load(domain), label, opened, terms, stream=stream))
+    source = decide_streaming(DataSource(data, Domain.load(domain), label, opened, terms, stream=stream))
     private = PrivateData.from_registered(register(source, labelling, bars=True, keep_model=reference))
     with (
         nullcontext() if source.stream or reference else Console(stderr=True).status("Releasing")

@@ -10,12 +10,12 @@ from typing import Annotated
 
 import typer
 
-from dpexplain.cli.exits import told
+from dpexplain.cli.exits import exit_on_error
 from dpexplain.errors import ParameterError
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(epilog="Example: dpexplain reproduce table-2 figure-3 --data DIR --quick")(told(reproduce))
+    app.command(epilog="Example: dpexplain reproduce table-2 figure-3 --data DIR --quick")(exit_on_error(reproduce))
 
 
 def reproduce(

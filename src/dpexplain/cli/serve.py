@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
-from dpexplain.cli.exits import told
+from dpexplain.cli.exits import exit_on_error
 from dpexplain.cli.options import Json
 from dpexplain.cli.release import labelling
 from dpexplain.errors import ParameterError
@@ -43,7 +43,7 @@ Keys = Annotated[Path | None, typer.Option("--keys", help="The file of keys itse
 
 
 @app.command(epilog="Example: dpexplain serve service.toml --port 8000")
-@told
+@exit_on_error
 def run(
     config: Annotated[Path, typer.Argument(metavar="SERVICE.toml", help="What to serve (docs/service.md).")],
     host: Annotated[str | None, typer.Option("--host", help="Overrides [service] host.")] = None,
@@ -67,11 +67,11 @@ def run(
         print(backend.spending().spent)
         backend.close()
         return
-    serve(loaded, labelling, told=lambda text: Console(stderr=True).print(text, markup=False, highlight=False))
+    serve(loaded, labelling, report=lambda text: Console(stderr=True).print(text, markup=False, highlight=False))
 
 
 @keys.command(epilog="Example: dpexplain serve keys add --role analyst --name 'City audit office'")
-@told
+@exit_on_error
 def add(
     role: Annotated[
         str, typer.Option("--role", help="analyst: may ask. owner: may also read the archive and the ledger.")
@@ -91,7 +91,7 @@ def add(
 
 
 @keys.command(name="list", epilog="Example: dpexplain serve keys list")
-@told
+@exit_on_error
 def list_keys(
     config: Config = Path("service.toml"),
     file: Keys = None,
@@ -109,7 +109,7 @@ def list_keys(
 
 
 @keys.command(epilog="Example: dpexplain serve keys revoke 1f0c9a7be2d4")
-@told
+@exit_on_error
 def revoke(
     identity: Annotated[str, typer.Argument(metavar="ID", help="From `dpexplain serve keys list`.")],
     config: Config = Path("service.toml"),

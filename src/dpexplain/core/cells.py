@@ -18,7 +18,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import BlockLike
 
 FINE = 256
-Codes: TypeAlias = NDArray[np.int64]
+CellCodes: TypeAlias = NDArray[np.int64]
 
 
 class Cells(Protocol):
@@ -43,11 +43,11 @@ class Cells(Protocol):
         """The cell of missing values, when it may well be empty."""
         ...
 
-    def of(self, columns: Matrix) -> Codes:
+    def of(self, columns: Matrix) -> CellCodes:
         """(m, stop-start) encoded columns → (m,) cells."""
         ...
 
-    def columns(self, cells: Codes, uniform: Vector) -> Matrix:
+    def columns(self, cells: CellCodes, uniform: Vector) -> Matrix:
         """(m,) cells → encoded columns; `uniform` places numbers within their cell."""
         ...
 
@@ -68,11 +68,11 @@ class Code:
     def unknown(self) -> int | None:
         return None if self.count == 2 else self.count - 1
 
-    def of(self, columns: Matrix) -> Codes:
+    def of(self, columns: Matrix) -> CellCodes:
         set_ = columns > 0.5
         return np.where(set_.any(axis=1), set_.argmax(axis=1), self.count - 1)
 
-    def columns(self, cells: Codes, uniform: Vector) -> Matrix:
+    def columns(self, cells: CellCodes, uniform: Vector) -> Matrix:
         del uniform
         return np.eye(self.count)[cells, :-1]
 
@@ -97,13 +97,13 @@ class Scale:
     def unknown(self) -> int | None:
         return None if self.levels % 2 else self.levels
 
-    def of(self, columns: Matrix) -> Codes:
+    def of(self, columns: Matrix) -> CellCodes:
         position = columns[:, 0].astype(np.float64) * (self.levels - 1)
         level = np.rint(position)
         between = np.abs(position - level) > 0.25
         return np.where(between & (self.levels % 2 == 0), self.levels, np.clip(level, 0, self.levels - 1)).astype(np.int64)
 
-    def columns(self, cells: Codes, uniform: Vector) -> Matrix:
+    def columns(self, cells: CellCodes, uniform: Vector) -> Matrix:
         del uniform
         return np.append(np.linspace(0.0, 1.0, self.levels), 0.5)[cells][:, None]
 
@@ -124,11 +124,11 @@ class Line:
     def count(self) -> int:
         return FINE + 2
 
-    def of(self, columns: Matrix) -> Codes:
+    def of(self, columns: Matrix) -> CellCodes:
         value = columns[:, 0].astype(np.float64)
         return np.where(value >= 1, FINE + 1, np.clip(np.ceil(value * FINE), 0, FINE)).astype(np.int64)
 
-    def columns(self, cells: Codes, uniform: Vector) -> Matrix:
+    def columns(self, cells: CellCodes, uniform: Vector) -> Matrix:
         inside = (cells - 1 + uniform) / FINE
         return np.where(cells == 0, 0.0, np.where(cells == FINE + 1, 1.0, inside))[:, None]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.cells import Cells, Codes
+from dpexplain.core.cells import CellCodes, Cells
 
 Joined = NDArray[np.int64]
 
@@ -63,7 +63,7 @@ class Bins:
     def total(self) -> int:
         return sum(self.sizes)
 
-    def of(self, rows: Matrix) -> Codes:
+    def of(self, rows: Matrix) -> CellCodes:
         """Encoded rows (m, n) → bins (m, attributes)."""
         parts = [joined[cell.of(rows[:, cell.start : cell.stop])] for cell, joined in zip(self.cells, self.joined, strict=True)]
         return np.column_stack(parts)
@@ -112,7 +112,7 @@ def table_cells(sizes: tuple[int, ...]) -> int:
     return sum(a * b for a, b in combinations(sizes, 2))
 
 
-def one_hot(codes: Codes, offsets: Joined) -> NDArray[np.float32]:
+def one_hot(codes: CellCodes, offsets: Joined) -> NDArray[np.float32]:
     """(m, attributes) → (m, total): a 1 in each attribute's bin. float32 counts up to 2²⁴ rows exactly."""
     rows = np.zeros((len(codes), int(offsets[-1])), dtype=np.float32)
     np.put_along_axis(rows, codes + offsets[:-1], 1.0, axis=1)

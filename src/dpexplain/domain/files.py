@@ -25,7 +25,7 @@ KINDS: dict[str, type[Feature]] = {feature.kind: feature for feature in FEATURES
 FORMATS = (".json", ".toml")
 
 
-class Described(ABC):
+class DomainDescription(ABC):
     """A domain that can say all it is: everything here follows from `to_dict`."""
 
     __slots__ = ()

@@ -22,7 +22,7 @@ _EIGHT_BITS = (0.0, 255.0)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ImageDomain(files.Described):
+class ImageDomain(files.DomainDescription):
     """Images (h, w) or (h, w, c) → means of superpixels in [0, 1], row by row, each with its channels.
 
     `grid=(rows, columns)` cuts the image plane at ⌊i·h/rows⌋ and ⌊j·w/columns⌋, so that cells differ by at most one pixel a side; by

@@ -20,7 +20,7 @@ from dpexplain.errors import DataError, DomainError, QueryError
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Domain(files.Described):
+class Domain(files.DomainDescription):
     """Public features in order, and the map e: record → [0, 1]ⁿ they define (SPEC §3).
 
     Everything here is declared by whoever knows the data's meaning, never read off private rows: a bound such as the largest

@@ -42,7 +42,7 @@ def _spelled(word: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TextDomain(files.Described):
+class TextDomain(files.DomainDescription):
     """Texts as points of {0, 1}ⁿ: column j is 1 where the text has the j-th word of a public vocabulary (SPEC §3).
 
     The vocabulary is part of what is public: take it from a dictionary or from public text (`from_public_text`), never from the private

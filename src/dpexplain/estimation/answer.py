@@ -47,7 +47,7 @@ class NoiseLevels:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answers:
+class PlaneAnswers:
     """One row for each query."""
 
     values: Matrix
@@ -101,16 +101,16 @@ class Solver:
         noise = NoiseLevels(estimate.spread.t1, estimate.spread.s2, estimate.spread.s1, calibration)
         return cls(estimate.mean, estimate.values, estimate.vectors, estimate.t0, estimate.t1, radius, noise, layout, reference)
 
-    def answer(self, queries: Matrix, weight: Weight, anchors: Vector | None = None) -> Answers:
+    def answer(self, queries: Matrix, weight: Weight, anchors: Vector | None = None) -> PlaneAnswers:
         """Explanations at encoded queries, (q, n); `anchors`, one a query, are 0 unless they are given."""
         c = np.zeros(len(queries)) if anchors is None else anchors
         H = (self.mean - queries) @ self.eigenvectors
         B = self._rotated + (self.t0 - c)[:, None] * H
         if len(queries) == 1:
-            return self._finished(H, self._one(queries[0], H[0], B[0], weight, float(c[0])), c)
+            return self._with_errors(H, self._one(queries[0], H[0], B[0], weight, float(c[0])), c)
         first = solve(self.eigenvalues, H, B, self.radius, self._guess)
         corrected = B + self._corrections(queries, first.values @ self.eigenvectors.T, weight, c) @ self.eigenvectors
-        return self._finished(H, solve(self.eigenvalues, H, corrected, self.radius, first.multiplier), c)
+        return self._with_errors(H, solve(self.eigenvalues, H, corrected, self.radius, first.multiplier), c)
 
     def influence(self, query: Vector, weight: Weight) -> tuple[Vector, Vector]:
         """(1/m) Σ α y (x - z) and its standard error: the signed influence sum b_z for a weight α, from moments and reference.
@@ -138,12 +138,12 @@ class Solver:
         p, multiplier = solve_one(self.eigenvalues, h, moved, self.radius, multiplier)
         return Solutions(p[None], np.array([multiplier]))
 
-    def _finished(self, H: Matrix, solutions: Solutions, anchors: Vector) -> Answers:
+    def _with_errors(self, H: Matrix, solutions: Solutions, anchors: Vector) -> PlaneAnswers:
         p, noise = solutions.values, self.noise
         shape = error_shape(self.eigenvalues, self.eigenvectors, self._squared, H, solutions)
         along = np.square(np.einsum("ij,ij->i", H, p) + anchors)  # what the plane says in the middle
         variance = noise.t1**2 + noise.s2**2 * np.einsum("ij,ij->i", p, p) + noise.s1**2 * along
-        return Answers(p @ self.eigenvectors.T, noise.calibration * np.sqrt(shape * variance[:, None]))
+        return PlaneAnswers(p @ self.eigenvectors.T, noise.calibration * np.sqrt(shape * variance[:, None]))
 
     def _corrections(self, queries: Matrix, start: Matrix, weight: Weight, anchors: Vector) -> Matrix:
         """g for each query."""

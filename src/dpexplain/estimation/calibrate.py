@@ -19,7 +19,7 @@ from dpexplain.core.sketch import NormalisedMoments, NormalisedSums, normalised_
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.denoise import Estimate, estimate
-from dpexplain.estimation.reference import build, strangers
+from dpexplain.estimation.reference import build, sample_public_points
 
 QUERIES = 48
 _TWO_SIGMA = 0.9545  # P(|N| ≤ 2)
@@ -50,14 +50,14 @@ class Rehearsal:
         return NormalisedSums.from_vector(sums.vector(scales, layout) + noise, scales, layout)
 
 
-def calibrated(
+def calibrate(
     sums: NormalisedSums, query: NormalisedMoments, sigma: float, radius: float, weight: Weight, normals: Normals
 ) -> Solver:
     """The solver of noisy sums, with error bars calibrated for `weight`. `normals` supplies the rehearsals' noise."""
     rehearsal = Rehearsal(query, sigma, radius, weight)
     solver, found, start = rehearsal.solver(sums, sigma)
     world = as_sums(found, query)
-    queries = strangers(found, query.layout, QUERIES)
+    queries = sample_public_points(found, query.layout, QUERIES)
     truth = rehearsal.solver(world, 0.0, start)[0].answer(queries, weight).values
     moved, stated = [], []
     for _ in range(replicates(query.layout)):
@@ -90,12 +90,12 @@ def column_factors(moved: Matrix, stated: Matrix) -> Vector:
     the others, because factors look better than they are on the rehearsals that they come from.
     """
     squares, claims = np.square(moved).mean(axis=1), np.square(stated).mean(axis=1)
-    others = [_pooled(np.delete(squares, turn, axis=0), np.delete(claims, turn, axis=0)) for turn in range(len(moved))]
+    others = [_pool_errors(np.delete(squares, turn, axis=0), np.delete(claims, turn, axis=0)) for turn in range(len(moved))]
     scale = float(np.quantile(moved / (stated * np.array(others)[:, None]), _TWO_SIGMA)) / 2
-    return scale * _pooled(squares, claims)
+    return scale * _pool_errors(squares, claims)
 
 
-def _pooled(squares: Matrix, claims: Matrix) -> Vector:
+def _pool_errors(squares: Matrix, claims: Matrix) -> Vector:
     """√(real/stated mean square) of each column, drawn towards the median over columns."""
     evidence, own = len(squares), squares.sum(axis=0) / claims.sum(axis=0)
     common = float(np.median(own))

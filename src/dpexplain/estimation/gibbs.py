@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.cells import Codes
+from dpexplain.core.cells import CellCodes
 from dpexplain.core.marginals import Joined, one_hot
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.estimation.raking import Targets
@@ -37,12 +37,12 @@ class Potentials:
     theta: Matrix
     field: Vector
     offsets: Joined
-    chain: Codes
+    chain: CellCodes
 
-    def records(self, rows: int, uniforms: Uniforms) -> Codes:
+    def records(self, rows: int, uniforms: Uniforms) -> CellCodes:
         """As many records as wanted: copies of the chain, refreshed until they differ."""
         copies = np.tile(self.chain, (-(-rows // len(self.chain)), 1))[:rows]
-        return refreshed(copies, self.theta, self.field, self.offsets, _SWEEPS, uniforms)
+        return refresh_records(copies, self.theta, self.field, self.offsets, _SWEEPS, uniforms)
 
 
 class _Learner:
@@ -67,12 +67,12 @@ class _Learner:
         self.field = self.field + 0.5 * astray / np.maximum(np.maximum(margins, found.p), _SMALLEST * 100)
 
 
-def learnt(codes: Codes, found: Targets, start: tuple[Matrix, Vector], uniforms: Uniforms) -> Potentials:
+def learn_potentials(codes: CellCodes, found: Targets, start: tuple[Matrix, Vector], uniforms: Uniforms) -> Potentials:
     """Potentials whose records have the released tables, up to noise."""
     learner, kept = _Learner(found, start, codes.shape[1], len(codes)), 0
     theta, field = np.zeros_like(learner.tree), np.zeros_like(learner.field)
     for turn in range(_TURNS):
-        codes = refreshed(codes, learner.tree + learner.theta, learner.field, found.offsets, 1, uniforms)
+        codes = refresh_records(codes, learner.tree + learner.theta, learner.field, found.offsets, 1, uniforms)
         inside = one_hot(codes, found.offsets)
         learner.step((inside.T @ inside).astype(np.float64) / len(codes), 1.0 if turn < _TURNS // 2 else 0.5)
         if turn >= _TURNS - _TURNS // 3:
@@ -80,7 +80,9 @@ def learnt(codes: Codes, found: Targets, start: tuple[Matrix, Vector], uniforms:
     return Potentials(learner.tree + theta / kept, field / kept, found.offsets, codes)
 
 
-def refreshed(codes: Codes, theta: Matrix, field: Vector, offsets: Joined, sweeps: int, uniforms: Uniforms) -> Codes:
+def refresh_records(
+    codes: CellCodes, theta: Matrix, field: Vector, offsets: Joined, sweeps: int, uniforms: Uniforms
+) -> CellCodes:
     """Gibbs sampling: every attribute given the others, in turn, `sweeps` times."""
     out, pair, single = codes.copy(), theta.astype(np.float32), field.astype(np.float32)
     for start in range(0, len(codes), _SLICE):
@@ -88,13 +90,13 @@ def refreshed(codes: Codes, theta: Matrix, field: Vector, offsets: Joined, sweep
         inside = one_hot(part, offsets)
         for a in list(range(codes.shape[1])) * sweeps:
             block = slice(int(offsets[a]), int(offsets[a + 1]))
-            part[:, a] = _drawn(inside @ pair[:, block] + single[block], uniforms)
+            part[:, a] = _draw_column(inside @ pair[:, block] + single[block], uniforms)
             inside[:, block] = 0.0
             inside[np.arange(len(part)), block.start + part[:, a]] = 1.0
     return out
 
 
-def _drawn(energy: NDArray[np.float32], uniforms: Uniforms) -> Codes:
+def _draw_column(energy: NDArray[np.float32], uniforms: Uniforms) -> CellCodes:
     """A column of each row, with probability ∝ exp(energy)."""
     steps = np.cumsum(np.exp(energy - energy.max(axis=1, keepdims=True)), axis=1)
     places = uniforms.take(len(steps)) * steps[:, -1]

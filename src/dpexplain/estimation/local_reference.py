@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.ball import minimise_2
 from dpexplain.core.weights import Weight
-from dpexplain.estimation.answer import Answers
+from dpexplain.estimation.answer import PlaneAnswers
 
 _PRIOR = 0.1  # how large θ is expected to be, for columns of unit spread
 _LEAST = 1e-4
@@ -79,12 +79,12 @@ class MomentRaking:
         """g, of mean one, for which Σ g·base·f / Σ g·base has the released moments, up to their own error. Newton's method."""
         theta = np.zeros(len(self.target))
         for _ in range(_STEPS):
-            means, second = self._moments(_tilted(self.features, theta, self.base))
+            means, second = self._moments(_tilt_weights(self.features, theta, self.base))
             step = scipy.linalg.solve(second, self.target - means - self.ridge * theta, assume_a="pos")
             theta = theta + step / max(1.0, float(np.abs(step).max()))
             if np.abs(step).max() < 1e-5:
                 break
-        weights = _tilted(self.features, theta, self.base) / self.base
+        weights = _tilt_weights(self.features, theta, self.base) / self.base
         return np.asarray(weights / weights.mean())
 
     def changes(self, weights: Vector, before: Matrix, normals: Matrix) -> Matrix:
@@ -110,7 +110,7 @@ class MomentRaking:
         return means, second + np.diag(self.ridge)
 
 
-def _tilted(features: Floats, theta: Vector, base: Vector) -> Vector:
+def _tilt_weights(features: Floats, theta: Vector, base: Vector) -> Vector:
     energy = (features @ theta.astype(np.float32)).astype(np.float64)
     weights = base * np.exp(np.clip(energy - np.median(energy), -4.0, 4.0))
     return np.asarray(weights / weights.sum())
@@ -139,14 +139,14 @@ class LocalReference:
         object.__setattr__(self, "_norms", np.square(self.points).sum(axis=1))
         object.__setattr__(self, "_everyone", (second, self.weights @ self.points / rows, label))
 
-    def answer(self, queries: Matrix, weight: Weight, anchors: Vector | None = None) -> Answers:
+    def answer(self, queries: Matrix, weight: Weight, anchors: Vector | None = None) -> PlaneAnswers:
         """Explanations at encoded queries, (q, n); with `anchors`, one a query, they fit y - anchor."""
         levels = np.zeros(len(queries)) if anchors is None else anchors
         pairs = [self._one(query, weight, float(level)) for query, level in zip(queries, levels, strict=True)]
         empty = np.zeros((0, self.points.shape[1]))
         if not pairs:
-            return Answers(empty, empty)
-        return Answers(np.array([value for value, _ in pairs]), np.array([error for _, error in pairs]))
+            return PlaneAnswers(empty, empty)
+        return PlaneAnswers(np.array([value for value, _ in pairs]), np.array([error for _, error in pairs]))
 
     def effective_rows(self, query: Vector, weight: Weight) -> float:
         """(Σα)²/Σα² over the reference: how many rows an explanation at `query` rests on."""

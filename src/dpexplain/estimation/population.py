@@ -16,12 +16,12 @@ from itertools import pairwise
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.cells import Codes
+from dpexplain.core.cells import CellCodes
 from dpexplain.core.marginals import Joined, one_hot
 from dpexplain.core.uniforms import Uniforms
-from dpexplain.estimation.gibbs import CHAIN, learnt
-from dpexplain.estimation.progress import Watch, ignore
-from dpexplain.estimation.raking import FLOOR, Raking, resampled
+from dpexplain.estimation.gibbs import CHAIN, learn_potentials
+from dpexplain.estimation.progress import ProgressCallback, no_progress
+from dpexplain.estimation.raking import FLOOR, Raking, resample
 
 _ENOUGH, _LEAST = 0.3, 0.1  # shares of the sample that remain effective after raking: wanted, and insisted on
 _LOOKED_AT = 1 << 15
@@ -64,7 +64,7 @@ def tables(counts: Matrix, offsets: Joined, used: list[Joined], sigma: float) ->
     return _consistent(counts / size, offsets, used, sigma / size)
 
 
-def redrawn(found: Tables, normals: Vector) -> Tables:
+def redraw_tables(found: Tables, normals: Vector) -> Tables:
     """The tables again, as if they were the truth and other noise had fallen on them; `normals`: a standard normal for each cell."""
     used = [np.flatnonzero(found.p[found.block(a)]) for a in range(found.attributes)]
     possible = (found.owner[:, None] < found.owner) & np.outer(found.p > 0, found.p > 0)
@@ -79,7 +79,7 @@ def _consistent(pairs: Matrix, offsets: Joined, used: list[Joined], error: float
         found = [(pairs[block, other].sum(axis=1), len(used[j])) for j, other in enumerate(blocks) if j != i]
         mean = sum(margin / cells for margin, cells in found) / sum(1 / cells for _, cells in found)
         p[block][used[i]] = on_simplex(mean[used[i]])
-    shifted = _shifted(pairs, p, blocks, used)
+    shifted = _match_margins(pairs, p, blocks, used)
     return Tables(offsets, p, shifted, _smooth(shifted, p, error, blocks), error)
 
 
@@ -91,7 +91,7 @@ def on_simplex(values: Vector) -> Vector:
     return np.asarray(found / found.sum())
 
 
-def _shifted(pairs: Matrix, p: Vector, blocks: list[slice], used: list[Joined]) -> Matrix:
+def _match_margins(pairs: Matrix, p: Vector, blocks: list[slice], used: list[Joined]) -> Matrix:
     """The nearest tables that have the margins p."""
     for i, a in enumerate(blocks):
         for j, b in enumerate(blocks):
@@ -110,13 +110,13 @@ def _smooth(pairs: Matrix, p: Vector, error: float, blocks: list[slice]) -> Matr
     smooth = np.maximum(independent + kept * (pairs - independent), 0.02 * independent)
     for i, a in enumerate(blocks):
         for b in blocks[:i]:
-            smooth[a, b] = _fitted(smooth[a, b], p[a], p[b])
+            smooth[a, b] = _fit_margins(smooth[a, b], p[a], p[b])
             smooth[b, a] = smooth[a, b].T
         smooth[a, a] = np.diag(p[a])
     return np.asarray(smooth)
 
 
-def _fitted(table: Matrix, rows: Vector, columns: Vector) -> Matrix:
+def _fit_margins(table: Matrix, rows: Vector, columns: Vector) -> Matrix:
     """Iterative proportional fitting to both margins."""
     for _ in range(20):
         table = table * (rows / np.maximum(table.sum(axis=1), 1e-300))[:, None]
@@ -144,7 +144,7 @@ def tree(found: Tables) -> list[tuple[int, int | None]]:
     return order
 
 
-def sample_tree(found: Tables, rows: int, uniforms: Uniforms) -> Codes:
+def sample_tree(found: Tables, rows: int, uniforms: Uniforms) -> CellCodes:
     """Bins of `rows` records that follow the tree."""
     codes = np.zeros((rows, found.attributes), dtype=np.int64)
     for child, parent in tree(found):
@@ -157,21 +157,21 @@ def sample_tree(found: Tables, rows: int, uniforms: Uniforms) -> Codes:
     return codes
 
 
-def draw(found: Tables, rows: int, uniforms: Uniforms, watch: Watch = ignore) -> Codes:
+def draw(found: Tables, rows: int, uniforms: Uniforms, watch: ProgressCallback = no_progress) -> CellCodes:
     """Steps 3 and 4: bins of `rows` records, (rows, attributes)."""
     codes = sample_tree(found, rows, uniforms)
     watch("raking records to the tables")
     raked = Raking(codes, found).solve(_LEAST)
-    by_weight = resampled(codes, raked.weights, rows)
+    by_weight = resample(codes, raked.weights, rows)
     if raked.length == 1.0 and raked.effective >= _ENOUGH:
         return by_weight
     watch("learning all tables at once")
-    potentials = learnt(codes[:CHAIN], found, tree_potentials(found), uniforms)
+    potentials = learn_potentials(codes[:CHAIN], found, tree_potentials(found), uniforms)
     by_chain = potentials.records(rows, uniforms)
     return min(by_weight, by_chain, key=lambda drawn: distance(drawn, found))
 
 
-def distance(codes: Codes, found: Tables) -> float:
+def distance(codes: CellCodes, found: Tables) -> float:
     """How far records are from the released tables, in the norm of their counts."""
     inside = one_hot(codes[:_LOOKED_AT], found.offsets)
     gap = (inside.T @ inside).astype(np.float64) / len(inside) - found.pairs

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-Watch: TypeAlias = Callable[[str], None]
+ProgressCallback: TypeAlias = Callable[[str], None]
 
 
-def ignore(step: str) -> None:
+def no_progress(step: str) -> None:
     """Nobody is watching."""

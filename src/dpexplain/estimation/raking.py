@@ -19,7 +19,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.cells import Codes
+from dpexplain.core.cells import CellCodes
 from dpexplain.core.marginals import Joined
 
 FLOOR = 1e-7  # smallest probability of a bin
@@ -52,7 +52,7 @@ class Targets(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Raked:
+class RakedWeights:
     """Weights of the rows, summing to one; `length` is how far towards the optimum they go."""
 
     weights: Vector
@@ -67,7 +67,7 @@ class Raked:
 class Raking:
     """The dual problem over the tables of a sample, in coordinates scaled by the curvature. Cells are kept table by table."""
 
-    def __init__(self, codes: Codes, found: Targets) -> None:
+    def __init__(self, codes: CellCodes, found: Targets) -> None:
         self.rows, self.codes, self.found = len(codes), [np.ascontiguousarray(c, dtype=np.intp) for c in codes.T], found
         self.tables = list(combinations(range(len(found.offsets) - 1), 2))
         self.starts = np.cumsum([0] + [self._size(a, b) for a, b in self.tables])
@@ -80,16 +80,16 @@ class Raking:
         possible = self._flat(np.outer(found.p, found.p)) > 0
         self.limit = np.append(np.where(possible, reach, 0.0), np.full(len(found.p), 2.0))
 
-    def solve(self, effective: float) -> Raked:
+    def solve(self, effective: float) -> RakedWeights:
         """Minimise; shorten (θ, η) where the weights would leave less than this share of the rows effective."""
-        energy = self.energy(self.minimised(_ROUNDS))
+        energy = self.energy(self.minimise_dual(_ROUNDS))
         for length in (1.0, 0.8, 0.6, 0.4, 0.2, 0.0):
             weights = _softmax(length * energy)[0]
             if 1 / np.square(weights).sum() >= effective * self.rows:
                 break
-        return Raked(weights, length)
+        return RakedWeights(weights, length)
 
-    def minimised(self, rounds: int) -> Vector:
+    def minimise_dual(self, rounds: int) -> Vector:
         """(θ, η) after at most this many steps of L-BFGS."""
         best = scipy.optimize.minimize(
             self.objective,
@@ -147,7 +147,7 @@ def _softmax(energy: Vector) -> tuple[Vector, float]:
     return weights / total, float(np.log(total / len(weights))) + top
 
 
-def resampled(codes: Codes, weights: Vector, rows: int) -> Codes:
+def resample(codes: CellCodes, weights: Vector, rows: int) -> CellCodes:
     """Systematic resampling by weight: rows that count alike."""
     places = (np.arange(rows) + 0.5) / rows
     return codes[np.minimum(np.searchsorted(np.cumsum(weights), places), len(codes) - 1)]

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpexplain.core.arrays import Vector
-from dpexplain.core.cells import Cells, Codes
+from dpexplain.core.cells import CellCodes, Cells
 from dpexplain.core.layout import Layout
 from dpexplain.core.marginals import Bins, Joined
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.estimation.reference import NUMBER_STEPS
 
 
-def records(codes: Codes, bins: Bins, histograms: Sequence[Vector], sigma: float, layout: Layout, uniforms: Uniforms) -> Codes:
+def records(
+    codes: CellCodes, bins: Bins, histograms: Sequence[Vector], sigma: float, layout: Layout, uniforms: Uniforms
+) -> CellCodes:
     """(attributes, rows) in the form a reference stores: a column's offset (its size: none), or a multiple of 1/`NUMBER_STEPS`."""
     stored = np.zeros((layout.attributes, len(codes)), dtype=np.int64)
     for a, (cell, joined, histogram) in enumerate(zip(bins.cells, bins.joined, histograms, strict=True)):
@@ -35,7 +37,7 @@ def _mass(cell: Cells, joined: Joined, histogram: Vector, sigma: float) -> Vecto
     return mass
 
 
-def _within(codes: Codes, joined: Joined, mass: Vector, uniforms: Uniforms) -> Codes:
+def _within(codes: CellCodes, joined: Joined, mass: Vector, uniforms: Uniforms) -> CellCodes:
     """A cell of each row's bin, drawn in proportion to `mass`; evenly where a bin has none."""
     order = np.argsort(joined, kind="stable")
     held = np.bincount(joined, weights=mass, minlength=int(joined.max()) + 1)

@@ -74,7 +74,7 @@ def draw(estimate: Estimate, layout: Layout, points: int = POINTS) -> Codes:
     return codes
 
 
-def strangers(estimate: Estimate, layout: Layout, count: int) -> Matrix:
+def sample_public_points(estimate: Estimate, layout: Layout, count: int) -> Matrix:
     """Encoded rows that could have been drawn for the reference but were not: where explanations can be tried out.
 
     A point of the reference itself has a neighbour at distance 0 there, which no real query has; among many columns that matters.

@@ -47,23 +47,23 @@ class Ridge:
         return cls(centre, mean, axes, eigenvalues, best, targets, errors[best])
 
     def predict(self, point: Vector) -> Vector:
-        return np.asarray(self.mean + ((point - self.centre) @ self.axes / self._damped) @ self.targets)
+        return np.asarray(self.mean + ((point - self.centre) @ self.axes / self._damped_eigenvalues) @ self.targets)
 
     def spread(self, point: Vector) -> float:
         """How many times as wrong as on average a prediction at `point` must be expected to be: √((1 + h(x))/(1 + mean h))."""
         along = (point - self.centre) @ self.axes
         count = len(self.left_out)
-        here = 1 / count + float(np.square(along) @ (1 / self._damped))
-        average = (1 + float(self.eigenvalues @ (1 / self._damped))) / count
+        here = 1 / count + float(np.square(along) @ (1 / self._damped_eigenvalues))
+        average = (1 + float(self.eigenvalues @ (1 / self._damped_eigenvalues))) / count
         return sqrt((1 + here) / (1 + average))
 
     @property
-    def _damped(self) -> Vector:
+    def _damped_eigenvalues(self) -> Vector:
         return self.eigenvalues + self.penalty
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Levelled:
+class LevelledRegression:
     """Ridge predictions that agree on the label in the middle, by one Kalman step: prior variance `loose` a value, the level's `tight`."""
 
     ridge: Ridge
@@ -73,7 +73,7 @@ class Levelled:
     errors: Vector  # root mean square leave-one-out error of each value
 
     @classmethod
-    def fit(cls, points: Matrix, values: Matrix) -> Levelled:
+    def fit(cls, points: Matrix, values: Matrix) -> LevelledRegression:
         """Fit on at least two past explanations, one a row."""
         ridge = Ridge.fit(points, values)
         towards = ridge.centre - points

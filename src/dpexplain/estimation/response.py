@@ -13,10 +13,10 @@ import numpy as np
 import scipy
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.cells import Codes
+from dpexplain.core.cells import CellCodes
 from dpexplain.core.marginals import one_hot
 from dpexplain.core.uniforms import Uniforms
-from dpexplain.estimation.population import Tables, redrawn
+from dpexplain.estimation.population import Tables, redraw_tables
 from dpexplain.estimation.raking import Raking
 
 REHEARSALS = 8
@@ -27,16 +27,16 @@ def normals(uniforms: Uniforms, count: int) -> Vector:
     return np.asarray(scipy.special.ndtri(uniforms.take(count)))
 
 
-def table_changes(codes: Codes, found: Tables, uniforms: Uniforms, rehearsals: int = REHEARSALS) -> Matrix:
+def table_changes(codes: CellCodes, found: Tables, uniforms: Uniforms, rehearsals: int = REHEARSALS) -> Matrix:
     """(rehearsals, rows): what other noise on the tables adds to each record's log weight."""
     everyone, few = Raking(codes, found), codes[:: max(len(codes) // _ROWS, 1)]
     inside = one_hot(few, found.offsets)
     own = (inside.T @ inside).astype(np.float64) / len(few)
     changes = []
     for _ in range(rehearsals):
-        other = redrawn(found, normals(uniforms, found.pairs.size))
+        other = redraw_tables(found, normals(uniforms, found.pairs.size))
         margins = np.where(found.p > 0, np.maximum(np.diag(own) + other.p - found.p, 1e-9), 0.0)
         target = replace(found, p=margins, pairs=own + other.pairs - found.pairs)
-        energy = everyone.energy(Raking(few, target).minimised(_ROUNDS))
+        energy = everyone.energy(Raking(few, target).minimise_dual(_ROUNDS))
         changes.append(energy - energy.mean())
     return np.array(changes).reshape(rehearsals, len(codes))

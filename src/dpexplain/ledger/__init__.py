@@ -15,7 +15,7 @@ from dpexplain.ledger.port import Account, Entry, Head, Ledger, Request, Reserva
 from dpexplain.ledger.postgres import PostgresLedger, PostgresStore
 from dpexplain.ledger.sqlite import SqliteLedger, SqliteStore
 from dpexplain.ledger.store import Store
-from dpexplain.ledger.verify import Verified, verify
+from dpexplain.ledger.verify import VerificationReport, verify
 
 __all__ = [
     "Account",
@@ -28,7 +28,7 @@ __all__ = [
     "Reservation",
     "Settled",
     "SqliteLedger",
-    "Verified",
+    "VerificationReport",
     "open_existing",
     "open_ledger",
     "verify",

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from dpexplain.errors import InputError, LedgerCorrupt, LedgerMismatch, LedgerUnavailable, ParameterError
-from dpexplain.ledger.chain import RESTORE, START, Row, canonical, damaged, head_of, seal, unseal, utc_now
+from dpexplain.ledger.chain import RESTORE, START, Row, canonical, find_damage, head_of, seal, unseal, utc_now
 from dpexplain.ledger.port import Account, Entry, Head, Request, Reservation, Settled
 from dpexplain.ledger.store import Session, Store
 from dpexplain.privacy.events import PrivacyEvent, event_from_dict, price
@@ -39,7 +39,7 @@ class Page:
     def first(self) -> Entry:
         row = self._session.row(self.dataset, 1)
         if row is None:
-            raise damaged(1, "is missing")
+            raise find_damage(1, "is missing")
         return unseal(row)
 
     def newest(self, request: str) -> list[Entry]:
@@ -65,7 +65,7 @@ def last_entry(session: Session, dataset: str) -> Entry | None:
         return None
     row = session.row(dataset, mark[0])
     if row is None or row.hash != mark[1]:
-        raise damaged(mark[0], "is where the ledger should end, and is missing or another one")
+        raise find_damage(mark[0], "is where the ledger should end, and is missing or another one")
     return unseal(row)
 
 
@@ -78,7 +78,7 @@ def account_of(entry: Entry) -> Account:
     try:
         return Account.from_dict(entry.body)
     except (KeyError, TypeError, ValueError):
-        raise damaged(entry.sequence, "is not an account this version can read") from None
+        raise find_damage(entry.sequence, "is not an account this version can read") from None
 
 
 class Book:
@@ -278,4 +278,4 @@ def settled_of(entry: Entry) -> Settled:
         events = tuple(event_from_dict(value) for value in entry.body["events"])
         return Settled(entry.answers, entry.request, events, entry.body["answer"], entry.total)
     except (KeyError, TypeError, ValueError):
-        raise damaged(entry.sequence, "is not an answer this version can read") from None
+        raise find_damage(entry.sequence, "is not an answer this version can read") from None

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dpexplain.errors import DpexplainError, LedgerCorrupt
-from dpexplain.ledger.chain import KINDS, RESTORE, START, canonical, damaged, head_of
+from dpexplain.ledger.chain import KINDS, RESTORE, START, canonical, find_damage, head_of
 from dpexplain.ledger.port import Account, Entry, Head, Ledger
 from dpexplain.privacy.events import event_from_dict, price
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerificationReport:
     """A ledger in which every entry follows from the one before."""
 
     head: Head
@@ -45,7 +45,7 @@ class Replay:
         try:
             {"open": self._open, "reserve": self._reserve, "settle": self._settle, "refund": self._refund}[entry.kind](entry)
         except (KeyError, TypeError, ValueError, DpexplainError) as error:
-            raise error if isinstance(error, LedgerCorrupt) else damaged(entry.sequence, "cannot be read") from None
+            raise error if isinstance(error, LedgerCorrupt) else find_damage(entry.sequence, "cannot be read") from None
         self._require((entry.total, entry.answers) == (self.total, self.answers), entry, "has a total that does not add up")
         self.sequence, self.hash = entry.sequence, entry.hash
 
@@ -87,7 +87,7 @@ class Replay:
 
     def _require(self, holds: bool, entry: Entry, what: str) -> None:
         if not holds:
-            raise damaged(entry.sequence, what)
+            raise find_damage(entry.sequence, what)
 
 
 def at_most(value: int, limit: int) -> bool:
@@ -95,7 +95,7 @@ def at_most(value: int, limit: int) -> bool:
     return value <= limit + (limit >> 40)
 
 
-def verify(ledger: Ledger, head: Head | None = None) -> Verified:
+def verify(ledger: Ledger, head: Head | None = None) -> VerificationReport:
     """Check every entry of one account, and that it contains `head`; raise LedgerCorrupt at the first that does not hold."""
     ledger.check()
     start = ledger.head()  # others may append while we read: the end must lie between what it was and what it will be
@@ -106,7 +106,7 @@ def verify(ledger: Ledger, head: Head | None = None) -> Verified:
         wanted = [mark for mark in wanted if mark != head_of(entry)]
     require_found(replay, wanted)
     require_end(replay, ledger.head())
-    return Verified(Head(replay.sequence, replay.hash, replay.total), replay.answers, len(replay.held))
+    return VerificationReport(Head(replay.sequence, replay.hash, replay.total), replay.answers, len(replay.held))
 
 
 def require_found(replay: Replay, missing: list[Head]) -> None:
@@ -120,4 +120,4 @@ def require_found(replay: Replay, missing: list[Head]) -> None:
 
 def require_end(replay: Replay, end: Head) -> None:
     if end.sequence < replay.sequence:
-        raise damaged(end.sequence + 1, "and later ones lie beyond the end that the account states")
+        raise find_damage(end.sequence + 1, "and later ones lie beyond the end that the account states")

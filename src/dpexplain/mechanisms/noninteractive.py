@@ -11,7 +11,7 @@ from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.weights import Weight
 from dpexplain.errors import InputError
-from dpexplain.estimation.regression import Levelled
+from dpexplain.estimation.regression import LevelledRegression
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.start import FEWEST, MEMORY
 
@@ -30,7 +30,7 @@ def by_regression(history: History, point: Vector, ball: Ball) -> Prediction:
     """Ridge regression of the explanations φ_j on their points z_j, levelled, at z (`estimation/regression.py`). With few answers, the nearest."""
     if history.computed < FEWEST:
         return by_neighbour(history, point)
-    fitted = Levelled.fit(*history.latest(MEMORY))
+    fitted = LevelledRegression.fit(*history.latest(MEMORY))
     return Prediction(ball.project(fitted.predict(point)), fitted.errors * fitted.ridge.spread(point))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
-from dpexplain.estimation.regression import Levelled
+from dpexplain.estimation.regression import LevelledRegression
 from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.history import History, Released
 from dpexplain.mechanisms.ports import Noise, Rows
@@ -67,7 +67,7 @@ def predicted(history: History, point: Vector, ball: Ball, floor: float) -> Star
     """
     if history.computed < FEWEST:
         return cold(len(point))
-    fitted = Levelled.fit(*history.latest(MEMORY))
+    fitted = LevelledRegression.fit(*history.latest(MEMORY))
     distance = fitted.residual * fitted.ridge.spread(point) / ball.radius
     if distance >= 1:
         return cold(len(point))

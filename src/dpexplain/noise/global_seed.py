@@ -9,7 +9,7 @@ import numpy as np
 
 
 @contextmanager
-def borrowed_seed(seed: int) -> Iterator[None]:
+def temporary_global_seed(seed: int) -> Iterator[None]:
     """Within, the global generator starts at `seed`; afterwards it goes on as if nothing had happened. Not for threads."""
     state = np.random.get_state()  # noqa: NPY002 (the whole point is the old global generator)
     np.random.seed(seed)  # noqa: NPY002

@@ -9,7 +9,7 @@ its synthetic reference keeps whatever is spent (0.0007 to 0.003 in our data).
 The four constants are fitted to made-up census records (2,000 to 200,000 rows, 20 columns, ε from 0.01 to 3) and agree with all that was
 measured on ACS Income and Adult (README) within a factor of 2.5 in excess and 0.05 in cosine. Strongly correlated columns, or labels that
 no linear function follows, do worse; where noise is hopeless (B below 5) a release can be worse than no explanation, which the rule caps at 1.
-`tests/unit/test_outlook.py` holds these claims to the measurements.
+`tests/unit/test_expected_quality.py` holds these claims to the measurements.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FLOOR = 0.001
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedQuality:
     """Quality to expect of one answer: `relative_excess` is 0 for the exact optimum and 1 for no explanation at all."""
 
     relative_excess: float
@@ -46,7 +46,7 @@ class Offer:
 
     epsilon: float
     queries: int
-    expected: Expected
+    expected: ExpectedQuality
 
 
 def reach(rows: int, features: int, budget: Budget, multiplier: int = 1) -> float:
@@ -57,14 +57,14 @@ def reach(rows: int, features: int, budget: Budget, multiplier: int = 1) -> floa
     return rows * budget.mu / (multiplier * sensitivity.gradient(Stable(), 1.0) * sqrt(features))
 
 
-def basic(reached: float) -> Expected:
+def basic(reached: float) -> ExpectedQuality:
     excess, turn = _BASIC
-    return Expected(1 / (1 + (reached / excess) ** 2), reached / hypot(reached, turn))
+    return ExpectedQuality(1 / (1 + (reached / excess) ** 2), reached / hypot(reached, turn))
 
 
-def release(reached: float) -> Expected:
+def release(reached: float) -> ExpectedQuality:
     excess, turn = _RELEASE
-    return Expected(min(_FLOOR + 1 / (1 + (reached / excess) ** 2), 1.0), (1 - _FLOOR) * reached / hypot(reached, turn))
+    return ExpectedQuality(min(_FLOOR + 1 / (1 + (reached / excess) ** 2), 1.0), (1 - _FLOOR) * reached / hypot(reached, turn))
 
 
 def offers(rows: int, features: int, budget: Budget, multiplier: int = 1) -> list[Offer]:

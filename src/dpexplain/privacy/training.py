@@ -51,7 +51,7 @@ class LastStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Amplified:
+class AmplifiedGuarantee:
     """(ε̂, γ_h δ̂)-DP for the training set of an (ε̂, δ̂)-DP model, after h explanations: γ_h = 1 - (1 - γ)^h."""
 
     model_epsilon: float
@@ -141,10 +141,10 @@ class Unconditional:
 
 
 @dataclass(frozen=True, slots=True)
-class Combined:
+class CombinedGuarantee:
     """For a person in both sets: (ε̂ + ε, δ), the smallest δ of composition and of the two chains through one changed set."""
 
-    training: Amplified | Unconditional
+    training: AmplifiedGuarantee | Unconditional
     explained: Guarantee
 
     @property
@@ -155,7 +155,7 @@ class Combined:
     def delta(self) -> float:
         own, other = self.explained.delta, self.training.delta
         chains = exp(min(self.training.epsilon, 700)) * own + other, own + exp(min(self.explained.epsilon, 700)) * other
-        composed = [own + self.training.model_delta] if isinstance(self.training, Amplified) else []
+        composed = [own + self.training.model_delta] if isinstance(self.training, AmplifiedGuarantee) else []
         return min(*chains, *composed, 1.0)
 
     def __str__(self) -> str:
@@ -174,7 +174,7 @@ def guarantee(
     model_delta: float = 0.0,
     last: LastStep | None = None,
     explanations: int = 1,
-) -> Amplified | Unconditional:
+) -> AmplifiedGuarantee | Unconditional:
     """The best available statement about training data: the one with the smaller ε.
 
     `explained` is what was spent on the explanation data (`data.spent`), `rows` their public size. Pass the model's own (ε̂, δ̂) if it was
@@ -183,5 +183,5 @@ def guarantee(
     always = Unconditional(explained, rows)
     if model_epsilon is None or last is None:
         return always
-    amplified = Amplified(model_epsilon, model_delta, last, explanations)
+    amplified = AmplifiedGuarantee(model_epsilon, model_delta, last, explanations)
     return amplified if amplified.epsilon <= always.epsilon else always

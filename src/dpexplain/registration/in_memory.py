@@ -19,13 +19,13 @@ from dpexplain.domain.tables import plain_columns
 from dpexplain.errors import DataError
 from dpexplain.mechanisms.ports import Rows
 from dpexplain.registration.labels import Labeller, ask_model, check_labels
-from dpexplain.registration.options import Terms
+from dpexplain.registration.options import RegistrationOptions
 from dpexplain.registration.registered import Registered
 
 _CHUNK, _NUMBERS = 1 << 16, 1 << 22  # at most so many rows are encoded at a time, and fewer where they are wide: 32 MB
 
 
-def hold(rows: Any, domain: DomainLike, model: Any, labels: Any, terms: Terms) -> Registered:
+def register_in_memory(rows: Any, domain: DomainLike, model: Any, labels: Any, terms: RegistrationOptions) -> Registered:
     """Label the rows once, keep each owner's first ones, and encode them."""
     if (model is None) == (labels is None):
         raise DataError("pass exactly one of model= (to label the rows) and labels= (already computed, in [-1, 1])")
@@ -33,7 +33,7 @@ def hold(rows: Any, domain: DomainLike, model: Any, labels: Any, terms: Terms) -
     asked = {"target": terms.asked_class, "output": terms.output}
     values = ask_model(model, rows, count, **asked) if labels is None else check_labels(labels, count)
     owners = None if terms.unit is None else _column(rows, terms.unit)
-    kept = np.arange(count) if owners is None else first_of_each(owners, terms.max_rows_per_unit)
+    kept = np.arange(count) if owners is None else first_rows_of_each_owner(owners, terms.max_rows_per_unit)
     size = terms.public_size(len(kept))
     store = _store(_encoded_chunks(rows, domain, kept), values[kept], domain.width, most=2 * size)
     keys = np.arange(len(kept)) if owners is None else owner_keys(owners[kept])
@@ -59,7 +59,7 @@ def count_rows(rows: Any) -> int:
     return count
 
 
-def first_of_each(owners: np.ndarray[Any, Any], most: int) -> np.ndarray[Any, Any]:
+def first_rows_of_each_owner(owners: np.ndarray[Any, Any], most: int) -> np.ndarray[Any, Any]:
     """Positions of the first `most` rows of each owner, in order; rows without an owner count as one owner together."""
     keys = np.array([repr(owner) for owner in owners])
     order = np.argsort(keys, kind="stable")

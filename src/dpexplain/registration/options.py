@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class RegistrationOptions:
     """Options of every way to register rows:
 
     `target` is the class to explain: 1 unless another is named. `output` is what a model is asked for, "probability" or "class".
@@ -60,7 +60,7 @@ class Terms:
         return self.size
 
 
-class Options(TypedDict, total=False):
+class OptionKeywords(TypedDict, total=False):
     """`Terms` as keywords, for type checkers and editors."""
 
     target: Any
@@ -74,8 +74,8 @@ class Options(TypedDict, total=False):
 
 def with_options(door: F) -> F:
     """Let `help` and `inspect` show each of the terms, its default and its meaning where `door` says `**options`."""
-    own, told = signature(door), [door.__doc__ and getdoc(door), getdoc(Terms)]
+    own, told = signature(door), [door.__doc__ and getdoc(door), getdoc(RegistrationOptions)]
     named = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
-    door.__signature__ = own.replace(parameters=[*named, *signature(Terms).parameters.values()])  # type: ignore[attr-defined]
+    door.__signature__ = own.replace(parameters=[*named, *signature(RegistrationOptions).parameters.values()])  # type: ignore[attr-defined]
     door.__doc__ = "\n\n".join(text for text in told if text)
     return door

@@ -12,7 +12,7 @@ from dpexplain.domain import DomainLike
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.ports import Rows, SingleRows
 from dpexplain.registration.labels import Labeller
-from dpexplain.registration.options import Terms
+from dpexplain.registration.options import RegistrationOptions
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -21,7 +21,7 @@ class Registered:
 
     rows: Rows
     domain: DomainLike
-    terms: Terms
+    terms: RegistrationOptions
     size: int
     labeller: Labeller | None
     keys: np.ndarray[Any, Any] | None = None

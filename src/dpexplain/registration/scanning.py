@@ -23,7 +23,7 @@ from dpexplain.progress import with_bar
 from dpexplain.registration.label_column import from_column
 from dpexplain.registration.label_file import LabelFile
 from dpexplain.registration.labels import Labeller, Output, ask_model
-from dpexplain.registration.options import Terms, Where
+from dpexplain.registration.options import RegistrationOptions, Where
 from dpexplain.registration.registered import Registered
 
 BATCH = 1 << 15  # rows that a model is asked about together
@@ -64,43 +64,49 @@ class ModelLabels:
     def of(self, batch: pa.RecordBatch, start: int) -> Vector:
         del start
         table = pa.Table.from_batches([batch])
-        asked = self.as_asked(table if self.columns is None else table.select(list(self.columns)))
+        asked = self.model_input(table if self.columns is None else table.select(list(self.columns)))
         return ask_model(self.model, asked, batch.num_rows, target=self.target, output=self.output)
 
-    def as_asked(self, table: pa.Table) -> Any:
+    def model_input(self, table: pa.Table) -> Any:
         names = getattr(self.model, "feature_names_in_", None)
-        return table if names is None else table.select(_present(names, table)).to_pandas()
+        return table if names is None else table.select(_require_columns(names, table)).to_pandas()
 
     def labeller(self, domain: DomainLike) -> Labeller | None:
         """How the model is asked about made-up rows, where a domain is tabular and rows can be made up."""
         if not isinstance(domain, Domain):
             return None
-        return Labeller(self.model, self.target, self.output, lambda columns: self.as_asked(pa.table(plain_columns(columns))))
+        return Labeller(self.model, self.target, self.output, lambda columns: self.model_input(pa.table(plain_columns(columns))))
 
 
-def _present(names: Sequence[str], table: pa.Table) -> list[str]:
+def _require_columns(names: Sequence[str], table: pa.Table) -> list[str]:
     missing = [str(name) for name in names if name not in table.column_names]
     if missing:
         raise DataError(f"the model was fitted with a column {missing[0]!r} that the rows do not have. Add it to the rows")
     return [str(name) for name in names]
 
 
-def streamed(
-    files: Where, domain: DomainLike, labels: ColumnLabels | ModelLabels, keep: Keep, terms: Terms, *, progress: bool
+def register_streamed(
+    files: Where,
+    domain: DomainLike,
+    labels: ColumnLabels | ModelLabels,
+    keep: Keep,
+    terms: RegistrationOptions,
+    *,
+    progress: bool,
 ) -> Registered:
     """Rows that stay in their files; a model's labels are written down by `keep`."""
     source = read_registered(files, domain, labels, terms, check=True)
     size = terms.public_size(source.rows)
     if isinstance(labels, ModelLabels):
-        source = spilled(source, keep)
+        source = write_labels(source, keep)
     return Registered(StreamedRows(source, progress=progress), domain, terms, size, labels.labeller(domain))
 
 
-def clustered(
+def register_clustered(
     files: Where,
     domain: DomainLike,
     labels: ColumnLabels | ModelLabels,
-    terms: Terms,
+    terms: RegistrationOptions,
     *,
     address: str | None,
     workers: int | None,
@@ -115,7 +121,7 @@ def read_registered(
     where: Where,
     domain: DomainLike,
     labels: ColumnLabels | ModelLabels,
-    terms: Terms,
+    terms: RegistrationOptions,
     *,
     check: bool,
 ) -> EncodedFiles:
@@ -139,7 +145,7 @@ def _sparse(files: ParquetFiles, domain: DomainLike) -> bool:
     return bool(scipy.sparse.issparse(domain.encode(files.schema.empty_table().select(list(domain.columns)))))
 
 
-def _survey(files: ParquetFiles, labels: ColumnLabels | None, terms: Terms) -> Kept | None:
+def _survey(files: ParquetFiles, labels: ColumnLabels | None, terms: RegistrationOptions) -> Kept | None:
     """One pass over the label and the owner of each row: labels raise now or never, owners decide which rows count."""
     unit = terms.unit
     columns = [*(() if labels is None else labels.columns), *(() if unit is None else (unit,))]
@@ -171,15 +177,15 @@ def first_rows(owners: pa.Array, seen: dict[str, int], most: int) -> NDArray[np.
     return np.asarray(before[codes] + rank < most)
 
 
-def spilled(source: EncodedFiles, keep: Keep) -> EncodedFiles:
+def write_labels(source: EncodedFiles, keep: Keep) -> EncodedFiles:
     """Ask the model once about every row, and from then on read its answers from a file."""
     try:
-        return replace(source, labels=keep(source.files.rows, _asked(source.files, source.labels)))
+        return replace(source, labels=keep(source.files.rows, _ask_in_batches(source.files, source.labels)))
     except RowsUnavailable as error:
         raise DataError(str(error)) from None
 
 
-def _asked(files: ParquetFiles, labels: Labels) -> Iterator[Vector]:
+def _ask_in_batches(files: ParquetFiles, labels: Labels) -> Iterator[Vector]:
     """A bar shows how far it is, where a person is watching."""
     columns = None if labels.columns is None else list(labels.columns)
     batches, count = files.batches(columns, BATCH), -(-files.rows // BATCH)
@@ -187,7 +193,7 @@ def _asked(files: ParquetFiles, labels: Labels) -> Iterator[Vector]:
         yield labels.of(batch, start)
 
 
-def labels_from(label: str | None, model: Any, terms: Terms) -> ColumnLabels | ModelLabels:
+def labels_from(label: str | None, model: Any, terms: RegistrationOptions) -> ColumnLabels | ModelLabels:
     if (model is None) == (label is None):
         raise DataError("pass exactly one of model= (to label the rows) and label= (a column with labels in [-1, 1] or classes)")
     return ColumnLabels(label, terms.target) if label is not None else ModelLabels(model, terms.asked_class, terms.output)

@@ -14,15 +14,15 @@ from dpexplain.domain import DomainLike
 from dpexplain.domain.tables import plain_columns
 from dpexplain.errors import DataError, InputError
 from dpexplain.registration.cached_labels import Progress, cache_key, from_model
-from dpexplain.registration.in_memory import hold
+from dpexplain.registration.in_memory import register_in_memory
 from dpexplain.registration.label_column import from_column
 from dpexplain.registration.label_file import LabelFile
 from dpexplain.registration.labels import Labeller
 from dpexplain.registration.memory_limit import fits
 from dpexplain.registration.models import ModelSource
-from dpexplain.registration.options import Terms, Where
+from dpexplain.registration.options import RegistrationOptions, Where
 from dpexplain.registration.registered import Registered
-from dpexplain.registration.scanning import ColumnLabels, Keep, ModelLabels, streamed
+from dpexplain.registration.scanning import ColumnLabels, Keep, ModelLabels, register_streamed
 from dpexplain.registration.tables import read_private
 
 
@@ -37,7 +37,7 @@ class DataSource:
     domain: DomainLike
     label: str | None = None
     model: ModelSource | None = None
-    terms: Terms = field(default_factory=Terms)
+    terms: RegistrationOptions = field(default_factory=RegistrationOptions)
     cache: Path | None = None
     stream: bool | None = None
 
@@ -54,7 +54,7 @@ class DataSource:
         return [*self.domain.columns, *(name for name in (self.label, self.terms.unit) if name is not None)]
 
 
-def decided(source: DataSource, copies: int = 1) -> DataSource:
+def decide_streaming(source: DataSource, copies: int = 1) -> DataSource:
     """With `stream` settled, for so many processes on this machine that would each hold the rows."""
     if source.stream is not None:
         return source
@@ -66,9 +66,9 @@ def register(source: DataSource, progress: Progress = iter, *, bars: bool = Fals
 
     `keep_model` lets the model label reference records later.
     """
-    if decided(source).stream:
+    if decide_streaming(source).stream:
         labels, keep = _stream_labels(source), _keeper(source)
-        registered = streamed(source.file, source.domain, labels, keep, source.terms, progress=bars)
+        registered = register_streamed(source.file, source.domain, labels, keep, source.terms, progress=bars)
     else:
         registered = _in_memory(source, progress)
     return replace(registered, labeller=_labeller(source)) if keep_model else registered
@@ -85,7 +85,7 @@ def _in_memory(source: DataSource, progress: Progress) -> Registered:
     features = list(source.domain.columns)
     table = read_private(source.file, source.columns)
     labels = _labels(source, table.select(features) if source.model else table, progress)
-    return hold(table, source.domain, None, labels, source.terms)
+    return register_in_memory(table, source.domain, None, labels, source.terms)
 
 
 def _labels(source: DataSource, table: pa.Table, progress: Progress) -> Vector:

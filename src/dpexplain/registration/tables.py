@@ -46,12 +46,16 @@ def _from_csv(path: Path, domain: DomainLike) -> list[dict[str, Any]]:
     features = {feature.name: feature for feature in domain.features} if isinstance(domain, Domain) else {}
     with path.open(encoding="utf-8-sig", newline="") as lines:
         return [
-            {name: _typed(features[name], text) if name in features else text for name, text in row.items() if name is not None}
+            {
+                name: _declared_types(features[name], text) if name in features else text
+                for name, text in row.items()
+                if name is not None
+            }
             for row in csv.DictReader(lines)
         ]
 
 
-def _typed(feature: Feature, text: str) -> Any:
+def _declared_types(feature: Feature, text: str) -> Any:
     """Text as the value the domain declares; what does not fit stays text, and is refused as a query with its name."""
     if isinstance(feature, Numeric):
         try:

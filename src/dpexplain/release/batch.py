@@ -13,7 +13,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.weights import Weight
 from dpexplain.domain import DomainLike
 from dpexplain.errors import ParameterError
-from dpexplain.estimation.answer import BATCH, Answers, Solver
+from dpexplain.estimation.answer import BATCH, PlaneAnswers, Solver
 from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.explanation import Explanation
 from dpexplain.mechanisms.basic import ANCHORED
@@ -88,7 +88,7 @@ def free_of_charge(total: Guarantee) -> Guarantee:
     return Guarantee(0.0, total.delta, total.neighbours, subject="This answer")
 
 
-def answer_all(solver: Solver | LocalReference, points: Matrix, weight: Weight, anchors: Vector | None) -> Answers:
+def solve_in_batches(solver: Solver | LocalReference, points: Matrix, weight: Weight, anchors: Vector | None) -> PlaneAnswers:
     """One row for each point, in batches."""
     if 0 < len(points) <= BATCH:
         return solver.answer(points, weight, anchors)
@@ -96,7 +96,7 @@ def answer_all(solver: Solver | LocalReference, points: Matrix, weight: Weight, 
     parts = [solver.answer(points[part], weight, None if anchors is None else anchors[part]) for part in slices]
     empty = [np.zeros((0, points.shape[1]))]
     values, errors = [part.values for part in parts] or empty, [part.errors for part in parts] or empty
-    return Answers(np.concatenate(values), np.concatenate(errors))
+    return PlaneAnswers(np.concatenate(values), np.concatenate(errors))
 
 
 def anchors_of(given: Any, count: int) -> Vector | None:

@@ -49,7 +49,7 @@ def publish(release: Publishable, path: str | Path, *, title: str = TITLE, outco
 def render(release: Publishable, *, title: str = TITLE, outcome: str = OUTCOME) -> str:
     """The page as text. Names and values reach it as JSON or escaped text only."""
     _require_fields(release.domain)
-    script, style = web.inlined("page.js"), web.source("style.css")
+    script, style = web.inline_modules("page.js"), web.source("style.css")
     payload, guarantee, library = release.payload(), release.guarantee, __version__
     parts = {
         "policy": policy(script, style),
@@ -96,7 +96,7 @@ def promise(guarantee: Guarantee) -> str:
     )
 
 
-def packed(values: ArrayLike) -> dict[str, str]:
+def pack_arrays(values: ArrayLike) -> dict[str, str]:
     """An array as base64 of little-endian bytes: integers in as few as hold them, everything else as float64, exactly."""
     array = np.asarray(values)
     if array.dtype.kind in "iu":
@@ -143,14 +143,16 @@ def _facts(payload: Mapping[str, Any]) -> str:
 
 def _data(domain: DomainLike, payload: Mapping[str, Any], outcome: str) -> str:
     """JSON for a script element: < > & are written as escapes, so that no text can end the element."""
-    data = {"domain": domain.to_dict(), "names": list(domain.names), "outcome": outcome, "release": _released(payload)}
+    data = {"domain": domain.to_dict(), "names": list(domain.names), "outcome": outcome, "release": _release_facts(payload)}
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def _released(payload: Mapping[str, Any]) -> dict[str, Any]:
-    arrays = {key: packed(np.asarray(payload[key], dtype=np.float64)) for key in ("mean", "eigenvalues", "eigenvectors", "t1")}
-    noise = {**payload["noise"], "calibration": packed(np.asarray(payload["noise"]["calibration"], dtype=np.float64))}
+def _release_facts(payload: Mapping[str, Any]) -> dict[str, Any]:
+    arrays = {
+        key: pack_arrays(np.asarray(payload[key], dtype=np.float64)) for key in ("mean", "eigenvalues", "eigenvectors", "t1")
+    }
+    noise = {**payload["noise"], "calibration": pack_arrays(np.asarray(payload["noise"]["calibration"], dtype=np.float64))}
     plain = {key: payload[key] for key in ("t0", "radius", "weight", "layout")}
     return {**arrays, **plain, "noise": noise, "reference": _reference(payload.get("reference"))}
 
@@ -158,8 +160,8 @@ def _released(payload: Mapping[str, Any]) -> dict[str, Any]:
 def _reference(reference: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if not reference:
         return None
-    reals = {key: packed(np.asarray(reference[key], dtype=np.float64)) for key in ("labels", "inverse_weight")}
-    return {**reals, "points": [packed(np.asarray(codes, dtype=np.int64)) for codes in reference["points"]]}
+    reals = {key: pack_arrays(np.asarray(reference[key], dtype=np.float64)) for key in ("labels", "inverse_weight")}
+    return {**reals, "points": [pack_arrays(np.asarray(codes, dtype=np.int64)) for codes in reference["points"]]}
 
 
 def _digest(text: str) -> str:

@@ -16,7 +16,7 @@ from dpexplain.errors import ParameterError
 from dpexplain.estimation import reference as ref
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.local_reference import MomentRaking, MomentTargets
-from dpexplain.estimation.progress import Watch, ignore
+from dpexplain.estimation.progress import ProgressCallback, no_progress
 from dpexplain.estimation.response import normals
 from dpexplain.mechanisms.marginals import MarginalsPlan, NoisyMarginals, plan_marginals
 from dpexplain.mechanisms.ports import Noise, Rows
@@ -79,7 +79,12 @@ def _tabular(data: PrivateData) -> Domain:
 
 
 def build_reference(
-    marginals: NoisyMarginals, sketch: NoisySketch, solver: Solver, data: PrivateData, rows: int, watch: Watch = ignore
+    marginals: NoisyMarginals,
+    sketch: NoisySketch,
+    solver: Solver,
+    data: PrivateData,
+    rows: int,
+    watch: ProgressCallback = no_progress,
 ) -> ReferenceData:
     """Records drawn from the noisy counts, labelled by the model and raked to the noisy moments."""
     domain = _tabular(data)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.cells import Codes
+from dpexplain.core.cells import CellCodes
 from dpexplain.core.layout import Layout
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.domain import Domain, DomainLike
@@ -24,7 +24,7 @@ from dpexplain.errors import ParameterError
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.estimation.population import draw, tables
-from dpexplain.estimation.progress import Watch, ignore
+from dpexplain.estimation.progress import ProgressCallback, no_progress
 from dpexplain.estimation.records import records
 from dpexplain.estimation.reference import NUMBER_STEPS, Reference
 from dpexplain.estimation.response import REHEARSALS, table_changes
@@ -43,7 +43,7 @@ class ReferenceData:
     """
 
     domain: Domain
-    codes: Codes
+    codes: CellCodes
     labels: Vector | None
     weights: Vector | None
     radius: float
@@ -141,7 +141,7 @@ def largest_codes(layout: Layout) -> Any:
     return np.where(layout.is_number, NUMBER_STEPS, np.array(layout.stops) - np.array(layout.starts))
 
 
-def columns_of(codes: Codes, domain: Domain) -> dict[str, Any]:
+def columns_of(codes: CellCodes, domain: Domain) -> dict[str, Any]:
     """Stored records in the domain's own terms."""
     empty = np.empty(0)
     return domain.decode(Reference(codes, empty, empty).points(Layout.of(domain.blocks)))
@@ -151,11 +151,13 @@ def columns_of(codes: Codes, domain: Domain) -> dict[str, Any]:
 class Drawn:
     """Records that follow the noisy counts, and what other noise would change about their weights."""
 
-    codes: Codes
+    codes: CellCodes
     changes: Matrix
 
 
-def draw_records(found: NoisyMarginals, domain: Domain, rows: int, watch: Watch = ignore, rehearsals: int = REHEARSALS) -> Drawn:
+def draw_records(
+    found: NoisyMarginals, domain: Domain, rows: int, watch: ProgressCallback = no_progress, rehearsals: int = REHEARSALS
+) -> Drawn:
     """The same counts always give the same records."""
     bins, uniforms = found.bins, Uniforms()
     used = [np.unique(joined) for joined in bins.joined]

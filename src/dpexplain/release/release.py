@@ -22,7 +22,7 @@ from dpexplain.domain import Domain, DomainLike
 from dpexplain.errors import DpexplainError, InputError, ParameterError, ReleaseCorrupt
 from dpexplain.estimation import reference as ref
 from dpexplain.estimation.answer import NoiseLevels, Solver
-from dpexplain.estimation.calibrate import calibrated
+from dpexplain.estimation.calibrate import calibrate
 from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.explanation import Explanation
 from dpexplain.ledger import open_ledger
@@ -34,9 +34,9 @@ from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
 from dpexplain.privacy.relation import Neighbours
-from dpexplain.progress import watched
+from dpexplain.progress import progress_steps
 from dpexplain.release import file as container
-from dpexplain.release.batch import Explanations, anchors_of, answer_all, free_of_charge
+from dpexplain.release.batch import Explanations, anchors_of, free_of_charge, solve_in_batches
 from dpexplain.release.page import OUTCOME, TITLE, publish
 from dpexplain.release.reference_data import ReferenceData, largest_codes, reference_rows, restore_reference
 from dpexplain.version import __version__
@@ -80,7 +80,7 @@ def release(
 
     def make() -> Release:
         sketch, marginals = plan.run(data._rows, source)
-        solver = calibrated(sketch.sums, sketch.query, sketch.sigma, radius, chosen, source.standard_normal)
+        solver = calibrate(sketch.sums, sketch.query, sketch.sigma, radius, chosen, source.standard_normal)
         paid = Guarantee.of_quanta(price(plan.events), budgeted.delta, data.setting.neighbours, subject=_SUBJECT)
         return Release(
             solver=solver,
@@ -90,7 +90,7 @@ def release(
             size=data.size,
             fingerprint=fingerprint,
             library=__version__,
-            reference=None if marginals is None else _referred(marginals, sketch, solver, data, plan.rows),
+            reference=None if marginals is None else _build_reference(marginals, sketch, solver, data, plan.rows),
         )
 
     question = {
@@ -108,11 +108,13 @@ def release(
     return _paid_once(Request(request_id or f"release-{uuid4().hex}", question, plan.events), opened, make)
 
 
-def _referred(marginals: NoisyMarginals, sketch: NoisySketch, solver: Solver, data: PrivateData, rows: int) -> ReferenceData:
+def _build_reference(
+    marginals: NoisyMarginals, sketch: NoisySketch, solver: Solver, data: PrivateData, rows: int
+) -> ReferenceData:
     """The reference, with a bar on a terminal: it takes half a minute."""
     from dpexplain.release.plan import STEPS, build_reference
 
-    with watched("building the reference", STEPS) as watch:
+    with progress_steps("building the reference", STEPS) as watch:
         return build_reference(marginals, sketch, solver, data, rows, watch)
 
 
@@ -128,7 +130,7 @@ def _paid_once(request: Request, ledger: Ledger, make: Callable[[], Release]) ->
     """Reserve, make, settle: nothing leaves before it is paid for and kept, and what was kept under this id before is returned as it is."""
     reserved = ledger.reserve(request)
     if isinstance(reserved, Settled):
-        return _kept(reserved)
+        return _release_from_ledger(reserved)
     made = make()
     content = made._content()
     digest = sha256(content).hexdigest()
@@ -136,17 +138,17 @@ def _paid_once(request: Request, ledger: Ledger, make: Callable[[], Release]) ->
     if len(content) <= LARGEST_KEPT:
         answer["file"] = b64encode(content).decode()
     settled = ledger.settle(reserved, request.events, answer)
-    return made if settled.answer["sha256"] == digest else _kept(settled)  # another process may have been first
+    return made if settled.answer["sha256"] == digest else _release_from_ledger(settled)  # another process may have been first
 
 
-def _kept(settled: Settled) -> Release:
+def _release_from_ledger(settled: Settled) -> Release:
     """The release that a ledger keeps."""
     if "file" not in settled.answer:
         raise InputError(
             f"the release {settled.request_id!r} was made and paid for, but it is larger than a ledger keeps: load the file that was "
             "saved from it (its SHA-256 is in the ledger), or choose a new request id and pay again"
         )
-    return _read(b64decode(settled.answer["file"]))
+    return _parse(b64decode(settled.answer["file"]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -211,7 +213,7 @@ class Release:
 
     def _answer(self, points: Matrix, weight: Weight | None, anchor: Any) -> Explanations:
         local, anchors = weight or self.weight, anchors_of(anchor, len(points))
-        found = answer_all(self._solver, points, local, anchors)
+        found = solve_in_batches(self._solver, points, local, anchors)
         return Explanations(self, points, found.values, found.errors, local, anchors)
 
     @property
@@ -279,13 +281,13 @@ def load(path: str | Path) -> Release:
     """Read a release; ReleaseCorrupt unless the file is whole. Needs no private data and no ledger, and executes nothing."""
     if Path(path).stat().st_size > container.LARGEST:
         raise ReleaseCorrupt("this file is larger than any release: get the file again from its owner")
-    return _read(Path(path).read_bytes())
+    return _parse(Path(path).read_bytes())
 
 
-def _read(content: bytes) -> Release:
+def _parse(content: bytes) -> Release:
     header, arrays = container.read(content)
     try:
-        return _restored(header, arrays)
+        return _restore(header, arrays)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, DpexplainError) as error:
         raise ReleaseCorrupt(
             f"this release's contents do not fit together ({type(error).__name__}): get the file again from its owner"
@@ -306,7 +308,7 @@ def _arrays(solver: Solver) -> dict[str, Any]:
     }
 
 
-def _restored(header: dict[str, Any], arrays: dict[str, Any]) -> Release:
+def _restore(header: dict[str, Any], arrays: dict[str, Any]) -> Release:
     if header["format"] != "dpexplain.release":
         raise ValueError("format")
     domain = Domain.from_dict(header["domain"])

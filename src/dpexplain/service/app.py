@@ -16,7 +16,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from dpexplain.answers import Answers
+from dpexplain.answers import PaidExplanations
 from dpexplain.errors import BudgetExhausted, DpexplainError
 from dpexplain.explanation import Explanation
 from dpexplain.service import problems
@@ -28,7 +28,7 @@ from dpexplain.service.limits import RateLimit
 from dpexplain.service.metrics import Metrics
 from dpexplain.service.page import page_policy, promise, render_page
 from dpexplain.service.problems import Problem
-from dpexplain.service.shapes import Answer, Card, Detail, Instances, Question, Record, Standing
+from dpexplain.service.shapes import Answer, BudgetStatus, Card, Detail, Instances, Question, Record
 
 BEARER = HTTPBearer(auto_error=False, description="An API key made by `dpexplain serve keys add`.")
 CONFLICT = (409, "This request id stands for another question")
@@ -79,15 +79,17 @@ class Service:
 
     def explain(self, request: Request, record: Record, request_id: str | None) -> Explanation:
         name = request_id or uuid4().hex
-        return self._answered(request, record, lambda: Answers([self.backend.explain(record, name)], 1))[0]
+        return self._answered(request, record, lambda: PaidExplanations([self.backend.explain(record, name)], 1))[0]
 
-    def explain_many(self, request: Request, records: Sequence[Record], id: str | None) -> Answers:
+    def explain_many(self, request: Request, records: Sequence[Record], id: str | None) -> PaidExplanations:
         """Each record is the question `id/position`, so that a repeated call is free."""
         name = id or uuid4().hex
         ids = [f"{name}/{position}" for position in range(len(records))]
         return self._answered(request, records, lambda: self.backend.explain_many(records, ids))
 
-    def _answered(self, request: Request, asked: Record | Sequence[Record], answer: Callable[[], Answers]) -> Answers:
+    def _answered(
+        self, request: Request, asked: Record | Sequence[Record], answer: Callable[[], PaidExplanations]
+    ) -> PaidExplanations:
         """Ask, count and log. Answers that were made together took equal parts of the time."""
         log, start = request.state.log, time.perf_counter()
         if self.settings.log_records:
@@ -204,7 +206,7 @@ def _attributions(answer: Explanation) -> dict[str, Any]:
     }
 
 
-@router.get("/v1/guarantee", response_model=Standing, responses=documented(401, 429, 503))
+@router.get("/v1/guarantee", response_model=BudgetStatus, responses=documented(401, 429, 503))
 def guarantee(service: Serving, caller: Caller) -> Response:
     """Everything spent so far, and what is left."""
     found = service.backend.spending()

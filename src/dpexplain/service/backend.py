@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Protocol
 
-from dpexplain.answers import Answers
+from dpexplain.answers import PaidExplanations
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain, DomainLike
 from dpexplain.errors import DpexplainError, NotPrivateError
@@ -29,7 +29,7 @@ CURVE = 60  # points of the spending curve that a page draws
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
+class SpendingSummary:
     """Where the budget stands: all of it public. `curve` is (answers given, ε spent by then), at most CURVE points."""
 
     spent: Guarantee
@@ -52,11 +52,11 @@ class Backend(Protocol):
 
     def explain(self, record: Any, request_id: str) -> Explanation: ...
 
-    def explain_many(self, records: Sequence[Any], request_ids: Sequence[str]) -> Answers:
+    def explain_many(self, records: Sequence[Any], request_ids: Sequence[str]) -> PaidExplanations:
         """All are checked before any is paid for; at a refusal the answers before it are kept."""
         ...
 
-    def spending(self) -> Spending: ...
+    def spending(self) -> SpendingSummary: ...
 
     def history(self, after: int, limit: int) -> list[dict[str, Any]]:
         """Stored answers, for owners."""
@@ -101,11 +101,11 @@ class ReleaseBackend:
     def explain(self, record: Any, request_id: str) -> Explanation:
         return replace(self.release.explain(record), request_id=request_id)
 
-    def explain_many(self, records: Sequence[Any], request_ids: Sequence[str]) -> Answers:
-        return Answers(map(self.explain, records, request_ids), len(records))
+    def explain_many(self, records: Sequence[Any], request_ids: Sequence[str]) -> PaidExplanations:
+        return PaidExplanations(map(self.explain, records, request_ids), len(records))
 
-    def spending(self) -> Spending:
-        return Spending(self.release.guarantee, None, None, None)
+    def spending(self) -> SpendingSummary:
+        return SpendingSummary(self.release.guarantee, None, None, None)
 
     def history(self, after: int, limit: int) -> list[dict[str, Any]]:
         del after, limit
@@ -150,12 +150,12 @@ class LedgerBackend:
     def explain(self, record: Any, request_id: str) -> Explanation:
         return self.explainer.explain(record, request_id=request_id)
 
-    def explain_many(self, records: Sequence[Any], request_ids: Sequence[str]) -> Answers:
+    def explain_many(self, records: Sequence[Any], request_ids: Sequence[str]) -> PaidExplanations:
         return self.explainer.explain_many(records, request_ids=request_ids)
 
-    def spending(self) -> Spending:
+    def spending(self) -> SpendingSummary:
         state, account = self.ledger.state(), self.ledger.account
-        return Spending(state.spent, state.remaining, account.budget, len(self._read()), self._curve())
+        return SpendingSummary(state.spent, state.remaining, account.budget, len(self._read()), self._curve())
 
     def _read(self) -> list[int]:
         """Totals after each answer so far, whichever process gave it. Positions count from 1, so a list keeps them in order."""

@@ -20,7 +20,7 @@ from dpexplain.mechanisms.influence import Influence
 from dpexplain.mechanisms.shapley import Shapley
 from dpexplain.privacy.budget import Budget
 from dpexplain.registration.models import ModelSource
-from dpexplain.registration.options import Terms
+from dpexplain.registration.options import RegistrationOptions
 from dpexplain.registration.sources import DataSource
 
 MECHANISMS: dict[str, Any] = {
@@ -124,7 +124,7 @@ def _rows(data: Mapping[str, Any], folder: Path) -> FromRows:
 
 def _source(data: Mapping[str, Any], folder: Path) -> DataSource:
     given, model = dict(_table(data, "data")), dict(_table(data, "model"))
-    options = {field.name for field in fields(Terms)}
+    options = {field.name for field in fields(RegistrationOptions)}
     _only(given, {"file", "domain", "label", "stream"} | options - {"output"}, "[data]")
     _only(model, {"path", "trusted", "input", "target", "output", "cache"}, "[model]")
     terms = {key: table[key] for table in (given, model) for key in table if key in options}
@@ -134,7 +134,7 @@ def _source(data: Mapping[str, Any], folder: Path) -> DataSource:
     if model:
         given["model"] = ModelSource(_model_path(model, folder), model.get("trusted") is True, model.get("input"))
         given["cache"] = folder / model["cache"] if "cache" in model else None
-    return DataSource(**given, terms=Terms(**terms))
+    return DataSource(**given, terms=RegistrationOptions(**terms))
 
 
 def _place(where: str, folder: Path) -> str | Path:

@@ -8,7 +8,7 @@ from threading import Lock
 
 import numpy as np
 
-from dpexplain.service.backend import Spending
+from dpexplain.service.backend import SpendingSummary
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 REFUSALS = ("budget", "key", "role", "rate", "size", "input")
@@ -51,7 +51,7 @@ class Metrics:
         total = np.sum([one for one in found if len(one) == len(_SLOTS)], axis=0)
         return dict(zip(_SLOTS, np.atleast_1d(total).tolist(), strict=True))
 
-    def text(self, spending: Spending) -> str:
+    def text(self, spending: SpendingSummary) -> str:
         totals = self.totals()
         lines = [*_gauges(spending), *_histogram(totals)]
         lines += _family("dpexplain_refusals_total", "counter", "Requests refused, by reason.")
@@ -65,7 +65,7 @@ def _family(name: str, kind: str, text: str) -> list[str]:
     return [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
 
 
-def _gauges(spending: Spending) -> list[str]:
+def _gauges(spending: SpendingSummary) -> list[str]:
     left = None if spending.remaining is None else spending.remaining.epsilon
     whole = None if spending.budget is None else spending.budget.epsilon
     values: dict[str, tuple[str, float | None]] = {

@@ -11,7 +11,7 @@ from math import exp, floor
 from dpexplain import web
 from dpexplain.privacy.budget import round_up
 from dpexplain.release.page import policy
-from dpexplain.service.backend import Spending
+from dpexplain.service.backend import SpendingSummary
 from dpexplain.service.config import Settings
 
 
@@ -23,7 +23,7 @@ def render_page(settings: Settings) -> str:
         "description": escape(settings.description),
         "outcome": escape(settings.outcome),
         "style": _style(),
-        "script": web.inlined("service.js"),
+        "script": web.inline_modules("service.js"),
         "data": re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", data),
     }
     return web.page("service.html", parts)
@@ -31,7 +31,7 @@ def render_page(settings: Settings) -> str:
 
 def page_policy() -> str:
     """Only this very script and style may run, and it may talk to this very service only."""
-    return f"{policy(web.inlined('service.js'), _style())}; connect-src 'self'; frame-ancestors 'none'"
+    return f"{policy(web.inline_modules('service.js'), _style())}; connect-src 'self'; frame-ancestors 'none'"
 
 
 @cache
@@ -39,7 +39,7 @@ def _style() -> str:
     return web.source("style.css") + web.source("service.css")
 
 
-def promise(spending: Spending) -> str:
+def promise(spending: SpendingSummary) -> str:
     """The guarantee for people who do not know what ε is: about the whole budget, not only what is spent by now."""
     total = spending.budget.epsilon if spending.budget else spending.spent.epsilon
     delta = spending.budget.delta if spending.budget else spending.spent.delta

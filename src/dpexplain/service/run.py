@@ -22,7 +22,7 @@ from uvicorn.supervisors import Multiprocess
 
 from dpexplain.errors import ParameterError
 from dpexplain.registration.cached_labels import Progress
-from dpexplain.registration.sources import decided
+from dpexplain.registration.sources import decide_streaming
 from dpexplain.service.app import Service, create_app
 from dpexplain.service.backend import Backend, open_backend
 from dpexplain.service.config import ServiceConfig, load_config
@@ -34,7 +34,7 @@ FILE, FOLDER, STREAM = "DPEXPLAIN_SERVICE_FILE", "DPEXPLAIN_SERVICE_FOLDER", "DP
 GRACE = 30  # seconds that requests under way get when the server is told to stop
 
 
-def serve(config: ServiceConfig, progress: Progress = iter, told: Callable[[str], None] = print) -> None:
+def serve(config: ServiceConfig, progress: Progress = iter, report: Callable[[str], None] = print) -> None:
     """Run until interrupted."""
     settings = config.settings
     if config.keys is not None and not KeyFile(config.keys).all():
@@ -45,7 +45,7 @@ def serve(config: ServiceConfig, progress: Progress = iter, told: Callable[[str]
         config = sharing_labels(streaming_if_needed(config), Path(folder))
         backend = open_backend(config, progress)
         scheme = "https" if settings.tls_certificate else "http"
-        told(
+        report(
             f"Serving {settings.name} at {scheme}://{settings.host}:{settings.port} with {settings.workers} worker(s). Stop with Ctrl-C."
         )
         if settings.workers == 1:
@@ -84,10 +84,10 @@ def streaming_if_needed(config: ServiceConfig) -> ServiceConfig:
     rows = config.rows
     if rows is None:
         return config
-    return replace(config, rows=replace(rows, source=decided(rows.source, config.settings.workers)))
+    return replace(config, rows=replace(rows, source=decide_streaming(rows.source, config.settings.workers)))
 
 
-def as_decided(config: ServiceConfig, stream: bool) -> ServiceConfig:
+def apply_decision(config: ServiceConfig, stream: bool) -> ServiceConfig:
     """As the parent found: memory looks different once other workers have filled it."""
     rows = config.rows
     return config if rows is None else replace(config, rows=replace(rows, source=replace(rows.source, stream=stream)))
@@ -96,7 +96,7 @@ def as_decided(config: ServiceConfig, stream: bool) -> ServiceConfig:
 def worker() -> ASGIApp:
     """What each worker process runs."""
     folder = Path(os.environ[FOLDER])
-    config = sharing_labels(as_decided(load_config(os.environ[FILE]), os.environ[STREAM] == "yes"), folder)
+    config = sharing_labels(apply_decision(load_config(os.environ[FILE]), os.environ[STREAM] == "yes"), folder)
     log_to_stderr()
     return application(config, open_backend(config), folder)
 

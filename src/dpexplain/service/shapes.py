@@ -56,7 +56,7 @@ class Answer(BaseModel):
     details: dict[str, Any]
 
 
-class Standing(BaseModel):
+class BudgetStatus(BaseModel):
     """Everything spent so far, and what is left; `remaining` is null where answers cost nothing."""
 
     spent: Statement

@@ -39,12 +39,12 @@ def page(template: str, parts: Mapping[str, str]) -> str:
 
 
 @cache
-def inlined(entry: str) -> str:
+def inline_modules(entry: str) -> str:
     """The module `entry` and everything it imports, as one script: imports first, each once, without import and export."""
-    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", source(name))) for name in imported(entry))
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", source(name))) for name in resolve_imports(entry))
 
 
-def imported(entry: str) -> list[str]:
+def resolve_imports(entry: str) -> list[str]:
     """`entry` and the modules it needs, each after those it imports."""
     order: list[str] = []
 

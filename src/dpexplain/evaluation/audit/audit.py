@@ -21,7 +21,7 @@ from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
 from dpexplain.errors import ParameterError
 from dpexplain.evaluation.audit.bounds import estimated_mu, mu_from_scores, noticed_factor
-from dpexplain.evaluation.audit.distinguisher import Telling, stacked
+from dpexplain.evaluation.audit.distinguisher import Distinguisher, stack_transcripts
 from dpexplain.evaluation.audit.setup import Canary, Kind, World, find_canary, made_up, world
 from dpexplain.evaluation.audit.targets import Releasing, Subject, subject_of
 from dpexplain.evaluation.baselines.inputs import encoded_point
@@ -141,7 +141,7 @@ def audit(
     unless there is a `seed`. `noise` makes noise from a number instead: for tests with noise that is wrong.
     """
     _require(view, runs, confidence, data, domain)
-    stage = _staged(mechanism, data, domain, relation, view, query, queries, copies)
+    stage = _set_up(mechanism, data, domain, relation, view, query, queries, copies)
     subject = subject_of(mechanism, stage.queries, view)
     inside, outside = _worlds(stage, subject, canary)
     choosing = min(max(int(runs * _CHOOSING), 30), 200)
@@ -152,16 +152,16 @@ def audit(
         _paired(subject, inside, outside, view, noise or SeededNoise, 1 + i)
         for i in with_bar(range(choosing), f"{name}: choosing")
     ]
-    with_it, without = stacked([one[0] for one in learnt]), stacked([one[1] for one in learnt])
-    telling = Telling.learnt(with_it, without).with_threshold(with_it, without, counted, error / 5)
+    with_it, without = stack_transcripts([one[0] for one in learnt]), stack_transcripts([one[1] for one in learnt])
+    telling = Distinguisher.learn_distinguisher(with_it, without).with_threshold(with_it, without, counted, error / 5)
     sources = [_source(seed, noise, which) for which in (0, 1)]
     seen = [
         (subject.run(inside.fresh(), sources[0]), subject.run(outside.fresh(), sources[1]))
         for _ in with_bar(range(counted), name)
     ]
-    scores = [telling.score(stacked([getattr(pair[side], view) for pair in seen], with_it.shape[1])) for side in (0, 1)]
+    scores = [telling.score(stack_transcripts([getattr(pair[side], view) for pair in seen], with_it.shape[1])) for side in (0, 1)]
     claimed = mu_of(max(record.quanta for pair in seen for record in pair))
-    return _found(name, view, scores, telling.threshold, claimed, stage, mechanism.delta, confidence)
+    return _audit_result(name, view, scores, telling.threshold, claimed, stage, mechanism.delta, confidence)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,7 +172,7 @@ class _Stage:
     copies: int
 
 
-def _staged(
+def _set_up(
     mechanism: Any,
     data: PrivateData | None,
     domain: Domain | None,
@@ -244,7 +244,7 @@ def _shown(subject: Subject, where: World) -> Vector:
 
 
 def _apart(one: Vector, other: Vector) -> float:
-    a, b = stacked([one, other])
+    a, b = stack_transcripts([one, other])
     return float(np.linalg.norm(a - b))
 
 
@@ -260,7 +260,7 @@ def _source(seed: int | None, noise: MakeNoise | None, which: int) -> Noise:
     return (noise or SeededNoise)(((seed or 0) + 1) * (1 << 32) + which)
 
 
-def _found(
+def _audit_result(
     name: str, view: View, scores: list[Vector], threshold: float, claimed: float, stage: _Stage, delta: float, confidence: float
 ) -> Audit:
     error, runs, copies = 1 - confidence, len(scores[0]), stage.copies

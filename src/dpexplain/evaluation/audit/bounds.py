@@ -74,14 +74,14 @@ def noticed_factor(mu: float, claimed: float, runs: int, error: float) -> float 
     if mu <= 0:
         return None
 
-    def noticed(factor: float) -> bool:
+    def would_detect(factor: float) -> bool:
         wins = int(binom.ppf(1 - _POWER, runs, ndtr(factor * mu / sqrt(2))))
         return mu_from_wins(wins, runs, _WINS * error) > claimed
 
-    if not noticed(_MOST):
+    if not would_detect(_MOST):
         return None
     low, high = 0.0, _MOST
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (low, middle) if noticed(middle) else (middle, high)
+        low, high = (low, middle) if would_detect(middle) else (middle, high)
     return high

@@ -16,7 +16,7 @@ _CLEARLY = 0.05  # by how much one coordinate must be right more often than all 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Telling:
+class Distinguisher:
     """A score w·x, larger where the record is likely to be present, and a threshold for it."""
 
     direction: Vector
@@ -26,7 +26,7 @@ class Telling:
         return seen @ self.direction
 
     @classmethod
-    def learnt(cls, inside: Matrix, outside: Matrix) -> Telling:
+    def learn_distinguisher(cls, inside: Matrix, outside: Matrix) -> Distinguisher:
         """The best of some linear scores, by how often each is right on the second half of these runs when learnt on the first.
 
         They are Fisher's discriminants, w = C⁻¹(mean inside - mean outside) with C the covariance within each law, which is best for Gaussian
@@ -43,8 +43,8 @@ class Telling:
             return cls(sign * np.eye(inside.shape[1])[column])
         return cls(_discriminant(inside, outside, shares[best]))
 
-    def with_threshold(self, inside: Matrix, outside: Matrix, runs: int, error: float) -> Telling:
-        return Telling(self.direction, best_threshold(self.score(inside), self.score(outside), runs, error))
+    def with_threshold(self, inside: Matrix, outside: Matrix, runs: int, error: float) -> Distinguisher:
+        return Distinguisher(self.direction, best_threshold(self.score(inside), self.score(outside), runs, error))
 
 
 def _discriminant(inside: Matrix, outside: Matrix, share: float | None) -> Vector:
@@ -56,11 +56,11 @@ def _discriminant(inside: Matrix, outside: Matrix, share: float | None) -> Vecto
     noisy, moved = spread > _FLAT * size, np.abs(shift) > _FLAT * size
     scale = np.where(noisy, spread, np.where(moved, np.abs(shift) * 1e-3, 1.0))
     direction, kept = np.zeros(len(shift)), noisy | moved
-    direction[kept] = _solved(centred[:, kept] / scale[kept], (shift / scale)[kept], share) / scale[kept]
+    direction[kept] = _solve_score(centred[:, kept] / scale[kept], (shift / scale)[kept], share) / scale[kept]
     return direction
 
 
-def _solved(centred: Matrix, shift: Vector, share: float | None) -> Vector:
+def _solve_score(centred: Matrix, shift: Vector, share: float | None) -> Vector:
     """C⁻¹ shift for standardised coordinates. Rows are pairs of nearly the same noise, so only half of them count."""
     runs, columns = centred.shape
     found, unit = centred.T @ centred / runs, np.eye(columns)
@@ -83,7 +83,7 @@ def _single(inside: Matrix, outside: Matrix, later: Matrix, others: Matrix) -> t
     return best, sign, _area(sign * later[:, best], sign * others[:, best])
 
 
-def stacked(rows: Sequence[Vector], width: int | None = None) -> Matrix:
+def stack_transcripts(rows: Sequence[Vector], width: int | None = None) -> Matrix:
     """Vectors of any length as rows of one matrix: cut, or filled with zeros."""
     columns = max((len(row) for row in rows), default=0) if width is None else width
     out = np.zeros((len(rows), columns))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.errors import ParameterError
-from dpexplain.evaluation.audit.distinguisher import Telling, stacked
+from dpexplain.evaluation.audit.distinguisher import Distinguisher, stack_transcripts
 from dpexplain.mechanisms.ports import Noise
 from dpexplain.noise.seeded import SeededNoise
 
@@ -54,7 +54,7 @@ class Membership:
         return false_alarms, hits
 
     @classmethod
-    def pooled(cls, each: Iterable[Membership]) -> Membership:
+    def pool(cls, each: Iterable[Membership]) -> Membership:
         """Attacks on several people together: one threshold for all."""
         every = list(each)
         return cls(np.concatenate([one.inside for one in every]), np.concatenate([one.outside for one in every]))
@@ -85,12 +85,13 @@ def membership(
         return explain(*draw.sample(member, company), next(fresh))
 
     companies = [draw.company(noise) for _ in range(shadows)]
-    inside, outside = (stacked([shown(member, company) for company in companies]) for member in (True, False))
-    telling, width = Telling.learnt(inside, outside), inside.shape[1]
+    inside, outside = (stack_transcripts([shown(member, company) for company in companies]) for member in (True, False))
+    telling, width = Distinguisher.learn_distinguisher(inside, outside), inside.shape[1]
     usual = telling.score(outside)
     spread = float(usual.std()) or 1.0
     scores = [
-        telling.score(stacked([shown(member, draw.company(noise)) for _ in range(guesses)], width)) for member in (True, False)
+        telling.score(stack_transcripts([shown(member, draw.company(noise)) for _ in range(guesses)], width))
+        for member in (True, False)
     ]
     return Membership(*((score - usual.mean()) / spread for score in scores))
 

@@ -89,7 +89,7 @@ def made_up(
     elif kind == "pull" and domain is None:
         rows = np.tile(points[-1] + [0.4, 0.0], (size, 1))
     data = PrivateData(chosen.decode(rows), chosen, labels=np.ones(size), relation=relation, name="audit")
-    data.know(Labeller(lambda encoded: 1 - 2 * encoded[:, 0], 1, "probability", chosen.encode))
+    data.attach_model(Labeller(lambda encoded: 1 - 2 * encoded[:, 0], 1, "probability", chosen.encode))
     return data, points
 
 

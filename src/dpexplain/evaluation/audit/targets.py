@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dpexplain.data import PrivateData
-from dpexplain.evaluation.audit.transcript import ListenedMechanism, Record, listened
+from dpexplain.evaluation.audit.transcript import ListenedMechanism, Record, record_transcript
 from dpexplain.explainer import Explainer
 from dpexplain.mechanisms.base import Mechanism
 from dpexplain.mechanisms.ports import Noise
@@ -73,7 +73,7 @@ class Sketching:
         record, given = Record(), self._releasing
         self._plan = self._plan or plan_release(data, given.budget.mu, int(given.reference))
         record.quanta = price(self._plan.events)
-        listened(self._plan, record).run(data._rows, noise)
+        record_transcript(self._plan, record).run(data._rows, noise)
         return record
 
 

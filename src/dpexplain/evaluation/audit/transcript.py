@@ -67,14 +67,14 @@ class ListenedGaussian(GaussianMechanism):
         return heard
 
 
-def listened(part: Part, record: Record) -> Part:
+def record_transcript(part: Part, record: Record) -> Part:
     """A plan, or any part of one, with every `GaussianMechanism` in it replaced by one that is listened to."""
     if isinstance(part, GaussianMechanism):
         return ListenedGaussian(part.sensitivity, part.dimension, part.mu, record)  # type: ignore[return-value]
     if not is_dataclass(part) or isinstance(part, type):
         return part
     inside = {one.name: getattr(part, one.name) for one in fields(part)}
-    changed = {name: now for name, value in inside.items() if (now := listened(value, record)) is not value}
+    changed = {name: now for name, value in inside.items() if (now := record_transcript(value, record)) is not value}
     return replace(part, **changed) if changed else part
 
 
@@ -111,7 +111,7 @@ class ListenedMechanism:
         if not len(history):
             self.first[key] = plan
         self.record.quanta += price(plan.events)
-        return listened(plan, self.record)
+        return record_transcript(plan, self.record)
 
 
 def numbers(said: Any) -> list[float]:

@@ -23,7 +23,7 @@ from dpexplain.domain.base import Block
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.evaluation.baselines.extras import need
 from dpexplain.evaluation.baselines.inputs import Model, column_model, encoded_point, feature_codes, from_codes
-from dpexplain.noise.global_seed import borrowed_seed
+from dpexplain.noise.global_seed import temporary_global_seed
 from dpexplain.noise.seeded import SeededNoise
 
 Method = Literal["permutation", "kernel", "tree"]
@@ -67,7 +67,7 @@ def _kernel(ask: Model, point: Vector, rows: Matrix, blocks: Sequence[Block], pe
     shap, codes = need("shap"), feature_codes(rows, blocks)
     explainer = shap.KernelExplainer(lambda asked: ask(from_codes(asked, blocks)), codes)
     calls = permutations * (2 * len(blocks) + 1)
-    with borrowed_seed(seed):
+    with temporary_global_seed(seed):
         return np.asarray(explainer.shap_values(feature_codes(point[None], blocks), nsamples=calls, silent=True)[0])
 
 

@@ -99,7 +99,7 @@ def infidelity(
         moved = near.draw(point, domain)
         predicted = (point - moved) @ phi
     else:
-        predicted, moved = _absent(phi, domain.blocks, point, _rows(baseline), near)
+        predicted, moved = _without_features(phi, domain.blocks, point, _rows(baseline), near)
     change = float(model(point[None])[0]) - model(moved)
     size = float(predicted @ predicted)
     factor = float(predicted @ change) / size if rescaled and size > 0 else 1.0
@@ -181,7 +181,7 @@ def _gap(
     return float(np.abs(float(model(point[None])[0]) - model(moved)).mean())
 
 
-def _absent(phi: Vector, blocks: Sequence[Block], point: Vector, rows: Matrix, near: Nearby) -> tuple[Vector, Matrix]:
+def _without_features(phi: Vector, blocks: Sequence[Block], point: Vector, rows: Matrix, near: Nearby) -> tuple[Vector, Matrix]:
     """(sum of the absent features' contributions, records without them)."""
     strength = feature_strength(phi, blocks, point, "contribution")
     absent = SeededNoise(near.seed).uniform(near.samples * len(blocks)).reshape(near.samples, -1) < 0.5
