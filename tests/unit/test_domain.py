@@ -156,7 +156,7 @@ def test_a_query_is_a_dict_a_series_or_a_one_row_frame():
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ({k: v for k, v in RECORDS[0].items() if k != "work"}, "field 'work' is missing; give one value for each of 'age'"),
+        ({k: v for k, v in RECORDS[0].items() if k != "sex"}, "field 'sex' is missing; give one value for each of 'age'"),
         ({}, "field 'age' is missing"),
         (RECORDS[0] | {"Age": 3}, r"unknown field 'Age' \(did you mean 'age'\?\).*remove it"),
         (RECORDS[0] | {3: 3}, "unknown field 3"),

@@ -2,10 +2,17 @@
 
 from dpexplain.domain.base import Block as Block
 from dpexplain.domain.base import DomainLike as DomainLike
+from dpexplain.domain.dates import Date as Date
+from dpexplain.domain.dates import Datetime as Datetime
 from dpexplain.domain.features import Binary as Binary
 from dpexplain.domain.features import Categorical as Categorical
 from dpexplain.domain.features import Numeric as Numeric
 from dpexplain.domain.features import Ordinal as Ordinal
 from dpexplain.domain.image import ImageDomain as ImageDomain
+from dpexplain.domain.queries import Queries as Queries
+from dpexplain.domain.queries import QueryRules as QueryRules
+from dpexplain.domain.queries import Skipped as Skipped
+from dpexplain.domain.reading import read_queries as read_queries
+from dpexplain.domain.reading import read_query as read_query
 from dpexplain.domain.tabular import Domain as Domain
 from dpexplain.domain.text import TextDomain as TextDomain

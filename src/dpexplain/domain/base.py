@@ -46,6 +46,11 @@ class DomainLike(Protocol):
         ...
 
     @property
+    def titles(self) -> tuple[str, ...]:
+        """The same for people: with a feature's title and unit where it has them."""
+        ...
+
+    @property
     def blocks(self) -> tuple[Block, ...]:
         """A partition of the columns, in order."""
         ...

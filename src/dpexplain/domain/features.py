@@ -1,8 +1,8 @@
-"""The four kinds of public feature, each with its own total rule for private values and strict rule for queries.
+"""Numbers, levels, categories and yes/no as public features, each with a total rule for private values and a strict one for queries.
 
 A feature maps one raw column to `width` encoded columns. `fill` is for private rows: it never raises, whatever they hold.
-`check` is for queries: it raises QueryError unless `fill` would represent the value exactly as asked. `place` does the same and returns
-the one encoded column that is not zero, and its entry: what `fill` would have written.
+`place` is for queries: it raises QueryError unless `fill` would represent the value exactly as asked, and returns the one encoded column
+that is not zero, and its entry: what `fill` would have written. `substitute` is the declared value that stands for a missing one, or None.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite, isnan
-from typing import Any, ClassVar, NoReturn, TypeAlias
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from dpexplain.domain.base import FloatArray, Kind, listed
+from dpexplain.domain.labelled import Labelled
 from dpexplain.domain.values import (
     NUMBERS,
     Column,
@@ -23,6 +24,7 @@ from dpexplain.domain.values import (
     declared_values,
     find,
     floats,
+    is_missing,
     lookup_table,
     number,
     positions,
@@ -37,38 +39,46 @@ YES_NO = {
 
 
 @dataclass(frozen=True, slots=True)
-class Numeric:
+class Numeric(Labelled):
     """A number within declared public bounds, encoded as (x - low)/(high - low) ∈ [0, 1].
 
     Private rows: numbers outside the bounds, ±inf included, are clamped to the nearer one; text is read as a number where it is
     one; everything else (None, NaN, other text, other types) becomes `missing`, by default the midpoint of the bounds.
-    Queries: a finite number within the bounds, which are inclusive; anything else is refused.
+    Queries: a finite number within the bounds, which are inclusive, or a missing one where `missing` is declared; anything else is refused.
+    `integer=True` makes numbers that are drawn or decoded whole; it changes nothing about how records are read.
     """
 
     name: str
     low: float
     high: float
     missing: float | None = None
+    integer: bool = False
 
     kind: ClassVar[str] = "numeric"
     block: ClassVar[Kind] = "numeric"
     width: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        _name(self)
+        require_name(self)
         for bound in ("low", "high"):
-            _set(self, bound, _finite(self.name, bound, getattr(self, bound)))
+            set_field(self, bound, _finite(self.name, bound, getattr(self, bound)))
         if not self.low < self.high or not isfinite(self.high - self.low):
             raise DomainError(f"{self.name}: low={self.low:g} must be below high={self.high:g}, by a finite amount")
         if self.missing is not None:
-            _set(self, "missing", _finite(self.name, "missing", self.missing))
+            set_field(self, "missing", _finite(self.name, "missing", self.missing))
         if not self.low <= self.default <= self.high:
             raise DomainError(f"{self.name}: missing={self.missing} must lie within [{self.low:g}, {self.high:g}]")
+        if not isinstance(self.integer, bool) or (self.integer and (self.low % 1 or self.high % 1)):
+            raise DomainError(f"{self.name}: integer must be True or False, and with True both bounds whole numbers")
 
     @property
     def default(self) -> float:
         """What stands for a missing value, in raw units."""
         return self.low + (self.high - self.low) / 2 if self.missing is None else self.missing
+
+    @property
+    def substitute(self) -> float | None:
+        return self.missing
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,30 +89,37 @@ class Numeric:
 
     def read(self, encoded: FloatArray) -> Column:
         """Raw numbers again; a missing one comes back as what stands for it."""
-        return np.clip(self.low + encoded[:, 0] * (self.high - self.low), self.low, self.high)
-
-    def check(self, value: object) -> None:
-        accepted = f"a number from {self.low:g} to {self.high:g}"
-        if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, NUMBERS):
-            _refuse(self.name, value, accepted)
-        if not self.low <= number(value) <= self.high:
-            _refuse(self.name, value, f"{accepted} (the declared bounds)")
+        raw = np.clip(self.low + encoded[:, 0] * (self.high - self.low), self.low, self.high)
+        return np.rint(raw).astype(np.int64) if self.integer else raw
 
     def place(self, value: object) -> tuple[int, float]:
         if not (type(value) is float or type(value) is int) or not self.low <= value <= self.high:
-            self.check(value)
+            self._require(value)
         return 0, (number(value) - self.low) / (self.high - self.low)
+
+    def _require(self, value: object) -> None:
+        accepted = f"a number from {self.low:g} to {self.high:g}"
+        if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, NUMBERS):
+            refuse(self, value, accepted)
+        if not self.low <= number(value) <= self.high:
+            refuse(self, value, f"{accepted} (the declared bounds)")
+
+    def clip(self, value: object) -> object:
+        """The nearer bound for a number outside of them; any other value as it is."""
+        if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(value, NUMBERS) or isnan(number(value)):
+            return value
+        return min(max(number(value), self.low), self.high)
 
     def __str__(self) -> str:
         return f"{self.name} [{self.low:g}, {self.high:g}]"
 
 
 @dataclass(frozen=True, slots=True)
-class Ordinal:
+class Ordinal(Labelled):
     """One of k ≥ 2 ordered public levels; level i (from 0) is encoded as i/(k - 1) ∈ [0, 1].
 
     Private rows: a missing or undeclared level becomes `missing` (one of the levels), by default the middle, 1/2.
-    Queries: a declared level; anything else is refused.
+    Queries: a declared level, or a missing one where `missing` is declared; anything else is refused.
     """
 
     name: str
@@ -115,12 +132,16 @@ class Ordinal:
     width: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        _name(self)
-        _set(self, "levels", declared_values(self.name, "levels", self.levels))
+        require_name(self)
+        set_field(self, "levels", declared_values(self.name, "levels", self.levels))
         if len(self.levels) < 2:
             raise DomainError(f"{self.name}: levels needs at least two, lowest first, got {len(self.levels)}")
-        _set(self, "lookup", lookup_table(self.levels))
+        set_field(self, "lookup", lookup_table(self.levels))
         _declared_missing(self, self.levels)
+
+    @property
+    def substitute(self) -> Value | None:
+        return self.missing
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -138,12 +159,9 @@ class Ordinal:
         between = (np.abs(place - found) > 0.25) & (self.missing is None)
         return declared_column(self.levels, np.where(between, len(self.levels), found))
 
-    def check(self, value: object) -> None:
-        self.place(value)
-
     def place(self, value: object) -> tuple[int, float]:
         if (found := find(self.lookup, value)) < 0:
-            _refuse(self.name, value, f"one of the declared levels {listed(self.levels)}")
+            refuse(self, value, f"one of the declared levels {listed(self.levels)}")
         last = len(self.levels) - 1
         return 0, 1.0 if found == last else found * (1 / last)  # to the bit as by linspace in `fill`
 
@@ -152,30 +170,38 @@ class Ordinal:
 
 
 @dataclass(frozen=True, slots=True)
-class Categorical:
+class Categorical(Labelled):
     """One of k public values, encoded one-hot: v ∈ {0, 1}^k with Σv ≤ 1.
 
     Private rows: a missing or undeclared value becomes all zeros; with `other="…"` declared it falls into one further column of
-    that name instead, and then Σv = 1. Queries: a declared value (or that `other`, by its name); anything else is refused.
+    that name instead, and then Σv = 1; with `missing` (one of the values, or `other`) declared, a missing one counts as that value.
+    Queries: a declared value, `other` by its name; any undeclared value where there is an `other`, and a missing one where `missing` or
+    `other` is declared. Anything else is refused.
     """
 
     name: str
     values: Sequence[Value]
     other: str | None = None
+    missing: Value | None = None
     lookup: dict[Any, int] = field(init=False, repr=False, compare=False)
 
     kind: ClassVar[str] = "categorical"
     block: ClassVar[Kind] = "one-hot"
 
     def __post_init__(self) -> None:
-        _name(self)
-        _set(self, "values", declared_values(self.name, "values", self.values))
+        require_name(self)
+        set_field(self, "values", declared_values(self.name, "values", self.values))
         if not self.values:
             raise DomainError(f"{self.name}: values is empty; list every public value")
         if self.other is not None and (not isinstance(self.other, str) or self.other in map(str, self.values)):
             raise DomainError(f"{self.name}: other={self.other!r} must be text that is not one of the values")
         declared_values(self.name, "other", self.columns)
-        _set(self, "lookup", lookup_table(self.columns))
+        set_field(self, "lookup", lookup_table(self.columns))
+        _declared_missing(self, self.columns)
+
+    @property
+    def substitute(self) -> Value | None:
+        return self.other if self.missing is None else self.missing
 
     @property
     def columns(self) -> tuple[Value, ...]:
@@ -192,6 +218,10 @@ class Categorical:
 
     def fill(self, column: Column, out: FloatArray) -> None:
         found = positions(column, self.lookup)
+        if self.missing is not None:
+            unknown = np.flatnonzero(found < 0)
+            absent = [i for i in unknown if is_missing(column[i])]
+            found[absent] = find(self.lookup, self.missing)
         if self.other is not None:
             found[found < 0] = len(self.values)
         rows = np.flatnonzero(found >= 0)
@@ -203,12 +233,9 @@ class Categorical:
         known = encoded.max(axis=1) > 0.5
         return declared_column(self.columns, np.where(known, encoded.argmax(axis=1), self.width))
 
-    def check(self, value: object) -> None:
-        self.place(value)
-
     def place(self, value: object) -> tuple[int, float]:
         if (found := find(self.lookup, value)) < 0:
-            _refuse(self.name, value, f"one of the declared values {listed(self.columns)}")
+            refuse(self, value, f"one of the declared values {listed(self.columns)}")
         return found, 1.0
 
     def __str__(self) -> str:
@@ -216,12 +243,13 @@ class Categorical:
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(Labelled):
     """One of two public values, encoded as 0 or 1.
 
     Without `values`: False, 0, "no", "false" are 0 and True, 1, "yes", "true" are 1 (also Capitalised or UPPER CASE). With
     `values=("F", "M")` the first is 0 and the second 1, and nothing else is known. Private rows: a missing or unknown value
-    becomes `missing` (one of the accepted values), by default the 0 one. Queries: an accepted value; anything else is refused.
+    becomes `missing` (one of the accepted values), by default the 0 one. Queries: an accepted value, or a missing one where `missing` is
+    declared; anything else is refused.
     """
 
     name: str
@@ -234,13 +262,13 @@ class Binary:
     width: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        _name(self)
-        _set(self, "lookup", YES_NO)
+        require_name(self)
+        set_field(self, "lookup", YES_NO)
         if self.values is not None:
-            _set(self, "values", declared_values(self.name, "values", self.values))
+            set_field(self, "values", declared_values(self.name, "values", self.values))
             if len(self.values) != 2:
                 raise DomainError(f"{self.name}: values must be two, the one encoded as 0 first, got {len(self.values)}")
-            _set(self, "lookup", lookup_table(self.values))
+            set_field(self, "lookup", lookup_table(self.values))
             _declared_missing(self, self.values)
         elif self.missing is not None:
             self._plain_missing()
@@ -248,7 +276,11 @@ class Binary:
     def _plain_missing(self) -> None:
         if (position := find(YES_NO, self.missing)) < 0:
             raise DomainError(f"{self.name}: missing={self.missing!r} must be one of {listed(YES_NO)}")
-        _set(self, "missing", bool(position))
+        set_field(self, "missing", bool(position))
+
+    @property
+    def substitute(self) -> Value | None:
+        return self.missing
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -263,21 +295,14 @@ class Binary:
         ones = encoded[:, 0] > 0.5
         return ones if self.values is None else declared_column(self.values, ones.astype(np.intp))
 
-    def check(self, value: object) -> None:
-        self.place(value)
-
     def place(self, value: object) -> tuple[int, float]:
         if (found := find(self.lookup, value)) < 0:
             words = "True, False, 1, 0, 'yes', 'no', 'true', 'false'"
-            _refuse(self.name, value, f"one of {words if self.values is None else listed(self.values)}")
+            refuse(self, value, f"one of {words if self.values is None else listed(self.values)}")
         return 0, float(found)
 
     def __str__(self) -> str:
         return f"{self.name} (binary)"
-
-
-Feature: TypeAlias = Numeric | Ordinal | Categorical | Binary
-FEATURES: tuple[type[Feature], ...] = (Numeric, Ordinal, Categorical, Binary)
 
 
 def to_unit(values: FloatArray, low: Any, high: Any, missing: Any) -> FloatArray:
@@ -292,14 +317,15 @@ def to_unit(values: FloatArray, low: Any, high: Any, missing: Any) -> FloatArray
     return values
 
 
-def _set(feature: Feature, field: str, value: object) -> None:
+def set_field(feature: Labelled, field: str, value: object) -> None:
     object.__setattr__(feature, field, value)
 
 
-def _name(feature: Feature) -> None:
+def require_name(feature: Any) -> None:
     if not isinstance(feature.name, str) or not feature.name:
         raise DomainError(f"a feature's name must be non-empty text, got {feature.name!r}; pass its column's name")
     unicode_text("name", feature.name)
+    feature.require_text(feature.name)
 
 
 def _finite(name: str, field: str, value: object) -> float:
@@ -309,18 +335,26 @@ def _finite(name: str, field: str, value: object) -> float:
     return as_float + 0.0  # -0.0 becomes 0.0: equal bounds are written alike
 
 
-def _declared_missing(feature: Ordinal | Binary, values: Sequence[Value]) -> None:
+def _declared_missing(feature: Ordinal | Categorical | Binary, values: Sequence[Value]) -> None:
     if feature.missing is None:
         return
     if (position := find(lookup_table(values), feature.missing)) < 0:
         raise DomainError(f"{feature.name}: missing={feature.missing!r} must be one of {listed(values)}")
-    _set(feature, "missing", values[position])
+    set_field(feature, "missing", values[position])
 
 
-def _refuse(name: str, value: object, accepted: str) -> NoReturn:
+def refuse(feature: Any, value: object, accepted: str) -> NoReturn:
+    """QueryError that quotes the value of a query, which is public, and what could be asked instead."""
     shown = repr(value)
     shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
-    raise QueryError(
-        f"{name}: {shown} is not {accepted}. Ask about a value the domain declares: "
-        "another point would get another explanation, so nothing is clamped or filled in for you"
-    )
+    if is_missing(value):
+        owner = "other" if feature.kind == "categorical" else "missing"
+        remedy = f"Give a value, or let the owner declare what stands for a missing one ({owner}=… in the domain)"
+    elif feature.clip(value) is not value:
+        remedy = "Ask about a value within them, or pass clip=True to ask about the nearest one instead; the answer will say so"
+    else:
+        remedy = (
+            "Ask about a value the domain declares: another point would get another explanation, so nothing is clamped or "
+            "filled in for you"
+        )
+    raise QueryError(f"{feature.name}: {shown} is not {accepted}. {remedy}")

@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from dpexplain.domain.base import hint, listed
-from dpexplain.domain.features import FEATURES, Feature, Numeric
+from dpexplain.domain.catalogue import FEATURES, Feature
+from dpexplain.domain.features import Numeric
+from dpexplain.domain.labelled import LABELS
 from dpexplain.errors import DomainError
 
 KINDS: dict[str, type[Feature]] = {feature.kind: feature for feature in FEATURES}
@@ -57,7 +59,7 @@ def column_names(width: int) -> list[str]:
 
 def describe(features: Sequence[Feature]) -> dict[str, Any]:
     """The canonical description; bare numeric columns under default names are written in their short form."""
-    numeric = [f for f in features if isinstance(f, Numeric) and f.missing is None]
+    numeric = [f for f in features if isinstance(f, Numeric) and f == Numeric(f.name, f.low, f.high)]
     if [f.name for f in numeric] == column_names(len(features)):
         low, high = _shared([f.low for f in numeric]), _shared([f.high for f in numeric])
         return {"kind": "encoded", "width": len(features), "low": low, "high": high}
@@ -125,7 +127,10 @@ def read(path: str | Path) -> Any:
 def write(path: str | Path, data: Mapping[str, Any]) -> None:
     path = _path(path)
     text = json.dumps(data, indent=2) + "\n" if path.suffix.lower() == ".json" else to_toml(data)
-    path.write_bytes(text.encode("utf-8"))
+    try:
+        path.write_bytes(text.encode("utf-8"))
+    except OSError as error:
+        raise DomainError(f"cannot write the domain to {path}: {error.strerror}; check the folder and its permissions") from None
 
 
 def _path(path: str | Path) -> Path:
@@ -136,9 +141,11 @@ def _path(path: str | Path) -> Path:
 
 
 def _describe_feature(feature: Feature) -> dict[str, Any]:
-    values = {field.name: getattr(feature, field.name) for field in fields(feature) if field.init}
-    lists = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
-    return {"kind": feature.kind} | {key: value for key, value in lists.items() if value is not None}
+    given = {one.name: getattr(feature, one.name) for one in fields(feature) if one.init}
+    defaults = {one.name: one.default for one in fields(feature)}
+    values = {key: value for key, value in given.items() if value is not defaults[key] and value is not None}
+    ordered = {key: values[key] for key in [*(key for key in values if key not in LABELS), *LABELS] if key in values}
+    return {"kind": feature.kind} | {key: list(value) if isinstance(value, tuple) else value for key, value in ordered.items()}
 
 
 def _parse_feature(data: Any) -> Feature:

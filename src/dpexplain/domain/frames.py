@@ -11,6 +11,7 @@ import pyarrow as pa
 from dpexplain.domain.values import Column, readable
 
 READ_DIRECTLY = (nw.Boolean, nw.String, nw.Categorical, nw.Enum, nw.Object)
+TEMPORAL = (nw.Date, nw.Datetime)
 TOO_WIDE = (nw.Decimal, nw.Int128, nw.UInt128)
 
 
@@ -25,7 +26,7 @@ def open_series(values: Any) -> nw.Series[Any]:
 
 
 def column(series: nw.Series[Any]) -> Column:
-    """By the column's type alone: dates, bytes and nested types hold nothing a tabular feature reads, so they are missing."""
+    """By the column's type alone: bytes and nested types hold nothing a tabular feature reads, so they are missing."""
     native, dtype = series.to_native(), series.dtype
     if isinstance(native, pa.ChunkedArray) and pa.types.is_dictionary(native.type):
         # pyarrow's own to_numpy would read a null as the first value
@@ -34,7 +35,16 @@ def column(series: nw.Series[Any]) -> Column:
         return series.cast(nw.Float64).to_numpy()
     if dtype.is_numeric() or dtype in READ_DIRECTLY:
         return readable(series.to_numpy())
+    if dtype in TEMPORAL:
+        return _instants(series)
     return _unknown(series) if dtype == nw.Unknown else np.full(len(series), None, dtype=object)
+
+
+def _instants(series: nw.Series[Any]) -> Column:
+    """datetime64 in UTC, whatever the time zone of the column."""
+    if isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone is not None:
+        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    return np.asarray(series.to_numpy(), dtype="datetime64")
 
 
 def _unknown(series: nw.Series[Any]) -> Column:

@@ -75,6 +75,11 @@ class ImageDomain(files.DomainDescription):
             out[start : start + step] = self._means(chunk if isinstance(chunk, np.ndarray) else np.stack(chunk))
         return out
 
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """The names: words and superpixels have no other labels."""
+        return self.names
+
     def encode_query(self, record: Any) -> FloatArray:
         """One public image → (n,): an array, nested lists, or {"image": …}."""
         image = self.picture(record)

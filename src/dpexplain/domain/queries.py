@@ -1,19 +1,81 @@
-"""Public queries as records, and the strict check that each fits the domain."""
+"""Public queries as records, and how each is read: strictly, except for what the domain declares or the caller allows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpexplain.domain.base import hint, listed
-from dpexplain.domain.features import Feature
-from dpexplain.errors import QueryError
+from dpexplain.domain.base import FloatArray, hint, listed
+from dpexplain.domain.catalogue import Feature
+from dpexplain.domain.features import Categorical
+from dpexplain.domain.values import NUMBERS_AND_TEXT, is_missing
+from dpexplain.errors import ParameterError, QueryError
+
+Notes: TypeAlias = dict[str, str]  # feature → how its value was read, where not as it was given
 
 
-def read_query(record: Any) -> Mapping[Any, Any]:
+@dataclass(frozen=True, slots=True)
+class QueryRules:
+    """How queries are read.
+
+    `extra` is what happens to fields the domain does not declare: "refuse" or "ignore"; `known_extra` are never refused. `clip` asks about
+    the nearest value within the bounds in place of one outside. `on_error` is what happens to a record of a batch that cannot be asked
+    about: "raise" or "skip".
+    """
+
+    extra: Literal["refuse", "ignore"] = "refuse"
+    clip: bool = False
+    on_error: Literal["raise", "skip"] = "raise"
+    known_extra: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require_choice("extra", self.extra, ("refuse", "ignore"))
+        _require_choice("on_error", self.on_error, ("raise", "skip"))
+        if not isinstance(self.clip, bool):
+            raise ParameterError(f"clip must be True or False, got {self.clip!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A record of a batch that was left out: its place, counted from 0, and why."""
+
+    row: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Queries:
+    """Records that can be asked about, as given and as points; `rows` are their places in the batch, `skipped` the others."""
+
+    points: FloatArray
+    records: tuple[Any, ...]
+    notes: tuple[Notes, ...]
+    rows: tuple[int, ...]
+    skipped: tuple[Skipped, ...] = ()
+
+
+Read: TypeAlias = tuple[FloatArray, Notes]
+
+
+def read_each(records: Sequence[Any], read: Callable[[Any], Read], width: int, rules: QueryRules, what: str = "row") -> Queries:
+    """`read` of every record; one that cannot be asked about raises with its place, counted from 0, or is skipped."""
+    found: list[tuple[int, Any, FloatArray, Notes]] = []
+    skipped: list[Skipped] = []
+    for row, record in enumerate(records):
+        try:
+            found.append((row, record, *read(record)))
+        except QueryError as error:
+            if rules.on_error == "raise":
+                raise QueryError(f"{what} {row}: {error}") from None
+            skipped.append(Skipped(row, str(error)))
+    rows, kept, points, notes = zip(*found, strict=True) if found else ((), (), (), ())
+    return Queries(np.array(points).reshape(-1, width), kept, notes, rows, tuple(skipped))
+
+
+def record_of(record: Any) -> Mapping[Any, Any]:
     """One record: a mapping, a one-row data frame, or anything with keys, such as a pandas Series."""
     if isinstance(record, Mapping):
         return record
@@ -27,57 +89,85 @@ def read_query(record: Any) -> Mapping[Any, Any]:
     return frame[0]
 
 
-def read_queries(rows: Any) -> list[Mapping[Any, Any]]:
-    """Several records: a data frame, a list of records, or a dict of columns."""
+def records_of(rows: Any) -> list[Mapping[Any, Any]]:
+    """Several records: a data frame or a dict of columns."""
     if isinstance(rows, Mapping):
         return _mapping_records(rows)
-    if isinstance(rows, (list, tuple)):
-        return [read_query(row) for row in rows]
     records = _frame_records(rows)
     if records is None:
         raise QueryError(f"queries must be a data frame or a list of dicts, got {type(rows).__name__}; pass one of them")
     return records
 
 
-def check_query(features: Sequence[Feature], record: Mapping[Any, Any]) -> None:
-    """Raise QueryError unless the record has exactly the declared fields, each with a value the domain declares."""
-    names = {feature.name: feature for feature in features}
-    for field in record:
-        if field not in names:
-            raise QueryError(f"unknown field {field!r}{hint(field, names)}; the domain declares {listed(names)}: remove it")
+def place_query(
+    features: Sequence[Feature], record: Mapping[Any, Any], rules: QueryRules
+) -> tuple[list[tuple[int, float]], Notes]:
+    """Where each value is encoded (`Feature.place`), and how values were read that were not taken as given."""
+    names = [feature.name for feature in features]
+    if len(record) != len(names) or any(name not in record for name in names):
+        _require_fields(features, record, rules)
+    placed, notes = [], Notes()
     for feature in features:
-        if feature.name not in record:
+        value = record.get(feature.name)
+        try:
+            placed.append(feature.place(value))
+        except QueryError:
+            read, how = substitute(feature, value, rules.clip)
+            placed.append(feature.place(read))
+            notes[feature.name] = how
+    return placed, notes
+
+
+def substitute(feature: Feature, value: Any, clip: bool) -> tuple[Any, str]:
+    """What a value that cannot be placed is read as, and that in words; the value itself where nothing is declared or allowed."""
+    stand_in = feature.substitute
+    if is_missing(value):
+        return (value, "") if stand_in is None else (stand_in, f"missing, read as {stand_in}")
+    if isinstance(feature, Categorical) and feature.other is not None and isinstance(value, NUMBERS_AND_TEXT):
+        return feature.other, f"{value!r:.80} is not a declared value, read as {feature.other!r}"
+    clipped = feature.clip(value) if clip else value
+    return clipped, f"{value!r:.80} is outside the declared bounds, read as {clipped}"
+
+
+def _require_fields(features: Sequence[Feature], record: Mapping[Any, Any], rules: QueryRules) -> None:
+    """Refuse undeclared fields unless they may be ignored, and absent ones unless something stands for them.
+
+    An undeclared field that looks like a misspelt absent one is always refused: ignoring it would silently ask about another record.
+    """
+    names = [feature.name for feature in features]
+    absent = [name for name in names if name not in record]
+    for field in record:
+        if field in names or field in rules.known_extra:
+            continue
+        if rules.extra == "refuse":
+            remedy = 'remove it, or pass extra="ignore"'
+            raise QueryError(f"unknown field {field!r}{hint(field, names)}; the domain declares {listed(names)}: {remedy}")
+        if meant := hint(field, absent):
+            raise QueryError(f"unknown field {field!r}{meant}, and that one is missing: rename or remove it")
+    for feature in features:
+        if feature.name in absent and feature.substitute is None:
             raise QueryError(f"field {feature.name!r} is missing; give one value for each of {listed(names)}")
-        feature.check(record[feature.name])
 
 
-def place_query(features: Sequence[Feature], record: Mapping[Any, Any]) -> list[tuple[int, float]]:
-    """`check_query`, and where each value is encoded: `Feature.place`."""
-    if len(record) != len(features) or any(feature.name not in record for feature in features):
-        check_query(features, record)  # a field too many or too few: it says which
-    return [feature.place(record[feature.name]) for feature in features]
-
-
-def check_queries(features: Sequence[Feature], records: Sequence[Mapping[Any, Any]]) -> None:
-    """`check_query` on each, naming the row that does not fit."""
-    for i, record in enumerate(records):
+def read_vector(features: Sequence[Feature], vector: Any, low: Any, high: Any, rules: QueryRules) -> tuple[Any, Notes]:
+    """A record given as bare numbers, with what stands for those that are not as the domain declares; only misfits are visited."""
+    within = vector.dtype.kind in "iuf"
+    suspects = np.flatnonzero(~((vector >= low) & (vector <= high))) if within else np.arange(len(vector))  # NaN is never within
+    notes = Notes()
+    read = vector if not len(suspects) else vector.astype(object)
+    for j in suspects.tolist():
         try:
-            check_query(features, record)
-        except QueryError as error:
-            raise QueryError(f"row {i}: {error}") from None
+            features[j].place(read[j])
+        except QueryError:
+            value, how = substitute(features[j], read[j], rules.clip)
+            features[j].place(value)
+            read[j], notes[features[j].name] = value, how
+    return read, notes
 
 
-def check_vectors(features: Sequence[Feature], vectors: NDArray[Any], low: Any, high: Any) -> None:
-    """The same for records given as vectors of numbers, without visiting entries that fit."""
-    if vectors.dtype.kind in "iuf":
-        suspects = np.argwhere(~((vectors >= low) & (vectors <= high)))  # NaN is never within
-    else:
-        suspects = np.argwhere(np.ones(vectors.shape, dtype=bool))
-    for i, j in suspects:
-        try:
-            features[j].check(vectors[i, j])
-        except QueryError as error:
-            raise QueryError(f"row {i}: {error}" if len(vectors) > 1 else str(error)) from None
+def _require_choice(name: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ParameterError(f"{name} must be {' or '.join(map(repr, known))}, got {value!r}{hint(value, known)}")
 
 
 def _frame_records(rows: Any) -> list[Mapping[Any, Any]] | None:

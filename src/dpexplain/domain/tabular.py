@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ from numpy.typing import NDArray
 
 from dpexplain.domain import files
 from dpexplain.domain.base import Block, DomainLike, FloatArray
-from dpexplain.domain.features import FEATURES, Feature, Numeric, Ordinal, to_unit
-from dpexplain.domain.queries import check_queries, check_vectors, place_query, read_queries, read_query
+from dpexplain.domain.catalogue import FEATURES, Feature
+from dpexplain.domain.features import Numeric, Ordinal, to_unit
+from dpexplain.domain.queries import Queries, QueryRules, Read, place_query, read_each, read_vector, record_of, records_of
 from dpexplain.domain.tables import read_array, read_columns
 from dpexplain.domain.values import floats, objects
 from dpexplain.errors import DataError, DomainError, QueryError
+
+STRICT = QueryRules()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -29,7 +33,8 @@ class Domain(files.DomainDescription):
     `encode` is for private rows. It is total (no value in a row decides whether it raises; each feature documents what it does
     with missing, infinite, out-of-range and unknown values) and row-wise (a record's vector depends on that record alone). Only
     the table's schema can be refused. `encode_query` is for public queries and strict: a query outside the declared values is
-    refused rather than clamped, because the answer would explain another point than the one asked about.
+    refused rather than clamped, because the answer would explain another point than the one asked about. Only what the domain
+    declares to stand for a missing or undeclared value (`missing=`, `other=`) takes its place, and the answer says so.
     """
 
     features: Sequence[Feature]
@@ -95,25 +100,46 @@ class Domain(files.DomainDescription):
 
     def encode_query(self, record: Any) -> FloatArray:
         """One public record → (n,): a dict, a one-row frame or a Series; or a vector where all features are numeric."""
-        if isinstance(record, (np.ndarray, list, tuple)):
-            return self._encode_vectors(_vector(record)[np.newaxis]).reshape(-1)
-        query = read_query(record)
-        out = np.zeros(self.width)
-        for (column, entry), block in zip(place_query(self.features, query), self.blocks, strict=True):
-            out[block.start + column] = entry
-        return out
+        return self.read_query(record, STRICT)[0]
 
     def encode_queries(self, records: Any) -> FloatArray:
         """Public records → (k, n), each as strictly as by `encode_query`; an error names the row, counted from 0."""
-        if isinstance(records, np.ndarray):
-            return self._encode_vectors(records)
-        queries = read_queries(records)
-        check_queries(self.features, queries)
-        return self.encode(queries)
+        return self.read_queries(records, STRICT).points
+
+    def read_query(self, record: Any, rules: QueryRules) -> Read:
+        """The point of one public record, and how values were read that were not taken as given."""
+        if isinstance(record, (np.ndarray, list, tuple)):
+            return self._read_vector(_vector(record), rules)
+        placed, notes = place_query(self.features, record_of(record), rules)
+        out = np.zeros(self.width)
+        for (column, entry), block in zip(placed, self.blocks, strict=True):
+            out[block.start + column] = entry
+        return out, notes
+
+    def read_queries(self, records: Any, rules: QueryRules) -> Queries:
+        """`read_query` of every record of a batch."""
+        separate = self.separate(records)
+        if isinstance(records, np.ndarray) and self._all_within(records):  # without visiting entries that fit
+            return Queries(self._encode_array(records), tuple(separate), ({},) * len(records), tuple(range(len(records))))
+        return read_each(separate, lambda record: self.read_query(record, rules), self.width, rules)
 
     def separate(self, records: Any) -> list[Any]:
         """The records of a batch one by one."""
-        return list(records) if isinstance(records, (list, tuple, np.ndarray)) else list(read_queries(records))
+        return list(records) if isinstance(records, (list, tuple, np.ndarray)) else list(records_of(records))
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """One label for people per encoded column: its feature's title and unit, and the value it stands for."""
+        return tuple(
+            feature.label_of(feature.name) + name.removeprefix(feature.name)
+            for feature in self.features
+            for name in feature.names
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of how records are encoded: titles, units and help texts do not count."""
+        return sha256(files.canonical(files.describe([plain(feature) for feature in self.features]))).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
         """The description in JSON's types; `files.py` documents the keys."""
@@ -151,14 +177,20 @@ class Domain(files.DomainDescription):
         array = read_array(rows, self.width)
         return to_unit(floats(array.reshape(-1)).reshape(array.shape), *limits)
 
-    def _encode_vectors(self, vectors: NDArray[Any]) -> FloatArray:
+    def _read_vector(self, vector: NDArray[Any], rules: QueryRules) -> Read:
         limits = self._limits()
         if limits is None:
             raise QueryError("this domain is not all numeric, so a query needs names; pass a dict with one value per feature")
-        if vectors.ndim != 2 or vectors.shape[1] != self.width:
-            raise QueryError(f"a query must have {self.width} entries, one per feature, got shape {vectors.shape[1:]}")
-        check_vectors(self.features, vectors, *limits[:2])
-        return self._encode_array(vectors)
+        if vector.shape != (self.width,):
+            raise QueryError(f"a query must have {self.width} entries, one per feature, got shape {vector.shape}")
+        read, notes = read_vector(self.features, vector, *limits[:2], rules)
+        return self._encode_array(read[np.newaxis])[0], notes
+
+    def _all_within(self, rows: NDArray[Any]) -> bool:
+        limits = self._limits()
+        if limits is None or rows.ndim != 2 or rows.shape[1] != self.width or rows.dtype.kind not in "iuf":
+            return False
+        return bool(((rows >= limits[0]) & (rows <= limits[1])).all())
 
     def _limits(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """(low, high, missing) per column, when every feature is numeric."""
@@ -173,12 +205,25 @@ def _features(features: Any) -> tuple[Feature, ...]:
     declared = tuple(features) if isinstance(features, (list, tuple)) else None
     if declared is None or not all(isinstance(feature, FEATURES) for feature in declared):
         raise DomainError(
-            f"a domain is a list of Numeric, Ordinal, Categorical and Binary features, got {type(features).__name__}: "
+            f"a domain is a list of {', '.join(kind.__name__ for kind in FEATURES)} features, got {_what(features)}: "
             "declare what is public about each column; it is never inferred from rows, because that would leak them"
         )
     if not declared:
         raise DomainError("a domain needs at least one feature; declare the columns that may be explained")
     return declared
+
+
+def _what(features: Any) -> str:
+    """What was given in place of a list of features."""
+    if not isinstance(features, (list, tuple)):
+        return type(features).__name__
+    odd = next(feature for feature in features if not isinstance(feature, FEATURES))
+    return f"a list that holds {odd!r:.60} ({type(odd).__name__})"
+
+
+def plain(feature: Feature) -> Feature:
+    """The feature without its labels for people."""
+    return replace(feature, title=None, unit=None, help=None)
 
 
 def _unique(what: str, names: list[str]) -> None:

@@ -93,6 +93,11 @@ class TextDomain(files.DomainDescription):
         return tuple(self.vocabulary)
 
     @property
+    def titles(self) -> tuple[str, ...]:
+        """The names: words and superpixels have no other labels."""
+        return self.names
+
+    @property
     def blocks(self) -> tuple[Block, ...]:
         return tuple(Block(i, i + 1, "binary") for i in range(self.width))
 

@@ -27,7 +27,7 @@ Lookup: TypeAlias = Mapping[Any, int]
 NUMBERS = (int, float, np.integer, np.floating, np.bool_, Decimal, Fraction)
 NUMBERS_AND_TEXT = (*NUMBERS, str)
 TRUTH = {"true": 1.0, "false": 0.0}  # what a column of True and False becomes when a reader stores it as text
-READABLE_KINDS = "biufUTO"  # bool, integers, floats, strings, objects; dates, bytes, complex and records are not read
+READABLE_KINDS = "biufUTOM"  # bool, integers, floats, strings, objects, dates; bytes, complex and records are not read
 EXACT = 2**53  # below it float64 holds every integer, so a column stored as floats matches as integers would
 
 
@@ -69,6 +69,8 @@ def floats(column: Column) -> FloatArray:
     with np.errstate(all="ignore"):  # a long double beyond float64's range becomes ±inf, quietly
         if column.dtype.kind in "biuf":
             return column.astype(np.float64)
+        if column.dtype.kind == "M":  # as a list, some dates would be integers
+            return np.full(len(column), nan)
         return np.fromiter(map(number, column.tolist()), np.float64, count=len(column))
 
 
@@ -83,6 +85,8 @@ def find(lookup: Lookup, value: object) -> int:
 
 def positions(column: Column, lookup: Lookup) -> NDArray[np.intp]:
     """`find` for every entry of a 1-D column, with the common case (all entries hashable and declared) at C speed."""
+    if column.dtype.kind == "M":  # as in `floats`: no declared value is a date
+        return np.full(len(column), -1, dtype=np.intp)
     items = column.tolist()
     try:
         found = np.fromiter(map(lookup.get, items, repeat(-1)), np.intp, count=len(items))
@@ -101,6 +105,15 @@ def lookup_table(values: Sequence[Value]) -> dict[Any, int]:
         if not isnan(as_number := number(value)):
             table.setdefault(as_number, i)
     return table
+
+
+def is_missing(value: object) -> bool:
+    """Whether a value stands for nothing: None, NaN, and what pandas and NumPy use in their place."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(value, np.datetime64):
+        return bool(np.isnat(value))
+    return isinstance(value, (float, np.floating, Decimal)) and isnan(number(value))
 
 
 def declared_column(values: Sequence[Value], places: NDArray[np.intp]) -> Column:

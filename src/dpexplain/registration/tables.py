@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpexplain.backends.parquet import ParquetFiles
-from dpexplain.domain import Binary, Domain, DomainLike, Numeric
-from dpexplain.domain.features import Categorical, Feature
+from dpexplain.domain import Binary, Domain, DomainLike, Numeric, Ordinal
+from dpexplain.domain.catalogue import Feature
+from dpexplain.domain.features import Categorical
 from dpexplain.errors import DataError, QueryError
 from dpexplain.registration.options import Where
 
@@ -56,16 +57,21 @@ def _from_csv(path: Path, domain: DomainLike) -> list[dict[str, Any]]:
 
 
 def _declared_types(feature: Feature, text: str) -> Any:
-    """Text as the value the domain declares; what does not fit stays text, and is refused as a query with its name."""
+    """Text as the value the domain declares; an empty field is a missing value; other misfits stay text, and are refused by name."""
+    if text == "":
+        return None
     if isinstance(feature, Numeric):
         try:
             return float(text)
         except (TypeError, ValueError):
             return text
+    declared: Iterable[Any] = ()
     if isinstance(feature, Binary):
-        declared: Iterable[Any] = feature.values or ()
-    else:
-        declared = feature.columns if isinstance(feature, Categorical) else feature.levels
+        declared = feature.values or ()
+    elif isinstance(feature, Categorical):
+        declared = feature.columns
+    elif isinstance(feature, Ordinal):
+        declared = feature.levels
     return next((value for value in declared if str(value) == text), text)
 
 

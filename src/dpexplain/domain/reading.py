@@ -1,0 +1,35 @@
+"""Queries for any kind of domain, read under one set of rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpexplain.domain.base import DomainLike
+from dpexplain.domain.queries import Queries, QueryRules, Read, read_each
+from dpexplain.domain.tabular import Domain
+from dpexplain.errors import ParameterError
+
+
+def read_query(domain: DomainLike, record: Any, rules: QueryRules) -> Read:
+    """The point of one public record, and how values were read that were not taken as given."""
+    if isinstance(domain, Domain):
+        return domain.read_query(record, rules)
+    _require_table_rules(rules)
+    return domain.encode_query(record), {}
+
+
+def read_queries(domain: DomainLike, records: Any, rules: QueryRules) -> Queries:
+    """The same for every record of a batch; records that cannot be asked about raise or are skipped, as the rules say."""
+    if isinstance(domain, Domain):
+        return domain.read_queries(records, rules)
+    _require_table_rules(rules)
+    separate = domain.separate(records)
+    if rules.on_error == "skip":
+        return read_each(separate, lambda record: (domain.encode_query(record), {}), domain.width, rules)
+    return Queries(domain.encode_queries(records), tuple(separate), ({},) * len(separate), tuple(range(len(separate))))
+
+
+def _require_table_rules(rules: QueryRules) -> None:
+    """A text or an image has no bounds to clip to."""
+    if rules.clip:
+        raise ParameterError("clip=True is for tables: a text or an image has no declared bounds; leave it out")
