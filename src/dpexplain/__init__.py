@@ -5,6 +5,8 @@ from dpexplain.core import weights as weights
 from dpexplain.data import PrivateData as PrivateData
 from dpexplain.domain import Binary as Binary
 from dpexplain.domain import Categorical as Categorical
+from dpexplain.domain import Date as Date
+from dpexplain.domain import Datetime as Datetime
 from dpexplain.domain import Domain as Domain
 from dpexplain.domain import ImageDomain as ImageDomain
 from dpexplain.domain import Numeric as Numeric

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar, overload
 
+from dpexplain.domain import Skipped
 from dpexplain.errors import BudgetExhausted
 from dpexplain.explanation import Explanation
 from dpexplain.progress import with_bar
@@ -16,8 +17,11 @@ _LONG = 20  # fewer answers than this need no progress bar
 class PaidExplanations(Sequence[Explanation]):
     """Explanations in the order of the questions. `refusal` is the BudgetExhausted that ended them early, or None.
 
-    Answers before a refusal are kept: they are paid for. `asked` is how many questions there were.
+    Answers before a refusal are kept: they are paid for. `asked` is how many questions there were, and `skipped` the records that could
+    not be asked about, where those were to be left out.
     """
+
+    skipped: tuple[Skipped, ...] = ()
 
     def __init__(self, explanations: Iterable[Explanation], asked: int, refusal: BudgetExhausted | None = None) -> None:
         self._explanations = tuple(explanations)

@@ -98,6 +98,7 @@ class PrivateData:
     def _keep(self, registered: Registered) -> None:
         self._rows, self._domain, self._terms = registered.rows, registered.domain, registered.terms
         self._setting, self._labeller = registered.setting, registered.labeller
+        self.other_columns = registered.other_columns  # of the registered table: no features, and public
         self._keys = registered.keys  # who a row belongs to: decides its shard, never its values
         self._ledgers: dict[str, Ledger] = {}
         self._leak = ""  # says what was done to these rows that no accounting covers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import Any, Protocol
 from uuid import uuid4
@@ -13,7 +13,8 @@ import numpy as np
 from dpexplain.answers import PaidExplanations, answer_in_batches
 from dpexplain.core.arrays import Vector
 from dpexplain.data import PrivateData
-from dpexplain.domain import DomainLike
+from dpexplain.domain import DomainLike, QueryRules, read_queries, read_query
+from dpexplain.domain.queries import Extra, Notes, OnError
 from dpexplain.errors import BudgetExhausted, DpexplainError, NotPrivateError, ParameterError
 from dpexplain.explanation import Explanation
 from dpexplain.ledger import open_ledger
@@ -37,7 +38,7 @@ class FreeAnswers(Protocol):
     @property
     def domain(self) -> DomainLike: ...
 
-    def explain(self, record: Any) -> Explanation: ...
+    def explain(self, record: Any, *, extra: Extra = "refuse", clip: bool = False) -> Explanation: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +48,7 @@ class Question:
     point: Vector
     record: Any
     id: str
+    notes: Notes = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,32 +118,51 @@ class Explainer:
         """A release on the same ledger answers no single query, and other mechanisms' numbers may mean something else."""
         return "point" in answer and answer["details"].get("quantity") == self._quantity
 
-    def explain(self, record: Any, *, request_id: str | None = None) -> Explanation:
+    def explain(self, record: Any, *, request_id: str | None = None, extra: Extra = "refuse", clip: bool = False) -> Explanation:
         """A private explanation of the model at `record`. Raises BudgetExhausted before touching a row, unless there is a release.
 
-        Asking again with the same `request_id` returns the same answer and spends nothing.
+        Asking again with the same `request_id` returns the same answer and spends nothing. A value may be missing where the domain
+        declares what stands for it; `extra="ignore"` leaves out fields that the domain does not know, and `clip=True` asks about the
+        nearest value within the bounds. `.notes` of the answer says what was read how.
         """
-        question = Question(self._data.domain.encode_query(record), record, request_id or uuid4().hex)
+        point, notes = read_query(self._data.domain, record, QueryRules(extra, clip, known_extra=self._data.other_columns))
+        question = Question(point, record, request_id or uuid4().hex, notes)
         answers = self._answer([question])
         if answers.refusal is not None:
             raise answers.refusal
         return answers[0]
 
-    def explain_many(self, records: Any, *, request_ids: Sequence[str] | None = None) -> PaidExplanations:
+    def explain_many(
+        self,
+        records: Any,
+        *,
+        request_ids: Sequence[str] | None = None,
+        extra: Extra = "refuse",
+        clip: bool = False,
+        on_error: OnError = "raise",
+    ) -> PaidExplanations:
         """Explain each record of a frame or list, in order, with a progress bar when there are many.
 
         All records are checked before anything is spent. At the first refusal it stops: answers up to there are kept, they are paid for,
         and `.refusal` says why there are no more. Answers that do not build on each other (`Basic`, `Influence`) are paid for up to 32 at
         a time and then share one read of the rows. A crash can leave so many paid and unanswered; `request_ids`, one for each record,
-        let the same call be repeated then, for nothing more.
+        let the same call be repeated then, for nothing more. With `on_error="skip"` records that cannot be asked about are left out and
+        cost nothing; `.skipped` says which and why.
         """
-        points = self._data.domain.encode_queries(records)
-        separate = self._data.domain.separate(records)
-        ids = [uuid4().hex for _ in points] if request_ids is None else request_ids
-        if len(ids) != len(points):
-            raise ParameterError(f"{len(ids)} request_ids for {len(points)} records: pass one for each")
-        questions = [Question(*one) for one in zip(points, separate, ids, strict=True)]
-        return answer_in_batches(questions, self._answer, self._together)
+        read = read_queries(self._data.domain, records, QueryRules(extra, clip, on_error, self._data.other_columns))
+        count = len(read.rows) + len(read.skipped)
+        ids = [uuid4().hex for _ in range(count)] if request_ids is None else request_ids
+        if len(ids) != count:
+            raise ParameterError(f"{len(ids)} request_ids for {count} records: pass one for each")
+        kept = [ids[row] for row in read.rows]
+        questions = [Question(*one) for one in zip(read.points, read.records, kept, read.notes, strict=True)]
+        answers = answer_in_batches(questions, self._answer, self._together)
+        answers.skipped = read.skipped
+        return answers
+
+    def __call__(self, records: Any, **options: Any) -> PaidExplanations:
+        """`explain_many`, under the name that shap's explainers have for it."""
+        return self.explain_many(records, **options)
 
     @property
     def _together(self) -> int:
@@ -190,13 +211,13 @@ class Explainer:
                 raise
             return self._from_release(self._release, question)
         if isinstance(reserved, Settled):
-            return self._explanation(reserved, question.record, self._total)
+            return self._explanation(reserved, question, self._total)
         return Paid(question, plan, reserved, self._total)
 
     def _settle(self, paid: Paid, outcome: Outcome) -> Explanation:
         done = self._ledger.settle(paid.reservation, outcome.events, _kept(paid.question.point, outcome))
         cheaper = price(done.events) < paid.reservation.quanta
-        return self._explanation(done, paid.question.record, self._total if cheaper else paid.total)
+        return self._explanation(done, paid.question, self._total if cheaper else paid.total)
 
     @property
     def _total(self) -> Guarantee:
@@ -206,19 +227,19 @@ class Explainer:
         """Where the release would start, and two of its standard errors as the guess of how far off that is."""
         if self._release is None:
             return None
-        free = self._release.explain(record)
+        free = self._release.explain(record, extra="ignore", clip=True)  # what may not be ignored or clipped was refused before
         if free.error is None:
             return None
         return Start(free.values, 2 * float(np.linalg.norm(free.error)), "release")
 
     def _from_release(self, release: FreeAnswers, question: Question) -> Explanation:
         """The free answer, under the larger of the two totals: what these data have spent, and what the release cost."""
-        free = release.explain(question.record)
+        free = release.explain(question.record, extra="ignore", clip=True)
         total = max(self._total, free.guarantee, key=lambda guarantee: guarantee.mu)
         details = {**free.details, "budget": "exhausted, so this answer comes from the release and costs nothing"}
         return replace(free, guarantee=total, request_id=question.id, details=details)
 
-    def _explanation(self, done: Settled, record: Any, total: Guarantee) -> Explanation:
+    def _explanation(self, done: Settled, question: Question, total: Guarantee) -> Explanation:
         answer, neighbours = done.answer, self._data.setting.neighbours
         cost = Guarantee.of_quanta(price(done.events), self._mechanism.delta, neighbours, subject="This answer")
         return Explanation(
@@ -230,9 +251,9 @@ class Explainer:
             error=None if answer["error"] is None else np.array(answer["error"]),
             copied=answer["copied"],
             request_id=done.request_id,
-            details=answer["details"],
+            details=answer["details"] | ({"read_as": question.notes} if question.notes else {}),
             domain=self._data.domain,
-            record=record,
+            record=question.record,
         )
 
     def _qualified(self, guarantee: Guarantee) -> Guarantee:

@@ -69,6 +69,22 @@ class Explanation:
         """The k strongest effects as (name, value, error)."""
         return [(self.names[i], float(self.values[i]), self._error(int(i))) for i in self._order()[:k]]
 
+    @property
+    def notes(self) -> dict[str, str]:
+        """How values of the record were read that were not taken as given: missing, undeclared or out of bounds."""
+        found: dict[str, str] = self.details.get("read_as", {})
+        return found
+
+    @property
+    def _caption(self) -> str:
+        """The guarantee, after what was read otherwise than it was given."""
+        return " ".join([*(f"{name}: {how}." for name, how in self.notes.items()), str(self.guarantee)])
+
+    @property
+    def _titles(self) -> tuple[str, ...]:
+        """Names for people, where the domain has them."""
+        return self.names if self.domain is None else self.domain.titles
+
     def contributions(self) -> Contributions:
         """What each feature's value adds to the model's answer, compared with the average: they add up to the answer.
 
@@ -77,6 +93,9 @@ class Explanation:
         if self.added is None:
             raise InputError(_NO_AVERAGE)
         return self.added if isinstance(self.added, Contributions) else self.added()
+
+    def _top_for_people(self) -> list[tuple[str, float, float | None]]:
+        return [(self._titles[i], float(self.values[i]), self._error(i)) for i in self._order()[:12]]
 
     def uncertain(self) -> tuple[bool, ...] | None:
         """For each value, whether its sign is in doubt (±2 errors cross zero); None where errors are unknown."""
@@ -97,10 +116,10 @@ class Explanation:
         for readers who do not tell red from other colours.
         """
         heading = "Why the model answers as it does here" if title is None else title
-        look: dict[str, Any] = {"title": heading, "caption": str(self.guarantee), "palette": palette, "ax": ax}
+        look: dict[str, Any] = {"title": heading, "caption": self._caption, "palette": palette, "ax": ax}
         if isinstance(self.domain, ImageDomain):
             return self._overlay(self.domain, look)
-        return plots.bars(self.names, self.values, self.error, top=top, **look)
+        return plots.bars(self._titles, self.values, self.error, top=top, **look)
 
     def _overlay(self, domain: ImageDomain, look: dict[str, Any]) -> Figure:
         image = domain.image(self.point) if self.record is None else domain.picture(self.record)
@@ -185,13 +204,13 @@ class Explanation:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(caption=str(self.guarantee), caption_justify="left", box=None, pad_edge=False)
+        table = Table(caption=self._caption, caption_justify="left", box=None, pad_edge=False)
         table.add_column("feature")
         table.add_column("effect", justify="right")
         table.add_column("± error", justify="right")
         table.add_column("")
         longest = float(np.abs(self.values).max()) or 1.0
-        for name, value, error in self.top(12):
+        for name, value, error in self._top_for_people():
             colour = self._colour(value, error)
             bar = Text(("░" if error is None else "█") * max(round(24 * abs(value) / longest), 1), style=colour)
             table.add_row(name, f"{value:+.4f}", "unknown" if error is None else f"{error:.4f}", bar)
@@ -199,9 +218,9 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         longest = float(np.abs(self.values).max()) or 1.0
-        rows = "".join(self._html_row(name, value, error, longest) for name, value, error in self.top(12))
+        rows = "".join(self._html_row(name, value, error, longest) for name, value, error in self._top_for_people())
         head = "<tr><th style='text-align:left'>feature</th><th>effect</th><th>± error</th><th></th></tr>"
-        return f"<table>{head}{rows}</table><p style='font-size:smaller'>{escape(str(self.guarantee))}</p>"
+        return f"<table>{head}{rows}</table><p style='font-size:smaller'>{escape(self._caption)}</p>"
 
     def _html_row(self, name: str, value: float, error: float | None, longest: float) -> str:
         fill = f"{'border:1px dashed ' if error is None else 'background:'}{self._colour(value, error)}"

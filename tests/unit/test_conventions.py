@@ -11,7 +11,7 @@ import dpexplain
 
 ROOT = Path(__file__).parents[2]
 EXPORTED = {
-    "Adaptive", "Basic", "Binary", "Budget", "BudgetExhausted", "Categorical", "Domain", "DpexplainError", "Enhanced", "Explainer", "Explanation",
+    "Adaptive", "Basic", "Binary", "Budget", "BudgetExhausted", "Categorical", "Date", "Datetime", "Domain", "DpexplainError", "Enhanced", "Explainer", "Explanation",
     "Guarantee", "ImageDomain", "Influence", "NonInteractive", "Numeric", "Ordinal", "PrivateData", "Release", "Shapley", "TextDomain", "load", "release",
 }  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from math import nan
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,8 @@ from dpexplain.cli.exits import exit_on_error
 from dpexplain.cli.options import File, Json
 from dpexplain.errors import ParameterError, QueryError
 from dpexplain.release.release import Release, load
+
+MOST_REASONS = 10  # skipped records that are named on the terminal
 
 
 def add_to(app: typer.Typer) -> None:
@@ -35,27 +38,35 @@ def explain(
             "--anchor", help="The model's answer, -1 to 1, to go through: a number, or the column of --rows that has it."
         ),
     ] = None,
+    ignore_extra: Annotated[bool, typer.Option("--ignore-extra", help="Ignore fields that the domain does not declare.")] = False,
+    clip: Annotated[
+        bool, typer.Option("--clip", help="Ask about the nearest value within the bounds in place of one outside.")
+    ] = False,
+    skip: Annotated[bool, typer.Option("--skip-errors", help="Leave out records of --rows that cannot be asked about.")] = False,
     as_json: Json = False,
 ) -> None:
     """Explain one record or many, free of charge: needs no private data and no ledger."""
     if (record is None) == (rows is None):
         raise ParameterError("say what to explain. Pass either --record with JSON, or --rows with a file")
     made = load(file)
+    rules: dict[str, Any] = {"extra": "ignore" if ignore_extra else "refuse", "clip": clip}
     if record is not None:
-        show(made, parsed(record), anchor, as_json)
+        show(made, parsed(record), anchor, as_json, rules)
     elif rows is not None:
-        explain_file(made, rows, output, anchor, as_json)
+        explain_file(made, rows, output, anchor, as_json, rules | {"on_error": "skip" if skip else "raise"})
 
 
-def show(made: Release, record: Any, anchor: str | None, as_json: bool) -> None:
-    answer = made.explain(record, anchor=None if anchor is None else _number(anchor))
+def show(made: Release, record: Any, anchor: str | None, as_json: bool, rules: dict[str, Any]) -> None:
+    answer = made.explain(record, anchor=None if anchor is None else _number(anchor), **rules)
     if as_json:
         print(answer.to_json(indent=2))
     else:
         Console().print(answer)
 
 
-def explain_file(made: Release, rows: Path, output: Path | None, anchor: str | None, as_json: bool) -> None:
+def explain_file(
+    made: Release, rows: Path, output: Path | None, anchor: str | None, as_json: bool, rules: dict[str, Any]
+) -> None:
     from dpexplain.cli.tables import require_writable_kind, write_explanations
     from dpexplain.registration.tables import read_queries
 
@@ -63,11 +74,16 @@ def explain_file(made: Release, rows: Path, output: Path | None, anchor: str | N
         require_writable_kind(output)
     records = read_queries(rows, made.domain)
     levels = None if anchor is None else [_taken(record, anchor) for record in records]
-    answers = made.explain_many(records, anchor=levels)
+    answers = made.explain_many(records, anchor=levels, **rules)
     if output is not None:
         write_explanations(output, made.names, answers)
-        done = {"file": str(output), "explanations": len(answers)}
+        left_out = [asdict(one) for one in answers.skipped]
+        done = {"file": str(output), "explanations": len(answers), "skipped": left_out}
         print(json.dumps(done) if as_json else f"Wrote {output}: {len(answers):,} explanations.")
+        for one in () if as_json else answers.skipped[:MOST_REASONS]:
+            print(f"Skipped row {one.row}: {one.reason}")
+        if not as_json and len(left_out) > MOST_REASONS:
+            print(f"… and {len(left_out) - MOST_REASONS:,} more; --json lists them all.")
     elif as_json:
         print(json.dumps([one.to_dict() for one in answers], ensure_ascii=False))
     else:

@@ -37,7 +37,7 @@ def as_table(names: Sequence[str], answers: Sequence[Explanation]) -> pa.Table:
     errors = np.array([np.full(len(names), np.nan) if answer.error is None else answer.error for answer in answers]).reshape(
         values.shape
     )
-    columns: dict[str, Any] = {"row": np.arange(len(answers))}
+    columns: dict[str, Any] = {"row": np.array(getattr(answers, "rows", None) or range(len(answers)), dtype=np.int64)}
     for j, name in enumerate(names):
         columns[name], columns[f"{name} error"] = values[:, j], errors[:, j]
     table = pa.table(columns)

@@ -14,6 +14,8 @@ from dpexplain.domain.features import Categorical
 from dpexplain.domain.values import NUMBERS_AND_TEXT, is_missing
 from dpexplain.errors import ParameterError, QueryError
 
+Extra: TypeAlias = Literal["refuse", "ignore"]
+OnError: TypeAlias = Literal["raise", "skip"]
 Notes: TypeAlias = dict[str, str]  # feature → how its value was read, where not as it was given
 
 
@@ -26,9 +28,9 @@ class QueryRules:
     about: "raise" or "skip".
     """
 
-    extra: Literal["refuse", "ignore"] = "refuse"
+    extra: Extra = "refuse"
     clip: bool = False
-    on_error: Literal["raise", "skip"] = "raise"
+    on_error: OnError = "raise"
     known_extra: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -25,6 +25,12 @@ class Registered:
     size: int
     labeller: Labeller | None
     keys: np.ndarray[Any, Any] | None = None
+    label_column: str | None = None  # where labels were read from, if from a column
+
+    @property
+    def other_columns(self) -> tuple[str, ...]:
+        """Columns of the registered table that are no features: who owns a row, and its label."""
+        return tuple(name for name in (self.terms.unit, self.label_column) if name is not None)
 
     @property
     def setting(self) -> Setting:

@@ -99,7 +99,8 @@ def register_streamed(
     size = terms.public_size(source.rows)
     if isinstance(labels, ModelLabels):
         source = write_labels(source, keep)
-    return Registered(StreamedRows(source, progress=progress), domain, terms, size, labels.labeller(domain))
+    rows = StreamedRows(source, progress=progress)
+    return Registered(rows, domain, terms, size, labels.labeller(domain), label_column=_column_of(labels))
 
 
 def register_clustered(
@@ -114,7 +115,12 @@ def register_clustered(
     """Rows in the memory of a cluster's workers."""
     source = read_registered(files, domain, labels, terms, check=False)
     size = terms.public_size(source.rows)
-    return Registered(ClusterRows(source, address=address, workers=workers), domain, terms, size, labels.labeller(domain))
+    rows = ClusterRows(source, address=address, workers=workers)
+    return Registered(rows, domain, terms, size, labels.labeller(domain), label_column=_column_of(labels))
+
+
+def _column_of(labels: ColumnLabels | ModelLabels) -> str | None:
+    return labels.name if isinstance(labels, ColumnLabels) else None
 
 
 def read_registered(

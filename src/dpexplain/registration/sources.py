@@ -70,7 +70,7 @@ def register(source: DataSource, progress: Progress = iter, *, bars: bool = Fals
         labels, keep = _stream_labels(source), _keeper(source)
         registered = register_streamed(source.file, source.domain, labels, keep, source.terms, progress=bars)
     else:
-        registered = _in_memory(source, progress)
+        registered = replace(_in_memory(source, progress), label_column=source.label)
     return replace(registered, labeller=_labeller(source)) if keep_model else registered
 
 

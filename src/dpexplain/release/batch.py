@@ -11,7 +11,8 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.weights import Weight
-from dpexplain.domain import DomainLike
+from dpexplain.domain import DomainLike, Skipped
+from dpexplain.domain.queries import Notes
 from dpexplain.errors import ParameterError
 from dpexplain.estimation.answer import BATCH, PlaneAnswers, Solver
 from dpexplain.estimation.local_reference import LocalReference
@@ -46,6 +47,9 @@ class Explanations(Sequence[Explanation]):
     error: Matrix
     weight: Weight
     anchors: Vector | None = None
+    notes: tuple[Notes, ...] = ()
+    rows: tuple[int, ...] = ()  # the place of each in the batch that was asked about
+    skipped: tuple[Skipped, ...] = ()
 
     @overload
     def __getitem__(self, index: int) -> Explanation: ...
@@ -56,7 +60,9 @@ class Explanations(Sequence[Explanation]):
     def __getitem__(self, index: int | slice) -> Explanation | Explanations:
         anchor = None if self.anchors is None else self.anchors[index]
         if isinstance(index, slice):
-            return replace(self, points=self.points[index], values=self.values[index], error=self.error[index], anchors=anchor)
+            part = replace(self, points=self.points[index], values=self.values[index], error=self.error[index], anchors=anchor)
+            return replace(part, notes=self.notes[index], rows=self.rows[index])
+        read_as = {"read_as": self.notes[index]} if self.notes and self.notes[index] else {}
         return Explanation(
             values=self.values[index],
             names=self.release.domain.names,
@@ -64,7 +70,7 @@ class Explanations(Sequence[Explanation]):
             cost=self._free,
             guarantee=self.release.guarantee,
             error=self.error[index],
-            details=self._details | ({} if anchor is None else {"quantity": ANCHORED, "anchor": float(anchor)}),
+            details=self._details | ({} if anchor is None else {"quantity": ANCHORED, "anchor": float(anchor)}) | read_as,
             domain=self.release.domain,
         )
 
@@ -80,7 +86,8 @@ class Explanations(Sequence[Explanation]):
         return len(self.values)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} explanations of {len(self.release.domain.names)} values. {self.release.guarantee}>"
+        left_out = f", {len(self.skipped)} records skipped" if self.skipped else ""
+        return f"<{len(self)} explanations of {len(self.release.domain.names)} values{left_out}. {self.release.guarantee}>"
 
 
 def free_of_charge(total: Guarantee) -> Guarantee:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -18,7 +18,8 @@ from dpexplain.core.ball import Ball
 from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.data import PrivateData
-from dpexplain.domain import Domain, DomainLike
+from dpexplain.domain import Domain, DomainLike, QueryRules, read_queries, read_query
+from dpexplain.domain.queries import Extra, Notes, OnError
 from dpexplain.errors import DpexplainError, InputError, ParameterError, ReleaseCorrupt
 from dpexplain.estimation import reference as ref
 from dpexplain.estimation.answer import NoiseLevels, Solver
@@ -90,6 +91,7 @@ def release(
             size=data.size,
             fingerprint=fingerprint,
             library=__version__,
+            other_columns=data.other_columns,
             reference=None if marginals is None else _build_reference(marginals, sketch, solver, data, plan.rows),
         )
 
@@ -163,26 +165,50 @@ class Release:
     fingerprint: str | None
     library: str
     reference: ReferenceData | None = None
+    other_columns: tuple[str, ...] = ()  # of the registered table; queries may have them too
 
     @property
     def names(self) -> tuple[str, ...]:
         return self.domain.names
 
-    def explain(self, record: Any, weight: Weight | None = None, anchor: float | None = None) -> Explanation:
+    def explain(
+        self,
+        record: Any,
+        weight: Weight | None = None,
+        anchor: float | None = None,
+        *,
+        extra: Extra = "refuse",
+        clip: bool = False,
+    ) -> Explanation:
         """Why the model answers as it does at `record`. Free: it reads the release only.
 
         Another `weight` than the release's own asks for another locality; the farther it is from uniform, the more the answer relies on
         the reference distribution. A release with labelled reference data answers from them, whatever the weight. The paper's plane
         goes through 0 at the record; with `anchor`, the model's answer there in [-1, 1], it goes through that, as LIME's does in effect.
-        """
-        point, anchors = self.domain.encode_query(record), None if anchor is None else [anchor]
-        return replace(self._answer(point[None], weight, anchors)[0], record=record)
 
-    def explain_many(self, records: Any, weight: Weight | None = None, anchor: Any = None) -> Explanations:
-        """The same for many records: a data frame, a list of dicts, a dict of columns, or an array where all is numeric. `anchor`, where
-        it is given, has the model's answer for each.
+        A value may be missing where the domain declares what stands for it; `extra="ignore"` leaves out fields that the domain does not
+        know, and `clip=True` asks about the nearest value within the bounds. `.notes` of the answer says what was read how.
         """
-        return self._answer(self.domain.encode_queries(records), weight, anchor)
+        point, notes = read_query(self.domain, record, QueryRules(extra, clip, known_extra=self.other_columns))
+        return replace(self._answer(point[None], weight, None if anchor is None else [anchor], (notes,))[0], record=record)
+
+    def explain_many(
+        self,
+        records: Any,
+        weight: Weight | None = None,
+        anchor: Any = None,
+        *,
+        extra: Extra = "refuse",
+        clip: bool = False,
+        on_error: OnError = "raise",
+    ) -> Explanations:
+        """The same for many records: a data frame, a list of dicts, a dict of columns, or an array where all is numeric. `anchor`, where
+        it is given, has the model's answer for each. With `on_error="skip"` records that cannot be asked about are left out, and
+        `.skipped` says which and why.
+        """
+        read = read_queries(self.domain, records, QueryRules(extra, clip, on_error, self.other_columns))
+        anchors = _chosen(anchor, read.rows, len(read.rows) + len(read.skipped))
+        return replace(self._answer(read.points, weight, anchors, read.notes), rows=read.rows, skipped=read.skipped)
 
     def influence(self, record: Any, weight: Weight | None = None) -> Explanation:
         """The signed influence sum (1/m) Σ α y (x - z) at `record`, what `dpx.Influence(others="against")` pays for; here it is free.
@@ -211,10 +237,10 @@ class Release:
             details=told,
         )
 
-    def _answer(self, points: Matrix, weight: Weight | None, anchor: Any) -> Explanations:
+    def _answer(self, points: Matrix, weight: Weight | None, anchor: Any, notes: tuple[Notes, ...]) -> Explanations:
         local, anchors = weight or self.weight, anchors_of(anchor, len(points))
         found = solve_in_batches(self._solver, points, local, anchors)
-        return Explanations(self, points, found.values, found.errors, local, anchors)
+        return Explanations(self, points, found.values, found.errors, local, anchors, notes)
 
     @property
     def _solver(self) -> Solver | LocalReference:
@@ -271,10 +297,16 @@ class Release:
             "size": self.size,
             "fingerprint": self.fingerprint,
             "library": self.library,
+            "other_columns": list(self.other_columns),
         }
 
     def __repr__(self) -> str:
         return f"<Release: {self.domain.width} columns, {self.weight.kind} weight. {self.guarantee}>"
+
+
+def _chosen(anchor: Any, rows: Sequence[int], count: int) -> Any:
+    """The anchors of the records that are left, where some of `count` were skipped."""
+    return anchor if anchor is None or len(rows) == count else [one for i, one in enumerate(anchor) if i in set(rows)]
 
 
 def load(path: str | Path) -> Release:
@@ -332,7 +364,15 @@ def _restore(header: dict[str, Any], arrays: dict[str, Any]) -> Release:
     guarantee = Guarantee(_positive(paid["mu"]), paid["delta"], Neighbours.from_dict(paid), **said)
     weight, reference = weights.from_dict(header["weight"]), restore_reference(extra, domain, solver)
     return Release(
-        solver, domain, weight, guarantee, int(header["size"]), header["fingerprint"], str(header["library"]), reference
+        solver,
+        domain,
+        weight,
+        guarantee,
+        int(header["size"]),
+        header["fingerprint"],
+        str(header["library"]),
+        reference,
+        tuple(map(str, header.get("other_columns", ()))),
     )
 
 

@@ -41,9 +41,35 @@ function columnsIn(feature) {
   return feature.kind === "categorical" ? valuesOf(feature).length : 1;
 }
 
+/** Whether a feature is a calendar day or an instant: text such as 2026-03-01 or 2026-03-01T12:30:00, read as UTC. */
+export function isDate(feature) {
+  return feature.kind === "date" || feature.kind === "datetime";
+}
+
+/** Whole days or seconds since 1970, by Python's `domain/dates.py`; NaN for what is no date. */
+export function stepsOf(feature, text) {
+  const zoned = /T/.test(text) && !/(Z|[+-]\d\d:?\d\d)$/.test(text) ? `${text}Z` : text;
+  return Math.floor(Date.parse(zoned) / (feature.kind === "date" ? 86400000 : 1000));
+}
+
+function dateText(feature, steps) {
+  const text = new Date(steps * (feature.kind === "date" ? 86400000 : 1000)).toISOString();
+  return feature.kind === "date" ? text.slice(0, 10) : text.slice(0, 19);
+}
+
+function dateAt(feature, share) {
+  const [low, high] = [stepsOf(feature, feature.low), stepsOf(feature, feature.high)];
+  return dateText(feature, Math.round(low + share * (high - low)));
+}
+
 /** Why a value cannot be asked about, or null when it can. Nothing is clamped: another point has another explanation. */
 export function refusal(feature, value) {
   if (feature.kind === "text") return wordsOf(value).size > 0 ? null : "Enter a text with at least one word.";
+  if (isDate(feature)) {
+    const steps = stepsOf(feature, String(value));
+    const inside = stepsOf(feature, feature.low) <= steps && steps <= stepsOf(feature, feature.high);
+    return inside ? null : `Enter a ${feature.kind === "date" ? "date" : "time"} from ${feature.low} to ${feature.high}.`;
+  }
   if (feature.kind !== "numeric") return valuesOf(feature).includes(value) ? null : "Choose one of the listed values.";
   const fits = Number.isFinite(value) && feature.low <= value && value <= feature.high;
   return fits ? null : `Enter a number from ${readable(feature.low)} to ${readable(feature.high)}.`;
@@ -55,6 +81,7 @@ export function encode(features, record) {
   const point = new Float64Array(last.start + last.columns);
   features.forEach((feature, i) => {
     if (feature.kind === "numeric") point[feature.start] = (record[i] - feature.low) / (feature.high - feature.low);
+    else if (isDate(feature)) point[feature.start] = (stepsOf(feature, record[i]) - stepsOf(feature, feature.low)) / (stepsOf(feature, feature.high) - stepsOf(feature, feature.low));
     else if (feature.kind === "text") present(feature, record[i]).forEach((there, j) => (point[feature.start + j] = Number(there)));
     else if (feature.kind === "categorical") point[feature.start + valuesOf(feature).indexOf(record[i])] = 1;
     else point[feature.start] = step(valuesOf(feature).indexOf(record[i]), valuesOf(feature).length);
@@ -78,6 +105,7 @@ export function decode(features, point) {
     const x = point[feature.start];
     if (feature.kind === "text") return feature.vocabulary.filter((_, j) => point[feature.start + j] === 1).join(" ") || feature.vocabulary[0];
     if (feature.kind === "numeric") return rounded(feature, feature.low + x * (feature.high - feature.low));
+    if (isDate(feature)) return dateAt(feature, x);
     const values = valuesOf(feature);
     if (feature.kind !== "categorical") return values[Math.round(x * (values.length - 1))];
     const block = Array.from(point.subarray(feature.start, feature.start + feature.columns));
@@ -102,6 +130,7 @@ export function stepOf({ low, high }) {
 export function middle(feature) {
   if (feature.kind === "text") return feature.vocabulary.slice(0, 5).join(" ");
   if (feature.kind === "numeric") return rounded(feature, feature.low + (feature.high - feature.low) / 2);
+  if (isDate(feature)) return dateAt(feature, 0.5);
   const values = valuesOf(feature);
   return feature.kind === "ordinal" ? values[Math.floor((values.length - 1) / 2)] : values[0];
 }

@@ -1,6 +1,6 @@
 // Inputs from a domain: one labelled control per feature, and a search field where there are many.
 import { element, identity, setText } from "./dom.js";
-import { inWords, middle, readable, refusal, rounded, stepOf, valuesOf } from "./domain.js";
+import { inWords, isDate, middle, readable, refusal, rounded, stepOf, valuesOf } from "./domain.js";
 
 const MANY = 14;
 
@@ -27,6 +27,7 @@ function buildField(feature, changed) {
   if (feature.kind === "numeric") return numberField(feature, changed);
   if (feature.kind === "binary") return switchField(feature, changed);
   if (feature.kind === "text") return textField(feature, changed);
+  if (isDate(feature)) return dateField(feature, changed);
   return choiceField(feature, changed);
 }
 
@@ -99,6 +100,33 @@ function textField(feature, changed) {
   };
 }
 
+function dateField(feature, changed) {
+  const id = identity("field");
+  const kind = feature.kind === "date" ? "date" : "datetime-local";
+  const input = element("input", { type: kind, id, min: feature.low, max: feature.high, step: 1, "aria-describedby": `${id}-problem` });
+  const problem = element("p", { class: "problem", id: `${id}-problem`, hidden: true });
+  const judge = () => {
+    const why = refusal(feature, input.value);
+    problem.hidden = why === null;
+    setText(problem, why ?? "");
+    input.setAttribute("aria-invalid", String(why !== null));
+    return why === null;
+  };
+  input.addEventListener("input", () => {
+    judge();
+    changed();
+  });
+  return {
+    root: element("div", { class: "field number" }, element("label", { for: id }, feature.name), input, problem),
+    accepted: judge,
+    value: () => input.value,
+    show(wanted) {
+      input.value = wanted;
+      judge();
+    },
+  };
+}
+
 function choiceField(feature, changed) {
   const id = identity("field");
   const values = valuesOf(feature);
@@ -143,7 +171,7 @@ function searchFor(features, fields) {
   const id = identity("search");
   const box = element("input", { type: "search", id, placeholder: `Find among ${features.length} features`, autocomplete: "off" });
   const found = element("p", { class: "visually-hidden", role: "status" });
-  const texts = features.map((feature) => [feature.name, ...(feature.kind === "numeric" ? [] : valuesOf(feature))].join(" ").toLowerCase());
+  const texts = features.map((feature) => [feature.name, ...(feature.kind === "numeric" || isDate(feature) ? [] : valuesOf(feature))].join(" ").toLowerCase());
   box.addEventListener("input", () => {
     const wanted = box.value.trim().toLowerCase();
     texts.forEach((text, i) => (fields[i].root.hidden = !text.includes(wanted)));

@@ -1,5 +1,5 @@
 // Example records to start from. They come from the release's synthetic reference or from the domain, never from a person.
-import { decode, middle, valuesOf } from "./domain.js";
+import { decode, isDate, middle, valuesOf } from "./domain.js";
 
 /** [{label, record}], the same for the same release. */
 export function presets(features, release) {
@@ -32,7 +32,7 @@ function distance(release, row) {
 
 function fromDomain(features) {
   if (features[0].kind === "text") return [{ label: "A few words", record: features.map(middle) }];
-  const end = (last) => features.map((feature) => (feature.kind === "numeric" ? (last ? feature.high : feature.low) : valuesOf(feature).at(last ? -1 : 0)));
+  const end = (last) => features.map((feature) => (feature.kind === "numeric" || isDate(feature) ? (last ? feature.high : feature.low) : valuesOf(feature).at(last ? -1 : 0)));
   return [
     { label: "Middle of every range", record: features.map(middle) },
     { label: "Lowest values", record: end(false) },
