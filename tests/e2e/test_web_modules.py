@@ -9,6 +9,7 @@ import pytest
 
 from dpexplain.core import weights
 from dpexplain.demo.people import DOMAIN
+from dpexplain.domain import Date, Datetime, Domain
 from dpexplain.domain.text import TextDomain, words_of
 from dpexplain.release.page import render
 from release_support import StandIn
@@ -20,6 +21,7 @@ RECORD = dict(age=40, hours=45, education="degree", work="private", trade="scien
 TEXTS = [
     "A GOOD film<br />don’t miss: 10/10!", "", "_under_ <br", "rock'n'roll 'quoted' dogs'", "ÉTÉ Straße İstanbul ΟΔΟΣ 映画 ½ x²", "\ud800 lone",
 ]  # fmt: skip
+DATES = Domain([Date("opened", "2000-01-01", "2020-01-01"), Datetime("seen", "2020-01-01", "2020-01-02")])
 TEXT = TextDomain(["film", "good", "don't", "été", "10", "never"])
 
 
@@ -45,6 +47,7 @@ def test_under_node(tmp_path):
     cases = [
         case(StandIn(DOMAIN, seed=seed, weight=kind, radius=radius)) for seed, kind in enumerate(kinds) for radius in (0.4, 6.0)
     ]
+    cases.append(case(StandIn(DATES), {"opened": "2010-06-01", "seen": "2020-01-01T06:00:01"}))
     cases.append(case(StandIn(TEXT), "film don't 10", ["film don't 10"]))
     (tmp_path / "texts.json").write_text(json.dumps([[text, sorted(words_of(text))] for text in TEXTS]), encoding="utf-8")
     (tmp_path / "cases.json").write_text(json.dumps(cases), encoding="utf-8")
