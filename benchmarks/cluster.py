@@ -38,7 +38,7 @@ def measured(name: str, register) -> dict[str, object]:
     data = register()
     registered = perf_counter() - start
     points = np.random.default_rng(1).random((BATCH, COLUMNS))
-    query = best_of(lambda: data._rows.local(LocalMoments(points[0], dpx.weights.Stable())), 3)
+    query = best_of(lambda: data.private_rows.local(LocalMoments(points[0], dpx.weights.Stable())), 3)
     explainer = dpx.Explainer(data, dpx.Budget(1, 1e-6), dpx.Basic(0.01, 1e-6))
     one = best_of(lambda: explainer.explain(points[0]), 3)
     many = best_of(lambda: explainer.explain_many(points), 2)

@@ -7,9 +7,8 @@ from time import thread_time
 import numpy as np
 from scipy.special import ndtri
 
-from dpexplain.noise import secure
+from dpexplain.noise import SeededNoise, secure
 from dpexplain.noise.secure import SecureNoise
-from dpexplain.noise.seeded import SeededNoise
 
 
 def fastest(function, argument, repeat=200):
@@ -30,7 +29,7 @@ def run():
         "seeded normals": size / fastest(SeededNoise(0).standard_normal, size),
     }
     rows = [{"what": name, "millions a second": rate / 1e6, "tail time / central time": ""} for name, rate in rates.items()]
-    for name, quantile in (("SciPy's quantile", ndtri), ("ours", secure._lower_quantile)):
+    for name, quantile in (("SciPy's quantile", ndtri), ("ours", secure.lower_quantile)):
         rows.append(
             {
                 "what": name,

@@ -8,7 +8,7 @@ from time import perf_counter
 import numpy as np
 
 import dpexplain as dpx
-from dpexplain.noise.seeded import SeededNoise
+from dpexplain.noise import SeededNoise
 
 ROWS, RECORDS = 200_000, 1 << 16
 

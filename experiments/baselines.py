@@ -16,7 +16,6 @@ from rich.table import Table
 
 import dpexplain as dpx
 from dpexplain import evaluation
-from dpexplain.evaluation.baselines.inputs import spread
 from experiments.datasets import acs, adult, arguments, data_folder
 
 SETS = {"adult": adult, "acs": acs}
@@ -53,7 +52,7 @@ def setting(data, shapley_rows, epsilons):
     evaluation.remember(private)
     release = dpx.release(private, dpx.Budget(1.0, 1e-6))
     rows = data.encoded[np.random.default_rng(3).choice(len(data.encoded), BACKGROUND, replace=False)]
-    return Setting(data, soft, private, release, explainers, rows, spread(private).mean)
+    return Setting(data, soft, private, release, explainers, rows, evaluation.column_spread(private).mean)
 
 
 def explanations(given, record, point, lime_samples):

@@ -14,18 +14,13 @@ from scipy.special import ndtr, ndtri
 
 import dpexplain as dpx
 from dpexplain import evaluation
-from dpexplain.core.ball import Ball
-from dpexplain.core.shapley import baseline_shapley, orders_from
-from dpexplain.core.uniforms import Uniforms
-from dpexplain.core.weights import Stable
-from dpexplain.evaluation.baselines.shap import owners
-from dpexplain.noise.seeded import SeededNoise
+from dpexplain.noise import SeededNoise
 from dpexplain.plots.style import DASHES, MUTED, SERIES, heading, tidy
 from dpexplain.privacy import gdp
 from experiments.datasets import adult, arguments, data_folder
 
 DELTA, QUERIES = 1e-6, 6
-ALPHA = Stable()
+ALPHA = dpx.weights.Stable()
 
 
 def questions(domain, row):
@@ -53,7 +48,7 @@ def optimum(points):
         found = []
         for point in points:
             u, alpha = weighted(rows, point)
-            found.append(Ball().minimise((u * alpha[:, None]).T @ u, (alpha * labels) @ u))
+            found.append(evaluation.minimise((u * alpha[:, None]).T @ u, (alpha * labels) @ u))
         return np.concatenate(found)
 
     return explain
@@ -67,11 +62,9 @@ def mim(points):
     return explain
 
 
-def shap(points, ask, rows, blocks):
+def shap(points, ask, rows, domain):
     """Interventional SHAP with the rows as background: the mean of their own Shapley values, which are computed once for the population."""
-    owner, d = owners(blocks), len(blocks)
-    orders = orders_from(Uniforms(1).take(len(rows) * d).reshape(-1, d))
-    each = np.hstack([baseline_shapley(ask, point, rows, owner, orders) for point in points])
+    each = np.hstack([evaluation.row_shapley(ask, domain, point, rows) for point in points])
     place = {row.tobytes(): i for i, row in enumerate(rows)}
     return lambda sample, labels, _: each[[place[row.tobytes()] for row in sample]].mean(axis=0)
 
@@ -110,7 +103,7 @@ def main():
         ways = {
             "exact optimum": optimum(points),
             "MIM": mim(points),
-            "SHAP": shap(points, ask, rows, data.domain.blocks),
+            "SHAP": shap(points, ask, rows, data.domain),
             f"Basic, ε = {options.epsilon:g} in all": private(points, dpx.Basic(each, DELTA, 50), data.domain, options.size),
             f"Influence, ε = {options.epsilon:g} in all": private(points, dpx.Influence(each, DELTA), data.domain, options.size),
         }

@@ -16,8 +16,7 @@ from rich.table import Table
 
 import dpexplain as dpx
 from dpexplain import evaluation, weights
-from dpexplain.core.ball import Ball
-from dpexplain.noise.seeded import SeededNoise
+from dpexplain.noise import SeededNoise
 from experiments.datasets import acs, adult, arguments, data_folder, random_records
 
 SETS = {"ACS": (acs, 0.5), "Adult": (adult, 1.0)}
@@ -35,10 +34,10 @@ def accuracy(private, records, weight, answers):
     """Mean relative excess and cosine for each estimator, and the exact optima, reading the private rows once a query."""
     found, optima = {name: [] for name in answers}, []
     for i, record in enumerate(track(records, description="exact optima", transient=True)):
-        moments = evaluation.fidelity.local_moments(private, record, weight, plane="paper")
-        optima.append(Ball().minimise(moments.A, moments.b))
+        moments = evaluation.local_moments(private, record, weight, plane="paper")
+        optima.append(evaluation.minimise(moments.A, moments.b))
         for name, values in answers.items():
-            found[name].append(evaluation.fidelity.compare(values[i], optima[-1], moments, private.size))
+            found[name].append(evaluation.compare(values[i], optima[-1], moments, private.size))
     means = {
         name: [float(np.mean([getattr(s, w) for s in all_])) for w in ("relative_excess", "cosine")]
         for name, all_ in found.items()

@@ -14,7 +14,7 @@ from rich.table import Table
 
 import dpexplain as dpx
 from dpexplain import evaluation
-from dpexplain.noise.seeded import SeededNoise
+from dpexplain.noise import SeededNoise
 
 SIZES, RECORDS, QUERIES = (3_000, 6_000, 20_000, 60_000, 200_000), 32_768, 12
 WEIGHTS = {"stable": dpx.weights.Stable(), "Gaussian 0.8": dpx.weights.Gaussian(0.8)}

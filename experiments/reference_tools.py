@@ -16,7 +16,7 @@ from rich.table import Table
 from scipy.stats import spearmanr
 
 import dpexplain as dpx
-from dpexplain.noise.seeded import SeededNoise
+from dpexplain.noise import SeededNoise
 from experiments.datasets import adult, arguments, data_folder, random_records
 
 TRAINING, BACKGROUND = 20_000, 200

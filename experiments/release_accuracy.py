@@ -14,9 +14,8 @@ from rich.table import Table
 from sklearn.ensemble import RandomForestClassifier
 
 import dpexplain as dpx
-from dpexplain.core.ball import Ball
-from dpexplain.evaluation.metrics.fidelity import compare, local_moments
-from dpexplain.noise.seeded import SeededNoise
+from dpexplain import evaluation
+from dpexplain.noise import SeededNoise
 from experiments.datasets import BlackBox, Labelled, acs, adult, arguments, data_folder, random_records
 
 EPSILONS = {"ACS": (0.1, 1.0), "Adult": (0.1, 1.0)}
@@ -71,8 +70,8 @@ def records_of(data, count, seed):
 def exact(private, records, name):
     """(moments, optimum) of each query, read once for all releases."""
     asked = track(records, description=f"{name}: exact optima", transient=True)
-    moments = [local_moments(private, record, plane="paper") for record in asked]
-    return [(one, Ball(1.0).minimise(one.A, one.b)) for one in moments]
+    moments = [evaluation.local_moments(private, record, plane="paper") for record in asked]
+    return [(one, evaluation.minimise(one.A, one.b)) for one in moments]
 
 
 def measure(private, truth, records, epsilon, seeds, reference):
@@ -81,7 +80,8 @@ def measure(private, truth, records, epsilon, seeds, reference):
     for seed in seeds:
         many = dpx.release(private, dpx.Budget(epsilon, 1e-6), noise=SeededNoise(seed)).explain_many(records)
         scores += [
-            compare(values, best, moments, private.size) for values, (moments, best) in zip(many.values, truth, strict=True)
+            evaluation.compare(values, best, moments, private.size)
+            for values, (moments, best) in zip(many.values, truth, strict=True)
         ]
         covered.append(np.abs(many.values - reference) <= 2 * many.error)
     means = [float(np.mean([getattr(s, what) for s in scores])) for what in ("relative_excess", "cosine", "top_k_overlap")]

@@ -24,7 +24,7 @@ from dpexplain.estimation.denoise import centre_of
 from dpexplain.evaluation.metrics.agreement import cosine
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.sketch import plan_sketch
-from dpexplain.noise.seeded import SeededNoise
+from dpexplain.noise import SeededNoise
 from dpexplain.privacy import gdp
 from dpexplain.privacy.relation import Neighbours
 from experiments.datasets import adult, data_folder

@@ -12,10 +12,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from dpexplain.core.shapley import baseline_shapley, largest_norm, orders_from
-from dpexplain.core.uniforms import Uniforms
-from dpexplain.evaluation import agreement
-from dpexplain.evaluation.baselines.shap import owners
+from dpexplain import evaluation
 from dpexplain.privacy import gdp
 from experiments.datasets import acs, adult, arguments, data_folder
 
@@ -31,12 +28,6 @@ def answers(data, hard):
     return (lambda rows: np.where(soft(rows) > 0, 1.0, -1.0)) if hard else soft
 
 
-def values(ask, point, rows, owner, first):
-    """φ of each row, by one pair of orders a row; `first` chooses the orders."""
-    d = owner[-1] + 1
-    return baseline_shapley(ask, point, rows, owner, orders_from(Uniforms(first).take(len(rows) * d).reshape(-1, d)))
-
-
 def cut(found, clip):
     return found * np.minimum(1.0, clip / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12))
 
@@ -46,7 +37,7 @@ def noisy(mean, clip, size, epsilon, rng):
 
 
 def scores(found, truth, k=5):
-    each = [agreement(one, truth, k) for one in found]
+    each = [evaluation.agreement(one, truth, k) for one in found]
     return [np.mean([getattr(one, what) for one in each]) for what in ("cosine", "rank_correlation", "top_k_overlap")]
 
 
@@ -58,14 +49,18 @@ def main():
     parser.set_defaults(queries=10)
     options = parser.parse_args()
     data, rng = SETS[options.only](data_folder(options.data), trees=50), np.random.default_rng(options.seed)
-    ask, owner, order = answers(data, options.hard), owners(data.domain.blocks), rng.permutation(len(data.encoded))
-    rows, size, bound = data.encoded[order[: options.rows]], len(data.encoded), largest_norm(int(owner[-1]) + 1)
+    ask, domain, order = answers(data, options.hard), data.domain, rng.permutation(len(data.encoded))
+    rows, size = data.encoded[order[: options.rows]], len(data.encoded)
+    bound = evaluation.largest_shapley_norm(len(domain.blocks))
     clips, found, sampling, lengths, seconds = {"1": 1.0, f"{bound:.3f} (proven)": bound}, {}, {}, [], []
     for query in track(order[-options.queries :], transient=True):
         started = perf_counter()
-        each = values(ask, data.encoded[query], rows, owner, 1)
+        each = evaluation.row_shapley(ask, domain, data.encoded[query], rows)
         seconds.append(perf_counter() - started)
-        truth = values(ask, data.encoded[query], rows, owner, 1 << 40).mean(axis=0)  # other orders: their error shows, too
+        others = evaluation.row_shapley(
+            ask, domain, data.encoded[query], rows, first=1 << 40
+        )  # other orders: their error shows, too
+        truth = others.mean(axis=0)
         lengths.append(np.linalg.norm(each, axis=1))
         for name, clip in clips.items():
             for epsilon in EPSILONS:

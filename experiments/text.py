@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 
 import dpexplain as dpx
 from dpexplain import evaluation, plots
-from dpexplain.noise.seeded import SeededNoise
+from dpexplain.noise import SeededNoise
 from dpexplain.privacy import gdp, paper
 from dpexplain.progress import with_bar
 from experiments.datasets import arguments, data_folder

@@ -10,15 +10,17 @@ import importlib
 import json
 import os
 import pkgutil
+import sys
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 import experiments.paper
-from dpexplain.cli.exits import BAD_INPUT, DONE, tell
 from dpexplain.errors import DpexplainError, ParameterError
 from experiments.paper._study import Inputs, Study
+
+DONE, BAD_INPUT = 0, 2  # exit codes, as the command line has them
 
 
 def names() -> list[str]:
@@ -80,10 +82,16 @@ def attempt(name: str, inputs: Inputs, options: argparse.Namespace) -> dict | No
     try:
         return reproduce(name, inputs, options)
     except DpexplainError as error:
-        tell(error)
+        complain(error)
     except ModuleNotFoundError as error:
-        tell(f"{name} needs {error.name}. pip install -e '.[demo,test,baselines,torch]'")
+        complain(f"{name} needs {error.name}. pip install -e '.[demo,test,baselines,torch]'")
     return None
+
+
+def complain(error: DpexplainError | str) -> None:
+    """What is wrong on one line of standard error, and the remedy on the next."""
+    what, _, remedy = str(error).partition(". ")
+    print(f"error: {what}", *([f"       {remedy}"] if remedy else []), sep="\n", file=sys.stderr)
 
 
 def main() -> int:
@@ -96,7 +104,7 @@ def main() -> int:
                 f"there is no folder of data sets {options.data or ''}. Say where it is: --data DIR or DPEXPLAIN_DATA"
             )
     except ParameterError as error:
-        tell(error)
+        complain(error)
         return BAD_INPUT
     inputs, found = Inputs(options.data, options.output, options.again), {}
     for number, name in enumerate(chosen, 1):

@@ -8,8 +8,7 @@ import numpy as np
 
 import dpexplain as dpx
 from dpexplain import evaluation, plots
-from dpexplain.core.ball import Ball
-from dpexplain.noise.seeded import SeededNoise
+from dpexplain.noise import SeededNoise
 from dpexplain.privacy import gdp, paper
 from dpexplain.progress import with_bar
 from experiments.paper._study import digits, mean
@@ -96,7 +95,7 @@ def judged(shard, records):
     for record in with_bar(list(records), "queries"):
         point = shard.domain.encode_query(record)
         moments = evaluation.local_moments(shard, point, plane="paper")
-        best = Ball().minimise(moments.A, moments.b)
+        best = evaluation.minimise(moments.A, moments.b)
 
         def score(values, best=best, moments=moments):
             found = evaluation.compare(values, best, moments, shard.size)

@@ -9,7 +9,7 @@ import numpy as np
 
 import dpexplain as dpx
 from dpexplain import evaluation, plots
-from dpexplain.noise.seeded import SeededNoise
+from dpexplain.noise import SeededNoise
 from experiments.faces import theorem_steps
 from experiments.paper._streams import judged
 from experiments.paper._study import FACE_FILE, SEED, Study, digits, figure, mean

@@ -8,8 +8,7 @@ import numpy as np
 
 import dpexplain as dpx
 from dpexplain import evaluation, plots
-from dpexplain.core.ball import Ball
-from dpexplain.noise.seeded import SeededNoise
+from dpexplain.noise import SeededNoise
 from experiments.datasets import random_records
 from experiments.paper import _streams
 from experiments.paper._study import ACS_FILE, SEED, Study, digits, figure
@@ -56,7 +55,7 @@ def watched(shard, mechanism, records, queries):
         rows = Watched(moments.A, moments.b)
         last = plan.run(rows, noise).values
         if rows.path:
-            best = Ball().minimise(moments.A, moments.b)
+            best = evaluation.minimise(moments.A, moments.b)
             scores = [evaluation.compare(phi, best, moments, shard.size).relative_excess for phi in (*rows.path, last)]
             found.append([digits(score) for score in scores])
         if len(found) == queries:

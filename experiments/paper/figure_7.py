@@ -10,8 +10,7 @@ import numpy as np
 
 import dpexplain as dpx
 from dpexplain import evaluation, plots
-from dpexplain.core.ball import Ball
-from dpexplain.noise.seeded import SeededNoise
+from dpexplain.noise import SeededNoise
 from dpexplain.progress import with_bar
 from experiments.paper import _training
 from experiments.paper._study import SEED, TEXT_FILES, Study, digits, figure, mean
@@ -65,7 +64,7 @@ def explained(data, points, chosen, plain):
     gains = []
     for i, point in enumerate(with_bar(points, "reviews")):
         moments = evaluation.local_moments(data, point, plane="paper")
-        best = Ball().minimise(moments.A, moments.b)
+        best = evaluation.minimise(moments.A, moments.b)
         optima.append(best)
         gains.append(digits(evaluation.compare(np.zeros_like(best), best, moments, data.size).excess_loss))
         for name, explainer in explainers.items():

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 import dpexplain as dpx
 from dpexplain import evaluation
-from dpexplain.noise.seeded import SeededNoise
+from dpexplain.noise import SeededNoise
 from dpexplain.plots.style import SERIES, tidy
 from dpexplain.privacy import gdp
 from dpexplain.progress import with_bar

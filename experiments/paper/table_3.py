@@ -10,7 +10,7 @@ import numpy as np
 
 import dpexplain as dpx
 from dpexplain import evaluation
-from dpexplain.noise.seeded import SeededNoise
+from dpexplain.noise import SeededNoise
 from dpexplain.plots.style import SERIES, heading, tidy
 from dpexplain.privacy import gdp
 from experiments.datasets import random_records

@@ -141,6 +141,26 @@ class PrivateData:
         subject = f"Everything released so far from {len(each)} disjoint shards (the worst shard's total)"
         return replace(worst, delta=min(one.delta for one in each), subject=subject)
 
+    @property
+    def spent_quanta(self) -> int:
+        """The same total in the ledgers' integer unit of μ²."""
+        return sum(ledger.state().spent_quanta for ledger in self._ledgers.values())
+
+    @property
+    def private_rows(self) -> Rows:
+        """The private rows themselves. Their answers are exact and private: for the door and for offline evaluation only."""
+        return self._rows
+
+    def with_rows(self, rows: Rows) -> PrivateData:
+        """New private data with the same public facts, options and model, and other rows. Nothing has been spent on them. Offline only."""
+        other = PrivateData.from_registered(Registered(rows, self._domain, self._terms, self.size, self._labeller))
+        other._setting = self._setting
+        return other
+
+    def wrap_rows(self, wrap: Callable[[Rows], Rows]) -> None:
+        """Put `wrap(rows)` in the place of the rows, for everything opened on these data. Offline only."""
+        self._rows = wrap(self._rows)
+
     def attach_model(self, labeller: Labeller) -> None:
         """The black box behind labels that were computed elsewhere, to ask about public rows."""
         self._labeller = labeller

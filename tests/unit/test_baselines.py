@@ -13,7 +13,7 @@ import dpexplain as dpx
 from dpexplain import evaluation
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.evaluation.baselines import extras
-from dpexplain.evaluation.baselines.inputs import feature_codes, from_codes, spread
+from dpexplain.evaluation.baselines.inputs import column_spread, feature_codes, from_codes
 from dpexplain.evaluation.baselines.lime import presence_lime
 
 DOMAIN = dpx.Domain(
@@ -56,7 +56,7 @@ def test_codes_and_encoded_rows_are_the_same_records():
 
 def test_means_and_deviations_are_those_of_the_rows(data):
     encoded = DOMAIN.encode(table())
-    found = spread(data)
+    found = column_spread(data)
     assert found.mean == pytest.approx(encoded.mean(axis=0), abs=1e-6)
     assert found.deviation == pytest.approx(encoded.std(axis=0), abs=1e-6)
 

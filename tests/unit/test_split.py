@@ -22,7 +22,7 @@ def private(rows=900, **options):
 
 def values_in(shard):
     """The first column of a shard's rows, from its private store."""
-    rows = np.concatenate(list(shard._rows._slices()))
+    rows = np.concatenate(list(shard._rows.row_major()))
     return np.rint(rows[:, 0] * 1000).astype(int)
 
 

@@ -45,6 +45,9 @@ class DenseRows:
         self._labels = _padded(labels)
         self._blocks = _pack(chunks, len(self._labels), width)
 
+    def __len__(self) -> int:
+        return self._count
+
     @property
     def summation_error(self) -> float:
         return summation_error(self._most, self.width)
@@ -82,18 +85,18 @@ class DenseRows:
 
     def shapley(self, query: ShapleySum) -> Vector:
         total, start = np.zeros(query.players, dtype=np.int64), 0
-        for rows in self._slices():
+        for rows in self.row_major():
             total += query.units(rows, start)
             start += len(rows)
         return query.from_units(total)
 
     def histograms(self, query: Histograms) -> Vector:
-        return query.count(self._slices())
+        return query.count(self.row_major())
 
     def pair_tables(self, query: PairTables) -> Matrix:
-        return query.count(self._slices())
+        return query.count(self.row_major())
 
-    def _slices(self) -> Iterator[Matrix]:
+    def row_major(self) -> Iterator[Matrix]:
         """Row-major pieces of the rows, padding left out."""
         left = self._count
         for start in range(0, len(self._blocks), _SLICE):

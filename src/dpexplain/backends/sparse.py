@@ -55,6 +55,9 @@ class SparseRows:
         self._starts, self._indices = _joined(chunks, width)
         self._labels = np.trunc(np.asarray(labels, dtype=np.float64) * 2.0**GRID).astype(np.int64)
 
+    def __len__(self) -> int:
+        return len(self._labels)
+
     @property
     def summation_error(self) -> float:
         """At most width + 1 distances are added, each term with ten roundings; a matrix-vector product takes as many again."""
@@ -85,10 +88,10 @@ class SparseRows:
         return NormalisedSums.from_moments(query, found.S2, found.S0, found.t0, found.S1, found.t1)
 
     def histograms(self, query: Histograms) -> Vector:
-        return query.count(self._slices())
+        return query.count(self.row_major())
 
     def pair_tables(self, query: PairTables) -> Matrix:
-        return query.count(self._slices())
+        return query.count(self.row_major())
 
     def select(self, positions: NDArray[np.int64], most: int | None = None) -> SparseRows:
         """A copy of the rows at these positions, in this order; `most` as for the constructor."""
@@ -169,7 +172,7 @@ class SparseRows:
         )
         return out
 
-    def _slices(self) -> Iterator[Matrix]:
+    def row_major(self) -> Iterator[Matrix]:
         """Dense pieces of the rows."""
         rows = self._matrix()
         for start in range(0, rows.shape[0], _SLICE):

@@ -74,10 +74,10 @@ def uniforms(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> Vector:
 def normals(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> Vector:
     """±Φ⁻¹(U/2): the lower half by inversion, where floats are dense, and a random sign."""
     sign = 1.0 - 2.0 * (low & np.uint64(1))
-    return sign * _lower_quantile(uniforms(high, low) / 2.0)
+    return sign * lower_quantile(uniforms(high, low) / 2.0)
 
 
-def _lower_quantile(p: Vector) -> Vector:
+def lower_quantile(p: Vector) -> Vector:
     """Φ⁻¹(p), in a time that does not tell how large the result is.
 
     `ndtri` needs about three times as long in the tails. Each argument is therefore paired with a dummy from the other range, and

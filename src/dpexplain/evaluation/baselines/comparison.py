@@ -18,7 +18,7 @@ from dpexplain.core.plane import Plane
 from dpexplain.core.weights import Weight
 from dpexplain.data import PrivateData
 from dpexplain.errors import ParameterError
-from dpexplain.evaluation.baselines.inputs import encoded_point, feature_names, spread
+from dpexplain.evaluation.baselines.inputs import column_spread, encoded_point, feature_names
 from dpexplain.evaluation.baselines.lime import lime
 from dpexplain.evaluation.baselines.mim import mim
 from dpexplain.evaluation.baselines.shap import shap_values
@@ -132,7 +132,7 @@ def baselines(
     first = reference or (methods[0] if methods else next(iter(found)))
     if per == "column":
         return Comparison(data.domain.names, found, first, k)
-    moved = asked.point - spread(data).mean
+    moved = asked.point - column_spread(data).mean
     return Comparison(
         feature_names(data.domain), {name: _contributions(name, v, moved, data) for name, v in found.items()}, first, k
     )

@@ -43,18 +43,18 @@ def column_model(data: PrivateData, model: Any = None, *, target: Any = 1) -> Mo
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class ColumnSpread:
     """Mean and standard deviation of each encoded column over the private rows."""
 
     mean: Vector
     deviation: Vector
 
 
-def spread(data: PrivateData) -> Spread:
-    """Exact: from the sums that every backend offers, with all rows counted alike."""
-    sums = data._rows.raw(RawMoments(np.zeros(data.domain.width), Window(2 * sqrt(data.domain.width) + 1)))
+def column_spread(data: PrivateData) -> ColumnSpread:
+    """Mean and deviation of each encoded column: from the sums that every backend offers, with all rows counted alike."""
+    sums = data.private_rows.raw(RawMoments(np.zeros(data.domain.width), Window(2 * sqrt(data.domain.width) + 1)))
     mean = sums.S1 / sums.S0
-    return Spread(mean, np.sqrt(np.maximum(np.diag(sums.S2) / sums.S0 - mean**2, 0.0)))
+    return ColumnSpread(mean, np.sqrt(np.maximum(np.diag(sums.S2) / sums.S0 - mean**2, 0.0)))
 
 
 def feature_codes(encoded: Matrix, blocks: Sequence[Block]) -> Matrix:

@@ -26,14 +26,14 @@ from dpexplain.domain.base import Block
 from dpexplain.errors import ParameterError
 from dpexplain.evaluation.baselines.extras import need
 from dpexplain.evaluation.baselines.inputs import (
+    ColumnSpread,
     Model,
-    Spread,
     column_model,
+    column_spread,
     encoded_point,
     feature_codes,
     from_codes,
     on_levels,
-    spread,
 )
 
 Form = Literal["tabular", "presence"]
@@ -64,11 +64,11 @@ def lime(
     if chosen != "tabular":
         raise ParameterError(f"form must be 'tabular' or 'presence', got {chosen!r}")
     valid: Model = lambda rows: ask(on_levels(rows, data.domain))  # noqa: E731
-    return tabular_lime(valid, point, data.domain.blocks, spread(data), samples, kernel_width, seed)
+    return tabular_lime(valid, point, data.domain.blocks, column_spread(data), samples, kernel_width, seed)
 
 
 def tabular_lime(
-    ask: Model, point: Vector, blocks: Sequence[Block], rows: Spread, samples: int, kernel_width: float | None, seed: int
+    ask: Model, point: Vector, blocks: Sequence[Block], rows: ColumnSpread, samples: int, kernel_width: float | None, seed: int
 ) -> Vector:
     explainer = need("lime.lime_tabular").LimeTabularExplainer(
         _stand_ins(rows, blocks),
@@ -84,7 +84,7 @@ def tabular_lime(
     return _in_columns(dict(answer.local_exp[1]), point, blocks, rows)
 
 
-def _stand_ins(rows: Spread, blocks: Sequence[Block]) -> Matrix:
+def _stand_ins(rows: ColumnSpread, blocks: Sequence[Block]) -> Matrix:
     """Rows of feature codes whose means, deviations and frequencies are the given ones."""
     out = np.empty((_STAND_INS, len(blocks)))
     for i, block in enumerate(blocks):
@@ -98,7 +98,7 @@ def _stand_ins(rows: Spread, blocks: Sequence[Block]) -> Matrix:
     return out
 
 
-def _in_columns(coefficients: dict[int, float], point: Vector, blocks: Sequence[Block], rows: Spread) -> Vector:
+def _in_columns(coefficients: dict[int, float], point: Vector, blocks: Sequence[Block], rows: ColumnSpread) -> Vector:
     """One coefficient a feature → one slope a column."""
     out = np.zeros(len(point))
     for i, block in enumerate(blocks):

@@ -51,4 +51,4 @@ def mim(
     if others != "against" and known:
         answer = column_model(data, model, target=target)(point[None])[0] if label is None else label
         sign = 1.0 if answer >= 0 else -1.0
-    return influence_sum(data._rows.local(LocalMoments(point, weight or Stable())), sign) / data.size
+    return influence_sum(data.private_rows.local(LocalMoments(point, weight or Stable())), sign) / data.size

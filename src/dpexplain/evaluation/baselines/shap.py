@@ -11,15 +11,16 @@ columns get 0: summed over all columns it is f(z) - mean f(x). `evaluation.basel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.shapley import Orders, baseline_shapley, orders_from
+from dpexplain.core.uniforms import Uniforms
 from dpexplain.data import PrivateData
-from dpexplain.domain.base import Block
+from dpexplain.domain.base import Block, DomainLike
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.evaluation.baselines.extras import need
 from dpexplain.evaluation.baselines.inputs import Model, column_model, encoded_point, feature_codes, from_codes
@@ -27,6 +28,17 @@ from dpexplain.noise.global_seed import temporary_global_seed
 from dpexplain.noise.seeded import SeededNoise
 
 Method = Literal["permutation", "kernel", "tree"]
+
+
+@runtime_checkable
+class RowsInMemory(Protocol):
+    """Private rows that can be copied one by one."""
+
+    def __len__(self) -> int: ...
+
+    def select(self, positions: np.ndarray[Any, Any], most: int | None = None) -> Any: ...
+
+    def row_major(self) -> Iterator[Matrix]: ...
 
 
 def shap_values(
@@ -83,6 +95,17 @@ def tree_shap(model: Any, point: Vector, rows: Matrix, blocks: Sequence[Block], 
     return on_own_columns(2 * np.add.reduceat(values, [block.start for block in blocks]), point, blocks)
 
 
+def row_shapley(model: Model, domain: DomainLike, query: Any, rows: Matrix, first: int = 1) -> Matrix:
+    """Shapley values of the game between `query` and each background row, (rows, features): SHAP values are their mean over the rows.
+
+    `model` takes encoded rows. Each row's values are averaged over one order of the features and its reverse. The orders come from a public
+    sequence of numbers that starts at number `first`.
+    """
+    features = len(domain.blocks)
+    orders = orders_from(Uniforms(first).take(len(rows) * features).reshape(-1, features))
+    return baseline_shapley(model, encoded_point(domain, query), rows, owners(domain.blocks), orders)
+
+
 def owners(blocks: Sequence[Block]) -> Orders:
     """To which feature each encoded column belongs."""
     return np.repeat(np.arange(len(blocks)), [block.stop - block.start for block in blocks])
@@ -99,8 +122,8 @@ def on_own_columns(values: Vector, point: Vector, blocks: Sequence[Block]) -> Ve
 
 def draw_rows(data: PrivateData, count: int, seed: int) -> Matrix:
     """`count` different private rows, encoded. Offline only: these are the rows themselves."""
-    keys, select = data._keys, getattr(data._rows, "select", None)
-    if keys is None or select is None:
+    rows = data.private_rows
+    if not isinstance(rows, RowsInMemory):
         raise DataError("single rows cannot be drawn from these data: pass background= as encoded rows")
-    order = np.argsort(SeededNoise(seed).uniform(len(keys)), kind="stable")
-    return np.concatenate(list(select(np.sort(order[:count]))._slices()))
+    order = np.argsort(SeededNoise(seed).uniform(len(rows)), kind="stable")
+    return np.concatenate(list(rows.select(np.sort(order[:count])).row_major()))

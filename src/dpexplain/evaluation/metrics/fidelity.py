@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpexplain.core.arrays import Vector
+from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.ball import Ball, minimise_free
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments
 from dpexplain.core.plane import PAPER_RADIUS, Plane, plane_for
@@ -69,6 +69,11 @@ def score(
     return compare(np.asarray(values, dtype=np.float64), best, moments, data.size, k)
 
 
+def minimise(A: Matrix, b: Vector, *, radius: float = PAPER_RADIUS, norm: int = 2) -> Vector:
+    """The exact minimiser of φᵀAφ - 2b·φ in the ball of that radius; (A, b) as `local_moments` has them."""
+    return Ball(radius, norm).minimise(A, b)
+
+
 def compare(values: Vector, best: Vector, moments: Moments, size: int, k: int = 5) -> Score:
     """The same from moments that were computed already."""
     excess = (_loss(values, moments) - _loss(best, moments)) / size
@@ -88,7 +93,7 @@ def local_moments(
     """(A, b) of the plane's loss φᵀAφ - 2b·φ around a record of the domain, or around a point that is encoded already."""
     if (chosen := plane_for(plane, anchor)) == "fitted":
         point = encoded_point(data.domain, query)
-        return data._rows.raw(RawMoments(point, weight or Stable())).fitted()
+        return data.private_rows.raw(RawMoments(point, weight or Stable())).fitted()
     plain = local_moments_of(data, [query], weight)[0]
     return plain.anchored(float(anchor)) if chosen == "anchored" and anchor is not None else plain
 
@@ -96,7 +101,7 @@ def local_moments(
 def local_moments_of(data: PrivateData, queries: Iterable[Any], weight: Weight | None = None) -> list[Moments]:
     """Those of the paper's plane around each of several queries, from one read of the rows."""
     asked = [LocalMoments(encoded_point(data.domain, query), weight or Stable()) for query in queries]
-    return data._rows.local_many(asked)
+    return data.private_rows.local_many(asked)
 
 
 def _minimiser(moments: Moments, plane: Plane, radius: float | None, norm: int) -> Vector:

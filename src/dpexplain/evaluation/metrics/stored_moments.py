@@ -46,4 +46,4 @@ def _key(point: Vector, weight: Weight) -> tuple[bytes, str]:
 
 def remember(data: PrivateData, most: int | None = None) -> None:
     """Keep the sums of the queries asked from now on (n² numbers each), or of the last `most`. For offline comparisons only."""
-    data._rows = cast(Rows, RememberedRows(data._rows, most))
+    data.wrap_rows(lambda rows: cast(Rows, RememberedRows(rows, most)))
