@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol, Unpack, cast, runtime_checkable
 
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.row_hash import shard_keys
 from dpexplain.domain import DomainLike
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.ledger.port import Account, Ledger
@@ -99,7 +100,7 @@ class PrivateData:
         self._rows, self._domain, self._terms = registered.rows, registered.domain, registered.terms
         self._setting, self._labeller = registered.setting, registered.labeller
         self.other_columns = registered.other_columns  # of the registered table: no features, and public
-        self._keys = registered.keys  # who a row belongs to: decides its shard, never its values
+        self._keys = registered.keys  # a hash of each row's owner, which decides its shard; None without owners
         self._ledgers: dict[str, Ledger] = {}
         self._leak = ""  # says what was done to these rows that no accounting covers
         self._shards: tuple[PrivateData, ...] = ()
@@ -201,17 +202,19 @@ class PrivateData:
     def split(self, shards: int) -> tuple[PrivateData, ...]:
         """Disjoint parts for parallel use, with size m̄/k each; these data themselves can then be used no more.
 
-        A row's shard follows from its owner (a hash of the declared unit) or else from its position in the table: values are not looked
-        at, and the same table splits the same way in every process, so that each shard's ledger keeps meaning the same rows.
+        A row's shard follows from a public hash of its owner (the declared unit), or else of its own content: no other row's presence changes
+        it (`proofs/parallel.md`), and the same rows split the same way in every process and order, so that each shard's ledger keeps
+        meaning the same rows.
         """
         self._require_whole()
         if not (isinstance(shards, int) and shards >= 2):
             raise ParameterError(f"split into a whole number of at least 2 shards, got {shards!r}")
         if self._ledgers:
             raise DataError("these data are in use by a release or an explainer: split data before anything is opened on them")
-        rows, keys = self._rows, self._keys
-        if keys is None or not isinstance(rows, Divisible):
+        rows = self._rows
+        if not isinstance(rows, Divisible):
             raise DataError("rows of this kind cannot be split: register each shard as data of its own")
+        keys = shard_keys(rows.labelled) if self._keys is None else self._keys
         self._shards = tuple(self._shard(rows, np.flatnonzero(keys % shards == i), keys, i, shards) for i in range(shards))
         self._rows = cast(Rows, _SplitRows())
         return self._shards
@@ -222,7 +225,7 @@ class PrivateData:
         size = max(self.size // of, 1)
         if len(chosen) > 2 * size:
             raise DataError("one shard would hold more than twice its share of the rows: split into fewer shards")
-        terms = replace(self._terms, name=f"{self.name}, shard {index + 1} of {of}")
+        terms = replace(self._terms, name=f"{self.name}, hashed shard {index + 1} of {of}")
         part = rows.select(chosen, most=2 * size)
         return PrivateData.from_registered(Registered(part, self._domain, terms, size, self._labeller, keys[chosen] // of))
 
@@ -244,6 +247,10 @@ class Divisible(Rows, Protocol):
     """Rows that can be copied in part."""
 
     def select(self, positions: np.ndarray[Any, Any], most: int | None = None) -> Rows: ...
+
+    def labelled(self) -> Iterator[Matrix]:
+        """All rows in order, a piece at a time, each followed by its label."""
+        ...
 
 
 @runtime_checkable

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from dpexplain.backends.dense import DenseRows
 from dpexplain.backends.oracle import OracleRows
-from dpexplain.core.shapley import ShapleySum, baseline_shapley, exact_grid, largest_norm, orders_from
+from dpexplain.core.row_hash import hash_rows
+from dpexplain.core.shapley import ShapleySum, baseline_shapley, exact_grid, largest_norm, orders_from, walk_orders
 
 
 def coefficients(d):
@@ -86,15 +87,15 @@ def wild(seed):
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 6), st.integers(2, 12), st.floats(0.05, 3.0), st.floats(0.2, 1.0), st.integers(0, 2**31))
 def test_no_record_moves_the_sum_further_than_the_cut_whatever_the_model_does(d, count, clip, share, seed):
-    """A null record stands where the removed one was: here, one that equals the query, whose Shapley values are all zero."""
+    """One record is taken out: the others move up a place, and nothing else happens to them."""
     rng = np.random.default_rng(seed)
     rows, point = rng.integers(0, 3, (count, d)) / 2, rng.integers(0, 3, d) / 2
     query = ShapleySum(point, wild(seed), np.arange(d), clip, share)
-    changed, place = rows.copy(), int(rng.integers(count))
-    changed[place] = point
-    moved = query.from_units(query.units(rows, 0)) - query.from_units(query.units(changed, 0))
+    place = int(rng.integers(count))
+    moved = query.from_units(query.units(rows)) - query.from_units(query.units(np.delete(rows, place, axis=0)))
     assert np.linalg.norm(moved) <= query.sensitivity()
-    if not query.asked(0, count)[place]:
+    assert (moved == query.from_units(query.units(rows[[place]]))).all()
+    if not query.asked(rows)[place]:
         assert (moved == 0).all()
 
 
@@ -108,18 +109,17 @@ def test_backends_and_pieces_agree_to_the_last_bit(count, seed):
     whole = OracleRows(rows, np.zeros(count)).shapley(query)
     assert (DenseRows([rows], np.zeros(count), 5).shapley(query) == whole).all()
     half = count // 2
-    assert (query.from_units(query.units(rows[:half], 0) + query.units(rows[half:], half)) == whole).all()
-    parts = [
-        DenseRows([some], np.zeros(len(some)), 5).shapley(query.at(at)) for some, at in ((rows[:half], 0), (rows[half:], half))
-    ]
+    assert (query.from_units(query.units(rows[:half]) + query.units(rows[half:])) == whole).all()
+    parts = [DenseRows([some], np.zeros(len(some)), 5).shapley(query) for some in (rows[:half], rows[half:])]
     assert (parts[0] + parts[1] == whole).all()
-    assert query.count_asked(count) == query.asked(0, count).sum()
+    shuffled = rng.permutation(rows)
+    assert (OracleRows(shuffled, np.zeros(count)).shapley(query) == whole).all()
 
 
 def test_the_cut_is_attained():
     rows, point = np.zeros((1, 2)), np.ones(2)
     query = ShapleySum(point, lambda asked: 2 * asked[:, 0] - 1, np.arange(2), 0.5)
-    assert np.linalg.norm(query.from_units(query.units(rows, 0))) == pytest.approx(0.5, abs=1e-8)
+    assert np.linalg.norm(query.from_units(query.units(rows))) == pytest.approx(0.5, abs=1e-8)
 
 
 @given(st.integers(1, 2**40))
@@ -129,6 +129,14 @@ def test_sums_over_all_rows_are_exact_on_the_grid(size):
     assert grid == 2.0**-30 or grid < size * 2.0**-50
 
 
-def test_many_positions_are_counted_a_piece_at_a_time():
-    query = ShapleySum(np.zeros(1), lambda rows: np.zeros(len(rows)), np.arange(1), 1.0, 0.3)
-    assert query.count_asked((1 << 20) + 5) == query.asked(0, (1 << 20) + 5).sum()
+def test_about_the_declared_share_of_rows_is_asked_each_with_its_own_order():
+    rows = np.random.default_rng(0).random((20_000, 4))
+    query = ShapleySum(np.zeros(4), lambda rows: np.zeros(len(rows)), np.arange(4), 1.0, 0.3)
+    assert query.count_asked(20_000) == 6000
+    assert query.asked(rows).sum() == pytest.approx(6000, abs=5 * np.sqrt(20_000 * 0.3 * 0.7))
+    orders, counts = np.unique(walk_orders(rows, 4), axis=0, return_counts=True)
+    assert len(orders) == 24
+    assert counts == pytest.approx(np.full(24, 20_000 / 24), abs=5 * np.sqrt(20_000 / 24))
+    binary = np.eye(4)[np.arange(4)].repeat(2, axis=0)
+    assert len(np.unique(hash_rows(binary, 1))) == 4
+    assert len(np.unique(hash_rows(rows, 1))) == 20_000

@@ -19,8 +19,8 @@ from sklearn.preprocessing import StandardScaler
 import dpexplain as dpx
 from dpexplain.core.moments import LocalMoments
 from dpexplain.errors import DataError, ParameterError
-from dpexplain.registration.in_memory import first_rows_of_each_owner
 from dpexplain.registration.options import OptionKeywords, RegistrationOptions
+from dpexplain.registration.owners import keep_first, owner_names
 
 DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("work", values=["a", "b"]), dpx.Binary("married")])
 ROWS = {"age": [20.0, 40.0, 60.0, 80.0], "work": ["a", "b", "a", "b"], "married": [True, False, True, False]}
@@ -142,10 +142,14 @@ def test_no_rows_are_refused(rows):
         dpx.PrivateData(object(), DOMAIN, labels=[])
 
 
-def test_at_most_so_many_rows_of_each_owner_are_kept_by_position_alone():
-    owners = np.array(["x", "y", "x", "z", "x", "y", None, None], dtype=object)
-    assert first_rows_of_each_owner(owners, 1).tolist() == [0, 1, 3, 6]
-    assert first_rows_of_each_owner(owners, 2).tolist() == [0, 1, 2, 3, 5, 6, 7]
+def kept_of(owners, most):
+    return np.flatnonzero(keep_first(owner_names(owners), most, {})).tolist()
+
+
+def test_at_most_so_many_rows_of_each_owner_are_kept_by_order_alone_and_none_without_an_owner():
+    owners = ["x", "y", "x", "z", "x", "y", None, None]
+    assert kept_of(owners, 1) == [0, 1, 3]
+    assert kept_of(owners, 2) == [0, 1, 2, 3, 5]
     frame = pd.DataFrame({**ROWS, "person": [1, 1, 2, 1]})
     data = dpx.PrivateData(frame, DOMAIN, labels=LABELS, unit="person", max_rows_per_unit=2)
     assert data.size == 3
@@ -158,10 +162,10 @@ def test_at_most_so_many_rows_of_each_owner_are_kept_by_position_alone():
 def test_removing_one_owner_does_not_change_what_is_kept_of_others():
     rng = np.random.default_rng(1)
     owners = rng.integers(0, 20, 200).astype(object)
-    kept = set(first_rows_of_each_owner(owners, 3).tolist())
+    kept = set(kept_of(owners, 3))
     for gone in range(20):
         rest = np.nonzero(owners != gone)[0]
-        again = set(rest[first_rows_of_each_owner(owners[rest], 3)].tolist())
+        again = set(rest[kept_of(owners[rest], 3)].tolist())
         assert again == {i for i in kept if owners[i] != gone}
 
 

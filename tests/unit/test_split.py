@@ -36,20 +36,40 @@ def test_shards_are_disjoint_and_together_are_everything(shards):
 
 
 def test_a_shard_answers_as_its_rows_registered_alone():
-    columns = table()
-    second = private().split(3)[1]
+    columns, second = table(), private().split(3)[1]
+    held = np.sort(values_in(second))
     alone = dpx.PrivateData(
-        {name: column[1::3] for name, column in columns.items()}, DOMAIN, labels=np.sign(columns["w"] - 0.5)[1::3]
+        {name: np.asarray(column)[held] for name, column in columns.items()}, DOMAIN, labels=np.sign(columns["w"] - 0.5)[held]
     )
     asked = {"v": 400, "w": 0.5}
+    scale = len(held) / second.size
     assert evaluation.optimum(second, asked) == pytest.approx(evaluation.optimum(alone, asked), rel=1e-9)
+    assert scale == pytest.approx(1, abs=0.2)
 
 
-def test_positions_decide_whatever_the_values_are():
-    columns = table()
-    columns["v"] = columns["v"][::-1].copy()
-    other = dpx.PrivateData(columns, DOMAIN, labels=np.ones(900)).split(3)
-    assert [values_in(part).tolist() for part in other] == [(899 - np.arange(i, 900, 3)).tolist() for i in range(3)]
+def test_nobody_else_moves_when_a_row_leaves_or_rows_are_reordered():
+    columns, labels = table(), np.sign(table()["w"] - 0.5)
+    where = {int(v): i for i, part in enumerate(private().split(3)) for v in values_in(part)}
+    for order in (np.arange(1, 900), np.random.default_rng(1).permutation(900)):
+        some = {name: np.asarray(column)[order] for name, column in columns.items()}
+        again = dpx.PrivateData(some, DOMAIN, labels=labels[order], size=900).split(3)
+        assert {int(v): i for i, part in enumerate(again) for v in values_in(part)} == {int(i): where[i] for i in order}
+
+
+def test_equal_rows_are_spread_too_and_one_of_them_less_changes_one_shard_by_one_row():
+    rows, labels = np.array([[0.0, 1.0]] * 500 + [[1.0, 0.0]] * 400), np.array([1.0, -1.0] * 450)
+
+    def held(keep):
+        shards = dpx.PrivateData(rows[keep], dpx.Domain.encoded(2), labels=labels[keep], size=900).split(3)
+        return [sorted(map(tuple, np.concatenate(list(shard._rows.labelled())))) for shard in shards]
+
+    whole = held(np.arange(900))
+    assert all(200 < len(shard) < 400 for shard in whole)
+    for gone in (0, 1, 499, 700, 899):
+        without = held(np.delete(np.arange(900), gone))
+        (changed,) = [i for i in range(3) if without[i] != whole[i]]
+        without[changed].append((*rows[gone], labels[gone]))
+        assert sorted(without[changed]) == whole[changed]
 
 
 def test_one_owners_rows_stay_together_and_nobody_else_moves_when_they_leave():

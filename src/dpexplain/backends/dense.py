@@ -84,10 +84,9 @@ class DenseRows:
         return NormalisedSums.from_moments(query, gram[:n, :n], *sums)
 
     def shapley(self, query: ShapleySum) -> Vector:
-        total, start = np.zeros(query.players, dtype=np.int64), 0
+        total = np.zeros(query.players, dtype=np.int64)
         for rows in self.row_major():
-            total += query.units(rows, start)
-            start += len(rows)
+            total += query.units(rows)
         return query.from_units(total)
 
     def histograms(self, query: Histograms) -> Vector:
@@ -103,6 +102,13 @@ class DenseRows:
             piece = self._blocks[start : start + _SLICE].transpose(0, 2, 1).reshape(-1, self.width)[:left].astype(np.float64)
             left -= len(piece)
             yield piece
+
+    def labelled(self) -> Iterator[Matrix]:
+        """Row-major pieces of the rows, each row followed by its label."""
+        start = 0
+        for rows in self.row_major():
+            yield np.column_stack([rows, self._labels[start : start + len(rows)]])
+            start += len(rows)
 
     def select(self, positions: NDArray[np.int64], most: int | None = None) -> DenseRows:
         """A copy of the rows at these positions, in this order; `most` as for the constructor."""

@@ -35,7 +35,6 @@ class Worker:
 
     def __init__(self, source: EncodedFiles, groups: Sequence[RowGroup]) -> None:
         digest = sha256()
-        self._first, self._step = source.before(groups), source.part_rows
         try:
             parts = list(source.parts(_digested(source.chunks(groups), digest)))
             self._parts = parts or [source.part([])]  # where no row of a share is kept
@@ -56,7 +55,7 @@ class Worker:
             return "changed", ""
         try:
             asked = pickle.loads(query)  # from the driver, which holds the rows' registration
-            return "done", total(answers(self._parts, question, asked, self._first, self._step))
+            return "done", total(answers(self._parts, question, asked))
         except Exception as error:
             return _failure(error)
 

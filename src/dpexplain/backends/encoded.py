@@ -55,11 +55,6 @@ class Kept:
         first, last = start // 8, -(-(start + count) // 8)
         return np.unpackbits(self._bits[first:last])[start % 8 : start % 8 + count].astype(np.bool_)
 
-    def before(self, position: int) -> int:
-        """How many of the rows before `position` count."""
-        whole = int(np.bitwise_count(self._bits[: position // 8]).sum(dtype=np.int64))
-        return whole + int(self.at(position - position % 8, position % 8).sum())
-
 
 @dataclass(frozen=True, slots=True)
 class EncodedFiles:
@@ -75,11 +70,6 @@ class EncodedFiles:
     @property
     def rows(self) -> int:
         return self.files.rows if self.kept is None else self.kept.count
-
-    def before(self, groups: Sequence[RowGroup]) -> int:
-        """How many rows that count come before the first of these row groups."""
-        start = groups[0].start if groups else 0
-        return start if self.kept is None else self.kept.before(start)
 
     @property
     def part_rows(self) -> int:

@@ -50,7 +50,7 @@ class OracleRows:
         return NormalisedSums.from_moments(query, second, float(w.sum()), float(w @ y), w @ v, (w * y) @ v)
 
     def shapley(self, query: ShapleySum) -> Vector:
-        return query.from_units(query.units(self._rows, 0))
+        return query.from_units(query.units(self._rows))
 
     def histograms(self, query: Histograms) -> Vector:
         parts = [np.bincount(cell.of(self._rows[:, cell.start : cell.stop]), minlength=cell.count) for cell in query.cells]

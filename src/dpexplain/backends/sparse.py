@@ -93,6 +93,13 @@ class SparseRows:
     def pair_tables(self, query: PairTables) -> Matrix:
         return query.count(self.row_major())
 
+    def labelled(self) -> Iterator[Matrix]:
+        """Dense pieces of the rows, each row followed by its label."""
+        start = 0
+        for rows in self.row_major():
+            yield np.column_stack([rows, self._labels[start : start + len(rows)] * 2.0**-GRID])
+            start += len(rows)
+
     def select(self, positions: NDArray[np.int64], most: int | None = None) -> SparseRows:
         """A copy of the rows at these positions, in this order; `most` as for the constructor."""
         return SparseRows([self._matrix()[positions]], self._labels[positions] / 2.0**GRID, self.width, most)

@@ -36,7 +36,7 @@ class StreamedRows(SummedRows):
 
     def _ask(self, question: str, query: Any) -> Any:
         self.require_unchanged()
-        return total(answers(self._parts(), question, query, 0, self._source.part_rows))
+        return total(answers(self._parts(), question, query))
 
     def _parts(self) -> Iterator[Part]:
         parts = _told_plainly(ahead(self._source.parts(self._source.chunks())))

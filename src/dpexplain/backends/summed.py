@@ -55,10 +55,9 @@ class SummedRows(ABC):
         return cast(Vector, self._ask("shapley", query))
 
 
-def answers(parts: Iterable[Any], question: str, query: Any, first: int, step: int) -> Iterator[Any]:
-    """Each part's own answer. The parts begin at positions `first`, `first` + `step`, …, which some questions want to know."""
-    for number, part in enumerate(parts):
-        yield getattr(part, question)(query.at(first + number * step) if isinstance(query, ShapleySum) else query)
+def answers(parts: Iterable[Any], question: str, query: Any) -> Iterator[Any]:
+    """Each part's own answer."""
+    return (getattr(part, question)(query) for part in parts)
 
 
 class RunningSum:

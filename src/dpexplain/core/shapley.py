@@ -12,16 +12,15 @@ features and of pairs come out exactly (Covert & Lee 2021).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, log2, sqrt
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpexplain.core import sensitivity
+from dpexplain.core import row_hash, sensitivity
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.uniforms import Uniforms
 
 Orders: TypeAlias = NDArray[np.intp]
 """For each row, the features in the order in which they join, (rows, d)."""
@@ -30,24 +29,23 @@ Orders: TypeAlias = NDArray[np.intp]
 Ask: TypeAlias = Callable[[Matrix], Vector]
 """Encoded rows → labels in [-1, 1]."""
 
-_CHUNK = 1 << 20  # positions looked at together
+_ORDER, _ASKED = 1, 2  # purposes of a row's hash
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShapleySum:
     """A bounded query: Σ φ(x) over the rows that are asked, each cut to length `clip` at most, inseparable from its sensitivity.
 
-    Which rows are asked, and each row's order, follow from its position alone, by public numbers: values are not looked at. Terms are cut to
-    multiples of `grid`, so that their sums have no rounding error, in whatever parts they are added up.
+    Whether a row is asked, and its order, follow from a public hash of the row itself, so that no other row's presence changes them. Terms are
+    cut to multiples of `grid`, so that their sums have no rounding error, in whatever parts they are added up.
     """
 
     point: Vector
     ask: Ask
     owner: Orders
     clip: float
-    share: float = 1.0  # of the positions that are asked
+    share: float = 1.0  # of the rows that are asked, on average
     grid: float = 2.0**-30
-    first: int = 0  # the position of the first row
 
     def sensitivity(self) -> float:
         return sensitivity.clipped(self.clip)
@@ -56,28 +54,22 @@ class ShapleySum:
     def players(self) -> int:
         return int(self.owner[-1]) + 1
 
-    def at(self, position: int) -> ShapleySum:
-        """The same question to rows of which the first is at `position`."""
-        return replace(self, first=position)
-
-    def asked(self, start: int, count: int) -> NDArray[np.bool_]:
-        """Which of the positions start, start + 1, … are asked. The stream is not the one that orders come from."""
-        return Uniforms(start + 1 + (1 << 62)).take(count) < self.share
+    def asked(self, rows: Matrix) -> NDArray[np.bool_]:
+        """Which rows are asked."""
+        if self.share >= 1:
+            return np.ones(len(rows), dtype=np.bool_)
+        return np.asarray(row_hash.uniforms(row_hash.hash_rows(rows, _ASKED), 1)[:, 0] < self.share)
 
     def count_asked(self, size: int) -> int:
-        """How many of the first `size` positions are asked."""
-        if self.share >= 1:
-            return size
-        return sum(int(self.asked(start, min(_CHUNK, size - start)).sum()) for start in range(0, size, _CHUNK))
+        """How many of `size` rows are asked on average: a public number."""
+        return max(round(self.share * size), 1)
 
-    def units(self, rows: Matrix, start: int) -> NDArray[np.int64]:
-        """The sum over `rows`, which are the rows start, start + 1, … of those asked, in whole grid units."""
-        position, d = self.first + start, self.players
-        chosen = self.asked(position, len(rows))
-        orders = orders_from(Uniforms(1 + position * d).take(len(rows) * d).reshape(len(rows), d))[chosen]
-        if not chosen.any():
-            return np.zeros(d, dtype=np.int64)
-        found = baseline_shapley(row_wise(self.ask), self.point, rows[chosen], self.owner, orders)
+    def units(self, rows: Matrix) -> NDArray[np.int64]:
+        """The sum over those of `rows` that are asked, in whole grid units."""
+        rows = rows[self.asked(rows)]
+        if not len(rows):
+            return np.zeros(self.players, dtype=np.int64)
+        found = baseline_shapley(row_wise(self.ask), self.point, rows, self.owner, walk_orders(rows, self.players))
         lengths = np.linalg.norm(found, axis=1, keepdims=True)
         found *= np.minimum(1.0, self.clip / np.maximum(lengths, 1e-300))
         return np.asarray(np.trunc(found / self.grid).astype(np.int64).sum(axis=0))
@@ -124,6 +116,11 @@ def baseline_shapley(ask: Ask, point: Vector, rows: Matrix, owner: Orders, order
             found[np.arange(len(rows)), walk[:, step]] += (after - before) / 2
             before = after
     return found
+
+
+def walk_orders(rows: Matrix, players: int) -> Orders:
+    """Each row's order of the features, from a hash of the row."""
+    return orders_from(row_hash.uniforms(row_hash.hash_rows(rows, _ORDER), players))
 
 
 def orders_from(uniforms: Matrix) -> Orders:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from hashlib import sha256
 from itertools import chain
 from typing import Any
 
@@ -20,6 +19,7 @@ from dpexplain.errors import DataError
 from dpexplain.mechanisms.ports import Rows
 from dpexplain.registration.labels import Labeller, ask_model, check_labels
 from dpexplain.registration.options import RegistrationOptions
+from dpexplain.registration.owners import keep_first, owner_keys, owners_of
 from dpexplain.registration.registered import Registered
 
 _CHUNK, _NUMBERS = 1 << 16, 1 << 22  # at most so many rows are encoded at a time, and fewer where they are wide: 32 MB
@@ -32,11 +32,11 @@ def register_in_memory(rows: Any, domain: DomainLike, model: Any, labels: Any, t
     count = count_rows(rows)
     asked = {"target": terms.asked_class, "output": terms.output}
     values = ask_model(model, rows, count, **asked) if labels is None else check_labels(labels, count)
-    owners = None if terms.unit is None else _column(rows, terms.unit)
-    kept = np.arange(count) if owners is None else first_rows_of_each_owner(owners, terms.max_rows_per_unit)
+    owners = None if terms.unit is None else owners_of(rows, terms.unit)
+    kept = np.arange(count) if owners is None else np.flatnonzero(keep_first(owners, terms.max_rows_per_unit, {}))
     size = terms.public_size(len(kept))
     store = _store(_encoded_chunks(rows, domain, kept), values[kept], domain.width, most=2 * size)
-    keys = np.arange(len(kept)) if owners is None else owner_keys(owners[kept])
+    keys = None if owners is None else owner_keys(owners[i] for i in kept)
     tabular = isinstance(domain, Domain)  # only then can rows be made up for the model to label
     labeller = Labeller(model, **asked, table=_same_kind(rows)) if tabular and model is not None else None
     return Registered(store, domain, terms, size, labeller, keys)
@@ -57,32 +57,6 @@ def count_rows(rows: Any) -> int:
     if count == 0:
         raise DataError("there are no rows: register data with at least one row")
     return count
-
-
-def first_rows_of_each_owner(owners: np.ndarray[Any, Any], most: int) -> np.ndarray[Any, Any]:
-    """Positions of the first `most` rows of each owner, in order; rows without an owner count as one owner together."""
-    keys = np.array([repr(owner) for owner in owners])
-    order = np.argsort(keys, kind="stable")
-    _, starts, counts = np.unique(keys[order], return_index=True, return_counts=True)
-    rank = np.arange(len(keys)) - np.repeat(starts, counts)
-    return np.sort(order[rank < most])
-
-
-def owner_keys(owners: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """One number for each row, the same for all rows of one owner: a hash of who it is, so nothing else decides."""
-    hashed = {owner: int.from_bytes(sha256(owner.encode()).digest()[:7]) for owner in {repr(one) for one in owners}}
-    return np.array([hashed[repr(one)] for one in owners], dtype=np.int64)
-
-
-def _column(rows: Any, name: str) -> np.ndarray[Any, Any]:
-    try:
-        if isinstance(rows, dict):
-            return np.asarray(rows[name], dtype=object)
-        if isinstance(rows, list):
-            return np.array([row[name] for row in rows], dtype=object)
-        return np.asarray(nw.from_native(rows, eager_only=True)[name].to_list(), dtype=object)
-    except (KeyError, TypeError, IndexError, nw.exceptions.ColumnNotFoundError):
-        raise DataError(f"unit={name!r} is not a column of the rows: name the column that says who owns a row") from None
 
 
 def _store(chunks: Iterator[Any], labels: Vector, width: int, most: int) -> Rows:

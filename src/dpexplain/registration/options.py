@@ -22,8 +22,9 @@ class RegistrationOptions:
 
     `target` is the class to explain: 1 unless another is named. `output` is what a model is asked for, "probability" or "class".
     `unit` names the column that says who owns a row; at most `max_rows_per_unit` of each owner's rows are kept, the first ones in
-    order, whatever their values. `relation` is "add-remove" or "replace-one". `size` is the public row count m̄ that sums are
-    divided by; it defaults to the number of rows kept, which is thereby stated as public. `name` tells data sets apart in a ledger.
+    order, whatever their values; rows without an owner are left out. `relation` is "add-remove" or "replace-one". `size` is the public
+    row count m̄ that sums are divided by; it defaults to the number of rows kept, which is thereby stated as public. `name` tells data
+    sets apart in a ledger.
     """
 
     target: Any = None
@@ -53,6 +54,8 @@ class RegistrationOptions:
 
     def public_size(self, rows: int) -> int:
         """m̄ as declared, or the row count. Summation error is bounded for up to twice as many rows, so more are refused."""
+        if rows == 0:
+            raise DataError("no row has an owner: name a unit column that says who owns a row")
         if self.size is None:
             return rows
         if rows > 2 * self.size:

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import scipy
-from numpy.typing import NDArray
 
 from dpexplain.backends.distributed import ClusterRows
 from dpexplain.backends.encoded import EncodedFiles, Kept, Labels
@@ -24,6 +22,7 @@ from dpexplain.registration.label_column import from_column
 from dpexplain.registration.label_file import LabelFile
 from dpexplain.registration.labels import Labeller, Output, ask_model
 from dpexplain.registration.options import RegistrationOptions, Where
+from dpexplain.registration.owners import arrow_owner_names, keep_first
 from dpexplain.registration.registered import Registered
 
 BATCH = 1 << 15  # rows that a model is asked about together
@@ -160,27 +159,8 @@ def _survey(files: ParquetFiles, labels: ColumnLabels | None, terms: Registratio
         if labels is not None:
             labels.of(batch, start)
         if kept is not None:
-            kept.put(start, first_rows(batch.column(unit), seen, terms.max_rows_per_unit))
+            kept.put(start, keep_first(arrow_owner_names(batch.column(unit)), terms.max_rows_per_unit, seen))
     return kept
-
-
-def first_rows(owners: pa.Array, seen: dict[str, int], most: int) -> NDArray[np.bool_]:
-    """Which rows are among the first `most` of their owner, counting what earlier batches had; `seen` is brought up to date.
-
-    Memory grows with the number of owners, one entry each. Rows without an owner count as one owner together.
-    """
-    plain = owners.cast(owners.type.value_type) if pa.types.is_dictionary(owners.type) else owners
-    coded = plain.dictionary_encode(null_encoding="encode")
-    names = [repr(value) for value in coded.dictionary.to_pylist()]
-    places = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    codes = np.array([places[name] for name in names])[coded.indices.to_numpy()]
-    counts = np.bincount(codes, minlength=len(places))
-    order = np.argsort(codes, kind="stable")
-    rank = np.empty(len(codes), dtype=np.int64)
-    rank[order] = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
-    before = np.array([seen.get(name, 0) for name in places])
-    seen.update(zip(places, np.minimum(before + counts, most).tolist(), strict=True))
-    return np.asarray(before[codes] + rank < most)
 
 
 def write_labels(source: EncodedFiles, keep: Keep) -> EncodedFiles:
