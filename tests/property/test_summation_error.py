@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpexplain.backends import _compiling, dense
 from dpexplain.backends import _workers as workers
+from dpexplain.backends import dense
 from dpexplain.backends.dense import DenseRows, summation_error
-from dpexplain.core import weights
+from dpexplain.core import compiling, weights
 from dpexplain.core.layout import Layout
 from dpexplain.core.moments import LocalMoments, RawMoments
 from dpexplain.core.sketch import CentreMoments
@@ -106,7 +106,7 @@ def test_kernels_compile_where_nothing_can_be_written(monkeypatch):
             raise RuntimeError("cannot cache function: no locator available")
         return lambda kernel: (kernel, options)
 
-    monkeypatch.setattr(_compiling, "njit", without_cache)
-    kernel, options = _compiling.compile_kernel(test_kernels_compile_where_nothing_can_be_written)
+    monkeypatch.setattr(compiling, "njit", without_cache)
+    kernel, options = compiling.compile_kernel(test_kernels_compile_where_nothing_can_be_written)
     assert kernel is test_kernels_compile_where_nothing_can_be_written
     assert options["nogil"]

@@ -13,7 +13,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from dpexplain.backends._compiling import compile_kernel, widest_registers
+from dpexplain.core.compiling import compile_kernel, widest_registers
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -18,9 +18,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpexplain.backends import _compiling
-from dpexplain.backends._compiling import widest_registers
 from dpexplain.backends._tiles import LANES, SIDE, SUMS, add_half_tile, add_tile
+from dpexplain.core import compiling
+from dpexplain.core.compiling import widest_registers
 
 ROWS = 256  # rows in a block: long enough to hide a tile's last additions, short enough that 500 columns of scratch fit a cache
 LINE = 64  # bytes in a cache line; rows and scratch start on one, or each load would touch two
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 _FAST = {"reassoc", "contract", "nsz"}  # any summation order is covered by `summation_error`; NaN and inf keep their meaning
-compiled = partial(_compiling.compile_kernel, fastmath=_FAST)
+compiled = partial(compiling.compile_kernel, fastmath=_FAST)
 
 
 @compiled

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpexplain.backends._compiling import compile_kernel
+from dpexplain.core.compiling import compile_kernel
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

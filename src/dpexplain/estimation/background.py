@@ -1,0 +1,154 @@
+"""A few reference records that stand for all of them, and the standard errors of what is averaged over them. Pure post-processing.
+
+Averages over the whole reference of what is cheap to compute for every record (its label, bins of its features) are known exactly. So a subsample gets
+weights by which it has these averages itself (calibration: Deville & Särndal 1992), and an average of anything else over it errs only by what such
+features c(x) do not explain: with φ = β·c(x) + e, by an average of e. The label being among them, Σ w f(x) is the reference's average answer.
+
+The variance of an average of φ adds up
+- drawing the subsample: Σ w² e², and the reference itself: Var φ / N;
+- noise of the released counts and moments: what the changes of log weights in K rehearsals (`estimation/response.py`) do to β·c over all records, and
+  to e over the subsample;
+- the bias of the model of the records: τ² Var φ, τ² as in `estimation/local_reference.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.layout import BlockLike
+
+Positions = NDArray[np.intp]
+
+_BINS = 8  # of a number
+_FEWEST = 16  # records of the subsample that a bin must have to be worth a calibration
+_SLACK = 1e-4  # of a feature's variance, by which its average may be missed: keeps weights tame
+_TOGETHER = 1 << 14  # records whose features are in memory at once
+_REHEARSED = 0.5  # share of the rehearsals that their variance is divided by: they are few and linear
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightedRecords:
+    """All reference records: encoded, with weights that sum to one, and the changes of log weights under other noise, (K, N)."""
+
+    encoded: Matrix
+    weights: Vector
+    changes: Matrix
+    bias: float  # τ²
+
+    def average(self, values: Vector) -> float:
+        return float(self.weights @ values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Background:
+    """The subsample at `positions`, with its calibrated weights."""
+
+    positions: Positions
+    weights: Vector
+    features: Matrix  # c(x), (B, p)
+    responses: Matrix  # (K, p): what other noise does to the averages of c over all records
+    changes: Matrix  # (K, B), around their average
+    bias: float
+    records: float  # effective number of all records
+
+    def average(self, values: Matrix) -> tuple[Vector, Vector]:
+        """(averages, standard errors) of the columns of `values`, one row for each record of the subsample."""
+        found = self.weights @ values
+        slopes, left = self._explained(values)
+        spare = max(len(values) - self.features.shape[1], 1) / len(values)
+        drawn = np.square(self.weights) @ np.square(left) / spare
+        spread = np.maximum(self.weights @ np.square(values) - np.square(found), 0.0)
+        moved = self.responses @ slopes + (self.changes * self.weights) @ left
+        noise = np.square(moved).sum(axis=0) / max(_REHEARSED * len(moved), 1.0)
+        return found, np.sqrt(drawn + noise + (self.bias + 1 / self.records) * spread)
+
+    def _explained(self, values: Matrix) -> tuple[Matrix, Matrix]:
+        """(β, e): the regression of the values on the features."""
+        weighted = self.features * np.abs(self.weights)[:, None]
+        gram = weighted.T @ self.features
+        slopes = scipy.linalg.solve(gram + _penalty(gram), weighted.T @ values, assume_a="pos")
+        return slopes, values - self.features @ slopes
+
+
+def choose_background(everyone: WeightedRecords, labels: Vector | None, blocks: Sequence[BlockLike], count: int) -> Background:
+    """About `count` records at equal distances, calibrated to the bins of all features and to `labels`, where every record's is known."""
+    step = max(len(everyone.encoded) // count, 1)
+    positions = np.arange(step // 2, len(everyone.encoded), step)[:count]
+    features = _Features.worth_asking(everyone.encoded, blocks, positions)
+    changes = everyone.changes - (everyone.changes @ everyone.weights)[:, None]
+    sums = np.zeros((1 + len(changes), 1 + (labels is not None) + features.count))
+    for start in range(0, len(everyone.encoded), _TOGETHER):  # never all features of all records in memory
+        part = slice(start, start + _TOGETHER)
+        found = features.of(everyone.encoded[part], None if labels is None else labels[part])
+        sums += np.vstack([np.ones(len(found)), changes[:, part]]) * everyone.weights[part] @ found
+    chosen = features.of(everyone.encoded[positions], None if labels is None else labels[positions])
+    chosen[:, 1:] -= sums[0, 1:]
+    share = everyone.weights[positions] / everyone.weights[positions].sum()
+    return Background(
+        positions,
+        _calibrated(share, chosen),
+        chosen,
+        sums[1:],
+        changes[:, positions],
+        everyone.bias,
+        1 / float(np.square(everyone.weights).sum()),
+    )
+
+
+def _calibrated(share: Vector, features: Matrix) -> Vector:
+    """Weights near to `share` for which centred features average to 0, w = s(1 + c·λ), label and sum exactly."""
+    gram = (features * share[:, None]).T @ features
+    tilt = scipy.linalg.solve(gram + _penalty(gram), _target(features) - share @ features, assume_a="pos")
+    weights = share * np.maximum(1 + features @ tilt, 0.0)
+    first = features[:, :2]
+    for _ in range(3):  # constant and label alone, without slack
+        left = np.linalg.lstsq((first * weights[:, None]).T @ first, _target(first) - weights @ first, rcond=1e-12)[0]
+        weights = weights * (1 + first @ left)
+    return np.asarray(weights)
+
+
+def _target(features: Matrix) -> Vector:
+    return np.asarray(np.arange(features.shape[1]) == 0, dtype=np.float64)
+
+
+def _penalty(gram: Matrix) -> Matrix:
+    return np.diag(_SLACK * np.diag(gram) * (np.arange(len(gram)) > 0) + 1e-12)
+
+
+@dataclass(frozen=True, slots=True)
+class _Features:
+    """c(x): 1, the label where it is known, encoded columns, and bins of numbers."""
+
+    columns: Positions
+    bins: tuple[tuple[int, Vector, Positions], ...]  # column, edges, which of the bins between them
+
+    @classmethod
+    def worth_asking(cls, encoded: Matrix, blocks: Sequence[BlockLike], positions: Positions) -> _Features:
+        """Columns and bins that the subsample has often enough to be weighted by, and not too many of them."""
+        chosen, most = encoded[positions], max(len(positions) // 8, 2)
+        often = np.count_nonzero(chosen, axis=0) >= _FEWEST
+        columns, bins = np.flatnonzero(often & (np.ptp(chosen, axis=0) > 0))[:most], []
+        left = most - len(columns)
+        for block in blocks:
+            if block.kind == "numeric":
+                edges = np.unique(np.quantile(chosen[:, block.start], np.arange(1, _BINS) / _BINS))
+                counts = np.bincount(np.searchsorted(edges, chosen[:, block.start]), minlength=len(edges) + 1)
+                used = np.flatnonzero(counts >= _FEWEST)[1:][: max(left, 0)]
+                bins.append((block.start, edges, used))
+                left -= len(used)
+        return cls(columns, tuple(bins))
+
+    @property
+    def count(self) -> int:
+        return len(self.columns) + sum(len(used) for _, _, used in self.bins)
+
+    def of(self, encoded: Matrix, labels: Vector | None) -> Matrix:
+        first = [np.ones((len(encoded), 1))] + ([] if labels is None else [labels[:, None]])
+        binned = [np.searchsorted(edges, encoded[:, j])[:, None] == used for j, edges, used in self.bins]
+        return np.column_stack([*first, encoded[:, self.columns], *binned])
