@@ -11,8 +11,9 @@ import dpexplain
 
 ROOT = Path(__file__).parents[2]
 EXPORTED = {
-    "Adaptive", "Basic", "Binary", "Budget", "BudgetExhausted", "Categorical", "Date", "Datetime", "Domain", "DpexplainError", "Enhanced", "Explainer",
-    "Explanation", "Guarantee", "ImageDomain", "Influence", "NonInteractive", "Numeric", "Ordinal", "PrivateData", "Release", "Shapley", "TextDomain", "load", "release",
+    "Adaptive", "Basic", "Binary", "Budget", "BudgetExhausted", "Categorical", "Date", "Datetime", "Domain", "DpexplainError",
+    "Enhanced", "Explainer", "Explanation", "Guarantee", "ImageDomain", "Influence", "NonInteractive", "Numeric", "Ordinal",
+    "PrivateData", "Release", "Shapley", "TextDomain", "load", "release",
 }  # fmt: skip
 
 
