@@ -5,9 +5,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from dpexplain.contributions import Contributions
 from dpexplain.core import weights
+from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.demo.people import DOMAIN
 from dpexplain.domain import Date, Datetime, Domain
 from dpexplain.domain.text import TextDomain, words_of
@@ -37,6 +40,33 @@ def case(release, record=RECORD, entries=None):
     }
 
 
+def scale_cases():
+    """How Python writes answers and contributions, for the browser to write alike."""
+    scales = [AnswerScale(), AnswerScale.of("probability"), AnswerScale.of("value", (0, 250_000)), AnswerScale.of("value", (-3, 8))]
+    numbers = [0.0, 0.62, -0.031, 0.0731, 0.00042, -1e-9, 0.9, 0.996, 1.0, 1.2346, -47.5123, 41_234.56, -1_234.51]
+    formats = [
+        {
+            "scale": scale.to_dict(),
+            "value": value,
+            "answer": scale.format(value),
+            "difference": scale.format(value, signed=True),
+            "spread": scale.spread(value),
+        }
+        for scale in scales
+        for value in numbers
+    ]
+    return {"formats": formats, "contributions": [contribution_case(count) for count in (3, 6, 7, 20)]}
+
+
+def contribution_case(count):
+    values, names = np.sin(np.arange(1.0, count + 1)) / 10, tuple(f"x{i}" for i in range(count))
+    error, scale = np.full(count, 0.01), AnswerScale.of("probability")
+    one = Contributions(names, values, 0.24, 0.24 + values.sum(), error, scale)
+    steps = [[step.label, step.start, step.value, step.error] for step in one.steps(5)]
+    given = {"values": values.tolist(), "error": error.tolist(), "base": one.base, "answer": one.answer}
+    return {"given": given, "scale": scale.to_dict(), "sentence": one.sentence, "steps": steps, "labels": names}
+
+
 def test_under_node(tmp_path):
     node = shutil.which("node")
     if node is None:
@@ -50,12 +80,13 @@ def test_under_node(tmp_path):
     cases.append(case(StandIn(DATES), {"opened": "2010-06-01", "seen": "2020-01-01T06:00:01"}))
     cases.append(case(StandIn(TEXT), "film don't 10", ["film don't 10"]))
     (tmp_path / "texts.json").write_text(json.dumps([[text, sorted(words_of(text))] for text in TEXTS]), encoding="utf-8")
+    (tmp_path / "scales.json").write_text(json.dumps(scale_cases()), encoding="utf-8")
     (tmp_path / "cases.json").write_text(json.dumps(cases), encoding="utf-8")
     tests = sorted(map(str, TESTS.glob("*.test.mjs")))
     assert tests
     run = subprocess.run(
         [node, "--test", *tests],
-        env={"CASES": str(tmp_path / "cases.json"), "TEXTS": str(tmp_path / "texts.json")},
+        env={name.upper(): str(tmp_path / f"{name}.json") for name in ("cases", "texts", "scales")},
         capture_output=True,
         text=True,
         timeout=120,

@@ -2,12 +2,14 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { axisLimit } from "../../src/dpexplain/web/chart.js";
+import { axisLimit, niceTicks } from "../../src/dpexplain/web/chart.js";
 import { unpack } from "../../src/dpexplain/web/data.js";
 import { decode, encode, featuresOf, middle, refusal, rounded, wordsOf } from "../../src/dpexplain/web/domain.js";
 import { rank, signed, summary } from "../../src/dpexplain/web/effects.js";
 import { presets } from "../../src/dpexplain/web/presets.js";
+import { scaleOf } from "../../src/dpexplain/web/scale.js";
 import { explain, prepare, solveInBall } from "../../src/dpexplain/web/solve.js";
+import { inOwnUnits, sentenceOf, stepsOf } from "../../src/dpexplain/web/steps.js";
 
 const cases = JSON.parse(readFileSync(process.env.CASES, "utf-8"));
 const opened = cases.map((entry) => ({ ...entry, data: unpack(entry.data) }));
@@ -65,10 +67,11 @@ test("effects are ranked with ties in column order, and read with their errors",
   const effects = rank(["a", "b", "c", "d"], [0.1, -0.3, 0.3, 0], [0.01, 0.2, 0.1, 0]);
   assert.deepEqual(effects.map((effect) => effect.name), ["b", "c", "a", "d"]);
   assert.deepEqual(effects.map((effect) => effect.reading), ["uncertain", "positive", "positive", "uncertain"]);
-  assert.equal(summary(effects, "it", 1), "Strongest effects on it: c +0.30, towards.");
+  const scale = scaleOf({ kind: "probability", low: 0, high: 1 });
+  assert.equal(summary(effects, "it", scale, 1), "Strongest effects on it: c +30.0\u00a0points, towards.");
   const unknown = rank(["a"], [0.2], null);
   assert.equal(unknown[0].error, null);
-  assert.match(summary(unknown, "it", 1), /^Strongest effects on it: a \+0\.20, towards\. .*no sign here is certain\.$/);
+  assert.match(summary(unknown, "it", scaleOf(null), 1), /^Strongest effects on it: a \+0\.2000, towards\. .*no sign here is certain\.$/);
   assert.equal(rank(["a"], [0], null)[0].reading, "positive");
   assert.equal(signed(-0.5, 1), "−0.5");
 });
@@ -76,6 +79,34 @@ test("effects are ranked with ties in column order, and read with their errors",
 test("the axis ends at a round number that holds the longest bar", () => {
   const ends = [0, 0.011, 0.1, 0.21, 0.99, 7].map((largest) => Number(axisLimit(largest).toPrecision(3)));
   assert.deepEqual(ends, [1, 0.015, 0.1, 0.3, 1, 8]);
+});
+
+test("an axis of answers begins and ends at round numbers", () => {
+  assert.deepEqual(niceTicks(0.238, 0.655), [0.2, 0.4, 0.6, 0.8]);
+  assert.deepEqual(niceTicks(-0.02, 0.31), [-0.1, 0, 0.1, 0.2, 0.3, 0.4]);
+  assert.ok(niceTicks(0.5, 0.5).length >= 2);
+});
+
+test("answers and contributions read as Python's do", () => {
+  const { formats, contributions } = JSON.parse(readFileSync(process.env.SCALES, "utf-8"));
+  const plain = (text) => text.replaceAll("−", "-").replaceAll("\u00a0", " ").replaceAll("’", "'");
+  for (const { scale, value, answer, difference, spread } of formats) {
+    const read = scaleOf(scale);
+    const unit = read.unit ? ` ${read.unit}` : "";
+    assert.deepEqual([read.format(value), `${read.difference(value)}${unit}`, read.spread(value)].map(plain), [answer, difference, spread]);
+  }
+  for (const { given, scale, sentence, steps, labels } of contributions) {
+    assert.equal(plain(sentenceOf(given, scaleOf(scale))), sentence);
+    const parts = labels.map((name) => ({ name, note: "" }));
+    const found = stepsOf(given, parts, 5).map(({ name, start, value, error }) => [name, start, value, error]);
+    found.forEach((step, i) => {
+      assert.deepEqual([step[0], step[3]], [steps[i][0], steps[i][3]]);
+      assert.ok(far(step.slice(1, 3), steps[i].slice(1, 3)) < 1e-12);
+    });
+    assert.equal(found.length, steps.length);
+  }
+  const own = inOwnUnits({ values: Float64Array.of(0.2), error: Float64Array.of(0.02), base: -0.5, answer: -0.3 }, scaleOf({ kind: "value", low: 0, high: 100 }));
+  assert.deepEqual([own.base, own.answer, own.values[0], own.error[0]], [25, 35, 10, 1]);
 });
 
 test("texts are cut into the words that Python finds", () => {

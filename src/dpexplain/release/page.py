@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpexplain import web
+from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.domain import DomainLike
 from dpexplain.errors import ParameterError
 from dpexplain.privacy.budget import Guarantee, round_up
@@ -56,6 +57,9 @@ def render(release: Publishable, *, title: str = TITLE, outcome: str = OUTCOME) 
         "version": escape(library),
         "title": escape(title),
         "outcome": escape(outcome),
+        "measure": escape(measure(AnswerScale.from_dict(payload.get("scale")), outcome)),
+        "units": units(AnswerScale.from_dict(payload.get("scale"))),
+        "stale": "A value in the form cannot be asked about, so this is about the record before it.",
         "lead": escape(_lead(guarantee) + _records(payload)),
         "warning": _warning(guarantee),
         "promise": escape(promise(guarantee)),
@@ -66,6 +70,18 @@ def render(release: Publishable, *, title: str = TITLE, outcome: str = OUTCOME) 
         "data": _data(release.domain, payload, outcome),
     }
     return web.page("page.html", parts)
+
+
+def measure(scale: AnswerScale, outcome: str) -> str:
+    """What the numbers of an answer are, as a heading."""
+    if scale.kind == "probability":
+        return f"The model’s probability of {outcome}"
+    return f"How far the model’s answers are {outcome}" if scale.kind == "class" else f"The model’s answer: {outcome}"
+
+
+def units(scale: AnswerScale) -> str:
+    """The units of contributions, as part of a sentence."""
+    return "in percentage points" if scale.in_percent else "in the units of the model’s answers"
 
 
 def _require_fields(domain: DomainLike) -> None:
@@ -143,7 +159,13 @@ def _facts(payload: Mapping[str, Any]) -> str:
 
 def _data(domain: DomainLike, payload: Mapping[str, Any], outcome: str) -> str:
     """JSON for a script element: < > & are written as escapes, so that no text can end the element."""
-    data = {"domain": domain.to_dict(), "names": list(domain.names), "outcome": outcome, "release": _release_facts(payload)}
+    data = {
+        "domain": domain.to_dict(),
+        "names": list(domain.names),
+        "outcome": outcome,
+        "scale": payload.get("scale"),
+        "release": _release_facts(payload),
+    }
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", text)
 

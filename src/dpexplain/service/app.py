@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from dpexplain.answers import PaidExplanations
+from dpexplain.contributions import feature_names
 from dpexplain.errors import BudgetExhausted, DpexplainError
 from dpexplain.explanation import Explanation
 from dpexplain.service import problems
@@ -198,11 +199,26 @@ def explain_instances(name: str, body: Instances, request: Request, service: Ser
 
 
 def _attributions(answer: Explanation) -> dict[str, Any]:
-    errors = None if answer.error is None else dict(zip(answer.names, answer.error.tolist(), strict=True))
+    """Contributions of features where there is an average to compare with, slopes of encoded columns otherwise; `quantity` says which."""
+    privacy = {"cost": answer.cost.to_dict(), "guarantee": answer.guarantee.to_dict(), "request_id": answer.request_id}
+    slopes, base, reached, average = answer.scale.slopes(answer.values), None, None, None
+    names, values, error, quantity = answer.names, slopes, answer.error, "slopes"
+    error = None if error is None else answer.scale.slopes(error)
+    if answer.added is not None:
+        added = answer.contributions()
+        names, values, error, quantity = added.names, added.values, added.error, "contributions"
+        base, reached, average = added.base, added.answer, added.average
     return {
-        "attributions": dict(zip(answer.names, answer.values.tolist(), strict=True)),
-        "error": errors,
-        "privacy": {"cost": answer.cost.to_dict(), "guarantee": answer.guarantee.to_dict(), "request_id": answer.request_id},
+        "attributions": dict(zip(names, values.tolist(), strict=True)),
+        "error": None if error is None else dict(zip(names, error.tolist(), strict=True)),
+        "base_value": base,
+        "answer": reached,
+        "average": average,
+        "quantity": quantity,
+        "plane": answer.plane,
+        "scale": answer.scale.to_dict(),
+        "slopes": dict(zip(answer.names, slopes.tolist(), strict=True)),
+        "privacy": privacy,
     }
 
 
@@ -217,6 +233,7 @@ def guarantee(service: Serving, caller: Caller) -> Response:
             "budget": found.budget and {"epsilon": found.budget.epsilon, "delta": found.budget.delta},
             "answers": found.answers,
             "curve": found.curve,
+            "exhausted": found.exhausted,
             "promise": promise(found),
         }
     )
@@ -228,7 +245,15 @@ def domain(service: Serving, caller: Caller) -> Response:
     card = {name: getattr(service.settings, name) for name in ("name", "title", "outcome", "description")}
     known = service.backend.domain
     return JSONResponse(
-        {**card, "about": service.backend.about, "domain": known.to_dict(), "names": list(known.names), "role": caller.role}
+        {
+            **card,
+            "about": service.backend.about,
+            "domain": known.to_dict(),
+            "names": list(known.names),
+            "features": list(feature_names(known)),
+            "scale": service.backend.scale.to_dict(),
+            "role": caller.role,
+        }
     )
 
 
@@ -269,7 +294,7 @@ def metrics(service: Serving) -> Response:
 @router.get("/", include_in_schema=False)
 def page(service: Serving) -> Response:
     return HTMLResponse(
-        render_page(service.settings), headers={"Content-Security-Policy": page_policy(), "Cache-Control": "no-cache"}
+        render_page(service.settings, service.backend.scale), headers={"Content-Security-Policy": page_policy(), "Cache-Control": "no-cache"}
     )
 
 

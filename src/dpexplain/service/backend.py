@@ -10,13 +10,14 @@ from itertools import islice
 from typing import Any, Protocol
 
 from dpexplain.answers import PaidExplanations
+from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain, DomainLike
 from dpexplain.errors import DpexplainError, NotPrivateError
 from dpexplain.explainer import Explainer
 from dpexplain.explanation import Explanation
 from dpexplain.ledger import Ledger, open_ledger
-from dpexplain.mechanisms.base import Mechanism
+from dpexplain.mechanisms.base import Mechanism, StandsAlone
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.relation import Neighbours
@@ -37,6 +38,7 @@ class SpendingSummary:
     budget: Budget | None
     answers: int | None
     curve: tuple[tuple[int, float], ...] = ()
+    exhausted: bool = False  # no further answer can be paid for
 
 
 class Backend(Protocol):
@@ -44,6 +46,11 @@ class Backend(Protocol):
 
     @property
     def domain(self) -> DomainLike: ...
+
+    @property
+    def scale(self) -> AnswerScale:
+        """The units of answers."""
+        ...
 
     @property
     def about(self) -> dict[str, Any]:
@@ -86,6 +93,10 @@ class ReleaseBackend:
     @property
     def domain(self) -> DomainLike:
         return self.release.domain
+
+    @property
+    def scale(self) -> AnswerScale:
+        return getattr(self.release, "scale", AnswerScale())
 
     @property
     def about(self) -> dict[str, Any]:
@@ -141,6 +152,10 @@ class LedgerBackend:
         return self.data.domain
 
     @property
+    def scale(self) -> AnswerScale:
+        return getattr(self.data, "scale", AnswerScale())
+
+    @property
     def about(self) -> dict[str, Any]:
         shown = {
             key: value for key, value in self.mechanism.to_dict().items() if key in ("mechanism", "epsilon", "delta", "weight")
@@ -155,7 +170,13 @@ class LedgerBackend:
 
     def spending(self) -> SpendingSummary:
         state, account = self.ledger.state(), self.ledger.account
-        return SpendingSummary(state.spent, state.remaining, account.budget, len(self._read()), self._curve())
+        count, left = len(self._read()), state.remaining
+        return SpendingSummary(state.spent, left, account.budget, count, self._curve(), self._exhausted(left))
+
+    def _exhausted(self, left: Guarantee) -> bool:
+        """Whether the next answer will be refused, whatever it is about; answers that may be free are never ruled out."""
+        price = self.mechanism.to_dict()
+        return isinstance(self.mechanism, StandsAlone) and Budget(price["epsilon"], price["delta"]).mu > left.mu
 
     def _read(self) -> list[int]:
         """Totals after each answer so far, whichever process gave it. Positions count from 1, so a list keeps them in order."""

@@ -9,19 +9,23 @@ from html import escape
 from math import exp, floor
 
 from dpexplain import web
+from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.privacy.budget import round_up
-from dpexplain.release.page import policy
+from dpexplain.release.page import measure, policy, units
 from dpexplain.service.backend import SpendingSummary
 from dpexplain.service.config import Settings
 
 
-def render_page(settings: Settings) -> str:
+def render_page(settings: Settings, scale: AnswerScale) -> str:
     """The same for everybody: it holds no data, asks for a key where one is needed, and fetches the rest with it."""
     data = json.dumps({"open": settings.open})
     parts = {
         "title": escape(settings.title),
         "description": escape(settings.description),
         "outcome": escape(settings.outcome),
+        "measure": escape(measure(scale, settings.outcome)),
+        "units": units(scale),
+        "stale": "The form was changed: this is about the record that was asked about.",
         "style": _style(),
         "script": web.inline_modules("service.js"),
         "data": re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", data),

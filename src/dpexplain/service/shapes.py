@@ -40,8 +40,36 @@ class Statement(BaseModel):
     statement: str
 
 
+class Scale(BaseModel):
+    """The units of answers: a label y in [-1, 1] stands for low + (y + 1)/2 (high - low)."""
+
+    kind: str
+    low: float
+    high: float
+
+
+class Added(BaseModel):
+    """What each feature's value adds, compared with the average, in the answer's own units: base + sum(values) = answer."""
+
+    format: str
+    version: int
+    names: list[str]
+    values: list[float]
+    error: list[float] | None
+    base: float
+    answer: float
+    base_error: float | None
+    answer_error: float | None
+    scale: Scale
+    record: list[Any] | None
+    average: str = Field(description="What the record is compared with.")
+    titles: list[str] | None
+    guarantee: None = None
+    details: dict[str, Any]
+
+
 class Answer(BaseModel):
-    """An explanation: one value for each encoded column, what it cost, what is guaranteed in total and what is left."""
+    """An explanation: contributions of features, slopes of encoded columns (`values`, in labels), what it cost, what is guaranteed."""
 
     format: str
     version: int
@@ -54,6 +82,10 @@ class Answer(BaseModel):
     guarantee: Statement
     request_id: str | None
     details: dict[str, Any]
+    plane: str | None = Field(description="fitted, anchored or paper; null for what is no plane.")
+    intercept: float | None = Field(description="The plane's value at the record, a label.")
+    scale: Scale
+    contributions: Added | None = Field(description="Null where nothing stands for the average.")
 
 
 class BudgetStatus(BaseModel):
@@ -64,6 +96,7 @@ class BudgetStatus(BaseModel):
     budget: dict[str, float] | None
     answers: int | None
     curve: list[tuple[int, float]] = Field(description="ε spent after so many answers, to draw.")
+    exhausted: bool = Field(description="Whether every further answer will be refused.")
     promise: str
 
 
@@ -77,6 +110,8 @@ class Card(BaseModel):
     about: dict[str, Any]
     domain: dict[str, Any]
     names: list[str]
+    features: list[str]
+    scale: Scale
     role: str
 
 

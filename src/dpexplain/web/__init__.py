@@ -1,8 +1,10 @@
 """The browser's half: plain ES modules and one style sheet, and how they become a page that needs no network.
 
     solve.js    the release's mathematics            form.js     inputs from a domain
-    domain.js   records ↔ points                     chart.js    bars with error bars
-    effects.js  ranking, signs, sentences            table.js    the same numbers as a table
+    domain.js   records ↔ points                     chart.js    bars and waterfalls with error bars
+    effects.js  slopes: ranking, signs, sentences    table.js    the same numbers as a table
+    steps.js    contributions, from average to answer    scale.js    percentage points, or the model's own units
+    answer.js   one answer: sentence, waterfall, slopes
     presets.js  example records                      data.js     exact arrays out of JSON
     dom.js      elements whose text stays text       frame.js    colours, counts, the record's own values
     gauge.js    a budget and how it was spent
@@ -34,7 +36,9 @@ def source(name: str) -> str:
 
 def page(template: str, parts: Mapping[str, str]) -> str:
     """A template of this folder with its pieces put together and each {{name}} replaced by that part."""
-    whole = _PIECE.sub(lambda piece: source(piece[1]), source(template))
+    whole = source(template)
+    while _PIECE.search(whole):  # a piece may be made of pieces
+        whole = _PIECE.sub(lambda piece: source(piece[1]), whole)
     return _PART.sub(lambda part: parts[part[1]], whole)
 
 

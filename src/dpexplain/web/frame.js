@@ -11,6 +11,14 @@ export function notesOf(features, record) {
   });
 }
 
+/** The name and the record's own value of each part that contributions speak of: a feature, or a word of a text. */
+export function partsOf(features, record) {
+  return features.flatMap((feature, i) => {
+    if (feature.kind !== "text") return [{ name: feature.title ?? feature.name, note: inWords(feature, record[i]) }];
+    return present(feature, record[i]).map((there, j) => ({ name: feature.vocabulary[j], note: there ? "in the text" : "not in the text" }));
+  });
+}
+
 /** Choices for how many bars to show. */
 export function fillCounts(select, total) {
   const choices = [5, 8, 12, 20].filter((choice) => choice < total);

@@ -1,52 +1,37 @@
 // The published page: wires the release's mathematics to the form, the chart and the table.
-import { MARKS, createChart } from "./chart.js";
+import { createAnswer } from "./answer.js";
+import { MARKS } from "./chart.js";
 import { unpack } from "./data.js";
-import { element, setText } from "./dom.js";
+import { element } from "./dom.js";
 import { encode, featuresOf } from "./domain.js";
-import { rank, signed, summary } from "./effects.js";
 import { buildForm, startingRecord } from "./form.js";
-import { fillCounts, notesOf, offerTable, offerThemes } from "./frame.js";
+import { offerTable, offerThemes, partsOf } from "./frame.js";
 import { presets } from "./presets.js";
+import { scaleOf } from "./scale.js";
 import { explain, prepare } from "./solve.js";
-import { createTable } from "./table.js";
+import { inOwnUnits, stepsOf } from "./steps.js";
 
 const at = (id) => document.getElementById(id);
 
 function start(data) {
   const release = prepare(data.release);
   const features = featuresOf(data.domain, data.names);
-  const words = { away: "away", towards: "towards", label: "" };
-  const chart = createChart(at("chart"));
-  const table = createTable(at("table"), `Effects on ${data.outcome} for the record in the form, strongest first`);
-  const strip = offerStrip(at("strip"), at("chart"));
-  const count = at("count");
-  let ranked = [];
-  let speaking = 0;
+  const scale = scaleOf(data.scale);
+  const shown = createAnswer(at, { names: data.names, features, outcome: data.outcome, scale });
+  const strip = offerStrip(at("strip"), at("waterfall"), scale);
 
-  const show = () => {
-    const limit = count.value === "all" ? ranked.length : Number(count.value);
-    chart.update(ranked.slice(0, limit), { ...words, label: `Bar chart. ${summary(ranked, data.outcome)} All values are in the table that follows.` });
-  };
-  const speak = () => setText(at("summary"), summary(ranked, data.outcome));
   const answer = (record) => {
-    at("answer").classList.toggle("stale", record === null);
+    for (const card of document.querySelectorAll(".answer")) card.classList.toggle("stale", record === null);
     if (record === null) return;
     mark(record);
-    const { values, error } = explain(release, encode(features, record));
-    const notes = notesOf(features, record);
-    ranked = rank(data.names, values, error).map((effect) => ({ ...effect, note: notes[effect.index] }));
-    show();
-    strip(ranked);
-    table.update(ranked);
-    clearTimeout(speaking);
-    speaking = setTimeout(speak, 350); // a screen reader should hear where the slider stopped, not every step
+    const found = explain(release, encode(features, record));
+    const contributions = found.contributions ? inOwnUnits(found.contributions, scale) : null;
+    shown.update({ ...found, contributions }, record, 350);
+    strip(contributions === null ? shown.strongest() : stepsOf(contributions, partsOf(features, record), 3), contributions);
   };
   const examples = presets(features, release);
   const mark = offerPresets(at("presets"), examples, (record) => form.set(record));
   const form = buildForm(at("fields"), features, oncePerFrame(answer));
-
-  fillCounts(count, data.names.length);
-  count.addEventListener("change", show);
   form.set(examples[0]?.record ?? startingRecord(features));
 }
 
@@ -75,19 +60,18 @@ function offerPresets(root, examples, choose) {
   return (record) => buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(same(examples[i].record, record))));
 }
 
-/** Where the form hides the chart, as on a phone, the strongest effects stay in view at the foot of the window. */
-function offerStrip(strip, chart) {
-  new IntersectionObserver(([seen]) => strip.classList.toggle("away", seen.isIntersecting)).observe(chart);
-  return (effects) => {
-    const shown = effects.slice(0, 3).map(({ name, value, reading }) => {
-      const number = element("b", { class: reading }, `${MARKS[reading]} ${signed(value, 2)}`);
-      return element("span", {}, element("span", { class: "name" }, name), number);
-    });
-    strip.replaceChildren(...shown);
+/** Where the form hides the chart, as on a phone, the answer and what decides it stay in view at the foot of the window. */
+function offerStrip(strip, chart, scale) {
+  new IntersectionObserver(([seen]) => strip.classList.toggle("away", seen.isIntersecting)).observe(chart.parentElement.hidden ? at("chart") : chart);
+  const entry = (name, text, reading) => element("span", {}, element("span", { class: "name" }, name), element("b", { class: reading }, text));
+  return (effects, contributions) => {
+    const shown = effects.slice(0, contributions === null ? 3 : 2).map(({ name, value, reading }) => entry(name, `${MARKS[reading]} ${scale.difference(value)}`, reading));
+    strip.replaceChildren(...(contributions === null ? [] : [entry("answer here", scale.format(contributions.answer), "")]), ...shown);
   };
 }
 
 offerThemes(at("theme"));
+offerTable(at("show-steps"), at("steps-table"));
 offerTable(at("show-table"), at("table"));
 at("print").addEventListener("click", () => print());
 start(unpack(JSON.parse(at("data").textContent)));

@@ -1,12 +1,12 @@
 // The service's page: asks the service what the published page computes by itself, and shows what it cost.
-import { createChart } from "./chart.js";
+import { createAnswer } from "./answer.js";
 import { element, setText } from "./dom.js";
-import { featuresOf } from "./domain.js";
-import { rank, summary } from "./effects.js";
+import { decode, featuresOf } from "./domain.js";
+import { rank } from "./effects.js";
 import { buildForm, startingRecord } from "./form.js";
-import { fillCounts, notesOf, offerTable, offerThemes } from "./frame.js";
+import { offerTable, offerThemes, partsOf } from "./frame.js";
 import { createGauge, short } from "./gauge.js";
-import { createTable } from "./table.js";
+import { scaleOf } from "./scale.js";
 
 const KEPT = "dpexplain-key"; // for this tab only, gone when it is closed
 const SHOWN = 50;
@@ -57,33 +57,24 @@ function showCard({ about, names, domain, name }) {
 
 function start(card, key) {
   const features = featuresOf(card.domain, card.names);
-  const chart = createChart(at("chart"));
-  const table = createTable(at("table"), `Effects on ${card.outcome} for the record that was asked about, strongest first`);
+  const scale = scaleOf(card.scale);
+  const shown = createAnswer(at, { names: card.names, features, outcome: card.outcome, scale });
   const gauge = createGauge(at("gauge"));
-  const count = at("count");
   let record = null;
-  let ranked = [];
   let question = null; // one id for one record: asking again for the same is free
+  let gone = false; // the budget
 
-  const show = () => {
-    const limit = count.value === "all" ? ranked.length : Number(count.value);
-    chart.update(ranked.slice(0, limit), { away: "away", towards: "towards", label: `Bar chart. ${summary(ranked, card.outcome)} All values are in the table that follows.` });
-  };
+  const allow = () => (at("ask").disabled = record === null || gone);
   const changed = (next) => {
     record = next;
-    at("ask").disabled = next === null;
-    const stale = ranked.length > 0 && JSON.stringify(next) !== question?.text;
-    at("answer").classList.toggle("stale", stale);
+    allow();
+    const stale = question !== null && JSON.stringify(next) !== question.text;
+    for (const part of document.querySelectorAll(".answer")) part.classList.toggle("stale", stale);
   };
   const showAnswer = (answer) => {
-    const notes = notesOf(features, question.record);
-    ranked = rank(answer.names, answer.values, answer.error).map((effect) => ({ ...effect, note: notes[effect.index] }));
-    at("answer").hidden = false;
-    at("answer").classList.remove("stale");
-    at("answer").classList.toggle("unknown", answer.error === null);
-    show();
-    table.update(ranked);
-    setText(at("summary"), summary(ranked, card.outcome));
+    at("answers").hidden = false;
+    for (const part of document.querySelectorAll(".answer")) part.classList.remove("stale");
+    shown.update({ ...answer, contributions: answer.contributions ?? null }, question.record);
     setText(at("cost"), answer.cost.epsilon === 0 ? "This answer was free." : `This answer cost ε = ${short(answer.cost.epsilon)}. ${answer.cost.statement}`);
   };
   let asked = 0;
@@ -95,13 +86,17 @@ function start(card, key) {
     gauge.update({ spent: standing.spent.epsilon, budget: standing.budget?.epsilon ?? null, answers: standing.answers, curve: standing.curve });
     setText(at("promise"), standing.promise);
     setText(at("statement"), standing.spent.statement);
-    if (archive !== null) showArchive(card, archive);
+    if (archive !== null) showArchive(card, features, archive);
+    gone = standing.exhausted;
+    at("gone").hidden = !gone;
+    allow();
   };
   const ask = async () => {
     if (record === null) return;
     const text = JSON.stringify(record);
     if (question?.text !== text) question = { text, record, id: `page-${crypto.randomUUID?.() ?? Array.from(crypto.getRandomValues(new Uint32Array(4))).join("-")}` };
-    busy(true);
+    at("ask").disabled = true;
+    at("answer").setAttribute("aria-busy", "true");
     try {
       const named = features[0].kind === "text" ? record[0] : Object.fromEntries(features.map((feature, i) => [feature.name, record[i]]));
       showAnswer(await call("v1/explain", key, { record: named, request_id: question.id }));
@@ -111,12 +106,11 @@ function start(card, key) {
       tell(error.kind === "budget-exhausted" ? `The budget is spent: ${error.message}` : error.message);
       if (error.status === 401) leave();
     } finally {
-      busy(false);
+      at("answer").setAttribute("aria-busy", "false");
+      allow();
     }
   };
 
-  fillCounts(count, card.names.length);
-  count.addEventListener("change", show);
   at("question").addEventListener("submit", (event) => {
     event.preventDefault();
     ask();
@@ -130,19 +124,27 @@ async function pastAnswers(key, total) {
   return (await call(`v1/history?limit=${SHOWN}&after=${Math.max(total - SHOWN, 0)}`, key)).answers;
 }
 
-function showArchive(card, answers) {
-  const rows = answers.reverse().map(({ position, request_id: id, answer }) => {
-    const strongest = answer.values ? rank(card.names, answer.values, answer.error).slice(0, 3).map(({ name, value }) => `${name} ${value >= 0 ? "+" : "−"}${Math.abs(value).toFixed(2)}`).join(", ") : "a release";
-    return element("tr", {}, element("th", { scope: "row" }, position), element("td", { class: "request" }, id), element("td", {}, strongest));
-  });
+function showArchive(card, features, answers) {
+  const rows = answers.reverse().map(({ position, request_id: id, answer }) =>
+    element("tr", { title: id }, element("th", { scope: "row" }, position), element("td", { class: "asked" }, askedAbout(features, answer) ?? id), element("td", {}, inShort(card, features, answer))));
   at("archive").hidden = false;
   at("archive-rows").replaceChildren(...rows);
   setText(at("archive-count"), rows.length === 0 ? "Nothing was answered yet." : `The last ${rows.length} of ${answers[0].position} answers.`);
 }
 
-function busy(now) {
-  at("ask").disabled = now;
-  at("answer").setAttribute("aria-busy", String(now));
+/** The record of a past question in words; null for what was no question about a record. */
+function askedAbout(features, { point }) {
+  if (!point) return null;
+  const record = decode(features, Float64Array.from(point));
+  return features[0].kind === "text" ? record[0] : partsOf(features, record).map(({ name, note }) => `${name} ${note}`).join(", ");
+}
+
+/** A past answer in a few words. */
+function inShort(card, features, answer) {
+  if (!answer.values) return "a release";
+  const scale = scaleOf(card.scale);
+  const strongest = rank(card.names, answer.values, answer.error).slice(0, 3);
+  return strongest.map(({ name, value }) => `${name} ${scale.difference(scale.slope(value))}`).join(", ");
 }
 
 function tell(text) {
@@ -166,6 +168,7 @@ function knock(event) {
 }
 
 offerThemes(at("theme"));
+offerTable(at("show-steps"), at("steps-table"));
 offerTable(at("show-table"), at("table"));
 at("leave").addEventListener("click", leave);
 at("door-form").addEventListener("submit", knock);

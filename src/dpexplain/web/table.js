@@ -1,38 +1,46 @@
 // The same numbers as a table: always there for screen readers, at full precision in data attributes, shown to others on demand.
 import { element, setText } from "./dom.js";
-import { signed } from "./effects.js";
 
-const READINGS = { positive: "towards", negative: "away", uncertain: "sign uncertain" };
+const CHANGES = { positive: "towards", negative: "away", uncertain: "sign uncertain" };
+const STEPS = { positive: "raises", negative: "lowers", uncertain: "sign uncertain" };
 
-/** `update(effects)` takes effects from `rank`; `note` is the record's own value. */
+/** Slopes: `update(effects, words)` takes effects from `rank`; `note` is the record's own value. */
 export function createTable(root, caption) {
-  const head = ["Feature", "This record", "Effect", "± 2 errors", "Reading"];
+  return tableOf(root, caption, ["Feature", "This record", "Effect", "± 2 errors", "Reading"], CHANGES);
+}
+
+/** Contributions: `update(steps, words)` takes one step for each feature. */
+export function createStepsTable(root, caption) {
+  return tableOf(root, caption, ["Feature", "This record", "Contribution", "± 2 errors", "Reading"], STEPS);
+}
+
+function tableOf(root, caption, head, readings) {
   const body = element("tbody");
   const cells = head.map((text) => element("th", { scope: "col" }, text));
   root.append(element("table", { class: "effects" }, element("caption", {}, caption), element("thead", {}, element("tr", {}, ...cells)), body));
   const rows = [];
   return {
-    update(effects) {
-      while (rows.length < effects.length) rows.push(createLine(body));
-      effects.forEach((effect, position) => rows[position](effect));
+    update(effects, words) {
+      while (rows.length < effects.length) rows.push(createLine(body, readings));
+      effects.forEach((effect, position) => rows[position](effect, words));
     },
   };
 }
 
-function createLine(body) {
+function createLine(body, readings) {
   const name = element("th", { scope: "row" });
-  const [note, value, error, words] = [0, 1, 2, 3].map(() => element("td"));
-  const line = element("tr", {}, name, note, value, error, words);
+  const [note, value, error, reading] = [0, 1, 2, 3].map(() => element("td"));
+  const line = element("tr", {}, name, note, value, error, reading);
   body.append(line);
-  return (effect) => {
+  return (effect, words) => {
     line.dataset.index = effect.index;
-    line.dataset.value = effect.value;
-    line.dataset.error = effect.error ?? "";
+    line.dataset.value = effect.exact?.value ?? effect.value;
+    line.dataset.error = effect.exact?.error ?? effect.error ?? "";
     line.className = effect.reading;
     setText(name, effect.name);
     setText(note, effect.note ?? "");
-    setText(value, signed(effect.value, 4));
-    setText(error, effect.error === null ? "unknown" : (2 * effect.error).toFixed(4));
-    setText(words, `${READINGS[effect.reading]}${effect.error === null ? ", if the noise is small" : ""}`);
+    setText(value, words.number(effect.value));
+    setText(error, effect.error === null ? "unknown" : words.spread(2 * effect.error));
+    setText(reading, `${readings[effect.reading]}${effect.error === null ? ", if the noise is small" : ""}`);
   };
 }

@@ -1,0 +1,73 @@
+// One answer on a page: the sentence, the waterfall from the average to the answer, and what would change it. Shared by both pages.
+import { barsAxis, createChart, stepsAxis } from "./chart.js";
+import { setText } from "./dom.js";
+import { rank, summary } from "./effects.js";
+import { fillCounts, notesOf, partsOf } from "./frame.js";
+import { sentenceOf, stepsOf } from "./steps.js";
+import { createStepsTable, createTable } from "./table.js";
+
+const STEPS_SHOWN = 10;
+
+/** `update({values, error, contributions}, record)`: slopes in labels, contributions in the answer's own units or null. */
+export function createAnswer(at, { names, features, outcome, scale }) {
+  const waterfall = createChart(at("waterfall"));
+  const bars = createChart(at("chart"));
+  const stepsTable = createStepsTable(at("steps-table"), `Contributions to the model’s answer${inUnit(scale)}, largest first`);
+  const table = createTable(at("table"), `Effects on ${outcome}${inUnit(scale)}, strongest first`);
+  const words = { number: scale.difference, spread: scale.spread };
+  const count = at("count");
+  let ranked = [];
+  let speaking = 0;
+
+  const showBars = () => {
+    const limit = count.value === "all" ? ranked.length : Number(count.value);
+    const label = `Bar chart. ${summary(ranked, outcome, scale)} All values are in the table that follows.`;
+    bars.update(ranked.slice(0, limit), barsAxis(ranked.slice(0, limit), scale), { ...words, away: "away", towards: "towards", label });
+  };
+  const showSteps = (given, parts) => {
+    const steps = stepsOf(given, parts, STEPS_SHOWN);
+    const ends = [
+      { index: "base", name: given.average ?? "the average", place: given.base, text: scale.format(given.base) },
+      { index: "answer", name: "this record", place: given.answer, text: scale.format(given.answer), isLast: true },
+    ];
+    const label = `Waterfall chart. ${sentenceOf(given, scale)} ${said(steps, scale)} All contributions are in the table that follows.`;
+    waterfall.update([ends[0], ...steps, ends[1]], stepsAxis(steps, [given.base, given.answer], scale), { ...words, label });
+    stepsTable.update(stepsOf(given, parts, given.values.length), words);
+  };
+  count.addEventListener("change", showBars);
+  fillCounts(count, names.length);
+  return {
+    update({ values, error, contributions }, record, wait = 0) {
+      const notes = notesOf(features, record);
+      ranked = rank(names, values, error).map((effect) => inUnits(effect, notes, scale));
+      showBars();
+      table.update(ranked, words);
+      at("whole").hidden = contributions === null;
+      at("summary").setAttribute("aria-live", contributions === null ? "polite" : "off");
+      at("answer").classList.toggle("unknown", error === null);
+      at("whole").classList.toggle("unknown", contributions?.error === null);
+      if (contributions !== null) showSteps(contributions, partsOf(features, record));
+      const text = contributions === null ? summary(ranked, outcome, scale) : sentenceOf(contributions, scale);
+      clearTimeout(speaking);
+      speaking = setTimeout(() => {
+        setText(at(contributions === null ? "summary" : "sentence"), text);
+        if (contributions !== null) setText(at("summary"), summary(ranked, outcome, scale));
+      }, wait); // a screen reader should hear where a slider stopped, not every step
+    },
+    strongest: () => ranked,
+  };
+}
+
+function inUnits(effect, notes, scale) {
+  const exact = { value: effect.value, error: effect.error };
+  return { ...effect, exact, note: notes[effect.index], value: scale.slope(effect.value), error: effect.error === null ? null : scale.slope(effect.error) };
+}
+
+function inUnit(scale) {
+  return scale.unit ? ` in percentage ${scale.unit}` : "";
+}
+
+/** The largest steps in words. */
+function said(steps, scale) {
+  return `${steps.slice(0, 3).map(({ name, note, value }) => `${name}${note ? ` ${note}` : ""}: ${scale.difference(value)}`).join("; ")}.`;
+}

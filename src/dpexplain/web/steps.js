@@ -1,0 +1,31 @@
+// Contributions as steps from the average to the answer, and the sentence that says it (plots/steps.py has the same for Python).
+import { reading } from "./effects.js";
+
+/** The `top` largest contributions in order of size, then the others as one step, whose error is not the sum of theirs. */
+export function stepsOf({ values, error, base }, labels, top = 10) {
+  const order = Array.from(values.keys()).sort((a, b) => Math.abs(values[b]) - Math.abs(values[a]) || a - b);
+  const most = order.length > top + 1 ? top : order.length;
+  let start = base;
+  const steps = order.slice(0, most).map((index) => {
+    const [value, spread] = [values[index], error === null ? null : error[index]];
+    const step = { index, ...labels[index], start, value, error: spread, reading: reading(value, spread) };
+    start += value;
+    return step;
+  });
+  if (most === order.length) return steps;
+  const value = order.slice(most).reduce((sum, index) => sum + values[index], 0);
+  const rest = { index: "rest", name: `${order.length - most} other values`, note: "", start, value, error: null, reading: reading(value, null), isRest: true };
+  return [...steps, rest];
+}
+
+/** What every surface says first. */
+export function sentenceOf({ answer, base, average = "the average", exact = false }, scale) {
+  const said = `The model’s answer here is ${exact ? "" : "about "}${scale.format(answer)}; ${average} is ${scale.format(base)}; these values make the difference.`;
+  if (answer >= scale.low && answer <= scale.high) return said;
+  return `${said} (${scale.format(answer)} is what a straight line gives: no answer lies beyond ${scale.format(answer < scale.low ? scale.low : scale.high)}.)`;
+}
+
+/** Labels of the mathematics in the answer's own units. */
+export function inOwnUnits({ values, error, base, answer }, scale) {
+  return { values: values.map(scale.slope), error: error === null ? null : error.map(scale.slope), base: scale.answer(base), answer: scale.answer(answer) };
+}
