@@ -42,7 +42,12 @@ def case(release, record=RECORD, entries=None):
 
 def scale_cases():
     """How Python writes answers and contributions, for the browser to write alike."""
-    scales = [AnswerScale(), AnswerScale.of("probability"), AnswerScale.of("value", (0, 250_000)), AnswerScale.of("value", (-3, 8))]
+    scales = [
+        AnswerScale(),
+        AnswerScale.of("probability"),
+        AnswerScale.of("value", (0, 250_000)),
+        AnswerScale.of("value", (-3, 8)),
+    ]
     numbers = [0.0, 0.62, -0.031, 0.0731, 0.00042, -1e-9, 0.9, 0.996, 1.0, 1.2346, -47.5123, 41_234.56, -1_234.51]
     formats = [
         {

@@ -9,7 +9,7 @@ import { rank, signed, summary } from "../../src/dpexplain/web/effects.js";
 import { presets } from "../../src/dpexplain/web/presets.js";
 import { scaleOf } from "../../src/dpexplain/web/scale.js";
 import { explain, prepare, solveInBall } from "../../src/dpexplain/web/solve.js";
-import { inOwnUnits, sentenceOf, stepsOf } from "../../src/dpexplain/web/steps.js";
+import { inOwnUnits, sentenceOf, waterfallSteps } from "../../src/dpexplain/web/steps.js";
 
 const cases = JSON.parse(readFileSync(process.env.CASES, "utf-8"));
 const opened = cases.map((entry) => ({ ...entry, data: unpack(entry.data) }));
@@ -98,7 +98,7 @@ test("answers and contributions read as Python's do", () => {
   for (const { given, scale, sentence, steps, labels } of contributions) {
     assert.equal(plain(sentenceOf(given, scaleOf(scale))), sentence);
     const parts = labels.map((name) => ({ name, note: "" }));
-    const found = stepsOf(given, parts, 5).map(({ name, start, value, error }) => [name, start, value, error]);
+    const found = waterfallSteps(given, parts, 5).map(({ name, start, value, error }) => [name, start, value, error]);
     found.forEach((step, i) => {
       assert.deepEqual([step[0], step[3]], [steps[i][0], steps[i][3]]);
       assert.ok(far(step.slice(1, 3), steps[i].slice(1, 3)) < 1e-12);

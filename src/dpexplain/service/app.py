@@ -294,7 +294,8 @@ def metrics(service: Serving) -> Response:
 @router.get("/", include_in_schema=False)
 def page(service: Serving) -> Response:
     return HTMLResponse(
-        render_page(service.settings, service.backend.scale), headers={"Content-Security-Policy": page_policy(), "Cache-Control": "no-cache"}
+        render_page(service.settings, service.backend.scale),
+        headers={"Content-Security-Policy": page_policy(), "Cache-Control": "no-cache"},
     )
 
 

@@ -3,7 +3,7 @@ import { barsAxis, createChart, stepsAxis } from "./chart.js";
 import { setText } from "./dom.js";
 import { rank, summary } from "./effects.js";
 import { fillCounts, notesOf, partsOf } from "./frame.js";
-import { sentenceOf, stepsOf } from "./steps.js";
+import { sentenceOf, waterfallSteps } from "./steps.js";
 import { createStepsTable, createTable } from "./table.js";
 
 const STEPS_SHOWN = 10;
@@ -25,14 +25,14 @@ export function createAnswer(at, { names, features, outcome, scale }) {
     bars.update(ranked.slice(0, limit), barsAxis(ranked.slice(0, limit), scale), { ...words, away: "away", towards: "towards", label });
   };
   const showSteps = (given, parts) => {
-    const steps = stepsOf(given, parts, STEPS_SHOWN);
+    const steps = waterfallSteps(given, parts, STEPS_SHOWN);
     const ends = [
       { index: "base", name: given.average ?? "the average", place: given.base, text: scale.format(given.base) },
       { index: "answer", name: "this record", place: given.answer, text: scale.format(given.answer), isLast: true },
     ];
     const label = `Waterfall chart. ${sentenceOf(given, scale)} ${said(steps, scale)} All contributions are in the table that follows.`;
     waterfall.update([ends[0], ...steps, ends[1]], stepsAxis(steps, [given.base, given.answer], scale), { ...words, label });
-    stepsTable.update(stepsOf(given, parts, given.values.length), words);
+    stepsTable.update(waterfallSteps(given, parts, given.values.length), words);
   };
   count.addEventListener("change", showBars);
   fillCounts(count, names.length);

@@ -9,7 +9,7 @@ import { offerTable, offerThemes, partsOf } from "./frame.js";
 import { presets } from "./presets.js";
 import { scaleOf } from "./scale.js";
 import { explain, prepare } from "./solve.js";
-import { inOwnUnits, stepsOf } from "./steps.js";
+import { inOwnUnits, waterfallSteps } from "./steps.js";
 
 const at = (id) => document.getElementById(id);
 
@@ -27,7 +27,7 @@ function start(data) {
     const found = explain(release, encode(features, record));
     const contributions = found.contributions ? inOwnUnits(found.contributions, scale) : null;
     shown.update({ ...found, contributions }, record, 350);
-    strip(contributions === null ? shown.strongest() : stepsOf(contributions, partsOf(features, record), 3), contributions);
+    strip(contributions === null ? shown.strongest() : waterfallSteps(contributions, partsOf(features, record), 3), contributions);
   };
   const examples = presets(features, release);
   const mark = offerPresets(at("presets"), examples, (record) => form.set(record));

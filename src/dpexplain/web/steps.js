@@ -2,7 +2,7 @@
 import { reading } from "./effects.js";
 
 /** The `top` largest contributions in order of size, then the others as one step, whose error is not the sum of theirs. */
-export function stepsOf({ values, error, base }, labels, top = 10) {
+export function waterfallSteps({ values, error, base }, labels, top = 10) {
   const order = Array.from(values.keys()).sort((a, b) => Math.abs(values[b]) - Math.abs(values[a]) || a - b);
   const most = order.length > top + 1 ? top : order.length;
   let start = base;
