@@ -13,7 +13,8 @@
     │   └── ReleaseCorrupt
     ├── RowsUnavailable: private rows on disk or on a cluster cannot be read, or are no longer those registered; nothing was released
     ├── LedgerMismatch: a ledger was opened with other parameters than it was made with
-    └── LedgerUnavailable: the ledger could not be read or written; nothing was released
+    ├── LedgerUnavailable: the ledger could not be read or written; nothing was released
+    └── ServiceError: a service refused a request or did not answer
 
 No message quotes a private row. Messages about queries may quote the query, which is public.
 """
@@ -85,3 +86,11 @@ class LedgerMismatch(DpexplainError):
 
 class LedgerUnavailable(DpexplainError):
     """The ledger could not be reached, read or written."""
+
+
+class ServiceError(DpexplainError):
+    """A service refused a request or did not answer. `status` is the HTTP status, `problem` the whole RFC 9457 document."""
+
+    def __init__(self, message: str, *, status: int, problem: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.status, self.problem = status, problem

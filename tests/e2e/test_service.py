@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 import dpexplain as dpx
 from dpexplain.cli import app
+from dpexplain.errors import ServiceError
 from dpexplain.ledger import open_existing, verify
 from dpexplain.privacy import gdp
 from dpexplain.privacy.budget import round_up
-from dpexplain.service.client import ServiceError
 from dpexplain.service.keys import KeyFile
 from service_support import OTHER, RECORD, Running, release_only, write_config, write_owner_files
 

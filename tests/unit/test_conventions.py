@@ -1,5 +1,6 @@
 """Conventions are tests: what is exported, what documents and proofs point at, and that README's example runs as written."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -8,12 +9,13 @@ from pathlib import Path
 import pytest
 
 import dpexplain
+from dpexplain import errors
 
 ROOT = Path(__file__).parents[2]
 EXPORTED = {
-    "Adaptive", "Basic", "Binary", "Budget", "BudgetExhausted", "Categorical", "Date", "Datetime", "Domain", "DpexplainError",
-    "Enhanced", "Explainer", "Explanation", "Guarantee", "ImageDomain", "Influence", "NonInteractive", "Numeric", "Ordinal",
-    "PrivateData", "Release", "Shapley", "TextDomain", "load", "release",
+    "Adaptive", "Basic", "Binary", "Budget", "BudgetExhausted", "Categorical", "Date", "Datetime", "Domain", "DpexplainError", "Enhanced",
+    "Explainer", "Explanation", "Guarantee", "ImageDomain", "Influence", "NonInteractive", "Numeric", "Ordinal", "PrivateData", "Release",
+    "Shapley", "TextDomain", "load", "release",
 }  # fmt: skip
 
 
@@ -78,3 +80,13 @@ def test_every_proof_says_where_it_is_used_and_tested():
         text = proof.read_text(encoding="utf-8")
         assert "**Used by**" in text, proof.name
         assert "**Tested by**" in text, proof.name
+
+
+def test_errors_are_one_tree_in_one_file():
+    named = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, errors.DpexplainError)}
+    drawn = re.findall(r"^ {4}[│├└─ ]*(\w+)", errors.__doc__, re.MULTILINE)
+    assert sorted(drawn) == sorted(named)
+    for path in (ROOT / "src/dpexplain").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and path.name != "errors.py":
+                assert not {base.id for base in node.bases if isinstance(base, ast.Name)} & named, f"{path.name}: {node.name}"

@@ -67,7 +67,7 @@ def show(made: Release, record: Any, anchor: str | None, as_json: bool, rules: d
 def explain_file(
     made: Release, rows: Path, output: Path | None, anchor: str | None, as_json: bool, rules: dict[str, Any]
 ) -> None:
-    from dpexplain.cli.tables import require_writable_kind, write_explanations
+    from dpexplain.cli.explanation_files import require_writable_kind, write_explanations
     from dpexplain.registration.tables import read_queries
 
     if output is not None:

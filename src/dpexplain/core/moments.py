@@ -20,14 +20,10 @@ from dpexplain.core.weights import Weight
 
 @dataclass(frozen=True, slots=True)
 class LocalMoments:
-    """A bounded query: (A, b, s) around `point`, inseparable from how far one record can move what is made of them."""
+    """A question to private rows: (A, b, s) around `point`. How far one record moves what is made of them: `core/sensitivity.py`."""
 
     point: Vector
     weight: Weight
-
-    def gradient_sensitivity(self, radius: float) -> float:
-        """One record's reach on the gradient *sum* 2(Aφ - b), ‖φ‖ ≤ radius."""
-        return sensitivity.gradient(self.weight, radius)
 
 
 @dataclass(frozen=True, slots=True)

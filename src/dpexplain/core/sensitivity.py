@@ -5,7 +5,6 @@ A record at distance d from z, with u = x - z, ‖u‖ = d and |y| ≤ 1, adds t
     gradient      2α(φ·u - y)u          ≤ 2αd(kd + 1)        for ‖φ‖₂ ≤ k; anchored, y - f(z) for y: ≤ 2αd(kd + 1 + |f(z)|)
     linear  b     αyu                   ≤ αd
     quadratic A   αuuᵀ (Frobenius)      = αd²
-    joint (A, b)                        ≤ αd√(1 + d²)
     raw moments   w(1, v, vvᵀ, y, yv)   ≤ w√(2 + 2d² + d⁴)    with v = x - anchor, ‖v‖ = d
     centre moments, normalised moments of a release: `proofs/release_moments.md`
     histograms, tables of pairs: `proofs/marginals.md`
@@ -40,11 +39,6 @@ def linear(weight: Weight) -> float:
 def quadratic(weight: Weight) -> float:
     """sup α(d)d²: the matrix A_z in Frobenius norm."""
     return _bounded(weight, Polynomial([0.0, 0.0, 0.0, 0.0, 1.0]), "A")
-
-
-def joint(weight: Weight) -> float:
-    """sup α(d)d√(1 + d²): A_z and b_z released together."""
-    return _bounded(weight, Polynomial([0.0, 0.0, 1.0, 0.0, 1.0]), "(A, b)")
 
 
 def raw_moments(weight: Weight) -> float:

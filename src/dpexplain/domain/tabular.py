@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from dpexplain.domain import files
 from dpexplain.domain.base import Block, DomainLike, FloatArray
 from dpexplain.domain.catalogue import FEATURES, Feature
+from dpexplain.domain.columns import read_array, read_columns
 from dpexplain.domain.features import Numeric, Ordinal, to_unit
 from dpexplain.domain.queries import Queries, QueryRules, Read, place_query, read_each, read_vector, record_of, records_of
-from dpexplain.domain.tables import read_array, read_columns
 from dpexplain.domain.values import floats, objects
 from dpexplain.errors import DataError, DomainError, QueryError
 

@@ -18,7 +18,7 @@ import scipy
 
 from dpexplain.domain import files
 from dpexplain.domain.base import Block, FloatArray, listed
-from dpexplain.domain.tables import TABLES, read_columns
+from dpexplain.domain.columns import TABLES, read_columns
 from dpexplain.domain.values import Column, unicode_text
 from dpexplain.errors import DataError, DomainError, QueryError
 

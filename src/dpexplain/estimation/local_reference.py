@@ -148,11 +148,6 @@ class LocalReference:
             return PlaneAnswers(empty, empty)
         return PlaneAnswers(np.array([value for value, _ in pairs]), np.array([error for _, error in pairs]))
 
-    def effective_rows(self, query: Vector, weight: Weight) -> float:
-        """(Σα)²/Σα² over the reference: how many rows an explanation at `query` rests on."""
-        local = self._local(query, weight)
-        return float(local.sum() ** 2 / max(float(local @ local), 1e-300))
-
     def _local(self, query: Vector, weight: Weight) -> Vector:
         squared = self._norms - 2 * (self.points @ query) + query @ query
         return weight(np.sqrt(np.maximum(squared, 0.0))) * self.weights

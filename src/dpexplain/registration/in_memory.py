@@ -14,7 +14,7 @@ from dpexplain.backends.dense import DenseRows
 from dpexplain.backends.sparse import SparseRows
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import Domain, DomainLike
-from dpexplain.domain.tables import plain_columns
+from dpexplain.domain.columns import plain_columns
 from dpexplain.errors import DataError
 from dpexplain.mechanisms.ports import Rows
 from dpexplain.registration.labels import Labeller, ask_model, check_labels

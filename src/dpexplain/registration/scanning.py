@@ -15,7 +15,7 @@ from dpexplain.backends.parquet import ParquetFiles
 from dpexplain.backends.streaming import StreamedRows
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import Domain, DomainLike
-from dpexplain.domain.tables import plain_columns
+from dpexplain.domain.columns import plain_columns
 from dpexplain.errors import DataError, RowsUnavailable
 from dpexplain.progress import with_bar
 from dpexplain.registration.label_column import from_column

@@ -11,7 +11,7 @@ import pyarrow as pa
 from dpexplain.backends.parquet import ParquetFiles
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import DomainLike
-from dpexplain.domain.tables import plain_columns
+from dpexplain.domain.columns import plain_columns
 from dpexplain.errors import DataError, InputError
 from dpexplain.registration.cached_labels import Progress, cache_key, from_model
 from dpexplain.registration.in_memory import register_in_memory

@@ -19,7 +19,7 @@ from dpexplain.core.cells import CellCodes
 from dpexplain.core.layout import Layout
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.domain import Domain, DomainLike
-from dpexplain.domain.tables import plain_columns
+from dpexplain.domain.columns import plain_columns
 from dpexplain.errors import ParameterError
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.local_reference import LocalReference

@@ -29,7 +29,7 @@ from dpexplain.service.limits import RateLimit
 from dpexplain.service.metrics import Metrics
 from dpexplain.service.page import page_policy, promise, render_page
 from dpexplain.service.problems import Problem
-from dpexplain.service.shapes import Answer, BudgetStatus, Card, Detail, Instances, Question, Record
+from dpexplain.service.shapes import Answer, BudgetStatus, Card, Detail, ExplainRequest, Instances, Record
 
 BEARER = HTTPBearer(auto_error=False, description="An API key made by `dpexplain serve keys add`.")
 CONFLICT = (409, "This request id stands for another question")
@@ -177,7 +177,7 @@ Limit = Annotated[int, Query(ge=1, le=500)]
 
 
 @router.post("/v1/explain", response_model=Answer, responses=documented(400, 401, 403, 409, 413, 422, 429, 503))
-def explain(question: Question, request: Request, service: Serving, caller: Caller) -> Response:
+def explain(question: ExplainRequest, request: Request, service: Serving, caller: Caller) -> Response:
     """Why does the model answer as it does at this record?"""
     return JSONResponse(service.explain(request, question.record, question.request_id).to_dict())
 

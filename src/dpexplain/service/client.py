@@ -8,21 +8,13 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from dpexplain.domain import Domain, DomainLike
-from dpexplain.errors import BudgetExhausted, DpexplainError, InputError, ParameterError, QueryError
+from dpexplain.errors import BudgetExhausted, InputError, ParameterError, QueryError, ServiceError
 from dpexplain.explanation import Explanation
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.privacy.relation import Neighbours
 
 if TYPE_CHECKING:
     from urllib.error import HTTPError
-
-
-class ServiceError(DpexplainError):
-    """The service refused or could not answer. `status` is HTTP's; `problem` the whole RFC 9457 document."""
-
-    def __init__(self, message: str, *, status: int, problem: dict[str, Any]) -> None:
-        super().__init__(message)
-        self.status, self.problem = status, problem
 
 
 class Client:

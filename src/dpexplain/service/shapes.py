@@ -10,7 +10,7 @@ Record = dict[str, Any] | str
 RequestId = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9._:/-]+$")]
 
 
-class Question(BaseModel):
+class ExplainRequest(BaseModel):
     """One record to explain. Repeating `request_id` returns the same answer and spends nothing."""
 
     model_config = ConfigDict(extra="forbid")
