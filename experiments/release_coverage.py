@@ -23,6 +23,7 @@ from dpexplain.estimation.calibrate import Rehearsal, calibrate
 from dpexplain.estimation.denoise import centre_of
 from dpexplain.evaluation.metrics.agreement import cosine
 from dpexplain.mechanisms.base import Setting
+from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.sketch import plan_sketch
 from dpexplain.noise import SeededNoise
 from dpexplain.privacy import gdp
@@ -52,7 +53,7 @@ def coverage(table, epsilon, draws, rehearsed, queries):
     ratios, anchored, factors, cosines = [], [], [], []
     for draw in range(draws):
         noise = SeededNoise(draw)
-        sketch = plan.run(rows, noise)
+        sketch = plan.run(Door(rows, noise, plan.events))
         solver = Rehearsal(sketch.query, sketch.sigma, RADIUS, WEIGHT).solver(sketch.sums, sketch.sigma)[0]
         plain, through = solver.answer(asked, WEIGHT), solver.answer(asked, WEIGHT, labels)
         ratios.append(np.abs(plain.values - truth) / plain.errors)

@@ -1,8 +1,12 @@
 """What statistical tests of noise share: the relations to try, and noise that is wrong on purpose, which a test must notice."""
 
+from dataclasses import dataclass
+
 import pytest
 from scipy import stats
 
+from dpexplain.mechanisms.door import Door, listening
+from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.privacy.relation import Neighbours, Relation
 
 every_relation = pytest.mark.parametrize(
@@ -28,3 +32,39 @@ def has_unit_scale(standardised):
     """Whether `standardised(factor)` draws standard normals at factor 1, and is seen not to at factor 0.8."""
     right, wrong = (stats.kstest(standardised(factor), "norm").pvalue for factor in (1.0, 0.8))
     return right > 1e-4 and wrong < 1e-12
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A bounded query whose statistic is whatever it is asked at, and whose bound is taken on trust: for tests of the noise alone."""
+
+    sensitivity: float
+    dimension: int
+    what: str = "declared"
+
+    def evaluate(self, rows, at):
+        return at
+
+
+def gaussian(sensitivity, dimension, mu):
+    return GaussianMechanism(Declared(sensitivity, dimension), mu)
+
+
+def release(mechanism, value, noise):
+    """One release of `value`, whatever the mechanism's own query says."""
+    (drawn,) = mechanism.draw(noise, 1)
+    return mechanism.perturb(value, drawn)
+
+
+def run(plan, rows, noise, *, private=True):
+    """(what the plan returns, what its door counted)."""
+    door = Door(rows, noise, plan.events, private=private)
+    return plan.run(door), door.events
+
+
+def heard(plan, rows, noise):
+    """Everything that passes the door in one run: [(mechanism, public parameters, what was released)]."""
+    passed = []
+    with listening(lambda *one: passed.append(one)):
+        run(plan, rows, noise)
+    return passed

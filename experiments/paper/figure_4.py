@@ -53,7 +53,7 @@ def watched(shard, mechanism, records, queries):
         moments = evaluation.local_moments(shard, record, plane="paper")
         plan = mechanism.plan(shard.domain.encode_query(record), shard.setting, explainer.history)
         rows = Watched(moments.A, moments.b)
-        last = plan.run(rows, noise).values
+        last = plan.run(evaluation.Door(rows, noise, plan.events, private=mechanism.private)).values
         if rows.path:
             best = evaluation.minimise(moments.A, moments.b)
             scores = [evaluation.compare(phi, best, moments, shard.size).relative_excess for phi in (*rows.path, last)]

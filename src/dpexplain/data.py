@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, Unpack, cast, runtime_checkable
 
@@ -14,7 +14,8 @@ from dpexplain.domain import DomainLike
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.ledger.port import Account, Ledger
 from dpexplain.mechanisms.base import Setting
-from dpexplain.mechanisms.ports import Rows
+from dpexplain.mechanisms.door import Door, KnownMoments
+from dpexplain.mechanisms.ports import LocalPlan, Noise, Plan, Rows
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.registration.label_file import LabelFile
 from dpexplain.registration.labels import Labeller
@@ -188,6 +189,16 @@ class PrivateData:
         self._ledgers[ledger.identity] = ledger
         if not private:
             self._leak = "a mechanism for offline reproduction was used on these data, which reads them without paying."
+
+    def open_doors(self, paid: Sequence[tuple[Plan[Any], int]], noise: Noise, *, private: bool = True) -> list[Door]:
+        """A door for each plan and the quanta that were reserved for it. Plans about local questions share one read of the rows."""
+        questions = [plan.query for plan, _ in paid if isinstance(plan, LocalPlan)]
+        moments = iter(self._rows.local_many(questions) if questions else ())
+        doors = []
+        for plan, quanta in paid:
+            rows = cast(Rows, KnownMoments(self._rows, plan.query, next(moments))) if isinstance(plan, LocalPlan) else self._rows
+            doors.append(Door(rows, noise, quanta, private=private))
+        return doors
 
     def require_readable(self) -> None:
         """RowsUnavailable if rows outside this process's memory are not there as registered; told before anything is spent."""

@@ -5,7 +5,9 @@
     │   ├── ParameterError: ε, δ, steps, radius, weights, …
     │   ├── DomainError: the public description of the features
     │   ├── DataError: the private rows, their labels or the model, found when the owner registers them
-    │   └── QueryError: the record to be explained
+    │   ├── QueryError: the record to be explained
+    │   └── RequestIdInUse: a request id that stands for another question
+    ├── ReservationExceeded: a plan asked for more than was reserved for it; refused before the noise was drawn
     ├── BudgetExhausted: the answer would pass the budget; nothing was spent
     ├── NotPrivateError: something for offline reproduction was used where privacy is promised
     ├── IntegrityError: stored bytes are not what was written
@@ -46,6 +48,14 @@ class DataError(InputError):
 
 class QueryError(InputError):
     """The record to be explained does not fit the domain."""
+
+
+class RequestIdInUse(InputError):
+    """A request id was used for another question before: choose a new id for a new question."""
+
+
+class ReservationExceeded(DpexplainError):
+    """A plan asked its door for more than was reserved for it. Raised before the extra noise is drawn: a bug in the plan, not in its use."""
 
 
 class BudgetExhausted(DpexplainError):

@@ -18,15 +18,16 @@ from dpexplain.domain.queries import Extra, Notes, OnError
 from dpexplain.errors import BudgetExhausted, DpexplainError, NotPrivateError, ParameterError
 from dpexplain.explanation import Explanation
 from dpexplain.ledger import open_ledger
-from dpexplain.ledger.port import Ledger, Request, Reservation, Settled
-from dpexplain.mechanisms.base import AsksModel, Mechanism, Outcome, Plan, StandsAlone, run_each
+from dpexplain.ledger.port import Ledger, Settled
+from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.basic import Basic
 from dpexplain.mechanisms.history import History, Released
-from dpexplain.mechanisms.ports import Noise
+from dpexplain.mechanisms.ports import HistoryFree, Mechanism, Noise, Plan, UsesModel
 from dpexplain.mechanisms.start import Start
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
+from dpexplain.spending import Paid, Spending
 
 MAX_BATCH = 32  # questions that share a read of the rows, and so many reservations a crash can leave without answers
 MAX_BATCH_BYTES = 1 << 25  # of the sums they share it with
@@ -52,12 +53,11 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Paid:
-    """A question whose answer is reserved and not yet given. `total` is everything spent by then."""
+class Reserved:
+    """A question whose answer is paid for and not yet given. `total` is everything spent by then."""
 
     question: Question
-    plan: Plan
-    reservation: Reservation
+    paid: Paid[Outcome]
     total: Guarantee
 
 
@@ -82,14 +82,14 @@ class Explainer:
         if release is not None and release.domain != data.domain:
             raise ParameterError("release= was made for another domain: pass a release of these data")
         self._release = release
-        self._data, self._mechanism = data, _informed(mechanism or Basic(), data)
+        self._data, self._mechanism = data, _with_model(mechanism or Basic(), data)
         self._quantity = self._mechanism.to_dict().get("quantity")  # None: the local optimum, as a release answers
         if release is not None and self._quantity is not None:
             raise ParameterError(f"a release answers with local optima, not with {self._quantity}: leave out release=")
         if not self._mechanism.private and ledger is not None:
             raise NotPrivateError("this mechanism is for offline reproduction and is not private: use it without a ledger")
         self._ledger = open_ledger(ledger, data.account(budget))
-        self._noise: Noise = noise or SecureNoise()
+        self._spending = Spending(data, self._ledger, noise or SecureNoise(), self._mechanism.private)
         self._history = History(data.domain, lambda: self._total)
         self._read, self._lock = 0, RLock()
         data.attach(self._ledger, private=self._mechanism.private)
@@ -167,7 +167,7 @@ class Explainer:
     @property
     def _together(self) -> int:
         """How many questions are answered at a time: one, where a plan depends on the answers before it."""
-        if not isinstance(self._mechanism, StandsAlone):
+        if not isinstance(self._mechanism, HistoryFree):
             return 1
         return max(min(MAX_BATCH, MAX_BATCH_BYTES // (8 * self._data.domain.width**2)), 1)
 
@@ -177,17 +177,17 @@ class Explainer:
         Reservations are committed before a row is read: a crash over-counts and never under-counts. What is reserved is answered,
         whatever stopped the reserving.
         """
-        self._data.require_readable()
         reserved, stopped = self._reserve_all(questions)
-        outcomes = run_each([one.plan for one in reserved if isinstance(one, Paid)], self._data._rows, self._noise)
-        answered = [self._settle(one, next(outcomes)) if isinstance(one, Paid) else one for one in reserved]
+        paid = {one.paid: one.question.point for one in reserved if isinstance(one, Reserved)}
+        outcomes = self._spending.run(list(paid), lambda one, outcome: _stored(paid[one], outcome))
+        answered = [self._settled(one, next(outcomes)[1]) if isinstance(one, Reserved) else one for one in reserved]
         if stopped is not None and not isinstance(stopped, BudgetExhausted):
             raise stopped
         return PaidExplanations(answered, len(questions), stopped)
 
-    def _reserve_all(self, questions: Sequence[Question]) -> tuple[list[Paid | Explanation], DpexplainError | None]:
+    def _reserve_all(self, questions: Sequence[Question]) -> tuple[list[Reserved | Explanation], DpexplainError | None]:
         """Plan all, then reserve in order, up to the first that is refused."""
-        reserved: list[Paid | Explanation] = []
+        reserved: list[Reserved | Explanation] = []
         for question, plan in zip(questions, self._plans(questions), strict=True):
             try:
                 reserved.append(self._reserve(question, plan))
@@ -195,29 +195,28 @@ class Explainer:
                 return reserved, error
         return reserved, None
 
-    def _plans(self, questions: Sequence[Question]) -> Sequence[Plan]:
+    def _plans(self, questions: Sequence[Question]) -> Sequence[Plan[Outcome]]:
         mechanism, setting = self._mechanism, self._data.setting
-        if isinstance(mechanism, StandsAlone):
+        if isinstance(mechanism, HistoryFree):
             return [mechanism.plan_alone(one.point, setting) for one in questions]
         return [mechanism.plan(one.point, setting, self.history, self._hint(one.record)) for one in questions]
 
-    def _reserve(self, question: Question, plan: Plan) -> Paid | Explanation:
+    def _reserve(self, question: Question, plan: Plan[Outcome]) -> Reserved | Explanation:
         """A promise to pay; or at once the answer that was given under this id, or, with the budget gone, the release's."""
         body = {"point": question.point.tolist(), "mechanism": self._mechanism.to_dict()}
         try:
-            reserved = self._ledger.reserve(Request(question.id, body, plan.events))
+            paid = self._spending.reserve(question.id, body, plan)
         except BudgetExhausted:
             if self._release is None:
                 raise
             return self._from_release(self._release, question)
-        if isinstance(reserved, Settled):
-            return self._explanation(reserved, question, self._total)
-        return Paid(question, plan, reserved, self._total)
+        if isinstance(paid, Settled):
+            return self._explanation(paid, question, self._total)
+        return Reserved(question, paid, self._total)
 
-    def _settle(self, paid: Paid, outcome: Outcome) -> Explanation:
-        done = self._ledger.settle(paid.reservation, outcome.events, _kept(paid.question.point, outcome))
-        cheaper = price(done.events) < paid.reservation.quanta
-        return self._explanation(done, paid.question, self._total if cheaper else paid.total)
+    def _settled(self, reserved: Reserved, done: Settled) -> Explanation:
+        cheaper = price(done.events) < reserved.paid.reservation.quanta
+        return self._explanation(done, reserved.question, self._total if cheaper else reserved.total)
 
     @property
     def _total(self) -> Guarantee:
@@ -265,14 +264,14 @@ class Explainer:
         )
 
 
-def _informed(mechanism: Mechanism, data: PrivateData) -> Mechanism:
+def _with_model(mechanism: Mechanism, data: PrivateData) -> Mechanism:
     """With the black box at hand where the mechanism can use it and there is one to ask."""
     model = data.column_model
-    return mechanism if model is None or not isinstance(mechanism, AsksModel) else mechanism.asking(model)
+    return mechanism if model is None or not isinstance(mechanism, UsesModel) else mechanism.with_model(model)
 
 
-def _kept(point: Vector, outcome: Outcome) -> dict[str, Any]:
-    """What the ledger keeps of an answer: all of it public."""
+def _stored(point: Vector, outcome: Outcome) -> dict[str, Any]:
+    """What the ledger stores of an answer: all of it public."""
     return {
         "point": point.tolist(),
         "values": outcome.values.tolist(),

@@ -9,7 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.gaussian import GaussianMechanism, quantise
+from dpexplain.mechanisms.gaussian import quantise
+from noise_support import gaussian
 
 unhurried = settings(deadline=None)
 sensitivities = st.floats(1e-12, 1e6) | st.integers(-39, 19).map(lambda e: 2.0**e)
@@ -22,14 +23,14 @@ def _least(dimension):
 
 
 parameters = st.tuples(sensitivities, dimensions, prices).filter(lambda p: p[2] >= 1.0001 * _least(p[1]))
-mechanisms = parameters.map(lambda p: GaussianMechanism(*p))
+mechanisms = parameters.map(lambda p: gaussian(*p))
 
 
 @unhurried
 @given(sensitivities, dimensions, st.floats(1e-6, 0.9999))
 def test_prices_too_small_for_float64_are_refused(sensitivity, dimension, fraction):
     with pytest.raises(ParameterError, match=r"too small for float64 .* spend at least"):
-        GaussianMechanism(sensitivity, dimension, fraction * _least(dimension))
+        gaussian(sensitivity, dimension, fraction * _least(dimension))
 
 
 @unhurried
@@ -77,7 +78,7 @@ values = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=12)
 @given(values, st.data(), sensitivities, st.floats(1e-6, 50.0))
 def test_neighbours_are_never_further_apart_than_the_rounded_sensitivity(value, data, sensitivity, mu):
     """Any two vectors within Δ of each other, also where the adversary puts them half-way between grid points."""
-    mechanism = GaussianMechanism(sensitivity, len(value), mu)
+    mechanism = gaussian(sensitivity, len(value), mu)
     first = np.array(value) * sensitivity
     if data.draw(st.booleans(), label="at ties"):
         first = (np.rint(first / mechanism.grid) + 0.5) * mechanism.grid

@@ -19,6 +19,7 @@ from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.relation import Neighbours
+from noise_support import run
 
 DOMAIN = dpx.Domain(
     [
@@ -144,8 +145,9 @@ class Stubborn:
     def __init__(self, outputs):
         self.outputs, self.given = outputs, []
 
-    def __call__(self, mechanism, noise, count):
-        return lambda value: self.given.append(value) or self.outputs[len(self.given) - 1]
+    def __call__(self, value):
+        self.given.append(value)
+        return self.outputs[len(self.given) - 1]
 
 
 @pytest.mark.parametrize("anchor", [None, 0.6])
@@ -155,15 +157,15 @@ def test_what_is_released_differs_by_no_more_than_is_paid_for_and_comes_near_it(
     binaries = Layout(tuple(range(SIZE)), tuple(range(1, SIZE + 1)), (False,) * SIZE)
     setting = Setting(SIZE, size, Neighbours(), 1e-13, layout=binaries)
     z = (rng.random(SIZE) < 0.5).astype(float)
-    mechanism = dpx.Basic(3.0, 1e-6, steps=steps, anchored=anchor is not None).asking(lambda rows: np.full(len(rows), anchor))
+    mechanism = dpx.Basic(3.0, 1e-6, steps=steps, anchored=anchor is not None).with_model(lambda rows: np.full(len(rows), anchor))
     plan = mechanism.plan(z, setting, History())
     outputs = 40 * rng.standard_normal((steps, SIZE))
     sent = []
     for record in product([0.0, 1.0], repeat=SIZE):
         for label in (-1.0, 1.0):
             stub = Stubborn(outputs)
-            monkeypatch.setattr(GaussianMechanism, "releases", lambda self, noise, count, stub=stub: stub(self, noise, count))
-            plan.run(OracleRows(np.array([record]), np.array([label])), SeededNoise(0))
+            monkeypatch.setattr(GaussianMechanism, "perturb", lambda self, value, drawn, stub=stub: stub(value))
+            run(plan, OracleRows(np.array([record]), np.array([label])), SeededNoise(0))
             sent.append(np.linalg.norm(stub.given, axis=1))
     paid = plan.events[0].sensitivity
     largest = np.max(sent, axis=0)  # of each gradient, over records

@@ -9,6 +9,7 @@ import pytest
 import dpexplain as dpx
 from dpexplain import evaluation
 from dpexplain.core import sensitivity
+from dpexplain.errors import ReservationExceeded
 from dpexplain.evaluation.audit.targets import subject_of
 from dpexplain.evaluation.audit.transcript import numbers
 from dpexplain.mechanisms.basic import NoisyDescent
@@ -53,7 +54,8 @@ def test_a_weights_wrong_constant_is_found(monkeypatch):
     assert not audit(GAUSSIAN, 250).passed
 
 
-def test_a_budget_that_is_charged_for_half_of_the_steps_is_found(monkeypatch):
+def test_a_plan_that_reserves_half_of_its_steps_releases_nothing(monkeypatch):
+    """Its door refuses before the first number is drawn: no audit is needed to find it."""
     honest = NoisyDescent.events
 
     def half(self):
@@ -61,7 +63,8 @@ def test_a_budget_that_is_charged_for_half_of_the_steps_is_found(monkeypatch):
         return (type(event)(event.what, event.sensitivity, event.sigma, event.count // 2),)
 
     monkeypatch.setattr(NoisyDescent, "events", property(half))
-    assert not audit(BASIC, 400).passed
+    with pytest.raises(ReservationExceeded):
+        audit(BASIC, 400)
 
 
 def test_noise_for_added_records_under_a_claim_for_replaced_ones_is_found(monkeypatch):
@@ -77,8 +80,8 @@ def test_an_exact_norm_that_nobody_paid_for_is_found(monkeypatch):
     """β decides the number of steps and their noise; without its own noise both show who is in the data (SPEC §9.1)."""
     assert audit(MEASURED, 100, view="answer").passed
 
-    def exact(self, moments, noise):
-        return float(np.linalg.norm(moments.gradient(self.start.values))) / self.size
+    def exact(self, door):
+        return float(self.norm.query.evaluate(door._rows)[0]) / self.finest.query.setting.size
 
     monkeypatch.setattr(MeasuredDescent, "measure", exact)
     assert not audit(MEASURED, 100, view="answer").passed
@@ -91,14 +94,14 @@ def test_the_papers_own_adaptive_algorithm_is_found_out():
 
 
 def test_an_exact_sum_in_an_answers_details_is_found(monkeypatch):
-    honest = NoisyInfluence.finish
+    honest = NoisyInfluence.run
 
-    def talkative(self, moments, noise):
-        outcome = honest(self, moments, noise)
-        outcome.details["trace"] = float(np.trace(moments.A))
+    def talkative(self, door):
+        outcome = honest(self, door)
+        outcome.details["trace"] = float(np.trace(door._rows.local(self.query).A))
         return outcome
 
-    monkeypatch.setattr(NoisyInfluence, "finish", talkative)
+    monkeypatch.setattr(NoisyInfluence, "run", talkative)
     assert not audit(INFLUENCE, 100, view="answer").passed
 
 

@@ -6,11 +6,11 @@ from scipy import stats
 import dpexplain as dpx
 from dpexplain.core.moments import Moments
 from dpexplain.mechanisms.base import Setting
-from dpexplain.mechanisms.gaussian import GaussianMechanism
+from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.history import History, Released
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.relation import Neighbours
-from noise_support import Scaled
+from noise_support import Scaled, heard, release
 
 WIDTH, SIZE = 8, 1000
 
@@ -32,27 +32,18 @@ def plan():
 def norm_p_value(share, draws=4000):
     planned, rows = plan(), Slope()
     noise, event = Scaled(SecureNoise(), share), planned.events[0]
-    released = planned.norm.releases(noise, draws)
-    true = np.linalg.norm(rows.local(None).gradient(np.zeros(WIDTH)))
-    return stats.kstest([released(np.array([true]))[0] - true for _ in range(draws)], stats.norm(scale=event.sigma).cdf).pvalue
+    true = planned.norm.query.evaluate(rows)
+    return stats.kstest(
+        [(release(planned.norm, true, noise) - true)[0] for _ in range(draws)], stats.norm(scale=event.sigma).cdf
+    ).pvalue
 
 
-def gradient_p_value(monkeypatch, share, runs=8):
-    """Every coordinate that a few runs release, in units of the σ of the events that are settled."""
-    released, scaled, original = [], [], GaussianMechanism.releases
-
-    def listening(self, noise, count):
-        release = original(self, noise, count)
-        return lambda value: released.append(release(value) - value) or value + released[-1]
-
-    monkeypatch.setattr(GaussianMechanism, "releases", listening)
+def gradient_p_value(share, runs=8):
+    """Every coordinate that a few runs release, in units of the σ that is charged."""
+    scaled = []
     for _ in range(runs):
-        released.clear()
-        event = plan().run(Slope(), Scaled(SecureNoise(), share)).events[1]
-        gradients = released[1:]  # the first is β̃
-        assert len(gradients) == event.count
-        scaled.append(np.concatenate(gradients) / event.sigma)
-    monkeypatch.undo()
+        for mechanism, at, out in heard(plan(), Slope(), Scaled(SecureNoise(), share))[1:]:  # the first is β̃
+            scaled.append((out - mechanism.query.evaluate(Slope(), at)) / mechanism.sigma)
     return stats.kstest(np.concatenate(scaled), "norm").pvalue
 
 
@@ -61,15 +52,15 @@ def test_the_norms_noise_has_the_stated_scale_and_less_is_noticed():
     assert norm_p_value(0.8) < 1e-5
 
 
-def test_the_gradients_noise_has_the_settled_scale_and_less_is_noticed(monkeypatch):
-    assert gradient_p_value(monkeypatch, 1.0) > 1e-5
-    assert gradient_p_value(monkeypatch, 0.8) < 1e-5
+def test_the_gradients_noise_has_the_settled_scale_and_less_is_noticed():
+    assert gradient_p_value(1.0) > 1e-5
+    assert gradient_p_value(0.8) < 1e-5
 
 
 def test_a_run_measures_the_norm_with_that_noise():
     planned, noise = plan(), SecureNoise()
-    moments, event = Slope().local(None), planned.events[0]
-    measured = np.array([planned.measure(moments, noise) for _ in range(600)]) * SIZE
+    event = planned.events[0]
+    measured = np.array([planned.measure(Door(Slope(), noise, planned.events)) for _ in range(600)]) * SIZE
     assert (measured >= 0).all()
     below = stats.norm(loc=0.4 * SIZE, scale=event.sigma).cdf(measured[measured > 0])
     zero = stats.norm(loc=0.4 * SIZE, scale=event.sigma).cdf(0.0)

@@ -7,7 +7,7 @@ from dpexplain.core.moments import Moments
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.history import History
 from dpexplain.noise.secure import SecureNoise
-from noise_support import Scaled, every_relation, has_unit_scale
+from noise_support import Scaled, every_relation, has_unit_scale, run
 
 WIDTH, SIZE, RUNS = 60, 500, 150
 POINT = np.eye(WIDTH)[2]
@@ -26,8 +26,8 @@ class Nobody:
 def test_noise_has_the_stated_scale_and_less_is_noticed(neighbours):
     plan = dpx.Influence(0.5, 1e-6).plan(POINT, Setting(WIDTH, SIZE, neighbours, 1e-13, ((0, 6),)), History())
     (event,) = plan.events
-    bars = plan.run(Nobody(), SecureNoise()).error
-    assert np.allclose(bars, event.sigma / SIZE * plan.shape)
+    bars = run(plan, Nobody(), SecureNoise())[0].error
+    assert np.allclose(bars, event.sigma / SIZE * plan.gaussian.query.shape)
     assert has_unit_scale(
-        lambda factor: np.concatenate([plan.run(Nobody(), Scaled(SecureNoise(), factor)).values / bars for _ in range(RUNS)])
+        lambda factor: np.concatenate([run(plan, Nobody(), Scaled(SecureNoise(), factor))[0].values / bars for _ in range(RUNS)])
     )

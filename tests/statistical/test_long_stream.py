@@ -10,6 +10,7 @@ from dpexplain.mechanisms.history import History, Released
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.events import price
 from dpexplain.privacy.relation import Neighbours
+from noise_support import run
 
 WIDTH, SIZE, QUERIES = 8, 300_000, 2500  # 2,000 in one corner, then 500 in another
 SETTING = Setting(WIDTH, SIZE, Neighbours(), 1e-13)
@@ -38,9 +39,9 @@ def stream(mechanism, points, seed=0):
     history, rows, noise = History(), Curved(), SeededNoise(seed)
     full, told = dpx.Budget(mechanism.epsilon, mechanism.delta).quanta, []
     for z in points:
-        outcome = mechanism.plan(z, SETTING, history).run(rows, noise)
+        outcome, events = run(mechanism.plan(z, SETTING, history), rows, noise)
         history.append(Released(z, outcome.values, outcome.copied))
-        told.append((relative_excess(outcome.values, z), price(outcome.events) / full))
+        told.append((relative_excess(outcome.values, z), price(events) / full))
     return np.array(told)
 
 

@@ -10,7 +10,7 @@ from dpexplain.mechanisms.marginals import HISTOGRAM_SHARE, plan_marginals
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.events import mu_of, price
 from dpexplain.privacy.relation import Neighbours
-from noise_support import Scaled, every_relation, has_unit_scale
+from noise_support import Scaled, every_relation, has_unit_scale, run
 
 CELLS = (Line(0), Code(1, 4), Code(4, 5))
 MU = 0.3
@@ -26,7 +26,7 @@ def standardised(factor, neighbours, runs=60):
     rows, noise, draws = store(), Scaled(SeededNoise(3), factor), []
     plan = plan_marginals(CELLS, MU, Setting(5, 80, neighbours, rows.summation_error))
     for _ in range(runs):
-        got = plan.run(rows, noise)
+        got, _ = run(plan, rows, noise)
         first = np.concatenate(got.histograms) - rows.histograms(Histograms(CELLS))
         pairs = PairTables(got.bins)
         second = pairs.vector(got.tables) - pairs.vector(rows.pair_tables(pairs))

@@ -7,11 +7,10 @@ from scipy import stats
 import dpexplain as dpx
 from dpexplain.core.moments import Moments
 from dpexplain.mechanisms.base import Setting
-from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.relation import Neighbours
-from noise_support import Scaled
+from noise_support import Scaled, gaussian, heard, release
 
 WIDTH, SIZE, GRADIENTS = 8, 1000, 400
 
@@ -26,40 +25,31 @@ class Flat:
 
 
 PLAIN = dpx.Basic(1.0, 1e-6, steps=GRADIENTS + 1)
-ANCHORED = dpx.Basic(1.0, 1e-6, steps=GRADIENTS + 1, anchored=True).asking(lambda rows: np.full(len(rows), 0.7))
+ANCHORED = dpx.Basic(1.0, 1e-6, steps=GRADIENTS + 1, anchored=True).with_model(lambda rows: np.full(len(rows), 0.7))
 
 
-def p_value(monkeypatch, mechanism, share):
+def p_value(mechanism, share):
     """Kolmogorov-Smirnov of every released coordinate of one run against N(0, σ²), σ from the plan's own event."""
     plan = mechanism.plan(np.zeros(WIDTH), Setting(WIDTH, SIZE, Neighbours(), 1e-13), History())
     event = plan.events[0]
-    released = []
-    original = GaussianMechanism.releases
-
-    def listening(self, noise, count):
-        release = original(self, noise, count)
-        return lambda value: released.append(release(value)) or released[-1]
-
-    monkeypatch.setattr(GaussianMechanism, "releases", listening)
-    plan.run(Flat(), Scaled(SecureNoise(), share))
-    monkeypatch.undo()
+    released = [out for _, _, out in heard(plan, Flat(), Scaled(SecureNoise(), share))]
     assert len(released) == event.count == GRADIENTS
     return stats.kstest(np.concatenate(released), stats.norm(scale=event.sigma).cdf).pvalue
 
 
 @pytest.mark.parametrize("mechanism", [PLAIN, ANCHORED], ids=["plain", "anchored"])
-def test_noise_has_the_stated_scale_and_less_is_noticed(monkeypatch, mechanism):
-    assert p_value(monkeypatch, mechanism, 1.0) > 1e-5
-    assert p_value(monkeypatch, mechanism, 0.8) < 1e-5
+def test_noise_has_the_stated_scale_and_less_is_noticed(mechanism):
+    assert p_value(mechanism, 1.0) > 1e-5
+    assert p_value(mechanism, 0.8) < 1e-5
 
 
 @pytest.mark.slow
 def test_neighbours_cannot_be_told_apart_better_than_promised():
     """A likelihood-ratio attack on one released gradient at the worst record stays within the μ it was charged."""
     mu, draws, noise = 1.0, 40_000, SecureNoise()
-    mechanism = GaussianMechanism(1.0, 2, mu)
-    without = np.array([mechanism.release(np.zeros(2), noise)[0] for _ in range(draws)])
-    with_record = np.array([mechanism.release(np.array([1.0, 0.0]), noise)[0] for _ in range(draws)])
+    mechanism = gaussian(1.0, 2, mu)
+    without = np.array([release(mechanism, np.zeros(2), noise)[0] for _ in range(draws)])
+    with_record = np.array([release(mechanism, np.array([1.0, 0.0]), noise)[0] for _ in range(draws)])
     gap = (with_record.mean() - without.mean()) / without.std()
     assert gap == pytest.approx(mu, abs=0.05)
     assert gap < mu + 0.04

@@ -19,7 +19,7 @@ from dpexplain.mechanisms.marginals import plan_marginals
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.release.reference_data import draw_records
-from noise_support import Scaled
+from noise_support import Scaled, run
 
 DOMAIN = dpx.Domain([dpx.Categorical(name, values=list(range(4))) for name in "abc"])
 BUDGET = dpx.Budget(1.0, 1e-6)
@@ -42,7 +42,7 @@ def shares(member, factor):
     found = []
     for seed in range(RUNS):
         noise = Scaled(SeededNoise((member + 1) * 10_000 + seed), factor)
-        codes = draw_records(plan.run(store, noise), DOMAIN, 256, rehearsals=0).codes
+        codes = draw_records(run(plan, store, noise)[0], DOMAIN, 256, rehearsals=0).codes
         found.append(((codes == 3).mean(), (codes == 3).all(axis=0).mean()))
     return np.array(found).T
 

@@ -11,7 +11,7 @@ from dpexplain.mechanisms.sketch import CENTRE_SHARE, plan_sketch
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.events import mu_of, price
 from dpexplain.privacy.relation import Neighbours
-from noise_support import Scaled, every_relation, has_unit_scale
+from noise_support import Scaled, every_relation, has_unit_scale, release, run
 
 LAYOUT = Layout((0, 1, 4, 5), (1, 4, 5, 6), (True, False, False, True))
 MU = 0.3
@@ -52,10 +52,10 @@ def standardised(factor, neighbours, runs=300):
     reach = CentreMoments(LAYOUT).sensitivity() * neighbours.multiplier
     exact, draws = store.centre(CentreMoments(LAYOUT)).vector(), []
     for _ in range(runs):
-        first = plan.centre.release(exact, noise)
+        first = release(plan.centre, exact, noise)
         assert CentreSums.from_vector(first, LAYOUT).vector() == pytest.approx(first)
         draws.append((first - exact) / (reach / (MU * np.sqrt(CENTRE_SHARE))))
-        sketch = plan.run(spy, noise)
+        sketch, _ = run(plan, spy, noise)
         true = store.normalised(spy.asked).vector(spy.asked.scales, LAYOUT)
         got = sketch.sums.vector(sketch.query.scales, LAYOUT)
         draws.append((got - true) / (neighbours.multiplier / (MU * np.sqrt(1 - CENTRE_SHARE))))

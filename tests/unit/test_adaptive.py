@@ -12,14 +12,16 @@ import dpexplain as dpx
 from dpexplain.core.moments import Moments
 from dpexplain.errors import NotPrivateError, ParameterError
 from dpexplain.mechanisms.base import Setting
+from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.history import History, Released
 from dpexplain.mechanisms.measured import NORM_SHARE, MeasuredDescent
-from dpexplain.mechanisms.paper_algorithms import LiteralDescent
+from dpexplain.mechanisms.paper_algorithms import PaperDescent
 from dpexplain.mechanisms.start import Copy
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy import gdp, paper
 from dpexplain.privacy.events import GaussianEvent, PureEvent, mu_of, price
 from dpexplain.privacy.relation import Neighbours
+from noise_support import run
 
 WIDTH, SIZE = 4, 500_000
 SETTING = Setting(WIDTH, SIZE, Neighbours(), 1e-13)
@@ -93,9 +95,9 @@ def test_an_answer_near_enough_is_copied_for_nothing(kind, mode):
     plan = kind(**mode).plan(along(REUSE * 0.999), SETTING, history((ORIGIN, SLOPE)))
     assert isinstance(plan, Copy)
     assert plan.events == ()
-    outcome = plan.run(None, None)  # neither rows nor noise are needed
+    outcome, events = run(plan, None, None)  # neither rows nor noise are needed
     assert outcome.copied
-    assert outcome.events == ()
+    assert events == ()
     assert (outcome.values == SLOPE).all()
     assert not isinstance(kind(**mode).plan(along(REUSE * 1.001), SETTING, history((ORIGIN, SLOPE))), Copy)
 
@@ -119,10 +121,10 @@ def test_our_rule_copies_the_same_point_only():
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_empty_history_means_a_full_answer(kind):
     plan = kind(rule="paper").plan(ORIGIN, SETTING, History())
-    outcome = plan.run(Quadratic(SLOPE), SeededNoise(0))
+    outcome, events = run(plan, Quadratic(SLOPE), SeededNoise(0))
     assert outcome.details["start"] == "cold"
     assert outcome.details["gradients"] == 299
-    assert mu_of(price(outcome.events)) == pytest.approx(gdp.mu(0.01, 1e-7), rel=1e-6)
+    assert mu_of(price(events)) == pytest.approx(gdp.mu(0.01, 1e-7), rel=1e-6)
     ours = kind().plan(ORIGIN, SETTING, History())
     assert mu_of(price(ours.events)) == pytest.approx(gdp.mu(0.01, 1e-7), rel=1e-6)
 
@@ -171,13 +173,13 @@ def test_iterations_and_noise_follow_from_the_released_norm(beta, adaptive, enha
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_worst_case_is_reserved_and_what_ran_is_settled(kind):
     plan = measured(kind)
-    outcome = plan.run(Quadratic(along(0.8)), SeededNoise(1))  # ‖∇L‖ = 0.2·0.5 = 0.1 at the start
-    norm, gradients = outcome.events
+    outcome, events = run(plan, Quadratic(along(0.8)), SeededNoise(1))  # ‖∇L‖ = 0.2·0.5 = 0.1 at the start
+    norm, gradients = events
     assert outcome.details["beta"] == pytest.approx(0.1, abs=0.02)
     assert norm == plan.events[0]
     assert mu_of(norm.quanta) == pytest.approx(gdp.mu(0.01, 1e-7) * sqrt(NORM_SHARE), rel=1e-6)
     assert gradients.count == outcome.details["gradients"] == plan.settings(outcome.details["beta"])[2] - 1
-    assert price(outcome.events) <= price(plan.events)
+    assert price(events) <= price(plan.events)
     assert mu_of(price(plan.events)) <= gdp.mu(0.01, 1e-7)
 
 
@@ -243,7 +245,7 @@ def test_a_useless_or_far_history_means_a_full_answer():
 
 def literal(kind=dpx.Adaptive, past=None, **keywords):
     plan = kind(calibration="paper", **keywords).plan(ORIGIN, SETTING, past or far())
-    assert isinstance(plan, LiteralDescent)
+    assert isinstance(plan, PaperDescent)
     return plan
 
 
@@ -268,7 +270,7 @@ def test_the_selection_has_the_exponential_mechanisms_law_and_price():
     apart = log(4) * 2 / (step * SIZE * 0.2)  # ‖∇L‖ = 0.2 ‖φ - optimum‖
     plan = literal(past=history((np.ones(WIDTH), along(0.0)), (2 * np.ones(WIDTH), along(apart))), radius=1e6)
     noise, rows = SeededNoise(3), Quadratic(ORIGIN)
-    chosen = np.mean([plan.select(rows.moments, noise)[0] == 0.0 for _ in range(4000)])
+    chosen = np.mean([Door(rows, noise, plan.events).select(plan.selection) == 0 for _ in range(4000)])
     assert chosen == pytest.approx(0.8, abs=0.03)
     selection = literal().events[0]
     assert isinstance(selection, PureEvent)
@@ -278,9 +280,9 @@ def test_the_selection_has_the_exponential_mechanisms_law_and_price():
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_papers_bookkeeping_is_shown_beside_the_exact_price(kind):
     mechanism = kind(calibration="paper")
-    first = mechanism.plan(ORIGIN, SETTING, History()).run(Quadratic(SLOPE), SeededNoise(0))
+    first, events = run(mechanism.plan(ORIGIN, SETTING, History()), Quadratic(SLOPE), SeededNoise(0), private=False)
     past = History.of([Released(np.ones(WIDTH), first.values, details=first.details)])
-    second = mechanism.plan(ORIGIN, SETTING, past).run(Quadratic(SLOPE), SeededNoise(0))
+    second, _ = run(mechanism.plan(ORIGIN, SETTING, past), Quadratic(SLOPE), SeededNoise(0), private=False)
     step = paper.step_epsilon(0.01, 1e-7, 300)
     taken = second.details["gradients"]
     each = paper.gradient_epsilon(
@@ -290,7 +292,7 @@ def test_the_papers_bookkeeping_is_shown_beside_the_exact_price(kind):
     expected = paper.strong_composition([step] * 299 + [step] + [each] * taken, 5e-8)
     assert second.details["paper"]["total_epsilon"] == pytest.approx(expected)
     assert first.details["paper"]["epsilon"] < 0.01  # what the paper claims a query costs
-    assert gdp.epsilon(mu_of(price(first.events)), 1e-7) < 0.0005  # what its noise really costs
+    assert gdp.epsilon(mu_of(price(events)), 1e-7) < 0.0005  # what its noise really costs
 
 
 def test_the_papers_calibration_says_that_it_is_not_private_and_refuses_a_ledger(tmp_path):
@@ -387,7 +389,7 @@ def prices(mechanism, data, past, runs, seed):
     plan = mechanism.plan(np.array([0.4, 0.5]), data.setting, past)
     noise, rows = SeededNoise(seed), Quadratic(ORIGIN)
     rows.moments = data._rows.local(plan.query)
-    return np.array([mu_of(price(plan.run(rows, noise).events)) for _ in range(runs)])
+    return np.array([mu_of(price(run(plan, rows, noise, private=mechanism.private)[1])) for _ in range(runs)])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -54,7 +54,7 @@ def test_a_record_attains_the_bound(weight):
 
 @pytest.mark.parametrize("answer", [-1.0, 0.0, 0.5, 7.0])
 def test_a_query_costs_its_epsilon_whatever_the_model_answers(answer):
-    mechanism = dpx.Basic(0.1, 1e-6, steps=101, anchored=True).asking(lambda rows: np.full(len(rows), answer))
+    mechanism = dpx.Basic(0.1, 1e-6, steps=101, anchored=True).with_model(lambda rows: np.full(len(rows), answer))
     planned = mechanism.plan(Z, Setting(4, 100_000, Neighbours(), 1e-13), History())
     assert mu_of(price(planned.events)) == pytest.approx(gdp.mu(0.1, 1e-6), rel=1e-6)
     assert mu_of(price(planned.events)) <= gdp.mu(0.1, 1e-6) * (1 + 1e-12)

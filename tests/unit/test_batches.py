@@ -152,7 +152,7 @@ def test_a_refusal_in_the_middle_keeps_what_was_paid_for_and_reads_for_nothing_e
 
 
 def test_a_crash_in_the_middle_is_counted_in_full_and_goes_on_under_the_same_ids(data, monkeypatch, tmp_path):
-    ledger, finish, calls = f"sqlite:///{tmp_path / 'x.ledger'}", NoisyDescent.finish, []
+    ledger, finish, calls = f"sqlite:///{tmp_path / 'x.ledger'}", NoisyDescent.run, []
 
     def crash(*args):
         calls.append(1)
@@ -160,10 +160,10 @@ def test_a_crash_in_the_middle_is_counted_in_full_and_goes_on_under_the_same_ids
             raise KeyboardInterrupt
         return finish(*args)
 
-    monkeypatch.setattr(NoisyDescent, "finish", crash)
+    monkeypatch.setattr(NoisyDescent, "run", crash)
     with pytest.raises(KeyboardInterrupt):
         make(data, ledger=ledger).explain_many(POINTS, request_ids=IDS)
-    monkeypatch.setattr(NoisyDescent, "finish", finish)
+    monkeypatch.setattr(NoisyDescent, "run", finish)
     explainer = make(data, ledger=ledger)
     counted_before, kept = explainer.spent.mu, [one.values for one in explainer.history]
     assert len(kept) == 2

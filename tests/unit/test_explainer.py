@@ -45,7 +45,7 @@ def test_answers_stop_before_the_budget_is_passed_and_nothing_is_read_after(data
         explainer.explain(RECORD)
     assert explainer.spent.epsilon <= 1.0
     assert refusal.value.remaining.mu == pytest.approx(explainer.remaining.mu)
-    monkeypatch.setattr(NoisyDescent, "finish", lambda *_: pytest.fail("a row was read after the budget was gone"))
+    monkeypatch.setattr(NoisyDescent, "run", lambda *_: pytest.fail("a row was read after the budget was gone"))
     spent = explainer.spent.mu
     with pytest.raises(dpx.BudgetExhausted):
         explainer.explain(RECORD)
@@ -97,17 +97,17 @@ def test_bad_queries_are_refused_before_anything_is_spent(data, record):
 
 def test_a_crash_in_the_middle_stays_counted_and_can_be_continued(data, monkeypatch):
     explainer = make(data)
-    original = NoisyDescent.finish
+    original = NoisyDescent.run
 
     def crash(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(NoisyDescent, "finish", crash)
+    monkeypatch.setattr(NoisyDescent, "run", crash)
     with pytest.raises(KeyboardInterrupt):
         explainer.explain(RECORD, request_id="r")
     counted = explainer.spent.mu
     assert counted > 0
-    monkeypatch.setattr(NoisyDescent, "finish", original)
+    monkeypatch.setattr(NoisyDescent, "run", original)
     explainer.explain(RECORD, request_id="r")
     assert explainer.spent.mu == counted
 

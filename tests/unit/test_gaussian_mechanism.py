@@ -10,6 +10,7 @@ import pytest
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.gaussian import GaussianMechanism, ladder, quantise, rounded_gaussian
 from dpexplain.noise.seeded import SeededNoise
+from noise_support import Declared, gaussian, release
 
 
 class Silence:
@@ -37,32 +38,39 @@ class Script:
 @pytest.mark.parametrize("field", ["sensitivity", "mu"])
 def test_meaningless_scales_are_refused(field, bad):
     with pytest.raises(ParameterError, match=f"{field} must be positive and finite"):
-        GaussianMechanism(**{"sensitivity": 1.0, "dimension": 3, "mu": 0.1} | {field: bad})
+        gaussian(**{"sensitivity": 1.0, "dimension": 3, "mu": 0.1} | {field: bad})
 
 
 @pytest.mark.parametrize("bad", [0, -1, 2.5])
 def test_meaningless_dimensions_are_refused(bad):
     with pytest.raises(ParameterError, match="dimension must be a whole number"):
-        GaussianMechanism(1.0, bad, 0.1)
+        gaussian(1.0, bad, 0.1)
+
+
+@pytest.mark.parametrize("bare", [1.0, 3, None, "gradient"])
+def test_a_bare_bound_is_refused_because_it_protects_no_statistic(bare):
+    with pytest.raises(ParameterError, match="needs a bounded query"):
+        GaussianMechanism(bare, 0.1)
+    GaussianMechanism(Declared(1.0, 3), 0.1)
 
 
 def test_a_price_below_what_floats_can_account_for_is_refused_with_the_least_possible():
     with pytest.raises(ParameterError, match=r"spend at least 9\.31e-09"):
-        GaussianMechanism(1.0, 100, 9e-9)
-    GaussianMechanism(1.0, 100, 9.4e-9)
+        gaussian(1.0, 100, 9e-9)
+    gaussian(1.0, 100, 9.4e-9)
 
 
 def test_the_mechanism_is_a_value():
-    mechanism = GaussianMechanism(1.0, 3, 0.1)
-    assert mechanism == GaussianMechanism(1.0, 3, 0.1)
-    assert len({mechanism, GaussianMechanism(1.0, 3, 0.1)}) == 1
+    mechanism = gaussian(1.0, 3, 0.1)
+    assert mechanism == gaussian(1.0, 3, 0.1)
+    assert len({mechanism, gaussian(1.0, 3, 0.1)}) == 1
     with pytest.raises(FrozenInstanceError):
         mechanism.mu = 1.0
 
 
 def test_the_worked_example():
     """Δ = 1, n = 4, μ = ½: the grid is 2⁻²⁰/√4 = 2⁻²¹, rounding adds 2·2⁻²¹, and σ = (1 + 2⁻²⁰)/(½ - 2·2⁻³¹)."""
-    mechanism = GaussianMechanism(1.0, 4, 0.5)
+    mechanism = gaussian(1.0, 4, 0.5)
     assert mechanism.grid == 2.0**-21
     assert mechanism.rounded_sensitivity == pytest.approx((1 + 2.0**-20) / (1 - 2.0**-29), rel=1e-15)
     assert mechanism.precision_cost == 2.0**-30
@@ -71,7 +79,7 @@ def test_the_worked_example():
 
 @pytest.mark.parametrize(("sensitivity", "dimension", "mu"), [(7e-7, 70, 2e-4), (1.0, 2500, 3e-3), (1e-6, 2_500_000, 0.03)])
 def test_safety_costs_less_than_a_thousandth_of_the_noise(sensitivity, dimension, mu):
-    mechanism = GaussianMechanism(sensitivity, dimension, mu)
+    mechanism = gaussian(sensitivity, dimension, mu)
     assert 1 < mechanism.sigma * mu / sensitivity < 1.001
 
 
@@ -79,7 +87,7 @@ def test_safety_costs_less_than_a_thousandth_of_the_noise(sensitivity, dimension
 def test_a_release_keeps_the_shape_and_leaves_its_argument_alone(shape):
     value = np.arange(6.0).reshape(shape)
     before = value.copy()
-    released = GaussianMechanism(1.0, 6, 50.0).release(value, SeededNoise(0))
+    released = release(gaussian(1.0, 6, 50.0), value, SeededNoise(0))
     assert released.shape == shape
     assert released.dtype == np.float64
     np.testing.assert_array_equal(value, before)
@@ -87,19 +95,19 @@ def test_a_release_keeps_the_shape_and_leaves_its_argument_alone(shape):
 
 def test_another_number_of_values_than_paid_for_is_refused():
     with pytest.raises(ParameterError, match="pays for 6 numbers, got 5"):
-        GaussianMechanism(1.0, 6, 1.0).release(np.zeros(5), SeededNoise(0))
+        release(gaussian(1.0, 6, 1.0), np.zeros(5), SeededNoise(0))
 
 
 @pytest.mark.parametrize("row", [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0])
 @pytest.mark.parametrize("sensitivity", [1e-150, 1e-6, 1.0, 1e150])
 def test_no_private_value_raises_warns_or_comes_through_as_nan(row, sensitivity):
-    mechanism = GaussianMechanism(sensitivity, 2, 1.0)
+    mechanism = gaussian(sensitivity, 2, 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        released = mechanism.release(np.array([row, 0.0]), SeededNoise(1))
+        released = release(mechanism, np.array([row, 0.0]), SeededNoise(1))
     assert np.isfinite(released).all()
     if np.isnan(row):
-        np.testing.assert_array_equal(released, mechanism.release(np.zeros(2), SeededNoise(1)))
+        np.testing.assert_array_equal(released, release(mechanism, np.zeros(2), SeededNoise(1)))
 
 
 def test_values_far_outside_are_clamped_not_wrapped():
@@ -108,9 +116,9 @@ def test_values_far_outside_are_clamped_not_wrapped():
 
 
 def test_without_noise_the_nearest_grid_point_is_returned():
-    mechanism = GaussianMechanism(1.0, 3, 1.0)
+    mechanism = gaussian(1.0, 3, 1.0)
     value = np.array([0.1, -2.3, 1e6 + 1 / 3])
-    released = mechanism.release(value, Silence())
+    released = release(mechanism, value, Silence())
     assert (np.abs(released - value) <= mechanism.grid / 2).all()
 
 

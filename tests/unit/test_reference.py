@@ -10,6 +10,7 @@ from dpexplain.core import weights
 from dpexplain.errors import DataError, ParameterError, ReleaseCorrupt
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.release import file as container
+from noise_support import run
 
 DOMAIN = dpx.Domain(
     [
@@ -238,7 +239,7 @@ def test_steps_are_announced_by_name_on_a_terminal_only(monkeypatch, released):
     data, _ = released
     announced = []
     plan = building.plan_release(data, BUDGET.mu, 1024)
-    sketch, marginals = plan.run(data._rows, SeededNoise(1))
+    (sketch, marginals), _ = run(plan, data._rows, SeededNoise(1))
     building.build_reference(marginals, sketch, released[1].solver, data, 1024, announced.append)
     assert 3 <= len(announced) <= building.STEPS
     with progress.progress_steps("work", 2) as watch:

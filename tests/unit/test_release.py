@@ -455,10 +455,10 @@ def test_of_two_processes_with_one_request_the_first_to_settle_wins(data, monkey
     ledger = MemoryLedger(data.account(BUDGET))
     run = SketchPlan.run
 
-    def overtaken(self, rows, noise):
+    def overtaken(self, door):
         monkeypatch.setattr(SketchPlan, "run", run)
         dpx.release(data, BUDGET, ledger=ledger, request_id="race")
-        return run(self, rows, noise)
+        return run(self, door)
 
     monkeypatch.setattr(SketchPlan, "run", overtaken)
     second = dpx.release(data, BUDGET, ledger=ledger, request_id="race")

@@ -43,7 +43,7 @@ def explain(data, mechanism, **options):
 
 def plan(mechanism, setting):
     point = DOMAIN.encode_query(RECORD)
-    return mechanism.asking(lambda rows: np.zeros(len(rows))).plan(point, setting, History())
+    return mechanism.with_model(lambda rows: np.zeros(len(rows))).plan(point, setting, History())
 
 
 def setting(size=4000, relation=Relation.ADD_REMOVE):

@@ -34,6 +34,8 @@ from dpexplain.evaluation.metrics.fidelity import optimum as optimum
 from dpexplain.evaluation.metrics.fidelity import score as score
 from dpexplain.evaluation.metrics.nearby import Nearby as Nearby
 from dpexplain.evaluation.metrics.stored_moments import remember as remember
+from dpexplain.mechanisms.door import Door as Door
+from dpexplain.mechanisms.door import listening as listening
 
 largest_shapley_norm = largest_norm
 """No Shapley vector of one background row is longer, for labels in [-1, 1]; a function of the number of features (`proofs/shapley.md`)."""

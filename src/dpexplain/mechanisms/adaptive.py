@@ -20,10 +20,11 @@ from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.base import Calibration, Plan, Setting, require_calibration, require_steps
+from dpexplain.mechanisms.base import Calibration, Outcome, Setting, require_calibration, require_steps
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.measured import measured_plan
-from dpexplain.mechanisms.paper_algorithms import literal_plan
+from dpexplain.mechanisms.paper_algorithms import paper_plan
+from dpexplain.mechanisms.ports import Plan
 from dpexplain.mechanisms.start import Start, best, copyable, nearest, predicted
 from dpexplain.mechanisms.warm import cold_plan, warm_plan
 from dpexplain.privacy import gdp, paper
@@ -70,26 +71,26 @@ class Adaptive:
     def ball(self) -> Ball:
         return Ball(self.radius, self.norm)
 
-    def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan:
+    def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan[Outcome]:
         if self.calibration == "paper" or self.rule == "paper":
             return self._by_the_paper(point, setting, history)
         # The same point again is the same answer; a merely near one is worth its price.
         return copyable(history, point, within=0.0) or self._by_history(point, setting, history, hint)
 
-    def _by_history(self, point: Vector, setting: Setting, history: History, hint: Start | None) -> Plan:
+    def _by_history(self, point: Vector, setting: Setting, history: History, hint: Start | None) -> Plan[Outcome]:
         start = best(history, point, self.ball, FLOOR ** (1 / self.exponent), hint)
         return warm_plan(self, point, setting, start, start.distance**self.exponent)
 
-    def _by_the_paper(self, point: Vector, setting: Setting, history: History) -> Plan:
+    def _by_the_paper(self, point: Vector, setting: Setting, history: History) -> Plan[Outcome]:
         copied = copyable(history, point, paper.reuse_distance(self.steps))
         if copied is not None:
             return copied
         if self.calibration == "paper":
-            return literal_plan(self, point, setting, history)
+            return paper_plan(self, point, setting, history)
         if history.computed == 0:
             return cold_plan(self, point, setting)
         start = predicted(history, point, self.ball, FLOOR)
-        return measured_plan(self, point, setting, start if start.kind == "prediction" else nearest(history, point))
+        return measured_plan(self, point, setting, start if start.kind == "prediction" else nearest(history, point, self.ball))
 
     def to_dict(self) -> dict[str, Any]:
         return {

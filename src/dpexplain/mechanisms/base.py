@@ -1,22 +1,16 @@
-"""What every mechanism is: a planner from public things, and a plan that runs once it is paid for."""
+"""What every mechanism shares: the public facts a plan may use, the outcome of a plan, and a mechanism together with its black box."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Literal, TypeVar
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
-from dpexplain.core.moments import LocalMoments, Moments
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.history import History
-from dpexplain.mechanisms.ports import Noise, Rows
-from dpexplain.privacy.events import PrivacyEvent
+from dpexplain.mechanisms.ports import Mechanism
 from dpexplain.privacy.relation import Neighbours
-
-if TYPE_CHECKING:
-    from dpexplain.mechanisms.start import Start
 
 Calibration = Literal["exact", "paper"]
 
@@ -46,87 +40,19 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A released explanation: public. `events` is what really ran, never more than was planned."""
+    """A released explanation: public. What it cost is what the door counted."""
 
     values: Vector
-    events: tuple[PrivacyEvent, ...]
     error: Vector | None = None
     copied: bool = False
     details: dict[str, Any] = field(default_factory=dict)
-
-
-class Plan(Protocol):
-    """What a mechanism will do and pay, computed before any row is read."""
-
-    @property
-    def events(self) -> tuple[PrivacyEvent, ...]:
-        """The worst case: reserved before `run`."""
-        ...
-
-    def run(self, rows: Rows, noise: Noise) -> Outcome: ...
-
-
-@runtime_checkable
-class LocalPlan(Plan, Protocol):
-    """A plan that asks the rows one question, which others can share a read with: run(rows, noise) = finish(rows.local(query), noise)."""
-
-    @property
-    def query(self) -> LocalMoments: ...
-
-    def finish(self, moments: Moments, noise: Noise) -> Outcome: ...
-
-
-def run_each(plans: Sequence[Plan], rows: Rows, noise: Noise) -> Iterator[Outcome]:
-    """The outcomes of plans that are paid for, in order and each with its own noise; all local questions share one read of the rows."""
-    questions = [plan.query for plan in plans if isinstance(plan, LocalPlan)]
-    moments = iter(rows.local_many(questions) if questions else ())
-    for plan in plans:
-        yield plan.finish(next(moments), noise) if isinstance(plan, LocalPlan) else plan.run(rows, noise)
-
-
-class Mechanism(Protocol):
-    """How a point of interest is explained. Its fields are public parameters."""
-
-    @property
-    def delta(self) -> float:
-        """The δ at which one answer's cost is told."""
-        ...
-
-    @property
-    def private(self) -> bool:
-        """False for reproduction-only settings that leak: never served."""
-        ...
-
-    def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan:
-        """Decide everything from public things; `hint` is a start that somebody else knows of, such as a release."""
-        ...
-
-    def to_dict(self) -> dict[str, Any]: ...
-
-
-@runtime_checkable
-class StandsAlone(Protocol):
-    """A mechanism whose answers know nothing of each other: several can be planned, and paid for, before the first is given."""
-
-    def plan_alone(self, point: Vector, setting: Setting) -> LocalPlan:
-        """`plan` without a past."""
-        ...
-
-
-@runtime_checkable
-class AsksModel(Protocol):
-    """A mechanism that can use the black box itself, where there is one to ask."""
-
-    def asking(self, model: Callable[[Matrix], Vector]) -> Mechanism:
-        """The same mechanism with the black box at hand, a function from encoded rows to labels in [-1, 1]."""
-        ...
 
 
 Given = TypeVar("Given", bound=Mechanism)
 
 
 @dataclass(frozen=True, slots=True)
-class Informed(Generic[Given]):
+class WithModel(Generic[Given]):
     """A private mechanism together with the black box it asks; a subclass plans. A query is public, so asking about it costs nothing."""
 
     given: Given

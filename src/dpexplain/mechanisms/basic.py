@@ -16,20 +16,20 @@ from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.descent import HarmonicSchedule, Schedule, descend, schedule
-from dpexplain.core.moments import LocalMoments, Moments
-from dpexplain.core.reach import LEAST_SHARE, Reach
+from dpexplain.core.moments import LocalMoments
+from dpexplain.core.reach import Reach
 from dpexplain.core.shape import noise_shape
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.base import Calibration, Informed, Outcome, Setting, require_calibration, require_steps
+from dpexplain.mechanisms.base import Calibration, Outcome, Setting, WithModel, require_calibration, require_steps
+from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
+from dpexplain.mechanisms.gradient import GradientSum, Place
 from dpexplain.mechanisms.history import History
-from dpexplain.mechanisms.ports import Noise, Rows
 from dpexplain.privacy import gdp, paper
-from dpexplain.privacy.events import GaussianEvent, PrivacyEvent
+from dpexplain.privacy.events import PrivacyEvent
 
 _PAPER_STEPS = 300
-_ROUNDINGS = 1.25  # anchoring rounds twice more, and a backend's error is at least ten roundings
 ANCHORED = "anchored optima"
 
 
@@ -37,46 +37,38 @@ ANCHORED = "anchored optima"
 class NoisyDescent:
     """A plan: where to start, which steps to take, and the noise on each gradient sum. `proofs/noisy_gradient.md`.
 
-    Noise on column j is `shape[j]` times σ; the shape leaves the sensitivity as it is (`proofs/shape.md`). At φ all of it is multiplied by
-    the share of the sensitivity that records can reach there (`proofs/reach.md`), except in the last step (`proofs/training.md`).
+    Noise at φ is multiplied by the share of the sensitivity that records can reach there (`proofs/reach.md`), except in the last step
+    (`proofs/training.md`).
     """
 
-    query: LocalMoments
+    gaussian: GaussianMechanism[GradientSum]
     start: Vector
     schedule: Schedule | HarmonicSchedule
-    gaussian: GaussianMechanism
     ball: Ball
-    size: int
-    shape: Vector | float = 1.0
-    reach: Reach | None = None
+
+    @property
+    def query(self) -> LocalMoments:
+        return self.gradient.local
+
+    @property
+    def gradient(self) -> GradientSum:
+        return self.gaussian.query
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
-        noise = self.gaussian
-        return (GaussianEvent("gradient", noise.rounded_sensitivity, noise.sigma, self.schedule.gradients),)
+        return (self.gaussian.event(self.schedule.gradients),)
 
-    def run(self, rows: Rows, noise: Noise) -> Outcome:
-        return self.finish(rows.local(self.query), noise)  # one pass serves every step: the loss is a quadratic
+    def run(self, door: Door) -> Outcome:
+        release, path, steps = door.releases(self.gaussian, self.schedule.gradients), self.gradient.path(), self.schedule.steps
 
-    def finish(self, moments: Moments, noise: Noise) -> Outcome:
-        release = self.gaussian.releases(noise, self.schedule.gradients)
+        def noisy_gradient(at: Place) -> Vector:
+            return self.gradient.mean(release(at), at)
 
-        def noisy_gradient(phi: Vector, share: float = 1.0) -> Vector:
-            scale = self.shape * share
-            return release(moments.gradient(phi) / scale) * scale / self.size
-
-        steps, share = self.schedule.steps, self.reach.along() if self.reach else _everything
-        near = descend(self.start, steps[:-1], lambda phi: noisy_gradient(phi, share(phi)), self.ball)
-        values = descend(near, steps[-1:], noisy_gradient, self.ball)
-        quietest = self.gaussian.sigma / self.size * float(np.min(self.shape))
-        told = {"gradients": self.schedule.gradients, "last_step": float(steps[-1]), "sigma": quietest}
-        return Outcome(values, self.events, details=told)
-
-
-def _everything(phi: Vector) -> float:
-    """The share of the sensitivity that counts at φ where no domain says what records look like."""
-    del phi
-    return 1.0
+        near = descend(self.start, steps[:-1], lambda phi: noisy_gradient(path(phi)), self.ball)
+        values = descend(near, steps[-1:], lambda phi: noisy_gradient(Place(phi)), self.ball)
+        quietest = self.gaussian.sigma / self.gradient.setting.size * float(np.min(self.gradient.shape))
+        details = {"gradients": self.schedule.gradients, "last_step": float(steps[-1]), "sigma": quietest}
+        return Outcome(values, details=details)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +76,6 @@ class AnchoredDescent:
     """A plan: the same descent on labels y - f(z)."""
 
     descent: NoisyDescent
-    anchor: float
 
     @property
     def query(self) -> LocalMoments:
@@ -94,12 +85,10 @@ class AnchoredDescent:
     def events(self) -> tuple[PrivacyEvent, ...]:
         return self.descent.events
 
-    def run(self, rows: Rows, noise: Noise) -> Outcome:
-        return self.finish(rows.local(self.query), noise)
-
-    def finish(self, moments: Moments, noise: Noise) -> Outcome:
-        outcome = self.descent.finish(moments.anchored(self.anchor), noise)
-        return replace(outcome, details={"quantity": ANCHORED, "gradients": outcome.details["gradients"], "anchor": self.anchor})
+    def run(self, door: Door) -> Outcome:
+        outcome = self.descent.run(door)
+        anchor = self.descent.gradient.anchor
+        return replace(outcome, details={"quantity": ANCHORED, "gradients": outcome.details["gradients"], "anchor": anchor})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +121,7 @@ class Basic:
     def private(self) -> bool:
         return True
 
-    def asking(self, model: Callable[[Matrix], Vector]) -> Basic | AnchoredBasic:
+    def with_model(self, model: Callable[[Matrix], Vector]) -> Basic | AnchoredBasic:
         """The same, with a black box at hand that answers about encoded public points."""
         return AnchoredBasic(self, model) if self.anchored else self
 
@@ -150,10 +139,9 @@ class Basic:
         steps = self.steps or _PAPER_STEPS
         sigma = paper.basic_sigma(setting.size, self.epsilon, self.delta, steps)
         rate = paper.learning_rate(setting.width, sigma, sensitivity.gradient(self.weight, self.radius))
-        reach = setting.sensitivity_of_sum(sensitivity.gradient(self.weight, self.radius))
-        gaussian = GaussianMechanism(reach, setting.width, reach / (sigma * setting.size))
-        query, ball = LocalMoments(point, self.weight), Ball(self.radius, self.norm)
-        return NoisyDescent(query, np.zeros(setting.width), HarmonicSchedule(steps - 1, rate), gaussian, ball, setting.size)
+        gradient = GradientSum(LocalMoments(point, self.weight), self.radius, setting)
+        gaussian = GaussianMechanism(gradient, gradient.sensitivity / (sigma * setting.size))
+        return NoisyDescent(gaussian, np.zeros(setting.width), HarmonicSchedule(steps - 1, rate), Ball(self.radius, self.norm))
 
     def to_dict(self) -> dict[str, Any]:
         kind = {"quantity": ANCHORED} if self.anchored else {}
@@ -170,7 +158,7 @@ class Basic:
 
 
 @dataclass(frozen=True, slots=True)
-class AnchoredBasic(Informed[Basic]):
+class AnchoredBasic(WithModel[Basic]):
     """`Basic` with the black box that it asks about each query. The query is public, so asking costs nothing."""
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> AnchoredDescent:
@@ -179,30 +167,21 @@ class AnchoredBasic(Informed[Basic]):
 
     def plan_alone(self, point: Vector, setting: Setting) -> AnchoredDescent:
         anchor = float(np.clip(self.model(point[None])[0], -1.0, 1.0))
-        return AnchoredDescent(exact_descent(self.given, point, setting, anchor), anchor)
+        return AnchoredDescent(exact_descent(self.given, point, setting, anchor))
 
 
 def exact_descent(basic: Basic, point: Vector, setting: Setting, anchor: float = 0.0) -> NoisyDescent:
     """T-1 noisy gradients that together cost exactly (ε, δ), with steps from public quantities, for labels y - `anchor`."""
     mu = gdp.mu(basic.epsilon, basic.delta)
-    sum_sensitivity = shared_sensitivity(setting, basic.weight, basic.radius, anchor)
-    shape = noise_shape(point, setting.one_hot)
-    noise_norm = sum_sensitivity / setting.size * float(np.linalg.norm(shape)) / mu  # of one gradient that takes the whole budget
+    gradient = local_gradient(point, setting, basic.weight, basic.radius, anchor)
+    noise_norm = gradient.noise_norm / mu  # of one gradient that takes the whole budget
     curvature = sensitivity.quadratic(basic.weight)  # λmax(A)/m̄ ≤ sup αd²
     steps = schedule(basic.radius / noise_norm, setting.width, curvature, basic.steps and basic.steps - 1)
-    gaussian = GaussianMechanism(sum_sensitivity, setting.width, gdp.part(mu, 1 / steps.gradients))
-    query, ball = LocalMoments(point, basic.weight), Ball(basic.radius, basic.norm)
-    reach = reach_around(point, setting, basic.weight, basic.radius, anchor)
-    return NoisyDescent(query, np.zeros(setting.width), steps, gaussian, ball, setting.size, shape, reach)
+    gaussian = GaussianMechanism(gradient, gdp.part(mu, 1 / steps.gradients))
+    return NoisyDescent(gaussian, np.zeros(setting.width), steps, Ball(basic.radius, basic.norm))
 
 
-def shared_sensitivity(setting: Setting, weight: Weight, radius: float, anchor: float = 0.0) -> float:
-    """How far neighbours can move a computed gradient sum that is divided by its share: rounding errors are, too."""
-    per_record = sensitivity.gradient(weight, radius, 1 + abs(anchor))
-    rounded = per_record if anchor == 0 else _ROUNDINGS * per_record
-    return setting.sensitivity_of_sum(per_record, terms=rounded / LEAST_SHARE)
-
-
-def reach_around(point: Vector, setting: Setting, weight: Weight, radius: float, anchor: float = 0.0) -> Reach | None:
-    """What the domain's records can do to gradients around `point`, where a domain is declared."""
-    return None if setting.layout is None else Reach.around(point, setting.layout, weight, radius, anchor)
+def local_gradient(point: Vector, setting: Setting, weight: Weight, radius: float, anchor: float = 0.0) -> GradientSum:
+    """The gradient around `point` with the noise shaped to the encoding, and to what the domain's records can do where one is declared."""
+    reach = None if setting.layout is None else Reach.around(point, setting.layout, weight, radius, anchor)
+    return GradientSum(LocalMoments(point, weight), radius, setting, anchor, noise_shape(point, setting.one_hot), reach)

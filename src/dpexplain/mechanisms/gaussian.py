@@ -1,4 +1,4 @@
-"""The one door through which numbers computed from private rows leave: Gaussian noise on a grid of integers.
+"""Gaussian noise on a grid of integers: how much a bounded query gets, and how it is added. `door.py` is where it is drawn.
 
 Plain `x + σN` in floating point is not private: which floats it can return depends on x (Mironov 2012). Here statistic and
 noise are rounded to multiples of one power of two and added as integers. With k the rounded statistic and Y real Gaussian
@@ -18,22 +18,18 @@ would tell a little. So the noise is a sum of Gaussians of falling scale, each b
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import frexp, inf, isfinite, ldexp, nextafter, sqrt
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpexplain.errors import ParameterError
-
-Release: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-
-if TYPE_CHECKING:
-    from dpexplain.mechanisms.ports import Noise
+from dpexplain.mechanisms.ports import BoundedQuery, Noise
+from dpexplain.privacy.events import GaussianEvent
 
 _LARGEST_UNITS = 2.0**60  # statistics are clamped here, in grid units: room for the noise in int64
 _STEP = 2.0**10  # each Gaussian of the ladder is this much finer than the one before …
@@ -41,20 +37,25 @@ _FINEST = 2.0**6  # … down to this many grid units, where float64 has 2⁴⁷ 
 _SMALLEST, _LARGEST = 1e-150, 1e150  # far from where float64 loses bits or overflows
 
 
-@dataclass(frozen=True, slots=True)
-class GaussianMechanism:
-    """Releases `dimension` numbers of joint L2 sensitivity `sensitivity` at the price of `mu`-GDP.
+Query = TypeVar("Query", bound=BoundedQuery)
 
-    `sensitivity` is that of the statistic as computed: neighbouring relation, rows per unit and summation error included. What a
-    release is charged as is (`rounded_sensitivity`, `sigma`), whose ratio is at most `mu`.
+
+@dataclass(frozen=True, slots=True)
+class GaussianMechanism(Generic[Query]):
+    """Releases a bounded query at the price of `mu`-GDP. The query brings its own bound: there is no way to pass another one.
+
+    What a release is charged as is (`rounded_sensitivity`, `sigma`), whose ratio is at most `mu`.
     """
 
-    sensitivity: float
-    dimension: int
+    query: Query
     mu: float
 
     def __post_init__(self) -> None:
-        _require_scale("sensitivity", self.sensitivity, "pass the bound of the weight in use, or rescale the statistic")
+        if not isinstance(self.query, BoundedQuery):
+            raise ParameterError(
+                f"a Gaussian mechanism needs a bounded query, got {self.query!r}: a bare bound protects no statistic"
+            )
+        _require_scale("sensitivity", self.sensitivity, "use the bound of the weight in use, or rescale the statistic")
         _require_scale("mu", self.mu, "convert the (ε, δ) you can spend to μ")
         if not (isinstance(self.dimension, int | np.integer) and self.dimension >= 1):
             raise ParameterError(
@@ -67,16 +68,22 @@ class GaussianMechanism:
             )
 
     @property
+    def sensitivity(self) -> float:
+        return self.query.sensitivity
+
+    @property
+    def dimension(self) -> int:
+        return self.query.dimension
+
+    @property
     def grid(self) -> float:
         """Largest power of two ≤ max(Δ·2⁻²⁰/√n, (Δ/μ)·2⁻⁴⁰): costs a millionth of Δ, or keeps σ/grid ≤ 2⁴³."""
-        fine = self.sensitivity * 2.0**-20 / sqrt(self.dimension)
-        _, exponent = frexp(max(fine, self.sensitivity / self.mu * 2.0**-40))
-        return ldexp(1.0, exponent - 1)
+        return _grid(self.sensitivity, self.dimension, self.mu)
 
     @property
     def precision_cost(self) -> float:
         """What float64 draws can betray beyond real Gaussians, in μ: at most √n·2⁻³¹ (`proofs/gaussian_mechanism.md`)."""
-        return _root_up(self.dimension) * 2.0**-31
+        return _precision_cost(self.dimension)
 
     @property
     def rounded_sensitivity(self) -> float:
@@ -84,44 +91,48 @@ class GaussianMechanism:
 
         Each coordinate of each neighbour moves by at most half a grid step; the factor leaves room in μ for the draws' precision.
         """
-        return _exact_scale(self)[0]
+        return _exact_scale(self.sensitivity, self.dimension, self.mu)[0]
 
     @property
     def sigma(self) -> float:
         """Standard deviation of each coordinate's noise: `rounded_sensitivity`/μ, rounded up."""
-        return _exact_scale(self)[1]
+        return _exact_scale(self.sensitivity, self.dimension, self.mu)[1]
 
-    def release(self, value: NDArray[np.float64], noise: Noise) -> NDArray[np.float64]:
+    def event(self, count: int = 1) -> GaussianEvent:
+        """What `count` releases cost."""
+        return GaussianEvent(self.query.what, self.rounded_sensitivity, self.sigma, count)
+
+    def draw(self, noise: Noise, count: int) -> NDArray[np.int64]:
+        """(count, dimension): noise for `count` releases, in grid units. Only a `Door` calls it, once they are paid for."""
+        return rounded_gaussian(self.sigma / self.grid, count * self.dimension, noise).reshape(count, self.dimension)
+
+    def perturb(self, value: NDArray[np.float64], drawn: NDArray[np.int64]) -> NDArray[np.float64]:
         """grid · (rint(value/grid) + noise), in the shape of `value`. Never fails, warns or branches on what `value` holds."""
-        return self.releases(noise, 1)(value)
-
-    def releases(self, noise: Noise, count: int) -> Release:
-        """A function that releases `count` values, one a call, each at this mechanism's price.
-
-        Noise does not depend on values, so all of it is drawn ahead, in one go.
-        """
+        if value.size != self.dimension:
+            raise ParameterError(f"this mechanism pays for {self.dimension} numbers, got {value.size}: plan the right dimension")
         grid = self.grid
-        ahead = iter(rounded_gaussian(self.sigma / grid, count * self.dimension, noise).reshape(count, self.dimension))
+        units = quantise(value.ravel(), grid) + drawn
+        released: NDArray[np.float64] = units.astype(np.float64) * grid
+        return released.reshape(value.shape)
 
-        def release(value: NDArray[np.float64]) -> NDArray[np.float64]:
-            if value.size != self.dimension:
-                raise ParameterError(
-                    f"this mechanism pays for {self.dimension} numbers, got {value.size}: plan the right dimension"
-                )
-            units = quantise(value.ravel(), grid) + next(ahead)
-            released: NDArray[np.float64] = units.astype(np.float64) * grid
-            return released.reshape(value.shape)
 
-        return release
+@lru_cache(maxsize=1024)
+def _grid(sensitivity: float, dimension: int, mu: float) -> float:
+    _, exponent = frexp(max(sensitivity * 2.0**-20 / sqrt(dimension), sensitivity / mu * 2.0**-40))
+    return ldexp(1.0, exponent - 1)
+
+
+def _precision_cost(dimension: int) -> float:
+    return _root_up(dimension) * 2.0**-31
 
 
 @lru_cache(maxsize=1024)  # exact arithmetic takes a tenth of a millisecond, and one answer asks for the same numbers ten times
-def _exact_scale(mechanism: GaussianMechanism) -> tuple[float, float]:
+def _exact_scale(sensitivity: float, dimension: int, mu: float) -> tuple[float, float]:
     """(`rounded_sensitivity`, `sigma`)."""
-    mu = Fraction(mechanism.mu)
-    apart = Fraction(mechanism.sensitivity) + Fraction(_root_up(mechanism.dimension)) * Fraction(mechanism.grid)
-    reach = _round_up(apart * mu / (mu - Fraction(mechanism.precision_cost)))
-    return reach, _round_up(Fraction(reach) / mu)
+    exact = Fraction(mu)
+    apart = Fraction(sensitivity) + Fraction(_root_up(dimension)) * Fraction(_grid(sensitivity, dimension, mu))
+    reach = _round_up(apart * exact / (exact - Fraction(_precision_cost(dimension))))
+    return reach, _round_up(Fraction(reach) / exact)
 
 
 def quantise(value: NDArray[np.float64], grid: float) -> NDArray[np.int64]:

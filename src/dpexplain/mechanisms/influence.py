@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -24,12 +24,13 @@ from dpexplain.core.moments import LocalMoments, Moments
 from dpexplain.core.shape import noise_shape
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.base import Informed, Outcome, Setting
+from dpexplain.mechanisms.base import Outcome, Setting, WithModel
+from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
-from dpexplain.mechanisms.ports import Noise, Rows
+from dpexplain.mechanisms.ports import Rows
 from dpexplain.privacy import gdp
-from dpexplain.privacy.events import GaussianEvent, PrivacyEvent
+from dpexplain.privacy.events import PrivacyEvent
 
 QUANTITY = "influence"
 Others = Literal["ignored", "against"]
@@ -41,29 +42,49 @@ def influence_sum(moments: Moments, sign: float) -> Vector:
     return (sign * moments.s + moments.b) / 2 if sign else moments.b
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class InfluenceSum:
+    """The bounded query `influence_sum` in units of the noise's shape: a record moves it by at most sup α(d)d. `proofs/shape.md`."""
+
+    what: ClassVar[str] = QUANTITY
+    local: LocalMoments
+    sign: float
+    setting: Setting
+    shape: Vector
+    sensitivity: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        reach = sensitivity.linear(self.local.weight)
+        object.__setattr__(self, "sensitivity", self.setting.sensitivity_of_sum(reach, terms=_ROUNDINGS * reach))
+
+    @property
+    def dimension(self) -> int:
+        return self.setting.width
+
+    def evaluate(self, rows: Rows, at: None = None) -> Vector:
+        del at
+        return influence_sum(rows.local(self.local), self.sign) / self.shape
+
+
 @dataclass(frozen=True, slots=True)
 class NoisyInfluence:
-    """A plan: one release of `influence_sum`. Noise on column j is `shape[j]`·σ (`proofs/shape.md`)."""
+    """A plan: one release of `InfluenceSum`. Noise on column j is `shape[j]`·σ."""
 
-    query: LocalMoments
-    sign: float
-    gaussian: GaussianMechanism
-    size: int
-    shape: Vector
+    gaussian: GaussianMechanism[InfluenceSum]
+
+    @property
+    def query(self) -> LocalMoments:
+        return self.gaussian.query.local
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
-        return (GaussianEvent("influence", self.gaussian.rounded_sensitivity, self.gaussian.sigma),)
+        return (self.gaussian.event(),)
 
-    def run(self, rows: Rows, noise: Noise) -> Outcome:
-        return self.finish(rows.local(self.query), noise)
-
-    def finish(self, moments: Moments, noise: Noise) -> Outcome:
-        exact = influence_sum(moments, self.sign)
-        values = self.gaussian.release(exact / self.shape, noise) * self.shape / self.size
-        error = self.gaussian.sigma / self.size * self.shape
-        told = {"quantity": QUANTITY, "others": "ignored" if self.sign else "against"}
-        return Outcome(values, self.events, error, details=told)
+    def run(self, door: Door) -> Outcome:
+        asked = self.gaussian.query
+        values = door.release(self.gaussian) * asked.shape / asked.setting.size
+        error = self.gaussian.sigma / asked.setting.size * asked.shape
+        return Outcome(values, error, details={"quantity": QUANTITY, "others": "ignored" if asked.sign else "against"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +113,18 @@ class Influence:
     def private(self) -> bool:
         return True
 
-    def asking(self, model: Callable[[Matrix], Vector]) -> Influence | InformedInfluence:
+    def with_model(self, model: Callable[[Matrix], Vector]) -> Influence | InfluenceWithModel:
         """The same, with a black box at hand that answers about encoded public points."""
-        return self if self.others == "against" or self.label is not None else InformedInfluence(self, model)
+        return self if self.others == "against" or self.label is not None else InfluenceWithModel(self, model)
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyInfluence:
         del history, hint
         return self.plan_alone(point, setting)
 
     def plan_alone(self, point: Vector, setting: Setting) -> NoisyInfluence:
-        reach = sensitivity.linear(self.weight)
-        gaussian = GaussianMechanism(
-            setting.sensitivity_of_sum(reach, terms=_ROUNDINGS * reach), setting.width, gdp.mu(self.epsilon, self.delta)
-        )
         shape = noise_shape(point, setting.one_hot)
-        return NoisyInfluence(LocalMoments(point, self.weight), self._sign(), gaussian, setting.size, shape)
+        query = InfluenceSum(LocalMoments(point, self.weight), self._sign(), setting, shape)
+        return NoisyInfluence(GaussianMechanism(query, gdp.mu(self.epsilon, self.delta)))
 
     def _sign(self) -> float:
         """±1 for the class of the query, 0 where rows of both classes count."""
@@ -132,7 +150,7 @@ class Influence:
 
 
 @dataclass(frozen=True, slots=True)
-class InformedInfluence(Informed[Influence]):
+class InfluenceWithModel(WithModel[Influence]):
     """`Influence` that asks the black box for the label of each query. The query is public, so asking costs nothing."""
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyInfluence:

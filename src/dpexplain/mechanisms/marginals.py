@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,9 +18,10 @@ from dpexplain.core.marginals import Bins, Histograms, Joined, PairTables, table
 from dpexplain.core.sensitivity import pair_tables
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.base import Setting
+from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
-from dpexplain.mechanisms.ports import Noise, Rows
-from dpexplain.privacy.events import GaussianEvent, PrivacyEvent
+from dpexplain.mechanisms.ports import Rows
+from dpexplain.privacy.events import PrivacyEvent
 
 HISTOGRAM_SHARE = 0.1
 FEWEST_BINS, MOST_BINS = 4, 24
@@ -38,36 +40,73 @@ class NoisyMarginals:
     table_sigma: float
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class HistogramCounts:
+    """The bounded query of all histograms. Counts are exact, so no summation error is added to their sensitivity."""
+
+    what: ClassVar[str] = "reference: histograms"
+    asked: Histograms
+    setting: Setting
+
+    @property
+    def sensitivity(self) -> float:
+        return self.asked.sensitivity() * self.setting.neighbours.multiplier
+
+    @property
+    def dimension(self) -> int:
+        return self.asked.dimension
+
+    def evaluate(self, rows: Rows, at: None = None) -> Vector:
+        del at
+        return rows.histograms(self.asked)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairCounts:
+    """The bounded query of all tables of pairs, over any bins of these sizes: a record adds 1 to one cell of each pair's table."""
+
+    what: ClassVar[str] = "reference: tables of pairs"
+    sizes: tuple[int, ...]
+    setting: Setting
+
+    @property
+    def sensitivity(self) -> float:
+        return pair_tables(len(self.sizes)) * self.setting.neighbours.multiplier
+
+    @property
+    def dimension(self) -> int:
+        return table_cells(self.sizes)
+
+    def evaluate(self, rows: Rows, at: PairTables) -> Vector:
+        return at.vector(rows.pair_tables(at))
+
+
 @dataclass(frozen=True, slots=True)
 class MarginalsPlan:
     """Two releases of counts, planned from public things only."""
 
     cells: tuple[Cells, ...]
     sizes: tuple[int, ...]
-    first: GaussianMechanism
-    second: GaussianMechanism
+    first: GaussianMechanism[HistogramCounts]
+    second: GaussianMechanism[PairCounts]
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
-        return (
-            GaussianEvent("reference: histograms", self.first.rounded_sensitivity, self.first.sigma),
-            GaussianEvent("reference: tables of pairs", self.second.rounded_sensitivity, self.second.sigma),
-        )
+        return (self.first.event(), self.second.event())
 
-    def run(self, rows: Rows, noise: Noise) -> NoisyMarginals:
-        query = Histograms(self.cells)
-        histograms = tuple(query.split(self.first.release(rows.histograms(query), noise)))
+    def run(self, door: Door) -> NoisyMarginals:
+        histograms = tuple(self.first.query.asked.split(door.release(self.first)))
         joined = tuple(
             join(cell, histogram, size, self.first.sigma)
             for cell, histogram, size in zip(self.cells, histograms, self.sizes, strict=True)
         )
         pairs = PairTables(Bins(self.cells, joined, self.sizes))
-        released = self.second.release(pairs.vector(rows.pair_tables(pairs)), noise)
+        released = door.release(self.second, pairs)
         return NoisyMarginals(pairs.bins, histograms, pairs.matrix(released), self.first.sigma, self.second.sigma)
 
 
 def plan_marginals(cells: tuple[Cells, ...], mu: float, setting: Setting) -> MarginalsPlan:
-    """A plan that costs at most `mu`. Counts are exact, so no summation error is added to their sensitivity."""
+    """A plan that costs at most `mu`."""
     _require_manageable(cells)
     sound, multiplier = mu * (1 - 2.0**-40), setting.neighbours.multiplier
     first, second = sound * sqrt(HISTOGRAM_SHARE), sound * sqrt(1 - HISTOGRAM_SHARE)
@@ -79,12 +118,11 @@ def plan_marginals(cells: tuple[Cells, ...], mu: float, setting: Setting) -> Mar
             f"the pairs of these features have {table_cells(sizes):,} cells, more than {MOST_CELLS:,}: join rare values of the largest "
             "categoricals in the domain, or release without reference=True"
         )
-    query = Histograms(cells)
     return MarginalsPlan(
         cells,
         sizes,
-        GaussianMechanism(query.sensitivity() * multiplier, query.dimension, first),
-        GaussianMechanism(reach, table_cells(sizes), second),
+        GaussianMechanism(HistogramCounts(Histograms(cells), setting), first),
+        GaussianMechanism(PairCounts(sizes, setting), second),
     )
 
 

@@ -7,19 +7,19 @@ from math import ceil, log, sqrt
 
 import numpy as np
 
-from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.descent import HarmonicSchedule, descend
-from dpexplain.core.moments import LocalMoments, Moments
+from dpexplain.core.moments import LocalMoments
 from dpexplain.core.shape import noise_shape
 from dpexplain.mechanisms.base import Outcome, Setting
+from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
-from dpexplain.mechanisms.ports import Noise, Rows
+from dpexplain.mechanisms.gradient import GradientNorm, GradientSum, Place
 from dpexplain.mechanisms.start import Start
-from dpexplain.mechanisms.warm import Parameters, gradient_reach
+from dpexplain.mechanisms.warm import Parameters
 from dpexplain.privacy import gdp, paper
-from dpexplain.privacy.events import GaussianEvent, PrivacyEvent
+from dpexplain.privacy.events import PrivacyEvent
 
 NORM_SHARE = 0.01  # of a query's μ², spent on β̃
 
@@ -28,54 +28,53 @@ NORM_SHARE = 0.01  # of a query's μ², spent on β̃
 class MeasuredDescent:
     """A plan: release β̃ at `start`, then take as many and as noisy gradients as β̃ asks for. `proofs/adaptive.md`."""
 
-    query: LocalMoments
     start: Start
-    norm: GaussianMechanism
-    finest: GaussianMechanism  # of one gradient at σ_min, the least noise a gradient ever gets
+    norm: GaussianMechanism[GradientNorm]
+    finest: GaussianMechanism[GradientSum]  # of one gradient at σ_min, the least noise a gradient ever gets
     steps: int
     only_beta: bool
     ball: Ball
-    size: int
-    shape: Vector  # noise on column j is shape[j]·σ (`proofs/shape.md`), so its norm takes the place of √n
+
+    @property
+    def query(self) -> LocalMoments:
+        return self.finest.query.local
 
     @property
     def floor(self) -> float:
-        """√n σ_min."""
+        """√n σ_min, with the norm of the noise's shape in the place of √n."""
         return self._noise_norm(self.finest)
 
-    def _noise_norm(self, gaussian: GaussianMechanism) -> float:
-        return float(np.linalg.norm(self.shape)) * gaussian.sigma / self.size
+    def _noise_norm(self, gaussian: GaussianMechanism[GradientSum]) -> float:
+        return float(np.linalg.norm(gaussian.query.shape)) * gaussian.sigma / self._size
+
+    @property
+    def _size(self) -> int:
+        return self.finest.query.setting.size
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
         """β̃, and the dearest descent that any β̃ could ask for: a larger s takes s times the steps, at 1/s² of the price each."""
         most = min(max(ceil(self.floor * sqrt(log(self.steps)) * self.steps), 1), self.steps - 1)
-        return (self._norm_event, _event(self.finest, most))
+        return (self.norm.event(), self.finest.event(most))
 
-    @property
-    def _norm_event(self) -> PrivacyEvent:
-        return GaussianEvent("gradient norm", self.norm.rounded_sensitivity, self.norm.sigma)
-
-    def run(self, rows: Rows, noise: Noise) -> Outcome:
-        moments = rows.local(self.query)
-        beta = self.measure(moments, noise)
+    def run(self, door: Door) -> Outcome:
+        beta = self.measure(door)
         gaussian, rate, iterations = self.settings(beta)
-        release = gaussian.releases(noise, iterations - 1)
+        release, gradient = door.releases(gaussian, iterations - 1), gaussian.query
 
         def noisy_gradient(phi: Vector) -> Vector:
-            return release(moments.gradient(phi) / self.shape) * self.shape / self.size
+            at = Place(phi)
+            return gradient.mean(release(at), at)
 
         schedule = HarmonicSchedule(iterations - 1, rate)
         values = descend(self.start.values, schedule.steps, noisy_gradient, self.ball)
-        told = {"start": self.start.kind, "gradients": iterations - 1, "beta": beta}
-        return Outcome(values, (self._norm_event, _event(gaussian, iterations - 1)), details=told)
+        return Outcome(values, details={"start": self.start.kind, "gradients": iterations - 1, "beta": beta})
 
-    def measure(self, moments: Moments, noise: Noise) -> float:
+    def measure(self, door: Door) -> float:
         """β̃ = max(‖∇L(start)‖ + noise, 0)."""
-        norm = np.array([np.linalg.norm(moments.gradient(self.start.values))])
-        return max(float(self.norm.release(norm, noise)[0]) / self.size, 0.0)
+        return max(float(door.release(self.norm)[0]) / self._size, 0.0)
 
-    def settings(self, beta: float) -> tuple[GaussianMechanism, float, int]:
+    def settings(self, beta: float) -> tuple[GaussianMechanism[GradientSum], float, int]:
         """(noise, step constant, T') from β̃ alone: s = max(β̃, √n σ_min), σ = s/√n."""
         quiet = beta <= self.floor * (1 + 1e-9)  # then exactly σ_min: rounding must not price it above the reservation
         level = self.floor if quiet else beta
@@ -83,31 +82,19 @@ class MeasuredDescent:
         rate = paper.warm_rate(1, self._noise_norm(gaussian), beta, self.steps)
         return gaussian, rate, paper.iterations(beta if self.only_beta else level, self.steps)
 
-    def _noisier(self, level: float) -> GaussianMechanism:
+    def _noisier(self, level: float) -> GaussianMechanism[GradientSum]:
         return replace(self.finest, mu=self.finest.mu * self.floor / level)
 
 
 def measured_plan(parameters: Parameters, point: Vector, setting: Setting, start: Start) -> MeasuredDescent:
     """σ_min is such that β̃ and T-1 gradients at σ_min cost (ε, δ) together."""
-    mu, reach = gdp.mu(parameters.epsilon, parameters.delta), gradient_reach(parameters, setting)
+    mu, shape = gdp.mu(parameters.epsilon, parameters.delta), noise_shape(point, setting.one_hot)
+    gradient = GradientSum(LocalMoments(point, parameters.weight), parameters.radius, setting, shape=shape)
     return MeasuredDescent(
-        query=LocalMoments(point, parameters.weight),
         start=start,
-        norm=GaussianMechanism(norm_reach(parameters, setting), 1, gdp.part(mu, NORM_SHARE)),
-        finest=GaussianMechanism(reach, setting.width, gdp.part(mu, (1 - NORM_SHARE) / (parameters.steps - 1))),
+        norm=GaussianMechanism(GradientNorm(gradient, start.values), gdp.part(mu, NORM_SHARE)),
+        finest=GaussianMechanism(gradient, gdp.part(mu, (1 - NORM_SHARE) / (parameters.steps - 1))),
         steps=parameters.steps,
         only_beta=parameters.only_beta,
         ball=parameters.ball,
-        size=setting.size,
-        shape=noise_shape(point, setting.one_hot),
     )
-
-
-def norm_reach(parameters: Parameters, setting: Setting) -> float:
-    """A norm is 1-Lipschitz, so it moves no further than the gradient; computing it adds at most (n + 4) roundings of 2m̄c."""
-    largest = 2 * setting.size * sensitivity.gradient(parameters.weight, parameters.radius)
-    return gradient_reach(parameters, setting) + 2 * (setting.width + 4) * 2.0**-53 * largest
-
-
-def _event(gaussian: GaussianMechanism, count: int) -> PrivacyEvent:
-    return GaussianEvent("gradient", gaussian.rounded_sensitivity, gaussian.sigma, count)

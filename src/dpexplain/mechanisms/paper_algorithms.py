@@ -15,15 +15,17 @@ from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.descent import HarmonicSchedule, descend
-from dpexplain.core.moments import LocalMoments, Moments
-from dpexplain.mechanisms.base import Outcome, Plan, Setting
+from dpexplain.core.moments import LocalMoments
+from dpexplain.mechanisms.base import Outcome, Setting
 from dpexplain.mechanisms.basic import NoisyDescent
+from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
+from dpexplain.mechanisms.gradient import GradientSum, Place
 from dpexplain.mechanisms.history import History
-from dpexplain.mechanisms.ports import Noise, Rows
-from dpexplain.mechanisms.warm import Parameters, Told, gradient_reach
+from dpexplain.mechanisms.ports import Plan, Rows
+from dpexplain.mechanisms.warm import Parameters, WithDetails
 from dpexplain.privacy import paper
-from dpexplain.privacy.events import GaussianEvent, PrivacyEvent, PureEvent
+from dpexplain.privacy.events import PrivacyEvent, PureEvent
 from dpexplain.privacy.paper import Bookkeeping
 
 
@@ -34,9 +36,15 @@ class Quoted:
     epsilon: float
     delta: float
     steps: int
-    size: int
-    dimension: int
-    reach: float  # of one record on the gradient sum; the paper assumes 1
+    gradient: GradientSum  # one record moves it by its sensitivity; the paper assumes 1
+
+    @property
+    def size(self) -> int:
+        return self.gradient.setting.size
+
+    @property
+    def dimension(self) -> int:
+        return self.gradient.dimension
 
     @property
     def step_epsilon(self) -> float:
@@ -46,9 +54,9 @@ class Quoted:
     def sigma_min(self) -> float:
         return paper.adaptive_sigma(self.size, self.epsilon, self.delta, self.steps)
 
-    def gaussian(self, sigma: float) -> GaussianMechanism:
+    def gaussian(self, sigma: float) -> GaussianMechanism[GradientSum]:
         """The paper's noise, charged at what it really costs."""
-        return GaussianMechanism(self.reach, self.dimension, self.reach / (sigma * self.size))
+        return GaussianMechanism(self.gradient, self.gradient.sensitivity / (sigma * self.size))
 
     def booked(self, before: Bookkeeping, sigma: float, gradients: int, selected: bool) -> dict[str, Any]:
         """ε and δ of this answer and of all so far, by the paper's bookkeeping: strong composition with slack δ_min/2."""
@@ -67,55 +75,60 @@ class Quoted:
         }
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class StartingPoint:
+    """Past answers with probability ∝ exp(-m ε_ite ‖∇L‖/2). One record moves the score by Δ/m, so that it is (ε_ite · Δ)-DP."""
+
+    gradient: GradientSum
+    candidates: Matrix  # past answers, one a row
+    epsilon: float
+
+    @property
+    def event(self) -> PrivacyEvent:
+        return PureEvent("starting point", self.epsilon * self.gradient.sensitivity)
+
+    def exponents(self, rows: Rows) -> Vector:
+        moments = rows.local(self.gradient.local)
+        norms = np.linalg.norm(2 * (self.candidates @ moments.A - moments.b), axis=1)  # m ‖∇L‖
+        return np.asarray(-self.epsilon * norms / 2)
+
+
 @dataclass(frozen=True, slots=True)
-class LiteralDescent:
+class PaperDescent:
     """A plan with Algorithm 3's parameter selection inside."""
 
-    query: LocalMoments
-    candidates: Matrix  # past answers, one a row
+    selection: StartingPoint
     quoted: Quoted
     before: Bookkeeping
     only_beta: bool
     ball: Ball
 
     @property
+    def query(self) -> LocalMoments:
+        return self.quoted.gradient.local
+
+    @property
     def events(self) -> tuple[PrivacyEvent, ...]:
         floor = sqrt(self.quoted.dimension) * self.quoted.sigma_min
         steps = self.quoted.steps
         most = min(max(ceil(floor * sqrt(log(steps)) * steps), 1), steps - 1)
-        return (self._selection, _event(self.quoted.gaussian(self.quoted.sigma_min), most))
+        return (self.selection.event, self.quoted.gaussian(self.quoted.sigma_min).event(most))
 
-    @property
-    def _selection(self) -> PrivacyEvent:
-        """exp(-m ε_ite ‖∇L‖/2), whose score one record moves by reach/m, is (ε_ite · reach)-DP."""
-        return PureEvent("starting point", self.quoted.step_epsilon * self.quoted.reach)
-
-    def run(self, rows: Rows, noise: Noise) -> Outcome:
-        moments, quoted = rows.local(self.query), self.quoted
-        start = self.select(moments, noise)
-        beta = float(np.linalg.norm(moments.gradient(start))) / quoted.size
+    def run(self, door: Door) -> Outcome:
+        quoted = self.quoted
+        start: Vector = self.selection.candidates[door.select(self.selection)]
+        beta = float(np.linalg.norm(door.exact(quoted.gradient, Place(start)))) / quoted.size
         sigma, rate, iterations = self.settings(beta)
-        gaussian = quoted.gaussian(sigma)
-        release = gaussian.releases(noise, iterations - 1)
-
-        def noisy_gradient(phi: Vector) -> Vector:
-            return release(moments.gradient(phi)) / quoted.size
-
-        values = descend(start, HarmonicSchedule(iterations - 1, rate).steps, noisy_gradient, self.ball)
-        told = {
+        release = door.releases(quoted.gaussian(sigma), iterations - 1)
+        steps = HarmonicSchedule(iterations - 1, rate).steps
+        values = descend(start, steps, lambda phi: release(Place(phi)) / quoted.size, self.ball)
+        details = {
             "start": "selected",
             "gradients": iterations - 1,
             "exact_beta": beta,
             "paper": quoted.booked(self.before, sigma, iterations - 1, selected=True),
         }
-        return Outcome(values, (self._selection, _event(gaussian, iterations - 1)), details=told)
-
-    def select(self, moments: Moments, noise: Noise) -> Vector:
-        """A past answer with probability ∝ exp(-m ε_ite ‖∇L‖/2): the largest of the exponents plus Gumbel noise."""
-        norms = np.linalg.norm(2 * (self.candidates @ moments.A - moments.b), axis=1)  # m ‖∇L‖
-        gumbel = -np.log(-np.log(noise.uniform(len(norms))))
-        chosen: Vector = self.candidates[int(np.argmax(gumbel - self.quoted.step_epsilon * norms / 2))]
-        return chosen
+        return Outcome(values, details=details)
 
     def settings(self, beta: float) -> tuple[float, float, int]:
         """(σ, step constant, T') of Algorithm 3."""
@@ -127,19 +140,19 @@ class LiteralDescent:
         return sigma, rate, paper.iterations(beta if self.only_beta else root * sigma, quoted.steps)
 
 
-def literal_plan(parameters: Parameters, point: Vector, setting: Setting, history: History) -> Plan:
+def paper_plan(parameters: Parameters, point: Vector, setting: Setting, history: History) -> Plan[Outcome]:
     """Algorithm 3 on this history, or DPGrad from zero with σ_min and T when it is empty."""
-    reach = gradient_reach(parameters, setting)
-    quoted = Quoted(parameters.epsilon, parameters.delta, parameters.steps, setting.size, setting.width, reach)
-    query, before = LocalMoments(point, parameters.weight), _booked_before(history)
+    gradient = GradientSum(LocalMoments(point, parameters.weight), parameters.radius, setting)
+    quoted, before = Quoted(parameters.epsilon, parameters.delta, parameters.steps, gradient), _booked_before(history)
     if history.computed:
-        candidates = history.latest(history.computed)[1]
-        return LiteralDescent(query, candidates, quoted, before, parameters.only_beta, parameters.ball)
+        candidates = np.array([parameters.ball.project(one) for one in history.latest(history.computed)[1]])
+        selection = StartingPoint(gradient, candidates, quoted.step_epsilon)
+        return PaperDescent(selection, quoted, before, parameters.only_beta, parameters.ball)
     sigma = quoted.sigma_min
     rate = paper.learning_rate(setting.width, sigma, sensitivity.gradient(parameters.weight, parameters.radius))
     schedule = HarmonicSchedule(parameters.steps - 1, rate)
-    first = NoisyDescent(query, np.zeros(setting.width), schedule, quoted.gaussian(sigma), parameters.ball, setting.size)
-    return Told(first, {"start": "cold", "paper": quoted.booked(before, sigma, parameters.steps - 1, selected=False)})
+    first = NoisyDescent(quoted.gaussian(sigma), np.zeros(setting.width), schedule, parameters.ball)
+    return WithDetails(first, {"start": "cold", "paper": quoted.booked(before, sigma, parameters.steps - 1, selected=False)})
 
 
 def _booked_before(history: History) -> Bookkeeping:
@@ -148,7 +161,3 @@ def _booked_before(history: History) -> Bookkeeping:
         if not released.copied and "paper" in released.details:
             return Bookkeeping(**released.details["paper"]["sums"])
     return Bookkeeping()
-
-
-def _event(gaussian: GaussianMechanism, count: int) -> PrivacyEvent:
-    return GaussianEvent("gradient", gaussian.rounded_sensitivity, gaussian.sigma, count)

@@ -1,23 +1,31 @@
-"""What a mechanism needs from the outside world: private rows and randomness. One page holds both.
+"""The interfaces that form the architecture, on one page: private rows, randomness, bounded queries, plans and mechanisms.
 
-Adapters live above: `backends/` implements `Rows`, `noise/` implements `Noise`. A mechanism never imports either.
+Adapters live above: `backends/` implements `Rows`, `noise/` implements `Noise`. A mechanism imports neither, and is given neither: a plan is run with
+a `Door`, which evaluates bounded queries on the rows, adds the noise and counts what is released.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.shapley import ShapleySum
 from dpexplain.core.sketch import CentreMoments, CentreSums, NormalisedMoments, NormalisedSums
+from dpexplain.privacy.events import PrivacyEvent
+
+if TYPE_CHECKING:
+    from dpexplain.mechanisms.base import Setting
+    from dpexplain.mechanisms.door import Door
+    from dpexplain.mechanisms.history import History
+    from dpexplain.mechanisms.start import Start
 
 
 @runtime_checkable
 class Noise(Protocol):
-    """The sole origin of randomness."""
+    """The sole origin of randomness. Only a `Door` holds it."""
 
     @property
     def secure(self) -> bool:
@@ -34,7 +42,7 @@ class Noise(Protocol):
 
 
 class Rows(Protocol):
-    """Private records and their labels. Answers are exact and private: they leave only through a paid release."""
+    """Private records and their labels. Answers are exact and private: they leave only through a `Door`."""
 
     @property
     def width(self) -> int:
@@ -81,4 +89,103 @@ class SingleRows(Protocol):
 
     def shapley(self, query: ShapleySum) -> Vector:
         """Σ φ(x) over the rows that the query asks, exact."""
+        ...
+
+
+@runtime_checkable
+class BoundedQuery(Protocol):
+    """A statistic of private rows together with its L2 sensitivity: one object, so that neither is ever used without the other."""
+
+    @property
+    def what(self) -> str:
+        """The name of the release in a ledger."""
+        ...
+
+    @property
+    def sensitivity(self) -> float:
+        """How far neighbours can move the statistic as computed: relation, rows per unit and summation error included."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers the statistic has."""
+        ...
+
+    def evaluate(self, rows: Rows, at: Any) -> Vector:
+        """The exact statistic of these rows at the public parameters `at`, for all of which the bound holds; others are refused."""
+        ...
+
+
+class SelectionQuery(Protocol):
+    """Scores of public candidates on private rows, one of which an exponential mechanism selects."""
+
+    @property
+    def event(self) -> PrivacyEvent:
+        """What one selection costs."""
+        ...
+
+    def exponents(self, rows: Rows) -> Vector:
+        """For each candidate x: a candidate is selected with probability ∝ exp(x)."""
+        ...
+
+
+Result = TypeVar("Result", covariant=True)
+
+
+class Plan(Protocol[Result]):
+    """What a mechanism will do and pay, computed before any row is read."""
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        """The most that `run` may release; reserved before it."""
+        ...
+
+    def run(self, door: Door) -> Result:
+        """Release through the door, and compute the result from what it returned."""
+        ...
+
+
+@runtime_checkable
+class LocalPlan(Protocol):
+    """A plan whose releases are all about one local question, so that several plans can share a read of the rows."""
+
+    @property
+    def query(self) -> LocalMoments: ...
+
+
+class Mechanism(Protocol):
+    """How a point of interest is explained. Its fields are public parameters."""
+
+    @property
+    def delta(self) -> float:
+        """The δ at which one answer's cost is stated."""
+        ...
+
+    @property
+    def private(self) -> bool:
+        """False for reproduction-only settings that leak: never served."""
+        ...
+
+    def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan[Any]:
+        """Decide everything from public things; `hint` is a start that somebody else knows of, such as a release."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+@runtime_checkable
+class HistoryFree(Protocol):
+    """A mechanism whose plans do not depend on earlier answers: several can be planned and paid for before the first is given."""
+
+    def plan_alone(self, point: Vector, setting: Setting) -> Plan[Any]:
+        """`plan` without a history."""
+        ...
+
+
+@runtime_checkable
+class UsesModel(Protocol):
+    """A mechanism that can use the black box itself, where there is one to ask."""
+
+    def with_model(self, model: Callable[[Matrix], Vector]) -> Mechanism:
+        """The same mechanism with the black box, a function from encoded rows to labels in [-1, 1]."""
         ...

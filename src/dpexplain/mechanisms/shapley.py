@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn, cast
+from typing import Any, ClassVar, NoReturn, cast
 
 import numpy as np
 
@@ -17,39 +17,63 @@ from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.shapley import Orders, ShapleySum, exact_grid, largest_norm
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.base import Informed, Outcome, Setting
+from dpexplain.mechanisms.base import Outcome, Setting, WithModel
+from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
-from dpexplain.mechanisms.ports import Noise, Rows, SingleRows
+from dpexplain.mechanisms.ports import Rows, SingleRows
 from dpexplain.privacy import gdp
-from dpexplain.privacy.events import GaussianEvent, PrivacyEvent
+from dpexplain.privacy.events import PrivacyEvent
 
 QUANTITY = "Shapley values"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShapleyTotal:
+    """The bounded query Σ φ(x): each record's values are cut to a public length. Sums are exact, so there is no summation error."""
+
+    what: ClassVar[str] = QUANTITY
+    asked: ShapleySum
+    setting: Setting
+
+    @property
+    def sensitivity(self) -> float:
+        return self.asked.sensitivity() * self.setting.neighbours.multiplier
+
+    @property
+    def dimension(self) -> int:
+        return self.asked.players
+
+    def evaluate(self, rows: Rows, at: None = None) -> Vector:
+        del at
+        return cast(SingleRows, rows).shapley(self.asked)  # `plan` made sure of it
 
 
 @dataclass(frozen=True, slots=True)
 class NoisyShapley:
     """A plan: one release of Σ φ(x), divided by the public number of rows that are asked."""
 
-    query: ShapleySum
-    gaussian: GaussianMechanism
+    gaussian: GaussianMechanism[ShapleyTotal]
     rows: int
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
-        return (GaussianEvent("Shapley values", self.gaussian.rounded_sensitivity, self.gaussian.sigma),)
+        return (self.gaussian.event(),)
 
-    def run(self, rows: Rows, noise: Noise) -> Outcome:
-        exact = cast(SingleRows, rows).shapley(self.query)  # `plan` made sure of it
-        place, values = self._columns(), self.gaussian.release(exact, noise) / self.rows
-        error = np.full(self.query.players, self.gaussian.sigma / self.rows)
-        told = {"quantity": QUANTITY, "rows": self.rows, "features": self.query.players}
-        return Outcome(values @ place, self.events, error @ place, details=told)
+    @property
+    def asked(self) -> ShapleySum:
+        return self.gaussian.query.asked
+
+    def run(self, door: Door) -> Outcome:
+        place, values = self._columns(), door.release(self.gaussian) / self.rows
+        error = np.full(self.asked.players, self.gaussian.sigma / self.rows)
+        details = {"quantity": QUANTITY, "rows": self.rows, "features": self.asked.players}
+        return Outcome(values @ place, error @ place, details=details)
 
     def _columns(self) -> Matrix:
         """(d, n): a feature's number goes to its own column, for a category to the query's, and to all alike where it has none."""
-        owner, point = self.query.owner, self.query.point
-        of = np.arange(self.query.players)[:, None] == owner
+        owner, point = self.asked.owner, self.asked.point
+        of = np.arange(self.asked.players)[:, None] == owner
         single = of.sum(axis=1, keepdims=True) == 1
         own = np.where(single, of, of * point)
         return np.asarray(np.where(own.any(axis=1, keepdims=True), own, of / of.sum(axis=1, keepdims=True)), dtype=np.float64)
@@ -80,9 +104,9 @@ class Shapley:
     def private(self) -> bool:
         return True
 
-    def asking(self, model: Callable[[Matrix], Vector]) -> InformedShapley:
+    def with_model(self, model: Callable[[Matrix], Vector]) -> ShapleyWithModel:
         """The same, with a black box at hand that answers about encoded rows."""
-        return InformedShapley(self, model)
+        return ShapleyWithModel(self, model)
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoReturn:
         del point, setting, history, hint
@@ -100,7 +124,7 @@ class Shapley:
 
 
 @dataclass(frozen=True, slots=True)
-class InformedShapley(Informed[Shapley]):
+class ShapleyWithModel(WithModel[Shapley]):
     """`Shapley` with the black box it asks."""
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyShapley:
@@ -112,9 +136,8 @@ class InformedShapley(Informed[Shapley]):
         share = 1.0 if self.given.rows is None else min(self.given.rows / setting.size, 1.0)
         clip = self.given.clip or largest_norm(int(owner[-1]) + 1)
         query = ShapleySum(point, self.model, owner, clip, share, exact_grid(setting.size))
-        reach = query.sensitivity() * setting.neighbours.multiplier  # sums are exact: no summation error
-        gaussian = GaussianMechanism(reach, query.players, gdp.mu(self.given.epsilon, self.given.delta))
-        return NoisyShapley(query, gaussian, max(query.count_asked(setting.size), 1))
+        gaussian = GaussianMechanism(ShapleyTotal(query, setting), gdp.mu(self.given.epsilon, self.given.delta))
+        return NoisyShapley(gaussian, max(query.count_asked(setting.size), 1))
 
 
 def players_of(setting: Setting) -> Orders:

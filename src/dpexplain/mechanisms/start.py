@@ -11,8 +11,8 @@ from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
 from dpexplain.estimation.regression import LevelledRegression
 from dpexplain.mechanisms.base import Outcome
+from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.history import History, Released
-from dpexplain.mechanisms.ports import Noise, Rows
 from dpexplain.privacy.events import PrivacyEvent
 
 FEWEST = 5  # answers before a regression on them is believed
@@ -30,10 +30,10 @@ class Copy:
     def events(self) -> tuple[PrivacyEvent, ...]:
         return ()
 
-    def run(self, rows: Rows, noise: Noise) -> Outcome:
-        del rows, noise
+    def run(self, door: Door) -> Outcome:
+        del door
         told: dict[str, Any] = {"start": "copied", "gradients": 0, "distance": self.distance}
-        return Outcome(self.source.values, (), copied=True, details=told)
+        return Outcome(self.source.values, copied=True, details=told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,10 @@ def predicted(history: History, point: Vector, ball: Ball, floor: float) -> Star
     return Start(ball.project(fitted.predict(point)), max(distance, floor), "prediction")
 
 
-def nearest(history: History, point: Vector) -> Start:
-    """The answer of the nearest computed neighbour."""
+def nearest(history: History, point: Vector, ball: Ball) -> Start:
+    """The answer of the nearest computed neighbour, projected: it may come from a larger ball."""
     found = history.nearest(point)
-    return cold(len(point)) if found is None else Start(found[0].values, 1.0, "neighbour")
+    return cold(len(point)) if found is None else Start(ball.project(found[0].values), 1.0, "neighbour")
 
 
 def cold(width: int) -> Start:

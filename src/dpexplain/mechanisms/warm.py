@@ -12,13 +12,12 @@ from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.descent import Schedule, travel_length
-from dpexplain.core.moments import LocalMoments
-from dpexplain.core.shape import noise_shape
 from dpexplain.core.weights import Weight
-from dpexplain.mechanisms.base import Outcome, Plan, Setting
-from dpexplain.mechanisms.basic import NoisyDescent, reach_around, shared_sensitivity
+from dpexplain.mechanisms.base import Outcome, Setting
+from dpexplain.mechanisms.basic import NoisyDescent, local_gradient
+from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
-from dpexplain.mechanisms.ports import Noise, Rows
+from dpexplain.mechanisms.ports import Plan
 from dpexplain.mechanisms.start import Start, cold
 from dpexplain.privacy import gdp
 from dpexplain.privacy.events import PrivacyEvent
@@ -46,50 +45,41 @@ class Parameters(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A plan with more to say about itself: public facts that end up in the answer's details."""
+class WithDetails:
+    """A plan with further public facts that end up in the answer's details."""
 
-    plan: Plan
+    plan: Plan[Outcome]
     details: dict[str, Any]
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
         return self.plan.events
 
-    def run(self, rows: Rows, noise: Noise) -> Outcome:
-        outcome = self.plan.run(rows, noise)
+    def run(self, door: Door) -> Outcome:
+        outcome = self.plan.run(door)
         return replace(outcome, details={**outcome.details, **self.details})
 
 
-def gradient_reach(parameters: Parameters, setting: Setting) -> float:
-    """How far neighbours can move the computed gradient sum."""
-    return setting.sensitivity_of_sum(sensitivity.gradient(parameters.weight, parameters.radius))
-
-
-def warm_plan(parameters: Parameters, point: Vector, setting: Setting, start: Start, share: float) -> Told:
+def warm_plan(parameters: Parameters, point: Vector, setting: Setting, start: Start, share: float) -> WithDetails:
     """`share` of (ε, δ)'s μ², and the way that Basic would walk in a ball of radius `start.distance`·k. At most T-1 gradients."""
     descent = _descent(parameters, point, setting, start, share, None)
-    return Told(descent, {"start": start.kind, "distance": start.distance, "share": share})
+    return WithDetails(descent, {"start": start.kind, "distance": start.distance, "share": share})
 
 
-def cold_plan(parameters: Parameters, point: Vector, setting: Setting) -> Told:
+def cold_plan(parameters: Parameters, point: Vector, setting: Setting) -> WithDetails:
     """The first query: from zero, all T-1 gradients, the whole (ε, δ)."""
     descent = _descent(parameters, point, setting, cold(setting.width), 1.0, parameters.steps - 1)
-    return Told(descent, {"start": "cold"})
+    return WithDetails(descent, {"start": "cold"})
 
 
 def _descent(
     parameters: Parameters, point: Vector, setting: Setting, start: Start, share: float, gradients: int | None
 ) -> NoisyDescent:
     mu = gdp.part(gdp.mu(parameters.epsilon, parameters.delta), share)
-    sum_sensitivity = shared_sensitivity(setting, parameters.weight, parameters.radius)
-    shape = noise_shape(point, setting.one_hot)
-    noise_norm = sum_sensitivity / setting.size * float(np.linalg.norm(shape)) / mu
+    gradient = local_gradient(point, setting, parameters.weight, parameters.radius)
+    noise_norm = gradient.noise_norm / mu
     curvature = sensitivity.quadratic(parameters.weight)
     travel = travel_length(start.distance * parameters.radius / noise_norm, setting.width, curvature)
     count = gradients or min(max(ceil(2 * travel * curvature), _FEWEST), parameters.steps - 1)
-    gaussian = GaussianMechanism(sum_sensitivity, setting.width, gdp.part(mu, 1 / count))
-    query = LocalMoments(point, parameters.weight)
-    schedule = Schedule(count, travel, curvature)
-    reach = reach_around(point, setting, parameters.weight, parameters.radius)
-    return NoisyDescent(query, np.array(start.values), schedule, gaussian, parameters.ball, setting.size, shape, reach)
+    gaussian = GaussianMechanism(gradient, gdp.part(mu, 1 / count))
+    return NoisyDescent(gaussian, np.array(start.values), Schedule(count, travel, curvature), parameters.ball)

@@ -33,6 +33,11 @@ class PrivacyEvent(Protocol):
     kind: ClassVar[str]
 
     @property
+    def what(self) -> str:
+        """What was released, in a word or two."""
+        ...
+
+    @property
     def quanta(self) -> int:
         """The price in quanta of μ², rounded up."""
         ...

@@ -18,8 +18,8 @@ from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.local_reference import MomentRaking, MomentTargets
 from dpexplain.estimation.progress import ProgressCallback, no_progress
 from dpexplain.estimation.response import normals
+from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.marginals import MarginalsPlan, NoisyMarginals, plan_marginals
-from dpexplain.mechanisms.ports import Noise, Rows
 from dpexplain.mechanisms.sketch import NoisySketch, SketchPlan, plan_sketch
 from dpexplain.privacy.events import PrivacyEvent
 from dpexplain.release.reference_data import ReferenceData, columns_of, draw_records, stored_changes, trial_columns
@@ -43,8 +43,8 @@ class ReleasePlan:
     def events(self) -> tuple[PrivacyEvent, ...]:
         return self.sketch.events + (self.marginals.events if self.marginals else ())
 
-    def run(self, rows: Rows, noise: Noise) -> tuple[NoisySketch, NoisyMarginals | None]:
-        return self.sketch.run(rows, noise), self.marginals.run(rows, noise) if self.marginals else None
+    def run(self, door: Door) -> tuple[NoisySketch, NoisyMarginals | None]:
+        return self.sketch.run(door), self.marginals.run(door) if self.marginals else None
 
 
 def plan_release(data: PrivateData, mu: float, reference: int) -> ReleasePlan:

@@ -27,19 +27,21 @@ from dpexplain.estimation.calibrate import calibrate
 from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.explanation import Explanation
 from dpexplain.ledger import open_ledger
-from dpexplain.ledger.port import Ledger, Request, Settled
+from dpexplain.ledger.port import Ledger, Settled
+from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.marginals import NoisyMarginals
 from dpexplain.mechanisms.ports import Noise
 from dpexplain.mechanisms.sketch import NoisySketch
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget, Guarantee
-from dpexplain.privacy.events import price
+from dpexplain.privacy.events import PrivacyEvent, price
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.progress import progress_steps
 from dpexplain.release import file as container
 from dpexplain.release.batch import Explanations, anchors_of, free_of_charge, solve_in_batches
 from dpexplain.release.page import OUTCOME, TITLE, publish
 from dpexplain.release.reference_data import ReferenceData, largest_codes, reference_rows, restore_reference
+from dpexplain.spending import Paid, Spending
 from dpexplain.version import __version__
 
 LARGEST_KEPT = 64 << 20  # bytes of a release file that a ledger keeps: 70 columns take 0.1 MB, 500 take 2
@@ -77,17 +79,17 @@ def release(
     _require_one_anchor(anchors)
     Ball(radius)
     plan = plan_release(data, (spend or budget).mu, reference_rows(reference))
-    source, budgeted = noise or SecureNoise(), spend or budget
+    budgeted = spend or budget
 
-    def make() -> Release:
-        sketch, marginals = plan.run(data._rows, source)
-        solver = calibrate(sketch.sums, sketch.query, sketch.sigma, radius, chosen, source.standard_normal)
+    def make(door: Door) -> Release:
+        sketch, marginals = plan.run(door)
+        solver = calibrate(sketch.sums, sketch.query, sketch.sigma, radius, chosen, door.auxiliary_normal)
         paid = Guarantee.of_quanta(price(plan.events), budgeted.delta, data.setting.neighbours, subject=_SUBJECT)
         return Release(
             solver=solver,
             domain=data.domain,
             weight=chosen,
-            guarantee=paid if source.secure else replace(paid, note=_SEEDED),
+            guarantee=paid if door.secure else replace(paid, note=_SEEDED),
             size=data.size,
             fingerprint=fingerprint,
             library=__version__,
@@ -106,8 +108,8 @@ def release(
     }
     opened = open_ledger(ledger, data.account(budget))
     data.attach(opened)
-    data.require_readable()
-    return _paid_once(Request(request_id or f"release-{uuid4().hex}", question, plan.events), opened, make)
+    spending = Spending(data, opened, noise or SecureNoise())
+    return _make_once(spending, request_id or f"release-{uuid4().hex}", question, Making(plan.events, make))
 
 
 def _build_reference(
@@ -128,19 +130,32 @@ def _require_one_anchor(anchors: int) -> None:
         )
 
 
-def _paid_once(request: Request, ledger: Ledger, make: Callable[[], Release]) -> Release:
-    """Reserve, make, settle: nothing leaves before it is paid for and kept, and what was kept under this id before is returned as it is."""
-    reserved = ledger.reserve(request)
+@dataclass(frozen=True, slots=True)
+class Making:
+    """The plan of a whole release: what it will release, and how the release is made from that."""
+
+    events: tuple[PrivacyEvent, ...]
+    make: Callable[[Door], Release]
+
+    def run(self, door: Door) -> Release:
+        return self.make(door)
+
+
+def _make_once(spending: Spending, request_id: str, question: dict[str, Any], plan: Making) -> Release:
+    """Nothing leaves before it is paid for and stored, and what was stored under this id before is returned as it is."""
+    reserved = spending.reserve(request_id, question, plan)
     if isinstance(reserved, Settled):
         return _release_from_ledger(reserved)
-    made = make()
-    content = made._content()
-    digest = sha256(content).hexdigest()
-    answer = {"release": "moments", "sha256": digest}
-    if len(content) <= LARGEST_KEPT:
-        answer["file"] = b64encode(content).decode()
-    settled = ledger.settle(reserved, request.events, answer)
-    return made if settled.answer["sha256"] == digest else _release_from_ledger(settled)  # another process may have been first
+    stored: dict[str, Any] = {}
+
+    def store(_: Paid[Release], result: Release) -> dict[str, Any]:
+        stored.update(result._stored())
+        return stored
+
+    ((made, settled),) = spending.run([reserved], store)
+    return (
+        made if settled.answer["sha256"] == stored["sha256"] else _release_from_ledger(settled)
+    )  # another process may have been first
 
 
 def _release_from_ledger(settled: Settled) -> Release:
@@ -279,6 +294,12 @@ class Release:
 
     def _content(self) -> bytes:
         return container.write(self._header(), _arrays(self.solver) | (self.reference.arrays() if self.reference else {}))
+
+    def _stored(self) -> dict[str, Any]:
+        """What a ledger stores of it: the whole file, unless that is too large."""
+        content = self._content()
+        file = {"file": b64encode(content).decode()} if len(content) <= LARGEST_KEPT else {}
+        return {"release": "moments", "sha256": sha256(content).hexdigest(), **file}
 
     def publish(self, path: str | Path, *, title: str = TITLE, outcome: str = OUTCOME) -> Path:
         """Write one self-contained interactive page; `outcome` says what a positive effect leads towards. Returns its path."""

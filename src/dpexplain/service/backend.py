@@ -17,7 +17,7 @@ from dpexplain.errors import DpexplainError, NotPrivateError
 from dpexplain.explainer import Explainer
 from dpexplain.explanation import Explanation
 from dpexplain.ledger import Ledger, open_ledger
-from dpexplain.mechanisms.base import Mechanism, StandsAlone
+from dpexplain.mechanisms.ports import HistoryFree, Mechanism
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.relation import Neighbours
@@ -176,7 +176,7 @@ class LedgerBackend:
     def _exhausted(self, left: Guarantee) -> bool:
         """Whether the next answer will be refused, whatever it is about; answers that may be free are never ruled out."""
         price = self.mechanism.to_dict()
-        return isinstance(self.mechanism, StandsAlone) and Budget(price["epsilon"], price["delta"]).mu > left.mu
+        return isinstance(self.mechanism, HistoryFree) and Budget(price["epsilon"], price["delta"]).mu > left.mu
 
     def _read(self) -> list[int]:
         """Totals after each answer so far, whichever process gave it. Positions count from 1, so a list keeps them in order."""

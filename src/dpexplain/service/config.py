@@ -13,10 +13,10 @@ from dpexplain.domain import Domain
 from dpexplain.domain.base import hint, listed
 from dpexplain.errors import InputError, NotPrivateError, ParameterError
 from dpexplain.mechanisms.adaptive import Adaptive
-from dpexplain.mechanisms.base import Mechanism
 from dpexplain.mechanisms.basic import Basic
 from dpexplain.mechanisms.enhanced import Enhanced
 from dpexplain.mechanisms.influence import Influence
+from dpexplain.mechanisms.ports import Mechanism
 from dpexplain.mechanisms.shapley import Shapley
 from dpexplain.privacy.budget import Budget
 from dpexplain.registration.models import ModelSource

@@ -22,14 +22,14 @@ from dpexplain.domain import Domain
 from dpexplain.errors import ParameterError
 from dpexplain.evaluation.audit.bounds import estimated_mu, mu_from_scores, noticed_factor
 from dpexplain.evaluation.audit.distinguisher import Distinguisher, stack_transcripts
-from dpexplain.evaluation.audit.setup import Canary, Kind, World, find_canary, made_up, world
+from dpexplain.evaluation.audit.setup import Canary, Kind, MadeUp, World, find_canary, made_up, world
 from dpexplain.evaluation.audit.targets import Releasing, Subject, subject_of
+from dpexplain.evaluation.audit.transcript import Ratio
 from dpexplain.evaluation.baselines.inputs import encoded_point
 from dpexplain.evaluation.metrics.stored_moments import RememberedRows
 from dpexplain.mechanisms.adaptive import Adaptive
-from dpexplain.mechanisms.base import Mechanism
 from dpexplain.mechanisms.basic import Basic
-from dpexplain.mechanisms.ports import Noise, Rows
+from dpexplain.mechanisms.ports import Mechanism, Noise, Rows
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy import gdp
@@ -148,15 +148,21 @@ def audit(
     counted, error = runs - choosing, 1 - confidence
     kind = ", anchored" if getattr(mechanism, "anchored", False) else ""
     name = f"{mechanism.to_dict()['mechanism']}{kind} ({view})"
+    ratio = Ratio(inside.rows, outside.rows)
     learnt = [
-        _paired(subject, inside, outside, view, noise or SeededNoise, 1 + i)
+        _paired(subject, (inside, outside), ratio, view, noise or SeededNoise, 1 + i)
         for i in with_bar(range(choosing), f"{name}: choosing")
     ]
     with_it, without = stack_transcripts([one[0] for one in learnt]), stack_transcripts([one[1] for one in learnt])
-    telling = Distinguisher.learn_distinguisher(with_it, without).with_threshold(with_it, without, counted, error / 5)
+    telling = Distinguisher.learn_distinguisher(with_it, without, trusted=0 if view == "transcript" else None).with_threshold(
+        with_it, without, counted, error / 5
+    )
     sources = [_source(seed, noise, which) for which in (0, 1)]
     seen = [
-        (subject.run(inside.fresh(), sources[0]), subject.run(outside.fresh(), sources[1]))
+        tuple(
+            subject.run(each.fresh(), source, ratio.for_one_run())
+            for each, source in zip((inside, outside), sources, strict=True)
+        )
         for _ in with_bar(range(counted), name)
     ]
     scores = [telling.score(stack_transcripts([getattr(pair[side], view) for pair in seen], with_it.shape[1])) for side in (0, 1)]
@@ -170,6 +176,7 @@ class _Stage:
     queries: Sequence[Any]
     point: Vector  # of the last query: the one that knows most of the past
     copies: int
+    made: MadeUp | None  # the records themselves, where they are made up
 
 
 def _set_up(
@@ -186,15 +193,17 @@ def _set_up(
     asked = queries or (len(query) if isinstance(query, list) else _usual_queries(mechanism))
     mu = gdp.mu(mechanism.epsilon, mechanism.delta) * sqrt(asked)
     group = copies or max(round(_TARGET / mu), 1)
+    made = None
     if data is None:
         kind, gap = _kind(mechanism, view), 1.0 if _copies_far(mechanism) else 0.01
-        data, points = made_up(domain, max(200, group * _ROWS[kind]), Relation.parse(relation).value, kind, asked, gap)
+        made, points = made_up(domain, max(200, group * _ROWS[kind]), Relation.parse(relation).value, kind, asked, gap)
+        data = made.register()
         query = [_record_at(data.domain, one) for one in points] if query is None else query
     if query is None and not isinstance(mechanism, Releasing):
         raise ParameterError("say what to ask about: query=, a record of the data's domain, or a list of them")
     given = query if isinstance(query, list) else [] if query is None else [query]
     point = encoded_point(data.domain, given[-1]) if given else np.full(data.domain.width, 0.0)
-    return _Stage(data, given, point, min(group, max(data.size // data.setting.neighbours.rows_per_unit, 1)))
+    return _Stage(data, given, point, min(group, max(data.size // data.setting.neighbours.rows_per_unit, 1)), made)
 
 
 def _kind(mechanism: Any, view: View) -> Kind:
@@ -221,7 +230,10 @@ def _record_at(domain: Any, point: Vector) -> Any:
 
 
 def _worlds(stage: _Stage, subject: Subject, given: tuple[Any, float] | None) -> tuple[World, World]:
-    """(with the canary, without it, or with its opposite where a record is replaced)."""
+    """(with the canary, without it, or with its opposite where a record is replaced).
+
+    Made-up records are registered again with the canaries among them. An owner's data are registered already, so canaries are put beside them.
+    """
     data, domain = stage.data, stage.data.domain
     rows = cast(Rows, RememberedRows(data._rows))
     make, alone = partial(world, data, rows), world(data, rows)
@@ -231,10 +243,9 @@ def _worlds(stage: _Stage, subject: Subject, given: tuple[Any, float] | None) ->
         return find_canary(lambda one: _apart(_shown(subject, make(one)), start), domain, stage.point)
 
     canary = furthest_from(alone) if given is None else Canary(encoded_point(domain, given[0]), given[1])
-    inside = make(canary, stage.copies)
-    if data.setting.neighbours.relation is Relation.ADD_REMOVE:
-        return inside, alone
-    return inside, make(furthest_from(make(canary)), stage.copies)
+    other = None if data.setting.neighbours.relation is Relation.ADD_REMOVE else furthest_from(make(canary))
+    final = make if stage.made is None else stage.made.world
+    return final(canary, stage.copies), final(other, stage.copies)
 
 
 def _shown(subject: Subject, where: World) -> Vector:
@@ -248,9 +259,11 @@ def _apart(one: Vector, other: Vector) -> float:
     return float(np.linalg.norm(a - b))
 
 
-def _paired(subject: Subject, inside: World, outside: World, view: View, noise: MakeNoise, seed: int) -> tuple[Vector, Vector]:
+def _paired(
+    subject: Subject, worlds: tuple[World, World], ratio: Ratio, view: View, noise: MakeNoise, seed: int
+) -> tuple[Vector, Vector]:
     """What is seen of both data sets under the same noise."""
-    first, second = (getattr(subject.run(each.fresh(), noise(seed)), view) for each in (inside, outside))
+    first, second = (getattr(subject.run(each.fresh(), noise(seed), ratio.for_one_run()), view) for each in worlds)
     return first, second
 
 

@@ -1,4 +1,4 @@
-"""Telling two laws apart from samples of them: a linear score, learnt on some runs and used on others."""
+"""Distinguisher two laws apart from samples of them: a linear score, learnt on some runs and used on others."""
 
 from __future__ import annotations
 
@@ -26,21 +26,24 @@ class Distinguisher:
         return seen @ self.direction
 
     @classmethod
-    def learn_distinguisher(cls, inside: Matrix, outside: Matrix) -> Distinguisher:
+    def learn_distinguisher(cls, inside: Matrix, outside: Matrix, trusted: int | None = None) -> Distinguisher:
         """The best of some linear scores, by how often each is right on the second half of these runs when learnt on the first.
 
         They are Fisher's discriminants, w = C⁻¹(mean inside - mean outside) with C the covariance within each law, which is best for Gaussian
         laws that differ by a shift; with C shrunk, without its correlations, or as it is; and single coordinates. Row i of both may come
-        from the same noise: then their difference is nearly free of it, and few runs are enough.
+        from the same noise: then their difference is nearly free of it, and few runs are enough. The coordinate `trusted` is a score already,
+        such as a likelihood ratio: it is taken unless another is clearly better.
         """
         half = len(inside) // 2
         first, second = (inside[:half], outside[:half]), (inside[half:], outside[half:])
         shares: list[float | None] = [None, 1.0, 0.0] if inside.shape[1] * _RUNS_EACH <= len(inside) else [None, 1.0]
         right = [_area(*(side @ _discriminant(*first, share) for side in second)) for share in shares]
-        best = int(np.argmax(right))
+        best, unit = int(np.argmax(right)), np.eye(inside.shape[1])
         column, sign, alone = _single(*first, *second)
+        if trusted is not None and _area(*(side[:, trusted] for side in second)) >= max(right[best], alone) - _CLEARLY:
+            return cls(unit[trusted])
         if alone > right[best] + _CLEARLY:
-            return cls(sign * np.eye(inside.shape[1])[column])
+            return cls(sign * unit[column])
         return cls(_discriminant(inside, outside, shares[best]))
 
     def with_threshold(self, inside: Matrix, outside: Matrix, runs: int, error: float) -> Distinguisher:

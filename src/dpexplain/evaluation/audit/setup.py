@@ -49,7 +49,7 @@ class PartedRows(SummedRows):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class World:
-    """One of two neighbouring data sets; each run registers it anew, so that runs share rows and nothing else."""
+    """One of two neighbouring data sets. Each run opens it anew, so that runs share rows and nothing else."""
 
     data: PrivateData
     rows: Rows
@@ -62,7 +62,7 @@ class World:
 
 
 def world(data: PrivateData, rows: Rows, canary: Canary | None = None, copies: int = 1) -> World:
-    """`rows` alone, or with all records of `copies` owners who are canaries. Sums are computed once and shared by all runs."""
+    """`rows` alone, or with all records of `copies` owners who are canaries beside them. Sums are computed once and shared by all runs."""
     if canary is None:
         return World(data, rows)
     count = copies * data.setting.neighbours.rows_per_unit
@@ -73,10 +73,33 @@ def world(data: PrivateData, rows: Rows, canary: Canary | None = None, copies: i
 Kind = Literal["pull", "still", "spread"]
 
 
-def made_up(
-    domain: Domain | None, size: int, relation: str, kind: Kind, queries: int, gap: float
-) -> tuple[PrivateData, list[Vector]]:
-    """(data, points to ask about): rows that "pull" φ to the ball's edge, lie "still" at the last point, or are "spread" over the domain.
+@dataclass(frozen=True, slots=True, eq=False)
+class MadeUp:
+    """Made-up records that are registered as a user's would be, with or without the canaries among them."""
+
+    domain: Domain
+    rows: Matrix
+    labels: Vector
+    relation: str
+
+    def register(self, canary: Canary | None = None, copies: int = 1) -> PrivateData:
+        """All records through registration, the canaries first: whatever reading one record does to others is part of the audit."""
+        rows, labels = self.rows, self.labels
+        if canary is not None:
+            rows = np.concatenate([np.tile(canary.row, (copies, 1)), rows])
+            labels = np.concatenate([np.full(copies, canary.label), labels])
+        given = self.domain.decode(rows)
+        data = PrivateData(given, self.domain, labels=labels, relation=self.relation, name="audit", size=len(self.rows))
+        data.attach_model(Labeller(lambda encoded: 1 - 2 * encoded[:, 0], 1, "probability", self.domain.encode))
+        return data
+
+    def world(self, canary: Canary | None = None, copies: int = 1) -> World:
+        data = self.register(canary, copies)
+        return World(data, cast(Rows, RememberedRows(data._rows)))
+
+
+def made_up(domain: Domain | None, size: int, relation: str, kind: Kind, queries: int, gap: float) -> tuple[MadeUp, list[Vector]]:
+    """(records, points to ask about): rows that "pull" φ to the ball's edge, lie "still" at the last point, or are "spread" over the domain.
 
     A `domain` of the user's gets random rows, all with label 1. The black box is 1 - 2x for x the first column: it lets one record attain the bound on
     Shapley values, too.
@@ -88,9 +111,7 @@ def made_up(
         rows = np.tile(points[-1], (size, 1))
     elif kind == "pull" and domain is None:
         rows = np.tile(points[-1] + [0.4, 0.0], (size, 1))
-    data = PrivateData(chosen.decode(rows), chosen, labels=np.ones(size), relation=relation, name="audit")
-    data.attach_model(Labeller(lambda encoded: 1 - 2 * encoded[:, 0], 1, "probability", chosen.encode))
-    return data, points
+    return MadeUp(chosen, rows, np.ones(size), relation), points
 
 
 def random_rows(domain: DomainLike, count: int, noise: Noise) -> Matrix:

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from dpexplain.data import PrivateData
-from dpexplain.evaluation.audit.transcript import ListenedMechanism, Record, record_transcript
+from dpexplain.evaluation.audit.transcript import PlannedOnce, Ratio, Record
 from dpexplain.explainer import Explainer
-from dpexplain.mechanisms.base import Mechanism
-from dpexplain.mechanisms.ports import Noise
+from dpexplain.mechanisms.door import listening
+from dpexplain.mechanisms.ports import Mechanism, Noise
 from dpexplain.privacy.budget import Budget
 from dpexplain.privacy.events import price
 from dpexplain.release.plan import ReleasePlan, plan_release
@@ -22,9 +22,9 @@ _AMPLE = 1000.0  # ε: a budget that never stands in the way of an audit
 
 
 class Subject(Protocol):
-    """One run of something that releases."""
+    """One run of something that releases. With `ratio`, the record has the log-likelihood ratio of all that passed the door."""
 
-    def run(self, data: PrivateData, noise: Noise) -> Record: ...
+    def run(self, data: PrivateData, noise: Noise, ratio: Ratio | None = None) -> Record: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,15 @@ class Answering:
 
     def __init__(self, mechanism: Mechanism, queries: Sequence[Any]) -> None:
         self._queries, self._delta = queries, mechanism.delta
-        self._listened = ListenedMechanism(mechanism)
+        self._mechanism = PlannedOnce(mechanism)
 
-    def run(self, data: PrivateData, noise: Noise) -> Record:
-        record = self._listened.record = Record()
-        explainer = Explainer(data, Budget(_AMPLE, self._delta), self._listened, noise=noise)
-        for query in self._queries:
-            record.hear(explainer.explain(query))
+    def run(self, data: PrivateData, noise: Noise, ratio: Ratio | None = None) -> Record:
+        record = Record(ratio)
+        explainer = Explainer(data, Budget(_AMPLE, self._delta), self._mechanism, noise=noise)
+        with listening(record.hear_release):
+            for query in self._queries:
+                record.hear_answer(explainer.explain(query))
+        record.quanta = _reserved(data)
         return record
 
 
@@ -69,11 +71,13 @@ class Sketching:
         self._releasing = releasing
         self._plan: ReleasePlan | None = None
 
-    def run(self, data: PrivateData, noise: Noise) -> Record:
-        record, given = Record(), self._releasing
+    def run(self, data: PrivateData, noise: Noise, ratio: Ratio | None = None) -> Record:
+        record, given = Record(ratio), self._releasing
         self._plan = self._plan or plan_release(data, given.budget.mu, int(given.reference))
         record.quanta = price(self._plan.events)
-        record_transcript(self._plan, record).run(data._rows, noise)
+        with listening(record.hear_release):
+            (door,) = data.open_doors([(self._plan, record.quanta)], noise)
+        self._plan.run(door)
         return record
 
 
@@ -84,16 +88,22 @@ class Publishing:
     releasing: Releasing
     queries: Sequence[Any]
 
-    def run(self, data: PrivateData, noise: Noise) -> Record:
-        record, given = Record(), self.releasing
-        made = release(data, given.budget, noise=noise, reference=given.reference)
+    def run(self, data: PrivateData, noise: Noise, ratio: Ratio | None = None) -> Record:
+        record, given = Record(ratio), self.releasing
+        with listening(record.hear_release):
+            made = release(data, given.budget, noise=noise, reference=given.reference)
         solver = made.solver
         moments = (solver.eigenvectors * solver.eigenvalues) @ solver.eigenvectors.T
         record.values = [solver.mean, solver.t1, moments.ravel(), np.array([solver.t0])]
         for query in self.queries:
-            record.hear(made.explain(query))
-        record.quanta = sum(ledger.state().spent_quanta for ledger in data._ledgers.values())
+            record.hear_answer(made.explain(query))
+        record.quanta = _reserved(data)
         return record
+
+
+def _reserved(data: PrivateData) -> int:
+    """Everything that was reserved, in quanta: what this run claims, whatever was settled."""
+    return sum(entry.quanta for ledger in data._ledgers.values() for entry in ledger.entries() if entry.kind == "reserve")
 
 
 def subject_of(mechanism: Mechanism | Releasing, queries: Sequence[Any], view: str) -> Subject:

@@ -1,93 +1,94 @@
-"""Writing down everything that leaves: each number that passes the one door, and each number that an answer tells.
+"""Writing down everything that leaves: each number that passes the door, and each number that an answer contains.
 
-`GaussianMechanism` is the only way out for numbers computed from private rows. A plan that is run with a listening one in its place does what it
-always does, on the code that always runs, and what it released can be read afterwards. That transcript is what accounting assumes an
-attacker sees; an answer (the last iterate, say) is less.
+The transcript is what accounting assumes an attacker sees; an answer (the last iterate, say) is less. Beside the numbers themselves it holds their
+log-likelihood ratio: an attacker who knows both data sets knows what each release would have been without noise, given the public parameters at
+which it was made (such as φ_t), so that Σ_t (m₁ - m₀)·(r_t - (m₁ + m₀)/2)/σ² is the best score there is where noise is Gaussian.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.mechanisms.base import AsksModel, Mechanism, Plan, Setting
-from dpexplain.mechanisms.gaussian import GaussianMechanism, Release
+from dpexplain.mechanisms.base import Setting
+from dpexplain.mechanisms.door import ReadOnce
+from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
-from dpexplain.mechanisms.ports import Noise
+from dpexplain.mechanisms.ports import Mechanism, Plan, Rows, UsesModel
 from dpexplain.mechanisms.start import Start
-from dpexplain.privacy.events import price
 
-Part = TypeVar("Part")
+
+@dataclass(slots=True)
+class Ratio:
+    """Log-likelihood ratios of releases between two data sets that the attacker knows."""
+
+    inside: Rows
+    outside: Rows
+    known: dict[int, tuple[Any, Vector, Vector]] = field(default_factory=dict)
+
+    def of(self, mechanism: GaussianMechanism[Any], at: Any, released: Vector) -> float:
+        first, second = self._means(mechanism, at)
+        return float(((first - second) * (released.ravel() - (first + second) / 2)).sum()) / mechanism.sigma**2
+
+    def _means(self, mechanism: GaussianMechanism[Any], at: Any) -> tuple[Vector, Vector]:
+        """The query of both data sets; kept where it has no parameters. The query is kept with it, so that its number stays its own."""
+        query = mechanism.query
+        if at is None and id(query) in self.known:
+            return self.known[id(query)][1:]
+        first, second = (query.evaluate(rows, at).ravel() for rows in (self.inside, self.outside))
+        if at is None:
+            self.known[id(query)] = query, first, second
+        return first, second
+
+    def for_one_run(self) -> Ratio:
+        """The same, with the sums of a local question kept while all steps ask it."""
+        return Ratio(ReadOnce.of(self.inside), ReadOnce.of(self.outside), self.known)
 
 
 @dataclass(slots=True)
 class Record:
     """What one run let out: `released` in units of the noise on it, `told` in its answers, and what was reserved to pay for it."""
 
+    ratio: Ratio | None = None
     released: list[Vector] = field(default_factory=list)
     values: list[Vector] = field(default_factory=list)
     told: list[float] = field(default_factory=list)
+    likelihood: float = 0.0
     quanta: int = 0
 
     @property
     def transcript(self) -> Vector:
-        """All that accounting assumes is seen."""
-        return np.concatenate([*self.released, np.array(self.told)])
+        """All that accounting assumes is seen, after its log-likelihood ratio."""
+        return np.concatenate([[self.likelihood], *self.released, np.array(self.told)])
 
     @property
     def answer(self) -> Vector:
         """All that a user sees."""
         return np.concatenate([*self.values, np.array(self.told)])
 
-    def hear(self, answer: Any) -> None:
+    def hear_release(self, mechanism: GaussianMechanism[Any], at: Any, released: Vector) -> None:
+        """What passes the door."""
+        self.released.append(released.ravel() / mechanism.sigma)
+        if self.ratio is not None:
+            self.likelihood += self.ratio.of(mechanism, at, released)
+
+    def hear_answer(self, answer: Any) -> None:
         """An `Explanation`: its numbers, and whatever else it says."""
         self.values += [answer.values] if answer.error is None else [answer.values, answer.error]
         self.told += [answer.cost.mu, float(answer.copied), *numbers(answer.details)]
 
 
-@dataclass(frozen=True, slots=True)
-class ListenedGaussian(GaussianMechanism):
-    """The same mechanism, with whatever it releases written down."""
-
-    record: Record = field(default_factory=Record, compare=False)
-
-    def releases(self, noise: Noise, count: int) -> Release:
-        release, sigma = GaussianMechanism.releases(self, noise, count), self.sigma
-
-        def heard(value: Vector) -> Vector:
-            out = release(value)
-            self.record.released.append(out.ravel() / sigma)
-            return out
-
-        return heard
-
-
-def record_transcript(part: Part, record: Record) -> Part:
-    """A plan, or any part of one, with every `GaussianMechanism` in it replaced by one that is listened to."""
-    if isinstance(part, GaussianMechanism):
-        return ListenedGaussian(part.sensitivity, part.dimension, part.mu, record)  # type: ignore[return-value]
-    if not is_dataclass(part) or isinstance(part, type):
-        return part
-    inside = {one.name: getattr(part, one.name) for one in fields(part)}
-    changed = {name: now for name, value in inside.items() if (now := record_transcript(value, record)) is not value}
-    return replace(part, **changed) if changed else part
-
-
 @dataclass(slots=True)
-class ListenedMechanism:
-    """A mechanism for an `Explainer` whose plans are listened to. `record` is changed before each run.
-
-    A plan follows from public things alone, so the plan of a first query is made once and kept for the runs that come.
-    """
+class PlannedOnce:
+    """A mechanism that keeps its plans of first queries: they follow from public things alone, and runs of an audit share them."""
 
     given: Mechanism
-    record: Record = field(default_factory=Record)
-    first: dict[bytes, Plan] = field(default_factory=dict)
+    first: dict[bytes, Plan[Any]] = field(default_factory=dict)
 
     @property
     def delta(self) -> float:
@@ -100,18 +101,17 @@ class ListenedMechanism:
     def to_dict(self) -> dict[str, Any]:
         return self.given.to_dict()
 
-    def asking(self, model: Callable[[Matrix], Vector]) -> ListenedMechanism:
-        informed = self.given.asking(model) if isinstance(self.given, AsksModel) else self.given
-        return ListenedMechanism(informed, self.record, self.first)
+    def with_model(self, model: Callable[[Matrix], Vector]) -> PlannedOnce:
+        given = self.given.with_model(model) if isinstance(self.given, UsesModel) else self.given
+        return PlannedOnce(given, self.first)
 
-    def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan:
+    def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan[Any]:
+        if len(history):
+            return self.given.plan(point, setting, history, hint)
         key = point.tobytes()
-        plan = self.first.get(key) if not len(history) else None
-        plan = plan or self.given.plan(point, setting, history, hint)
-        if not len(history):
-            self.first[key] = plan
-        self.record.quanta += price(plan.events)
-        return record_transcript(plan, self.record)
+        if key not in self.first:
+            self.first[key] = self.given.plan(point, setting, history, hint)
+        return self.first[key]
 
 
 def numbers(said: Any) -> list[float]:

@@ -1,0 +1,145 @@
+"""The one door through which numbers computed from private rows leave: it evaluates, adds noise, counts, and refuses.
+
+A `Door` is built from what was reserved. It alone holds the rows and the noise while a plan runs. Each release is charged before its noise is drawn; the
+one that would pass the reservation raises `ReservationExceeded`. What is settled afterwards is what the door counted, whatever the plan says.
+
+    door.release(mechanism)          one Gaussian release of the mechanism's own bounded query
+    door.releases(mechanism, count)  `count` of them, at public parameters that may depend on what was released before
+    door.select(query)               one exponential mechanism (reproduction only)
+    door.exact(query)                refused, unless the door was opened for a mechanism that is marked as not private
+
+An audit hears what passes with `listening`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpexplain.core.arrays import Vector
+from dpexplain.core.moments import LocalMoments, Moments
+from dpexplain.errors import NotPrivateError, ReservationExceeded
+from dpexplain.mechanisms.gaussian import GaussianMechanism
+from dpexplain.mechanisms.ports import BoundedQuery, Noise, Rows, SelectionQuery
+from dpexplain.privacy.events import PrivacyEvent, price
+
+Release: TypeAlias = Callable[[Any], NDArray[np.float64]]
+Listener: TypeAlias = Callable[[GaussianMechanism[Any], Any, NDArray[np.float64]], None]
+"""(mechanism, public parameters of the query, what was released)"""
+
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Pass every Gaussian release of doors that are opened within this context to `listener`: what accounting assumes an attacker sees."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+class Door:
+    """Private rows and noise behind a counter: at most `reserved` can be released."""
+
+    def __init__(self, rows: Rows, noise: Noise, reserved: int | Iterable[PrivacyEvent], *, private: bool = True) -> None:
+        """`reserved` is the price that was committed, in quanta, or the events that were. `private=False` allows `exact`."""
+        self._rows, self._noise, self._private = ReadOnce.of(rows), noise, private
+        self._limit = reserved if isinstance(reserved, int) else price(tuple(reserved))
+        self._spent, self._events = 0, list[PrivacyEvent]()
+        self._listener = _listener.get()
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        """What was released so far, in order."""
+        return tuple(self._events)
+
+    @property
+    def secure(self) -> bool:
+        """Whether the noise comes from a cryptographic source."""
+        return self._noise.secure
+
+    def release(self, mechanism: GaussianMechanism[Any], at: Any = None) -> NDArray[np.float64]:
+        """The mechanism's query at the public parameters `at`, with noise."""
+        return self.releases(mechanism, 1)(at)
+
+    def releases(self, mechanism: GaussianMechanism[Any], count: int) -> Release:
+        """A function that releases the mechanism's query at public parameters, up to `count` times. All are charged, and their noise drawn, now.
+
+        Noise does not depend on values, so drawing it in one go changes nothing but the speed.
+        """
+        self._charge(mechanism.event(count))
+        drawn = iter(mechanism.draw(self._noise, count))
+        query, heard = mechanism.query, self._listener
+
+        def release(at: Any = None) -> NDArray[np.float64]:
+            units = next(drawn, None)
+            if units is None:
+                raise ReservationExceeded(f"{count} releases of {query.what!r} were reserved and this would be one more")
+            out = mechanism.perturb(query.evaluate(self._rows, at), units)
+            if heard is not None:
+                heard(mechanism, at, out)
+            return out
+
+        return release
+
+    def select(self, query: SelectionQuery) -> int:
+        """A candidate with probability ∝ exp(exponent): the largest of the exponents plus Gumbel noise."""
+        self._charge(query.event)
+        exponents = query.exponents(self._rows)
+        gumbel = -np.log(-np.log(self._noise.uniform(len(exponents))))
+        return int(np.argmax(gumbel + exponents))
+
+    def exact(self, query: BoundedQuery, at: Any = None) -> Vector:
+        """The statistic without noise: for the paper's own algorithms, which are not private and say so."""
+        if not self._private:
+            return query.evaluate(self._rows, at)
+        raise NotPrivateError(f"the exact value of {query.what!r} was asked for where privacy is promised: release it instead")
+
+    def auxiliary_normal(self, size: int) -> Vector:
+        """Standard normal numbers that protect nothing: for simulations on what was released."""
+        return self._noise.standard_normal(size)
+
+    def _charge(self, event: PrivacyEvent) -> None:
+        total = self._spent + price((event,))
+        if not total <= self._limit:
+            raise ReservationExceeded(
+                f"a plan asked for more than was reserved for it ({event.what!r}): nothing was released. Reserve the plan's worst case"
+            )
+        self._spent = total
+        self._events.append(event)
+
+
+class ReadOnce:
+    """Rows that keep the answer to the last local question: all steps of a descent ask the same one."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._query: LocalMoments | None = None
+        self._moments: Moments | None = None
+
+    @classmethod
+    def of(cls, rows: Rows) -> Rows:
+        return cast(Rows, cls(rows))
+
+    def local(self, query: LocalMoments) -> Moments:
+        if self._moments is None or query is not self._query:
+            self._query, self._moments = query, self._rows.local(query)
+        return self._moments
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rows, name)
+
+
+class KnownMoments(ReadOnce):
+    """Rows of which one local question is answered already, by a read that several plans shared."""
+
+    def __init__(self, rows: Rows, query: LocalMoments, moments: Moments) -> None:
+        super().__init__(rows)
+        self._query, self._moments = query, moments

@@ -1,0 +1,53 @@
+"""Reserve → run → settle: the only code that spends on private data, shared by explainers and releases.
+
+A reservation commits the plan's worst case before a row is read. The plan then runs at a door that was built from that reservation, and what the
+door counted is settled with the answer in one step. A crash in between leaves the reservation counted: it over-counts and never under-counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from dpexplain.data import PrivateData
+from dpexplain.ledger.port import Ledger, Request, Reservation, Settled
+from dpexplain.mechanisms.ports import Noise, Plan
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Paid(Generic[Result]):
+    """A plan whose worst case is reserved and that has not run yet."""
+
+    plan: Plan[Result]
+    reservation: Reservation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spending:
+    """Who pays for what is released from `data`, and where its noise comes from."""
+
+    data: PrivateData
+    ledger: Ledger
+    noise: Noise
+    private: bool = True
+
+    def reserve(self, request_id: str, body: dict[str, Any], plan: Plan[Result]) -> Paid[Result] | Settled:
+        """Commit the plan's worst case, or raise BudgetExhausted; the stored answer if this id was answered before."""
+        self.data.require_readable()
+        reserved = self.ledger.reserve(Request(request_id, body, plan.events))
+        return reserved if isinstance(reserved, Settled) else Paid(plan, reserved)
+
+    def run(
+        self, paid: Sequence[Paid[Result]], stored: Callable[[Paid[Result], Result], dict[str, Any]]
+    ) -> Iterator[tuple[Result, Settled]]:
+        """Run each plan at its own door and settle it before the next one runs. `stored` is what a ledger keeps of a result, all of it public.
+
+        Plans about local questions share one read of the rows.
+        """
+        doors = self.data.open_doors([(one.plan, one.reservation.quanta) for one in paid], self.noise, private=self.private)
+        for one, door in zip(paid, doors, strict=True):
+            result = one.plan.run(door)
+            yield result, self.ledger.settle(one.reservation, door.events, stored(one, result))
