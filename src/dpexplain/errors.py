@@ -4,6 +4,7 @@
     ├── InputError (also a ValueError): what you passed cannot be used; nothing was spent
     │   ├── ParameterError: ε, δ, steps, radius, weights, …
     │   ├── DomainError: the public description of the features
+    │   │   └── Undeclared: a model or a schema does not say everything that a domain needs
     │   ├── DataError: the private rows, their labels or the model, found when the owner registers them
     │   ├── QueryError: the record to be explained
     │   └── RequestIdInUse: a request id that stands for another question
@@ -40,6 +41,14 @@ class ParameterError(InputError):
 
 class DomainError(InputError):
     """The public description of the features is inconsistent."""
+
+
+class Undeclared(DomainError):
+    """A model or a schema does not say everything that a domain needs; `draft` holds what it says and what is still open."""
+
+    def __init__(self, message: str, *, draft: Any) -> None:
+        super().__init__(message)
+        self.draft = draft
 
 
 class DataError(InputError):

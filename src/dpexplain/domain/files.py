@@ -63,7 +63,7 @@ def describe(features: Sequence[Feature]) -> dict[str, Any]:
     if [f.name for f in numeric] == column_names(len(features)):
         low, high = _shared([f.low for f in numeric]), _shared([f.high for f in numeric])
         return {"kind": "encoded", "width": len(features), "low": low, "high": high}
-    return {"kind": "tabular", "features": [_describe_feature(feature) for feature in features]}
+    return {"kind": "tabular", "features": [describe_feature(feature) for feature in features]}
 
 
 def parse(data: Mapping[str, Any]) -> list[Feature]:
@@ -140,7 +140,8 @@ def _path(path: str | Path) -> Path:
     return path
 
 
-def _describe_feature(feature: Feature) -> dict[str, Any]:
+def describe_feature(feature: Feature) -> dict[str, Any]:
+    """A feature's kind, name and the arguments that are not their defaults; labels for people last."""
     given = {one.name: getattr(feature, one.name) for one in fields(feature) if one.init}
     defaults = {one.name: one.default for one in fields(feature)}
     values = {key: value for key, value in given.items() if value is not defaults[key] and value is not None}

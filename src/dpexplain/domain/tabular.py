@@ -59,6 +59,32 @@ class Domain(files.DomainDescription):
         """
         return cls(files.vector_features(width, (0.0, 1.0) if bounds is None else bounds, names))
 
+    @classmethod
+    def from_model(
+        cls, model: Any, declare: Any = None, *, columns: Iterable[str] | None = None, suggested: bool = False
+    ) -> Domain:
+        """The domain that a model's own preprocessing declares: names, categories of encoders, what stands for missing values.
+
+        `model` is a fitted scikit-learn estimator, the path of an .onnx file, or a KServe V2 address. What it does not say is raised as
+        `Undeclared`, with the list of it: pass it as `declare={"age": (17, 97), "work": ["private", …]}`. `suggested=True` also takes bounds
+        from scalers and trees: these are facts of the model's *training* data, and become public. No row is read. `columns` chooses features.
+        """
+        from dpexplain.domain.drafts import draft_of_model  # which needs what is declared here
+
+        return cls(draft_of_model(model).only(columns).declare(declare, suggested=suggested).complete())
+
+    @classmethod
+    def from_schema(cls, schema: Any, declare: Any = None, *, columns: Iterable[str] | None = None) -> Domain:
+        """The domain that a schema declares: an Arrow or polars schema, JSON Schema, a pydantic model, a pandera schema, or a file of rows
+        or a JSON Schema, of which the schema alone is read.
+
+        Arrow fields may say more in their metadata: low, high, values, levels, missing, other, title, unit, help (docs/domain.md). What is
+        not said is raised as `Undeclared`, with the list of it: pass it as `declare=`. `columns` chooses the features among the fields.
+        """
+        from dpexplain.domain.drafts import draft_of_schema
+
+        return cls(draft_of_schema(schema).only(columns).declare(declare).complete())
+
     @property
     def width(self) -> int:
         """Encoded dimension n."""

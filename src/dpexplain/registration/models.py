@@ -100,31 +100,41 @@ def _onnx_column(table: pa.Table, wanted: Any) -> Any:
     return values.astype(kinds.get(wanted.type, np.float32)).reshape(-1, 1)
 
 
+def load_estimator(where: str, trusted: bool) -> Any:
+    """The estimator in a .skops file, or in a pickle whose owner says that it is trusted."""
+    return _load_skops(where, trusted) if Path(where).suffix.lower() == ".skops" else _load_pickle(where, trusted)
+
+
 def _open_skops(source: ModelSource, domain: DomainLike) -> Model:
+    return _estimator(_load_skops(source.where, source.trusted), source.input, domain)
+
+
+def _load_skops(where: str, trusted: bool) -> Any:
     skops = _need("skops.io", "skops")
-    _require_file(source.where)
+    _require_file(where)
     try:
-        unknown = skops.get_untrusted_types(file=source.where)
+        unknown = skops.get_untrusted_types(file=where)
     except Exception as error:
-        raise DataError(
-            f"{source.where} is not a skops file ({type(error).__name__}). Save the model with skops.io.dump"
-        ) from None
-    if unknown and not source.trusted:
+        raise DataError(f"{where} is not a skops file ({type(error).__name__}). Save the model with skops.io.dump") from None
+    if unknown and not trusted:
         raise NotPrivateError(
-            f"{source.where} contains types that skops does not know: {', '.join(unknown[:5])}. Read what they are, then say trusted = true"
+            f"{where} contains types that skops does not know: {', '.join(unknown[:5])}. Read what they are, then say trusted = true"
         )
-    return _estimator(skops.load(source.where, trusted=unknown), source.input, domain)
+    return skops.load(where, trusted=unknown)
 
 
 def _open_pickle(source: ModelSource, domain: DomainLike) -> Model:
-    if not source.trusted:
+    return _estimator(_load_pickle(source.where, source.trusted), source.input, domain)
+
+
+def _load_pickle(where: str, trusted: bool) -> Any:
+    if not trusted:
         raise NotPrivateError(
-            f"{source.where} is a pickle, and loading one runs whatever code it contains. "
+            f"{where} is a pickle, and loading one runs whatever code it contains. "
             "Save the model as ONNX or with skops, or say trusted = true if you made the file yourself"
         )
-    _require_file(source.where)
-    loaded = _need("joblib").load(source.where)
-    return _estimator(loaded, source.input, domain)
+    _require_file(where)
+    return _need("joblib").load(where)
 
 
 def _estimator(model: Any, given: Input | None, domain: DomainLike) -> Model:

@@ -1,0 +1,168 @@
+"""A domain in the making: what is known of each feature, what is only suggested, and what somebody still has to declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from math import floor, isfinite, log10
+from typing import Any
+
+from dpexplain.domain.base import hint, listed
+from dpexplain.domain.catalogue import FEATURES, Feature
+from dpexplain.domain.files import to_toml
+from dpexplain.errors import DomainError, Undeclared
+
+KINDS: dict[str, type[Feature]] = {kind.kind: kind for kind in FEATURES}
+EXAMPLES = {
+    "numeric": "(low, high)",
+    "date": "('2000-01-01', '2026-12-31')",
+    "datetime": "('2000-01-01', '2026-12-31')",
+    "categorical": "['first value', …]",
+    "ordinal": "['lowest level', …]",
+    None: "a feature, such as dpx.Numeric(…)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DraftFeature:
+    """One column. `known` holds arguments of its kind that may be used as they are, `suggested` facts that a model learnt from its
+    training data: whoever accepts those makes them public. `source` says where they come from.
+    """
+
+    name: str
+    kind: str | None = None
+    known: Mapping[str, Any] = field(default_factory=dict)
+    suggested: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """The arguments without which there is no such feature."""
+        if self.kind is None:
+            return ("kind",)
+        needed = [one.name for one in fields(KINDS[self.kind]) if one.init and one.default is MISSING and one.name != "name"]
+        return tuple(name for name in needed if name not in self.known)
+
+    def accepting(self) -> DraftFeature:
+        """With what is suggested taken as known."""
+        return replace(self, known={**self.suggested, **self.known}, suggested={})
+
+    def declared(self, given: Any) -> DraftFeature | Feature:
+        """With what somebody declared: a feature, (low, high), a list of values, or some of its arguments by name."""
+        if isinstance(given, FEATURES):
+            return given
+        if isinstance(given, Mapping):
+            kind = given.get("kind", self.kind)
+            return replace(self, kind=kind, known={**self.known, **{key: one for key, one in given.items() if key != "kind"}})
+        if not isinstance(given, (list, tuple)) or not given:
+            raise DomainError(f"{self.name}: declare {EXAMPLES.get(self.kind, EXAMPLES[None])}, got {given!r:.60}")
+        kind = self.kind or ("numeric" if isinstance(given, tuple) and len(given) == 2 else "categorical")
+        keys = {"categorical": ("values",), "ordinal": ("levels",), "binary": ("values",)}.get(kind, ("low", "high"))
+        if len(keys) == 2 and len(given) != 2:
+            raise DomainError(f"{self.name}: bounds are a pair (low, high), got {given!r:.60}")
+        values = (list(given),) if len(keys) == 1 else given
+        return replace(self, kind=kind, known={**self.known, **dict(zip(keys, values, strict=True))})
+
+    def feature(self) -> Feature:
+        assert self.kind is not None  # `Draft.domain` has asked what is open
+        return KINDS[self.kind](self.name, **self.known)
+
+    def __str__(self) -> str:
+        wanted = (
+            f"{self.name}: {', '.join(self.open)}" if self.kind is None else f"{self.name} ({self.kind}): {', '.join(self.open)}"
+        )
+        found = [f"{key}={self.suggested[key]!r}" for key in self.open if key in self.suggested]
+        return wanted + (f" ({self.source} suggests {', '.join(found)})" if found else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Features in order. `open` lists those that are not complete; `domain()` makes the domain once nothing is."""
+
+    features: tuple[DraftFeature | Feature, ...]
+    source: str = "the model"
+
+    @property
+    def open(self) -> tuple[DraftFeature, ...]:
+        return tuple(one for one in self.features if isinstance(one, DraftFeature) and one.open)
+
+    def declare(self, declared: Mapping[str, Any] | None = None, *, suggested: bool = False) -> Draft:
+        """The draft with these declarations, and with its suggestions accepted where `suggested` says so."""
+        given = dict(declared or {})
+        known = [one.name for one in self.features]
+        for name in given:
+            if name not in known:
+                raise DomainError(
+                    f"declared {name!r}{hint(name, known)} is no column of {self.source}, which has {listed(known)}"
+                )
+        return replace(self, features=tuple(self._declared(one, given, suggested) for one in self.features))
+
+    @staticmethod
+    def _declared(one: DraftFeature | Feature, given: Mapping[str, Any], suggested: bool) -> DraftFeature | Feature:
+        if not isinstance(one, DraftFeature):
+            return DraftFeature(one.name, one.kind).declared(given[one.name]) if one.name in given else one
+        chosen = one.accepting() if suggested else one
+        return chosen.declared(given[one.name]) if one.name in given else chosen
+
+    def only(self, columns: Iterable[str] | None) -> Draft:
+        """The draft of these columns, in this order; of all where None."""
+        if columns is None:
+            return self
+        by_name = {one.name: one for one in self.features}
+        wanted = [columns] if isinstance(columns, str) else list(columns)
+        for name in wanted:
+            if name not in by_name:
+                raise DomainError(f"column {name!r}{hint(name, by_name)} is not in {self.source}, which has {listed(by_name)}")
+        return replace(self, features=tuple(by_name[name] for name in wanted))
+
+    def complete(self) -> Sequence[Feature]:
+        """The features; `Undeclared`, with the list of what is open, unless there is nothing left to declare."""
+        if missing := self.open:
+            lines = "".join(f"\n  {one}" for one in missing)
+            example = f"{missing[0].name!r}: {EXAMPLES.get(missing[0].kind, EXAMPLES[None])}"
+            raise Undeclared(
+                f"{self.source} does not say everything that a domain needs. Still to be declared:{lines}\n"
+                f"Pass declare={{{example}, …}}, or suggested=True to make the suggestions public",
+                draft=self,
+            )
+        return [one.feature() if isinstance(one, DraftFeature) else one for one in self.features]
+
+    def to_toml(self) -> str:
+        """The draft as a domain file for a person to complete: what is open and what is suggested stands in comments."""
+        head = f'# A draft from {self.source}. Complete what is marked "declare", then use it as the domain.\nkind = "tabular"\n'
+        return head + "".join(f"\n[[features]]\n{_lines(one)}" for one in self.features)
+
+    def __str__(self) -> str:
+        left = "".join(f"\n  {one}" for one in self.open)
+        return f"Draft of {len(self.features)} features from {self.source}; " + (
+            f"still to be declared:{left}" if left else "complete"
+        )
+
+
+def _lines(one: DraftFeature | Feature) -> str:
+    from dpexplain.domain.files import describe_feature
+
+    if not isinstance(one, DraftFeature):
+        return to_toml(describe_feature(one))
+    known = {"kind": one.kind, "name": one.name, **one.known}
+    lines = [to_toml({key: _plain(value) for key, value in known.items() if value is not None})]
+    notes = {key: _plain(value) for key, value in one.suggested.items() if key not in one.known}
+    for key in one.open:
+        found = to_toml({key: notes.pop(key)}).strip() if key in notes else f"{key} = …"
+        lines.append(f"# declare: {found}{f'   # suggested by {one.source}' if key in one.suggested else ''}\n")
+    lines += [f"# {to_toml({key: value}).strip()}   # suggested by {one.source}\n" for key, value in notes.items()]
+    return "".join(lines)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def rounded_out(low: float, high: float) -> dict[str, float]:
+    """Bounds at two significant digits of their distance, outwards; nothing where there is no distance."""
+    if not (isfinite(low) and isfinite(high) and low < high):
+        return {}
+    step = 10.0 ** (floor(log10(high - low)) - 1)
+    digits = max(-floor(log10(step)), 0)
+    down, up = floor(low / step) * step, -floor(-high / step) * step
+    return {"low": round(down, digits), "high": round(up, digits)}

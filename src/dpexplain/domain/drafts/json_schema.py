@@ -1,0 +1,73 @@
+"""A draft from a JSON Schema of one record: an object whose properties are the columns. pydantic writes such schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpexplain.domain.drafts.draft import Draft, DraftFeature
+from dpexplain.errors import DomainError
+
+FORMATS = {"date": "date", "date-time": "datetime"}
+
+
+def draft_of_json_schema(schema: Any, source: str = "the JSON Schema") -> Draft:
+    """One draft feature for each property; of an array of records, those of its items."""
+    found = _resolved(schema, schema)
+    if found.get("type") == "array" and "items" in found:
+        found = _resolved(found["items"], schema)
+    properties = found.get("properties")
+    if not isinstance(properties, Mapping) or not properties:
+        raise DomainError("a JSON Schema of a record has its columns under 'properties'; pass the schema of one record")
+    return Draft(tuple(_feature(str(name), one, schema) for name, one in properties.items()), source)
+
+
+def _feature(name: str, given: Any, root: Any) -> DraftFeature:
+    one = _resolved(given, root)
+    labels = {"title": one.get("title"), "help": one.get("description"), "unit": one.get("unit") or one.get("x-unit")}
+    if labels["title"] == name.replace("_", " ").title():
+        labels["title"] = None  # pydantic's own spelling of the name
+    known = {key: str(value) for key, value in labels.items() if value}
+    values = [value for value in one.get("enum", [one["const"]] if "const" in one else []) if value is not None]
+    if values and set(map(type, values)) != {bool}:
+        return DraftFeature(name, "categorical", {"values": values, **_missing(one), **known}, source="the schema")
+    kinds = {
+        "boolean": "binary",
+        "number": "numeric",
+        "integer": "numeric",
+        "string": FORMATS.get(one.get("format", ""), "categorical"),
+    }
+    kind = kinds.get(str(one.get("type")))
+    if kind == "numeric":
+        known |= _bounds(one) | ({"integer": True} if one["type"] == "integer" else {})
+    return DraftFeature(name, kind, {**known, **_missing(one)}, source="the schema")
+
+
+def _bounds(one: Mapping[str, Any]) -> dict[str, Any]:
+    """Exclusive bounds count as inclusive ones: what lies on them is clamped there anyway."""
+    low, high = one.get("minimum", one.get("exclusiveMinimum")), one.get("maximum", one.get("exclusiveMaximum"))
+    return {key: bound for key, bound in (("low", low), ("high", high)) if bound is not None}
+
+
+def _missing(one: Mapping[str, Any]) -> dict[str, Any]:
+    """A default is what stands for a value that is left out."""
+    return {"missing": one["default"]} if one.get("default") is not None else {}
+
+
+def _resolved(given: Any, root: Any) -> dict[str, Any]:
+    """The schema itself, after references, and without the "or null" of optional values."""
+    one = dict(given) if isinstance(given, Mapping) else {}
+    if "$ref" in one:
+        target = root
+        for part in str(one.pop("$ref")).removeprefix("#/").split("/"):
+            target = target.get(part, {}) if isinstance(target, Mapping) else {}
+        one = _resolved(target, root) | one
+    for word in ("anyOf", "oneOf", "allOf"):
+        others = [part for part in one.get(word, ()) if not (isinstance(part, Mapping) and part.get("type") == "null")]
+        if len(others) == 1:
+            del one[word]
+            one = _resolved(others[0], root) | one
+    if isinstance(one.get("type"), list):
+        left = [kind for kind in one["type"] if kind != "null"]
+        one["type"] = left[0] if len(left) == 1 else None
+    return one
