@@ -192,6 +192,11 @@ def feature_names(domain: DomainLike) -> tuple[str, ...]:
     return domain.columns if isinstance(domain, Domain) else domain.names
 
 
+def feature_titles(domain: DomainLike) -> tuple[str, ...]:
+    """The same names for people: titles with units, where the domain has them."""
+    return tuple(f.label_of(f.name) for f in domain.features) if isinstance(domain, Domain) else domain.titles
+
+
 def feature_values(domain: DomainLike, points: Matrix) -> list[tuple[Any, ...]]:
     """Encoded records (k, n) as raw values, one for each feature name; a word is present or not, a superpixel a number."""
     if not isinstance(domain, Domain):

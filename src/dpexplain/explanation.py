@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -15,16 +15,17 @@ from dpexplain.contributions import Contributions, frame_of
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import DomainLike, ImageDomain
-from dpexplain.errors import InputError
-from dpexplain.plots.style import NEGATIVE, POSITIVE, UNCERTAIN, PaletteName
+from dpexplain.errors import InputError, ParameterError
+from dpexplain.plots.style import PaletteName
 from dpexplain.privacy.budget import Guarantee
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from rich.table import Table
+    from rich.console import Group
 
 FORMAT, VERSION = "dpexplain.explanation", 1
+_HEADING = "What would change the model's answer here"
 _NO_AVERAGE = (
     "this answer has no average to compare the record with, so nothing can add up to it: explain from a release, which knows the average, "
     "or declare a baseline record for interactive answers; what a change of each value would do is in `values`"
@@ -94,9 +95,6 @@ class Explanation:
             raise InputError(_NO_AVERAGE)
         return self.added if isinstance(self.added, Contributions) else self.added()
 
-    def _top_for_people(self) -> list[tuple[str, float, float | None]]:
-        return [(self._titles[i], float(self.values[i]), self._error(i)) for i in self._order()[:12]]
-
     def uncertain(self) -> tuple[bool, ...] | None:
         """For each value, whether its sign is in doubt (±2 errors cross zero); None where errors are unknown."""
         return None if self.error is None else tuple(bool(v) for v in np.abs(self.values) <= 2 * self.error)
@@ -108,18 +106,29 @@ class Explanation:
         return None if self.error is None else float(self.error[index])
 
     def plot(
-        self, top: int = 12, *, title: str | None = None, palette: PaletteName = "blue-red", ax: Axes | None = None
+        self,
+        top: int = 12,
+        *,
+        kind: Literal["contributions", "slopes"] | None = None,
+        title: str | None = None,
+        palette: PaletteName = "blue-red",
+        ax: Axes | None = None,
     ) -> Figure:
-        """Bars, strongest first, with error bars where they are known; a heat map over the image where an image was asked about.
+        """The waterfall of contributions where there are some, otherwise slopes as bars; `kind` chooses. An image gets a heat map.
 
-        Returns the figure; `ax=` draws on yours. An image that is not at hand is shown by its superpixels. `palette="blue-orange"` is
-        for readers who do not tell red from other colours.
+        Error bars are drawn where errors are known. Returns the figure; `ax=` draws on yours. An image that is not at hand is shown by its
+        superpixels. `palette="blue-orange"` is for readers who do not tell red from other colours.
         """
-        heading = "Why the model answers as it does here" if title is None else title
-        look: dict[str, Any] = {"title": heading, "caption": self._caption, "palette": palette, "ax": ax}
+        look: dict[str, Any] = {"palette": palette, "ax": ax}
+        if kind not in (None, "contributions", "slopes"):
+            raise ParameterError(f"kind must be 'contributions' or 'slopes', got {kind!r}")
         if isinstance(self.domain, ImageDomain):
-            return self._overlay(self.domain, look)
-        return plots.bars(self._titles, self.values, self.error, top=top, **look)
+            return self._overlay(self.domain, {"title": title or _HEADING, "caption": self._caption, **look})
+        if kind == "contributions" or (kind is None and self.added is not None):
+            return self.contributions().plot(top, title=title, **look)
+        values, error = self.scale.slopes(self.values), None if self.error is None else self.scale.slopes(self.error)
+        look |= {"title": title or _HEADING, "caption": self._caption, "scale": self.scale}
+        return plots.bars(self._titles, values, error, top=top, **look)
 
     def _overlay(self, domain: ImageDomain, look: dict[str, Any]) -> Figure:
         image = domain.image(self.point) if self.record is None else domain.picture(self.record)
@@ -200,37 +209,31 @@ class Explanation:
         strongest = ", ".join(f"{name} {value:+.3f}" for name, value, _ in self.top(3))
         return f"Explanation({strongest}, … {len(self.names)} values; {self.guarantee})"
 
-    def __rich__(self) -> Table:
-        from rich.table import Table
+    def __rich__(self) -> Group:
+        """The contributions where there are some, then what would change."""
+        from rich.console import Group
         from rich.text import Text
 
-        table = Table(caption=self._caption, caption_justify="left", box=None, pad_edge=False)
-        table.add_column("feature")
-        table.add_column("effect", justify="right")
-        table.add_column("± error", justify="right")
-        table.add_column("")
-        longest = float(np.abs(self.values).max()) or 1.0
-        for name, value, error in self._top_for_people():
-            colour = self._colour(value, error)
-            bar = Text(("░" if error is None else "█") * max(round(24 * abs(value) / longest), 1), style=colour)
-            table.add_row(name, f"{value:+.4f}", "unknown" if error is None else f"{error:.4f}", bar)
-        return table
+        slopes = plots.slopes.rich_table(self._slopes(), self.scale, self._caption)
+        if self.added is None:
+            return Group(slopes)
+        added = replace(self.contributions(), guarantee=None)
+        return Group(added.__rich__(), Text(f"\n{plots.slopes.HEADING}"), slopes)
 
     def _repr_html_(self) -> str:
-        longest = float(np.abs(self.values).max()) or 1.0
-        rows = "".join(self._html_row(name, value, error, longest) for name, value, error in self._top_for_people())
-        head = "<tr><th style='text-align:left'>feature</th><th>effect</th><th>± error</th><th></th></tr>"
-        return f"<table>{head}{rows}</table><p style='font-size:smaller'>{escape(self._caption)}</p>"
+        slopes = plots.slopes.html_table(self._slopes(), self.scale)
+        small = f"<p style='font-size:smaller'>{escape(self._caption)}</p>"
+        if self.added is None:
+            return f"{slopes}{small}"
+        added = replace(self.contributions(), guarantee=None)
+        details = f"<details><summary>{plots.slopes.HEADING}</summary>{slopes}</details>"
+        return f"{added._repr_html_()}{details}{small}"
 
-    def _html_row(self, name: str, value: float, error: float | None, longest: float) -> str:
-        fill = f"{'border:1px dashed ' if error is None else 'background:'}{self._colour(value, error)}"
-        style = f"{fill};height:0.8em;width:{12 * abs(value) / longest:.2f}em"
-        shown = "unknown" if error is None else f"{error:.4f}"
-        cells = f"<td>{value:+.4f}</td><td>{shown}</td><td><div style='{style}'></div></td>"
-        return f"<tr><td style='text-align:left'>{escape(name)}</td>{cells}</tr>"
-
-    @staticmethod
-    def _colour(value: float, error: float | None) -> str:
-        if error is not None and abs(value) <= 2 * error:
-            return UNCERTAIN
-        return POSITIVE if value >= 0 else NEGATIVE
+    def _slopes(self, k: int = 12) -> list[plots.slopes.Slope]:
+        """The k strongest slopes in the answer's own units."""
+        factor = self.scale.half_range
+        rows = ((i, self._error(i)) for i in self._order()[:k])
+        return [
+            plots.slopes.Slope(self._titles[i], factor * float(self.values[i]), None if e is None else factor * e)
+            for i, e in rows
+        ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,33 @@ def browser():
         browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def axe(request):
+    """A function that returns what axe-core finds on an open page, in both colour schemes; installed from npm, once, at a pinned version."""
+    npm, pinned = shutil.which("npm"), Path(__file__).parents[1] / "web"
+    if npm is None:
+        pytest.skip("npm was not found, accessibility is NOT checked: apt-get install npm")
+    folder = Path(request.config.cache.mkdir("axe-core"))
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(pinned / name, folder)
+    script = folder / "node_modules" / "axe-core" / "axe.min.js"
+    words = [npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+    if not script.exists() and subprocess.run(words, cwd=folder, capture_output=True, timeout=120, check=False).returncode:
+        pytest.skip("npm could not install axe-core, accessibility is NOT checked: is there a network, or a mirror set for npm?")
+    source = script.read_text(encoding="utf-8")
+
+    def violations(page):
+        found = []
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            page.evaluate(source)
+            result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+            found += [
+                f"{scheme}: {one['id']}: {one['help']}: {[node['html'][:200] for node in one['nodes'][:3]]}"
+                for one in result["violations"]
+            ]
+        return found
+
+    return violations

@@ -61,7 +61,7 @@ def the_ledger(url):
         ledger.close()
 
 
-def test_from_the_owners_files_to_an_answer_on_the_page(owner, place, browser):
+def test_from_the_owners_files_to_an_answer_on_the_page(owner, place, browser, axe):
     config = write_config(owner, ledger={"url": place.url})
     key, owners = new_key(config), new_key(config, "owner")
     with Running(config) as service:
@@ -77,7 +77,7 @@ def test_from_the_owners_files_to_an_answer_on_the_page(owner, place, browser):
         with pytest.raises(ServiceError) as refused:
             dpx.Client(service.url, "dpx_wrong").explain(RECORD)
         assert refused.value.status == 401
-        see_it_on_the_page(browser, service, owners, place.kind)
+        see_it_on_the_page(browser, axe, service, owners, place.kind)
         for _ in range(7):
             client.explain(RECORD)
         with pytest.raises(dpx.BudgetExhausted) as exhausted:
@@ -96,7 +96,7 @@ def test_from_the_owners_files_to_an_answer_on_the_page(owner, place, browser):
     assert "52" not in "".join(line for line in service.log.read_text().splitlines() if '"record"' in line)
 
 
-def see_it_on_the_page(browser, service, key, name):
+def see_it_on_the_page(browser, axe, service, key, name):
     from playwright.sync_api import expect
 
     context = browser.new_context(viewport={"width": 1280, "height": 1000})
@@ -134,6 +134,8 @@ def see_it_on_the_page(browser, service, key, name):
     SHOTS.mkdir(parents=True, exist_ok=True)
     page.wait_for_timeout(400)  # for the picture: transitions end
     page.screenshot(path=SHOTS / f"service-{name}.png", full_page=True)
+    assert axe(page) == []
+    page.emulate_media(color_scheme="light")
     page.get_by_role("button", name="Switch to dark colours").click()
     page.set_viewport_size({"width": 390, "height": 800})
     page.wait_for_function("document.documentElement.scrollWidth <= 390")
@@ -145,7 +147,7 @@ def see_it_on_the_page(browser, service, key, name):
     assert (elsewhere, complaints) == ([], [])
 
 
-def test_a_release_is_served_openly(owner, browser):
+def test_a_release_is_served_openly(owner, browser, axe):
     words = [
         "release",
         owner / "people.parquet",
@@ -176,6 +178,7 @@ def test_a_release_is_served_openly(owner, browser):
         page.wait_for_timeout(400)  # for the picture: transitions end
         SHOTS.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=SHOTS / "service-release.png", full_page=True)
+        assert axe(page) == []
         page.close()
 
 

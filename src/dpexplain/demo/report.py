@@ -1,4 +1,4 @@
-"""The demo's picture and page: self-contained, no network."""
+"""The demo's pictures and page: self-contained, no network, for wide and narrow windows, light and dark."""
 
 from __future__ import annotations
 
@@ -10,32 +10,59 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from dpexplain.plots.style import INK, MUTED, NEGATIVE, POSITIVE, tidy
+from dpexplain import plots
+from dpexplain.plots.style import INK, tidy
 from dpexplain.privacy.budget import Budget
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from dpexplain.demo.story import Asked
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <title>dpexplain demo</title><style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }}
-img {{ width: 100%; height: auto; background: white; border-radius: 8px; }}
-blockquote {{ border-left: 4px solid #2166ac; margin: 1rem 0; padding: .2rem 1rem; }}
-.refused {{ border-color: #b2182b; }}
-table {{ border-collapse: collapse; width: 100%; }} td, th {{ padding: .3rem .6rem; text-align: left; border-bottom: 1px solid #8884; }}
-</style></head><body>
+:root {{ color-scheme: light dark; --ink: light-dark(#1b2026, #e8ebee); --ground: light-dark(#f4f5f7, #101317);
+  --card: light-dark(#fff, #191e24); --line: light-dark(#e1e4e9, #2c343d); --muted: light-dark(#59626d, #a0a9b4); }}
+*, *::before, *::after {{ box-sizing: border-box; }}
+body {{ margin: 0; background: var(--ground); color: var(--ink); font: 16px/1.55 system-ui, sans-serif; }}
+main {{ max-width: 72rem; margin: 0 auto; padding: 1.5rem clamp(1rem, 3vw, 2rem) 3rem; }}
+h1 {{ line-height: 1.2; letter-spacing: -0.02em; }}
+h2 {{ margin: 2rem 0 0.6rem; font-size: 1.15rem; }}
+.people {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 1.1rem; }}
+.card {{ background: var(--card); border: 1px solid var(--line); border-radius: 12px; padding: 1rem 1.2rem; min-width: 0; }}
+.card h3 {{ margin: 0; font-size: 1rem; }}
+.card p {{ margin: 0.4rem 0; }}
+.small, .card p + p {{ color: var(--muted); font-size: 0.88rem; }}
+.scroll {{ overflow-x: auto; }}
+img {{ max-width: 100%; height: auto; background: #fff; border-radius: 12px; }}
+blockquote {{ border-left: 4px solid #2166ac; margin: 0.6rem 0; padding: 0.2rem 1rem; }}
+blockquote.refused {{ border-color: #b2182b; }}
+table {{ border-collapse: collapse; width: 100%; font-size: 0.88rem; font-variant-numeric: tabular-nums; }}
+td, th {{ padding: 0.25rem 0.5rem; text-align: left; border-bottom: 1px solid var(--line); }}
+</style></head><body><main>
 <h1>Why does the model say so?</h1>
 <p>{intro}</p>
-<img src="data:image/png;base64,{picture}" alt="Bar charts of five private explanations beside the non-private ones, and the budget spent">
+<h2>Five people, and what makes the model's answer</h2>
+<div class="people">{people}</div>
 <h2>What is guaranteed</h2><blockquote>{guarantee}</blockquote>
 <h2>And when the budget is gone</h2><blockquote class="refused">{refusal}</blockquote>
-<h2>The numbers</h2>{table}
-<p><small>The non-private column is the exact optimum on the private rows. It is shown here because these people are made up;
-a real service never returns it.</small></p>
-</body></html>
+<p><img src="data:image/png;base64,{budget}" alt="A step curve: the privacy budget that was spent after each question, and its limit" width="720"></p>
+<h2>Beside the truth</h2>
+<p>{truth}</p>
+<div class="scroll" tabindex="0" role="region" aria-label="Beside the truth">{table}</div>
+</main></body></html>
 """
+
+_INTRO = (
+    "A random forest predicts whether a made-up person earns above a threshold. Each answer below was computed from private records with "
+    "differential privacy and paid for from a budget."
+)
+_TRUTH = (
+    "How close each private answer is to the exact one on the private rows. That one is shown here because these people are made up; a real "
+    "service never returns it."
+)
 
 
 def write_report(output: Path, answers: list[Asked], budget: Budget, refusal: str, guarantee: str) -> tuple[Path, Path]:
@@ -43,61 +70,63 @@ def write_report(output: Path, answers: list[Asked], budget: Budget, refusal: st
     output.mkdir(parents=True, exist_ok=True)
     png, html = output / "explanation.png", output / "report.html"
     _figure(answers, budget).savefig(png, dpi=130)
-    intro = (
-        "A random forest predicts whether a made-up person earns above a threshold. Each answer below was computed from private records with "
-        "differential privacy, paid for from a budget, and compared with the non-private truth."
-    )
-    picture = b64encode(png.read_bytes()).decode()
+    spent = plots.budget([asked.explanation.guarantee.epsilon for asked in answers], budget.epsilon, title="The budget, spent")
+    spent.savefig(output / "budget.png", dpi=130)
     page = _PAGE.format(
-        intro=escape(intro), picture=picture, guarantee=escape(guarantee), refusal=escape(refusal), table=_table(answers)
+        intro=escape(_INTRO),
+        people="".join(_card(asked) for asked in answers),
+        guarantee=escape(guarantee),
+        refusal=escape(refusal),
+        budget=b64encode((output / "budget.png").read_bytes()).decode(),
+        truth=escape(_TRUTH),
+        table=_table(answers),
     )
     html.write_text(page, encoding="utf-8")
     return png, html
 
 
+def _card(asked: Asked) -> str:
+    """One person: who, what the model says, and the contributions where there are some."""
+    answer = asked.explanation
+    shown = answer if answer.added is None else answer.contributions()
+    said = f"<p>The model itself says {asked.probability:.0%}.</p>"
+    label = f"aria-label='Why: {escape(asked.who)}'"
+    inner = f"<div class='scroll' tabindex='0' role='region' {label}>{shown._repr_html_()}</div>"
+    return f"<section class='card' aria-label='{escape(asked.who)}'><h3>{escape(asked.who)}</h3>{said}{inner}</section>"
+
+
 def _figure(answers: list[Asked], budget: Budget) -> Figure:
+    """Slopes beside the exact ones, and the budget."""
     figure = Figure(figsize=(13, 8), layout="constrained")
     axes = figure.subplots(2, 3).ravel()
     for ax, asked in zip(axes, answers, strict=False):
         _pair(ax, asked)
-    _budget(axes[-1], [asked.explanation.guarantee.epsilon for asked in answers], budget)
-    figure.suptitle("Private explanations (bars) beside the non-private optimum (dots)", x=0.01, ha="left", color=INK)
+    plots.budget(
+        [asked.explanation.guarantee.epsilon for asked in answers], budget.epsilon, ax=axes[-1], title="the budget, spent"
+    )
+    figure.suptitle("What would change the answer: private (bars) beside the exact slopes (dots)", x=0.01, ha="left", color=INK)
     return figure
 
 
-def _pair(ax, asked: Asked) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    """The eight strongest private effects, with the non-private value as a dot."""
-    order = np.argsort(-np.abs(asked.explanation.values))[:8][::-1]
-    values = asked.explanation.values[order]
-    ax.barh(range(len(order)), values, color=[POSITIVE if v >= 0 else NEGATIVE for v in values], alpha=0.85)
+def _pair(ax: Axes, asked: Asked) -> None:
+    """The eight strongest private effects, with the exact value as a dot."""
+    answer = asked.explanation
+    plots.bars(answer.names, answer.values, answer.error, top=8, title=f"{asked.who}: {asked.probability:.0%}", ax=ax)
+    order = np.argsort(-np.abs(answer.values), kind="stable")[:8][::-1]
     ax.plot(asked.truth[order], range(len(order)), "o", color=INK, markersize=5)
-    ax.set_yticks(range(len(order)), [asked.explanation.names[i] for i in order])
-    ax.axvline(0, color=INK, linewidth=0.8)
-    ax.set_title(f"{asked.who}: {asked.probability:.0%} rich", loc="left", fontsize=10, color=INK)
     tidy(ax, axis="x")
 
 
-def _budget(ax, spent: list[float], budget: Budget) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    steps = range(1, len(spent) + 1)
-    ax.step([0, *steps], [0, *spent], where="post", color=POSITIVE, linewidth=2)
-    ax.plot(steps, spent, "o", color=POSITIVE)
-    ax.axhline(budget.epsilon, color=NEGATIVE, linestyle="--", linewidth=1.5)
-    ax.text(0.1, budget.epsilon, f"budget ε = {budget.epsilon:g}", color=NEGATIVE, va="bottom", fontsize=9)
-    ax.set_ylim(0, budget.epsilon * 1.2)
-    ax.set_xlabel("questions answered", color=MUTED)
-    ax.set_title("the budget draining (total ε)", loc="left", fontsize=10, color=INK)
-    tidy(ax)
-
-
 def _table(answers: list[Asked]) -> str:
-    head = "<tr><th>who</th><th>model says</th><th>strongest effects</th><th>cosine to truth</th><th>relative excess</th><th>total ε</th></tr>"
-    return f"<table>{head}{''.join(_row(asked) for asked in answers)}</table>"
+    columns = ("who", "model says", "strongest effects", "cosine to the exact answer", "relative excess", "total ε")
+    head = "".join(f"<th scope='col'>{column}</th>" for column in columns)
+    return f"<table><tr>{head}</tr>{''.join(_row(asked) for asked in answers)}</table>"
 
 
 def _row(asked: Asked) -> str:
     effects = escape(", ".join(f"{name} {value:+.2f}" for name, value, _ in asked.explanation.top(3)))
     numbers = f"<td>{asked.score.cosine:.3f}</td><td>{asked.score.relative_excess:.4f}</td>"
     return (
-        f"<tr><td>{escape(asked.who)}</td><td>{asked.probability:.0%} rich</td><td>{effects}</td>{numbers}"
+        f"<tr><th scope='row'>{escape(asked.who)}</th><td>{asked.probability:.0%}</td><td>{effects}</td>{numbers}"
         f"<td>{asked.explanation.guarantee.epsilon:.3f}</td></tr>"
     )

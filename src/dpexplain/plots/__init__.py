@@ -1,5 +1,6 @@
 """Pictures of results. Functions take names and numbers, never data, and return a matplotlib Figure (or HTML where they say so)."""
 
+from dpexplain.plots import slopes as slopes
 from dpexplain.plots import steps as steps
 from dpexplain.plots.bars import bars as bars
 from dpexplain.plots.beeswarm import beeswarm as beeswarm

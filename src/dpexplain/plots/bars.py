@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Vector
 from dpexplain.plots.style import (
     INK,
@@ -39,13 +40,16 @@ def bars(
     title: str = "",
     caption: str = "",
     palette: PaletteName = "blue-red",
+    scale: AnswerScale | None = None,
     ax: Axes | None = None,
 ) -> Figure:
     """Blue pushes towards the explained class, red away, grey is uncertain: its interval of ±2 errors crosses zero.
 
-    Where errors are unknown, bars are outlined and the axis says so: any sign may be noise.
+    Where errors are unknown, bars are outlined and the axis says so: any sign may be noise. With a `scale`, values are differences of
+    answers in its units, shown in percentage points where answers are probabilities.
     """
-    values, error = np.asarray(values), None if error is None else np.asarray(error)
+    factor = 100.0 if scale is not None and scale.in_percent else 1.0
+    values, error = factor * np.asarray(values), None if error is None else factor * np.asarray(error)
     order = np.argsort(-np.abs(values), kind="stable")[:top][::-1]
     figure, ax = new_axes(ax, 7.0, 1.3 + 0.32 * len(order))
     shown = values[order]
@@ -57,7 +61,8 @@ def bars(
         ax.errorbar(shown, range(len(order)), xerr=spread, fmt="none", ecolor=INK, elinewidth=1, capsize=2.5)
     name_rows(ax, [names[i] for i in order])
     ax.axvline(0, color=INK, linewidth=0.8)
-    ax.set_xlabel(f"effect on the model's output{'' if spread is not None else UNKNOWN}", color=MUTED, fontsize=9)
+    unit = f", percentage {scale.unit}" if scale is not None and scale.unit else ""
+    ax.set_xlabel(f"effect on the model's output{unit}{'' if spread is not None else UNKNOWN}", color=MUTED, fontsize=9)
     tidy(ax, axis="x")
     heading(ax, title)
     caption_below(figure, caption)

@@ -101,7 +101,8 @@ def html_table(
     """For notebooks: the same as a fragment of HTML, readable on light and dark ground."""
     low, high = _extent(found, base, answer)
     unit = f", {scale.unit}" if scale.unit else ""
-    head = f"<tr><th></th><th style='text-align:right'>contribution{unit}</th><th style='text-align:right'>± error</th><th></th></tr>"
+    right = "scope='col' style='text-align:right'"
+    head = f"<tr><td></td><th {right}>contribution{unit}</th><th {right}>± error</th><td></td></tr>"
     rows = "".join(_html_row(step, low, high, scale) for step in found)
     first, last = _html_end(average, base, low, high, scale), _html_end("this record", answer, low, high, scale)
     small = f"<p style='font-size:smaller'>{escape(note)}</p>" if note else ""

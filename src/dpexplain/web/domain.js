@@ -11,6 +11,11 @@ export function featuresOf(description, names) {
   });
 }
 
+/** What people call a feature: its title, or else its name, with the unit in brackets (domain/labelled.py). */
+export function titleOf({ name, title, unit }) {
+  return unit ? `${title ?? name} (${unit})` : (title ?? name);
+}
+
 /** A text is one feature with a column for each word of its vocabulary. */
 function textOf({ vocabulary, column }) {
   return { kind: "text", name: column ?? "text", vocabulary };

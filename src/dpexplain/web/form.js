@@ -1,6 +1,6 @@
 // Inputs from a domain: one labelled control per feature, and a search field where there are many.
 import { element, identity, setText } from "./dom.js";
-import { inWords, isDate, middle, readable, refusal, rounded, stepOf, valuesOf } from "./domain.js";
+import { inWords, isDate, middle, readable, refusal, rounded, stepOf, titleOf, valuesOf } from "./domain.js";
 
 const MANY = 14;
 
@@ -31,12 +31,17 @@ function buildField(feature, changed) {
   return choiceField(feature, changed);
 }
 
+/** The label of a control, with a sentence of help where the domain has one. */
+function labelOf(feature, id) {
+  return element("label", { for: id, title: feature.help ?? null }, titleOf(feature));
+}
+
 function numberField(feature, changed) {
   const id = identity("field");
   const bounds = { min: feature.low, max: feature.high };
   const number = element("input", { type: "number", id, ...bounds, step: "any", inputmode: "decimal", autocomplete: "off", "aria-describedby": `${id}-problem` });
   const size = stepOf(feature);
-  const slider = element("input", { type: "range", ...bounds, step: size === 1 ? 1 : "any", "aria-label": `${feature.name}, slider` });
+  const slider = element("input", { type: "range", ...bounds, step: size === 1 ? 1 : "any", "aria-label": `${titleOf(feature)}, slider` });
   const problem = element("p", { class: "problem", id: `${id}-problem`, hidden: true });
   const fill = () => slider.style.setProperty("--filled", `${(100 * (Number(slider.value) - feature.low)) / (feature.high - feature.low)}%`);
   const value = () => (number.value.trim() === "" ? NaN : Number(number.value));
@@ -62,7 +67,7 @@ function numberField(feature, changed) {
   });
   const ends = element("div", { class: "ends", "aria-hidden": "true" }, element("span", {}, readable(feature.low)), element("span", {}, readable(feature.high)));
   return {
-    root: element("div", { class: "field number" }, element("label", { for: id }, feature.name), number, slider, ends, problem),
+    root: element("div", { class: "field number" }, labelOf(feature, id), number, slider, ends, problem),
     accepted: judge,
     value,
     show(wanted) {
@@ -90,7 +95,7 @@ function textField(feature, changed) {
     changed();
   });
   return {
-    root: element("div", { class: "field text" }, element("label", { for: id }, feature.name), area, problem),
+    root: element("div", { class: "field text" }, labelOf(feature, id), area, problem),
     accepted: judge,
     value: () => area.value,
     show(wanted) {
@@ -117,7 +122,7 @@ function dateField(feature, changed) {
     changed();
   });
   return {
-    root: element("div", { class: "field number" }, element("label", { for: id }, feature.name), input, problem),
+    root: element("div", { class: "field number" }, labelOf(feature, id), input, problem),
     accepted: judge,
     value: () => input.value,
     show(wanted) {
@@ -135,7 +140,7 @@ function choiceField(feature, changed) {
   select.addEventListener("change", changed);
   select.addEventListener("input", changed);
   return {
-    root: element("div", { class: "field choice" }, element("label", { for: id }, feature.name), select),
+    root: element("div", { class: "field choice" }, labelOf(feature, id), select),
     accepted: () => true,
     value: () => values[select.selectedIndex],
     show(wanted) {
@@ -154,7 +159,7 @@ function switchField(feature, changed) {
     refresh();
     changed();
   });
-  const words = feature.values ? `${feature.name} is ${feature.values[1]}` : feature.name;
+  const words = feature.values ? `${titleOf(feature)} is ${feature.values[1]}` : titleOf(feature);
   return {
     root: element("div", { class: "field switch" }, element("label", { for: id }, words), shown, box),
     accepted: () => true,
@@ -171,7 +176,7 @@ function searchFor(features, fields) {
   const id = identity("search");
   const box = element("input", { type: "search", id, placeholder: `Find among ${features.length} features`, autocomplete: "off" });
   const found = element("p", { class: "visually-hidden", role: "status" });
-  const texts = features.map((feature) => [feature.name, ...(feature.kind === "numeric" || isDate(feature) ? [] : valuesOf(feature))].join(" ").toLowerCase());
+  const texts = features.map((feature) => [feature.name, titleOf(feature), ...(feature.kind === "numeric" || isDate(feature) ? [] : valuesOf(feature))].join(" ").toLowerCase());
   box.addEventListener("input", () => {
     const wanted = box.value.trim().toLowerCase();
     texts.forEach((text, i) => (fields[i].root.hidden = !text.includes(wanted)));

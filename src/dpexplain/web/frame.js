@@ -1,6 +1,6 @@
 // What every page with an explanation has around it: colours, how many bars, the numbers on demand, the record's own values.
 import { element, setText } from "./dom.js";
-import { inWords, present, valuesOf } from "./domain.js";
+import { inWords, present, titleOf, valuesOf } from "./domain.js";
 
 /** What the record itself holds in each encoded column, in words. */
 export function notesOf(features, record) {
@@ -14,7 +14,7 @@ export function notesOf(features, record) {
 /** The name and the record's own value of each part that contributions speak of: a feature, or a word of a text. */
 export function partsOf(features, record) {
   return features.flatMap((feature, i) => {
-    if (feature.kind !== "text") return [{ name: feature.title ?? feature.name, note: inWords(feature, record[i]) }];
+    if (feature.kind !== "text") return [{ name: titleOf(feature), note: inWords(feature, record[i]) }];
     return present(feature, record[i]).map((there, j) => ({ name: feature.vocabulary[j], note: there ? "in the text" : "not in the text" }));
   });
 }
@@ -49,6 +49,7 @@ export function offerTable(button, root) {
   button.addEventListener("click", () => {
     const shown = root.classList.toggle("visually-hidden");
     button.setAttribute("aria-expanded", String(!shown));
+    root.tabIndex = shown ? -1 : 0; // it may scroll, so the keyboard must reach it
     setText(button, shown ? "Show the numbers" : "Hide the numbers");
   });
 }
