@@ -76,10 +76,15 @@ class Background:
         return slopes, values - self.features @ slopes
 
 
+def positions_of(records: int, count: int) -> Positions:
+    """At most `count` of the records, at equal distances."""
+    step = max(records // count, 1)
+    return np.arange(step // 2, records, step)[:count]
+
+
 def choose_background(everyone: WeightedRecords, labels: Vector | None, blocks: Sequence[BlockLike], count: int) -> Background:
     """About `count` records at equal distances, calibrated to the bins of all features and to `labels`, where every record's is known."""
-    step = max(len(everyone.encoded) // count, 1)
-    positions = np.arange(step // 2, len(everyone.encoded), step)[:count]
+    positions = positions_of(len(everyone.encoded), count)
     features = _Features.worth_asking(everyone.encoded, blocks, positions)
     changes = everyone.changes - (everyone.changes @ everyone.weights)[:, None]
     sums = np.zeros((1 + len(changes), 1 + (labels is not None) + features.count))

@@ -31,7 +31,7 @@ Part: TypeAlias = Callable[[Sequence[slice]], Iterable[slice]]
 """How to go through the parts of the work; a progress bar, for instance."""
 
 MOST_EXACT = 5  # features up to which all coalitions are asked
-_TOGETHER = 1 << 16  # mixtures that the model is asked about at once
+_TOGETHER = 1 << 13  # mixtures that the model is asked about at once
 
 
 def questions_per_record(players: int) -> int:

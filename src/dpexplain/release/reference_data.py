@@ -22,6 +22,7 @@ from dpexplain.domain import Domain, DomainLike
 from dpexplain.domain.columns import plain_columns
 from dpexplain.errors import ParameterError
 from dpexplain.estimation.answer import Solver
+from dpexplain.estimation.background import Background, WeightedRecords, choose_background
 from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.estimation.population import draw, tables
 from dpexplain.estimation.progress import ProgressCallback, no_progress
@@ -73,6 +74,27 @@ class ReferenceData:
     @property
     def _columns(self) -> dict[str, Any]:
         return columns_of(self.codes, self.domain)
+
+    def columns_at(self, positions: NDArray[np.intp]) -> dict[str, Any]:
+        """Some of the records in the domain's own terms, as a model is shown them."""
+        return columns_of(self.codes[:, positions], self.domain)
+
+    def background(self, count: int, *, with_labels: bool) -> Background:
+        """About `count` records that stand for all of them (estimation/background.py); chosen once for each count."""
+        if (key := (count, with_labels)) not in self._backgrounds:
+            labels = self.labels if with_labels else None
+            self._backgrounds[key] = choose_background(self._weighted, labels, self.domain.blocks, count)
+        return self._backgrounds[key]
+
+    @cached_property
+    def _backgrounds(self) -> dict[tuple[int, bool], Background]:
+        return {}
+
+    @cached_property
+    def _weighted(self) -> WeightedRecords:
+        weights = np.ones(len(self)) if self.weights is None else self.weights
+        changes = np.zeros((0, len(self))) if self.changes is None else self.changes / CHANGE_STEPS
+        return WeightedRecords(self.encoded, weights / weights.sum(), changes, self.bias)
 
     def arrays(self) -> dict[str, Any]:
         """What a release file keeps of it."""

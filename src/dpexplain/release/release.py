@@ -37,8 +37,10 @@ from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import PrivacyEvent, price
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.progress import progress_steps
+from dpexplain.registration.labels import Labeller
 from dpexplain.release import file as container
 from dpexplain.release.batch import Explanations, anchors_of, free_of_charge, solve_in_batches
+from dpexplain.release.model_questions import ModelQuestions
 from dpexplain.release.page import OUTCOME, TITLE, publish
 from dpexplain.release.reference_data import ReferenceData, largest_codes, reference_rows, restore_reference
 from dpexplain.spending import Paid, Spending
@@ -95,6 +97,7 @@ def release(
             library=__version__,
             other_columns=data.other_columns,
             reference=None if marginals is None else _build_reference(marginals, sketch, solver, data, plan.rows),
+            labeller=data.labeller,
         )
 
     question = {
@@ -169,7 +172,7 @@ def _release_from_ledger(settled: Settled) -> Release:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release:
+class Release(ModelQuestions):
     """Public: noisy moments, repaired and factorised, with what they are about and what was paid."""
 
     solver: Solver
@@ -181,6 +184,7 @@ class Release:
     library: str
     reference: ReferenceData | None = None
     other_columns: tuple[str, ...] = ()  # of the registered table; queries may have them too
+    labeller: Labeller | None = None  # asks the model, in the process that made the release; a file does not have it
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,0 +1,171 @@
+"""SHAP values over private reference records: what each feature adds to a model's answer, for any model and any number of records, free.
+
+Interventional SHAP compares a record with background records. Here these are the reference records of a release with their raked weights, so the values are
+post-processing of what was released: private for the explanation data, whatever is asked. The model itself is asked about mixtures of the record with
+reference records, so its answers, and what they say about its training data, are not protected by the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpexplain.contributions import feature_values
+from dpexplain.contributions_batch import ContributionsBatch
+from dpexplain.core.answer_scale import AnswerScale
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.domain import Domain
+from dpexplain.errors import ParameterError
+from dpexplain.estimation.background import Background, positions_of
+from dpexplain.estimation.coalitions import MOST_EXACT, questions_per_record, record_values
+from dpexplain.estimation.reference import LABEL_STEPS
+from dpexplain.privacy.budget import Guarantee
+from dpexplain.progress import with_bar
+from dpexplain.registration.labels import Labeller
+from dpexplain.release.reference_data import ReferenceData
+
+if TYPE_CHECKING:
+    from dpexplain.release.tree_model import TreeModel
+
+QUESTIONS = 1 << 15  # that a model is asked for one answer, about
+FEWEST_RECORDS, MOST_RECORDS = 64, 1 << 12
+_MANY = 8  # records from which a bar is worth its line
+_SAME = 1 / LABEL_STEPS  # stored labels are rounded
+TRAINING = (
+    "The model was asked about this record and about mixtures of it with reference records; what its answers say about the data it was "
+    "trained on is not limited by this release."
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShapleyReference:
+    """One model and the reference records that it is compared on: prepared once, for any number of records."""
+
+    domain: Domain
+    labeller: Labeller
+    background: Background
+    columns: dict[str, NDArray[Any]]  # of the background records, as the model is shown them
+    at_records: Vector
+    same_model: bool  # whether its answers are the reference's labels
+    trees: TreeModel | None
+
+    def explain(self, points: Matrix, *, bar: bool = True) -> tuple[Matrix, Matrix, Vector]:
+        """(values, errors, answers) in labels, for encoded records."""
+        queries = self.domain.decode(points)
+        answers = self.labeller(queries)  # one question for all: a model that cannot answer says so before anything is computed
+        found = []
+        for i in with_bar(range(len(points)), "explaining", len(points)) if bar and len(points) >= _MANY else range(len(points)):
+            query = {name: column[i : i + 1] for name, column in queries.items()}
+            found.append(self.background.average(self.record_values(query, float(answers[i]), bar=bar and len(points) < _MANY)))
+        empty = np.zeros((0, len(self.columns)))
+        values = np.array([value for value, _ in found]) if found else empty
+        return values, np.array([error for _, error in found]) if found else empty, answers
+
+    def record_values(self, query: dict[str, NDArray[Any]], answer: float, *, bar: bool = False) -> Matrix:
+        """Shapley values of the game with each background record, (records, features)."""
+        if self.trees is not None:
+            return self.trees.values(query, self.columns)
+        both = {name: np.concatenate([column, query[name]]) for name, column in self.columns.items()}
+        each = _with_bar if bar else iter
+        return record_values(partial(self._ask_mixtures, both), self.at_records, answer, len(self.columns), each)
+
+    def _ask_mixtures(self, both: dict[str, NDArray[Any]], records: NDArray[np.intp], joined: NDArray[np.bool_]) -> Vector:
+        """Answers about records with the features that joined taken from the query, which is the last row of `both`."""
+        last = len(self.at_records)
+        return self.labeller(
+            {name: column[np.where(joined[:, j], last, records)] for j, (name, column) in enumerate(both.items())}
+        )
+
+    @property
+    def base(self) -> tuple[float, float]:
+        """(the average answer over the reference, its standard error)."""
+        average, error = self.background.average(self.at_records[:, None])
+        return float(average[0]), float(error[0])
+
+    @property
+    def details(self) -> dict[str, Any]:
+        players = len(self.columns)
+        asked = 0 if self.trees is not None else len(self.at_records) * questions_per_record(players)
+        method = "trees, exact" if self.trees is not None else "all coalitions" if players <= MOST_EXACT else "paired orders"
+        return {
+            "quantity": "shapley",
+            "source": "reference",
+            "method": method,
+            "records": len(self.at_records),
+            "questions": asked,
+            "same_model": self.same_model,
+            "training_data": TRAINING,
+        }
+
+
+def prepare(
+    reference: ReferenceData, labeller: Labeller, records: int | None = None, questions: int = QUESTIONS
+) -> ShapleyReference:
+    """Choose background records and ask the model about them; `records` is how many, by default as many as `questions` allow."""
+    players = len(reference.domain.features)
+    some = reference.columns_at(positions_of(len(reference), _PROBED))
+    trees = _find_trees(labeller, some)
+    if records is None:
+        wanted = MOST_RECORDS if trees is not None else questions // questions_per_record(max(players, 2))
+        records = int(np.clip(wanted, FEWEST_RECORDS, MOST_RECORDS))
+    positions = positions_of(len(reference), _checked_count(records, len(reference)))
+    columns = reference.columns_at(positions)
+    answers = labeller(columns)
+    same = reference.labels is not None and bool(np.abs(answers - reference.labels[positions]).max() <= _SAME)
+    background = reference.background(len(positions), with_labels=same)
+    return ShapleyReference(reference.domain, labeller, background, columns, answers, same, trees)
+
+
+_PROBED = 64
+
+
+def _find_trees(labeller: Labeller, some: dict[str, NDArray[Any]]) -> TreeModel | None:
+    if (
+        not hasattr(labeller.model, "steps")
+        and not hasattr(labeller.model, "tree_")
+        and not hasattr(labeller.model, "estimators_")
+    ):
+        return None
+    from dpexplain.release.tree_model import find_trees  # which compiles its loops
+
+    return find_trees(labeller.model, labeller.target, labeller.table, labeller, some)
+
+
+def _checked_count(records: Any, available: int) -> int:
+    if isinstance(records, bool) or not isinstance(records, int) or records < FEWEST_RECORDS:
+        raise ParameterError(
+            f"records must be a whole number of at least {FEWEST_RECORDS}, got {records!r}: fewer say too little"
+        )
+    return min(records, available)
+
+
+def shapley_batch(
+    over: ShapleyReference, points: Matrix, scale: AnswerScale, guarantee: Guarantee, fingerprint: str | None
+) -> ContributionsBatch:
+    """Contributions of encoded records in the answer's own units, which add up to each answer."""
+    values, errors, answers = over.explain(points)
+    own, (_, base_error) = scale.slopes(values), over.base
+    answer = scale.answers(answers)
+    return ContributionsBatch(
+        names=over.domain.columns,
+        values=own,
+        base=answer - own.sum(axis=1),
+        answer=answer,
+        error=scale.slopes(errors),
+        scale=scale,
+        record=feature_values(over.domain, points),
+        base_error=np.full(len(points), float(scale.slopes(base_error))),
+        answer_error=np.zeros(len(points)),
+        guarantee=guarantee,
+        titles=tuple(feature.label_of(feature.name) for feature in over.domain.features),
+        details=over.details | {"fingerprint": fingerprint},
+    )
+
+
+def _with_bar(parts: Sequence[slice]) -> Iterable[slice]:
+    return with_bar(parts, "asking the model", len(parts))

@@ -1,0 +1,179 @@
+"""SHAP values over the reference records of a release."""
+
+import numpy as np
+import pytest
+
+import dpexplain as dpx
+from dpexplain.errors import DataError, ParameterError
+from dpexplain.noise.seeded import SeededNoise
+
+DOMAIN = dpx.Domain(
+    [
+        dpx.Numeric("age", 20, 80),
+        dpx.Numeric("hours", 0, 60),
+        dpx.Categorical("work", values=["private", "public", "none"]),
+        dpx.Ordinal("level", levels=["low", "middle", "high"]),
+        dpx.Binary("married"),
+        dpx.Numeric("noise", 0, 1),
+    ]
+)
+RECORD = {"age": 40, "hours": 50, "work": "public", "level": "high", "married": True, "noise": 0.9}
+
+
+def people(m=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(20, 80, m)
+    return {
+        "age": age,
+        "hours": np.clip(60 - np.abs(age - 45) + 8 * rng.standard_normal(m), 0, 60),
+        "work": rng.choice(["private", "public", "none"], m, p=[0.6, 0.3, 0.1]),
+        "level": rng.choice(["low", "middle", "high"], m),
+        "married": rng.random(m) < age / 100,
+        "noise": rng.random(m),
+    }
+
+
+def model(rows):
+    """Ignores "noise"."""
+    age, hours = np.asarray(rows["age"], dtype=float), np.asarray(rows["hours"], dtype=float)
+    high = np.asarray(rows["level"]) == "high"
+    return np.tanh(
+        (age - 50) / 30 + (hours - 30) / 25 * high + 0.5 * np.asarray(rows["married"]) * (np.asarray(rows["work"]) == "public")
+    )
+
+
+@pytest.fixture(scope="module")
+def release():
+    data = dpx.PrivateData(people(), DOMAIN, model=model)
+    return dpx.release(data, dpx.Budget(1.0, 1e-6), reference=2048, noise=SeededNoise(0))
+
+
+def test_contributions_add_up_to_the_answer_minus_the_average(release):
+    found = release.shapley(RECORD)
+    alone = {name: np.array([value]) for name, value in RECORD.items()}
+    assert found.answer == pytest.approx(float(model(alone)[0]), abs=1e-9)
+    assert found.base + found.values.sum() == pytest.approx(found.answer, abs=1e-12)
+    weights = release.reference.weights
+    assert found.base == pytest.approx(weights @ release.reference.labels / weights.sum(), abs=2e-5)  # labels are stored to 2^-15
+    assert found.names == DOMAIN.columns
+
+
+def test_it_is_near_shap_over_the_true_rows(release):
+    rows = dpx.Domain.encode(DOMAIN, people())
+    z, f = DOMAIN.encode_query(RECORD), lambda encoded: model(DOMAIN.decode(encoded))
+    from dpexplain.estimation.coalitions import record_values
+
+    owner = np.repeat(np.arange(6), [b.stop - b.start for b in DOMAIN.blocks])
+    each = record_values(lambda i, joined: f(np.where(joined[:, owner], z, rows[i])), f(rows), float(f(z[None])[0]), 6)
+    truth, found = each.mean(axis=0), release.shapley(RECORD)
+    assert np.linalg.norm(found.values - truth) < 0.15 * np.linalg.norm(truth)
+    assert (np.abs(found.values - truth) <= 3.5 * found.error + 1e-12).all()
+
+
+def test_a_feature_that_the_model_ignores_gets_zero(release):
+    found = release.shapley(RECORD)
+    assert found.values[5] == 0 == found.error[5]
+
+
+def test_it_says_what_it_is_private_for_and_what_it_says_about_training_data(release):
+    found = release.shapley(RECORD)
+    assert found.guarantee == release.guarantee
+    assert "trained on" in found.details["training_data"]
+    assert found.details["quantity"] == "shapley"
+    assert found.details["same_model"]
+
+
+def test_many_records_are_the_single_ones(release):
+    second = RECORD | {"age": 70, "work": "none"}
+    many = release.shapley_many([RECORD, second], background=256)
+    assert len(many) == 2
+    np.testing.assert_array_equal(many[1].values, release.shapley(second, background=256).values)
+    assert release.shapley_many([]).values.shape == (0, 6)
+
+
+def test_another_model_is_asked_about_the_same_records(release):
+    found = release.shapley(RECORD, lambda rows: np.asarray(rows["noise"]) - 0.5)
+    assert not found.details["same_model"]
+    np.testing.assert_allclose(found.values[:5], 0, atol=1e-12)
+    assert abs(found.values[5] - (0.9 - 0.5)) < max(4 * found.error[5], 0.05)
+
+
+def test_a_release_from_a_file_needs_the_model(release, tmp_path):
+    release.save(tmp_path / "one.dpx")
+    read = dpx.load(tmp_path / "one.dpx")
+    with pytest.raises(ParameterError, match="model="):
+        read.shapley(RECORD)
+    np.testing.assert_allclose(read.shapley(RECORD, model).values, release.shapley(RECORD).values, atol=1e-9)
+
+
+def test_a_release_without_reference_records_says_what_is_missing():
+    data = dpx.PrivateData(people(300), DOMAIN, model=model)
+    plain = dpx.release(data, dpx.Budget(1.0, 1e-6), noise=SeededNoise(0))
+    with pytest.raises(ParameterError, match="reference=True"):
+        plain.shapley(RECORD)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda rows: 1 / 0,
+        lambda rows: np.full(len(rows["age"]), np.nan),
+        lambda rows: np.zeros(3),
+        "no model at all",
+    ],
+)
+def test_a_model_that_raises_or_answers_nonsense_is_found_before_anything_is_said(release, broken):
+    with pytest.raises(DataError):
+        release.shapley(RECORD, broken)
+
+
+@pytest.mark.parametrize("wrong", [3, 0, -1, True, 1.5, "many"])
+def test_a_number_of_records_that_makes_no_sense_is_refused(release, wrong):
+    with pytest.raises(ParameterError, match="records"):
+        release.shapley(RECORD, background=wrong)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    pytest.importorskip("sklearn")
+    import pandas as pd
+    from sklearn.compose import make_column_transformer
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    frame = pd.DataFrame(people())
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["work", "level"]),
+        (StandardScaler(), ["age", "hours"]),
+        remainder="passthrough",
+    )
+    forest = RandomForestClassifier(10, max_depth=5, random_state=0)
+    pipeline = make_pipeline(columns, forest).fit(frame, (model(frame) > 0).astype(int))
+    data = dpx.PrivateData(frame, DOMAIN, model=pipeline)
+    return pipeline, dpx.release(data, dpx.Budget(1.0, 1e-6), reference=1024, noise=SeededNoise(0))
+
+
+def test_a_pipeline_that_ends_in_a_forest_is_taken_apart_and_exact(trained):
+    pipeline, release = trained
+    exact = release.shapley(RECORD, background=256)
+    asked = release.shapley(RECORD, lambda rows: pipeline.predict_proba(rows), background=256)
+    assert exact.details["method"] == "trees, exact"
+    assert asked.details["method"] == "paired orders"
+    assert exact.answer == pytest.approx(asked.answer, abs=1e-9)
+    np.testing.assert_allclose(exact.values, asked.values, atol=0.02)
+    assert (np.abs(exact.values - asked.values) <= 4 * np.hypot(exact.error, asked.error)).all()
+
+
+def test_a_model_whose_columns_mix_features_is_asked_instead():
+    import pandas as pd
+    from sklearn.decomposition import PCA
+    from sklearn.ensemble import RandomForestRegressor
+    from sklearn.pipeline import make_pipeline
+
+    frame = pd.DataFrame(people())[["age", "hours", "noise"]]
+    mixing = make_pipeline(PCA(3), RandomForestRegressor(5, max_depth=4, random_state=0)).fit(frame, model(people()))
+    wrapped = dpx.Domain([DOMAIN.features[0], DOMAIN.features[1], DOMAIN.features[5]])
+    data = dpx.PrivateData(frame, wrapped, model=mixing)
+    release = dpx.release(data, dpx.Budget(1.0, 1e-6), reference=1024, noise=SeededNoise(0))
+    assert release.shapley({"age": 40, "hours": 50, "noise": 0.5}, background=128).details["method"] == "all coalitions"
