@@ -16,11 +16,11 @@ from dpexplain.errors import BudgetExhausted as BudgetExhausted
 from dpexplain.errors import DpexplainError as DpexplainError
 from dpexplain.explainer import Explainer as Explainer
 from dpexplain.explanation import Explanation as Explanation
-from dpexplain.mechanisms.adaptive import Adaptive as Adaptive
-from dpexplain.mechanisms.basic import Basic as Basic
-from dpexplain.mechanisms.enhanced import Enhanced as Enhanced
-from dpexplain.mechanisms.influence import Influence as Influence
-from dpexplain.mechanisms.shapley import Shapley as Shapley
+from dpexplain.mechanisms.registry import Adaptive as Adaptive
+from dpexplain.mechanisms.registry import Basic as Basic
+from dpexplain.mechanisms.registry import Enhanced as Enhanced
+from dpexplain.mechanisms.registry import Influence as Influence
+from dpexplain.mechanisms.registry import Shapley as Shapley
 from dpexplain.noninteractive import NonInteractive as NonInteractive
 from dpexplain.privacy.budget import Budget as Budget
 from dpexplain.privacy.budget import Guarantee as Guarantee

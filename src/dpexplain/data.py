@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Protocol, Unpack, cast, runtime_checkable
 
 import numpy as np
@@ -17,6 +18,7 @@ from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.door import Door, KnownMoments
 from dpexplain.mechanisms.ports import LocalPlan, Noise, Plan, Rows
 from dpexplain.privacy.budget import Budget, Guarantee
+from dpexplain.privacy.events import quanta_up
 from dpexplain.registration.label_file import LabelFile
 from dpexplain.registration.labels import Labeller
 from dpexplain.registration.options import OptionKeywords, RegistrationOptions, Where, with_options
@@ -103,6 +105,8 @@ class PrivateData:
         self.other_columns = registered.other_columns  # of the registered table: no features, and public
         self._keys = registered.keys  # a hash of each row's owner, which decides its shard; None without owners
         self._ledgers: dict[str, Ledger] = {}
+        self._elsewhere: dict[str, Guarantee] = {}  # releases that other ledgers paid for
+        self._model_answers = False  # whether answers of the model itself were published
         self._leak = ""  # says what was done to these rows that no accounting covers
         self._shards: tuple[PrivateData, ...] = ()
 
@@ -132,9 +136,9 @@ class PrivateData:
         """
         if self._shards:
             return self._worst_shard()
-        states = [ledger.state() for ledger in self._ledgers.values()]
-        delta = min((state.budget.delta for state in states), default=1e-6)
-        total = Guarantee.of_quanta(sum(state.spent_quanta for state in states), delta, self._setting.neighbours)
+        deltas = [ledger.account.budget.delta for ledger in self._ledgers.values()]
+        delta = min([*deltas, *(one.delta for one in self._elsewhere.values())], default=1e-6)
+        total = Guarantee.of_quanta(self.spent_quanta, delta, self._setting.neighbours, model_answers=self._model_answers)
         return replace(total, private=False, note=self._leak) if self._leak else total
 
     def _worst_shard(self) -> Guarantee:
@@ -146,7 +150,8 @@ class PrivateData:
     @property
     def spent_quanta(self) -> int:
         """The same total in the ledgers' integer unit of μ²."""
-        return sum(ledger.state().spent_quanta for ledger in self._ledgers.values())
+        here = sum(ledger.state().spent_quanta for ledger in self._ledgers.values())
+        return here + sum(quanta_up(Fraction(one.mu) ** 2) for one in self._elsewhere.values())
 
     @property
     def private_rows(self) -> Rows:
@@ -183,12 +188,28 @@ class PrivateData:
         self._require_whole()
         return Account(self.name, self._domain.fingerprint, budget, self._setting.neighbours)
 
-    def attach(self, ledger: Ledger, *, private: bool = True) -> None:
-        """Count what this ledger spends among everything spent on these data; `private=False` marks them as no longer protected."""
+    def attach(self, ledger: Ledger, *, private: bool = True, model_answers: bool = False) -> None:
+        """Count what this ledger spends among everything spent on these data; `private=False` marks them as no longer protected.
+
+        `model_answers` says that answers of the model at public points are published beside noisy sums over rows.
+        """
         self._require_whole()
         self._ledgers[ledger.identity] = ledger
+        self._model_answers = self._model_answers or model_answers
         if not private:
             self._leak = "a mechanism for offline reproduction was used on these data, which reads them without paying."
+
+    def count_release(self, digest: str, paid: Guarantee) -> None:
+        """Count a release that was made from these data elsewhere, by the SHA-256 of its file; nothing if one of their ledgers paid for it."""
+        if paid.neighbours != self._setting.neighbours:
+            raise ParameterError(
+                f"the release protects {paid.neighbours.describe()}, and these data {self._setting.neighbours.describe()}: their "
+                "guarantees cannot be added. Register the data as they were registered for the release"
+            )
+        ledgers = self._ledgers.values()
+        if not any(done.answer.get("sha256") == digest for ledger in ledgers for done in ledger.settled()):
+            self._elsewhere[digest] = paid
+        self._model_answers = self._model_answers or paid.model_answers
 
     def open_doors(self, paid: Sequence[tuple[Plan[Any], int]], noise: Noise, *, private: bool = True) -> list[Door]:
         """A door for each plan and the quanta that were reserved for it. Plans about local questions share one read of the rows."""

@@ -20,7 +20,7 @@ from dpexplain.explanation import Explanation
 from dpexplain.ledger import open_ledger
 from dpexplain.ledger.port import Ledger, Settled
 from dpexplain.mechanisms.base import Outcome
-from dpexplain.mechanisms.basic import Basic
+from dpexplain.mechanisms.basic import ANCHORED, Basic
 from dpexplain.mechanisms.history import History, Released
 from dpexplain.mechanisms.ports import HistoryFree, Mechanism, Noise, Plan, UsesModel
 from dpexplain.mechanisms.start import Start
@@ -38,6 +38,14 @@ class FreeAnswers(Protocol):
 
     @property
     def domain(self) -> DomainLike: ...
+
+    @property
+    def guarantee(self) -> Guarantee: ...
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its file: a ledger that paid for it has it, too."""
+        ...
 
     def explain(self, record: Any, *, extra: Extra = "refuse", clip: bool = False) -> Explanation: ...
 
@@ -92,7 +100,9 @@ class Explainer:
         self._spending = Spending(data, self._ledger, noise or SecureNoise(), self._mechanism.private)
         self._history = History(data.domain, lambda: self._total)
         self._read, self._lock = 0, RLock()
-        data.attach(self._ledger, private=self._mechanism.private)
+        data.attach(self._ledger, private=self._mechanism.private, model_answers=self._quantity == ANCHORED)
+        if release is not None:
+            data.count_release(release.digest, release.guarantee)
 
     @property
     def spent(self) -> Guarantee:
@@ -232,11 +242,10 @@ class Explainer:
         return Start(free.values, 2 * float(np.linalg.norm(free.error)), "release")
 
     def _from_release(self, release: FreeAnswers, question: Question) -> Explanation:
-        """The free answer, under the larger of the two totals: what these data have spent, and what the release cost."""
+        """The free answer, under everything these data have spent, the release included."""
         free = release.explain(question.record, extra="ignore", clip=True)
-        total = max(self._total, free.guarantee, key=lambda guarantee: guarantee.mu)
         details = {**free.details, "budget": "exhausted, so this answer comes from the release and costs nothing"}
-        return replace(free, guarantee=total, request_id=question.id, details=details)
+        return replace(free, guarantee=self._total, request_id=question.id, details=details)
 
     def _explanation(self, done: Settled, question: Question, total: Guarantee) -> Explanation:
         answer, neighbours = done.answer, self._data.setting.neighbours

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 import dpexplain as dpx
-from dpexplain.errors import IntegrityError, LedgerCorrupt, LedgerUnavailable, NotPrivateError, QueryError
+from dpexplain.errors import (
+    IntegrityError,
+    LedgerCorrupt,
+    LedgerUnavailable,
+    NotPrivateError,
+    ParameterError,
+    QueryError,
+    RequestIdInUse,
+)
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.service.backend import ReleaseBackend, SpendingSummary, without_file
@@ -119,6 +127,14 @@ def test_problems_say_nothing_about_files_or_rows():
         assert "secret" not in text
         assert "17" not in text
     assert problem_of(QueryError("age: 400 is not …")).status == 422
+
+
+def test_only_a_request_id_that_is_in_use_is_told_as_that():
+    """Shapley values without a model were told as a request id in use, like every other bad input."""
+    unanswerable = problem_of(ParameterError("Shapley values need the model when a question is asked"))
+    assert (unanswerable.status, unanswerable.kind) == (422, "cannot-be-answered")
+    taken = problem_of(RequestIdInUse("request id 'a' was used for another question"))
+    assert (taken.status, taken.kind) == (409, "request-id-in-use")
 
 
 def test_problems_survive_any_text():

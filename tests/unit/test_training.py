@@ -7,12 +7,15 @@ import pytest
 from scipy import stats
 
 import dpexplain as dpx
+from dpexplain.core import sensitivity
 from dpexplain.errors import ParameterError
 from dpexplain.privacy import gdp
+from dpexplain.privacy.events import mu_of, price
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.privacy.training import AmplifiedGuarantee, CombinedGuarantee, LastStep, Unconditional, guarantee
 
 NOISY = LastStep(step=1.0, sigma=2.0)  # (1 + 1)/2 = 1: γ = 2Φ(1) - 1 = 0.6827
+DOMAIN = dpx.Domain([dpx.Numeric("a", 0, 1), dpx.Numeric("b", 0, 1)])
 SPENT = dpx.Guarantee(gdp.mu(0.5, 1e-6), 1e-6, Neighbours())
 
 
@@ -43,9 +46,10 @@ def test_realistic_sizes_amplify_by_nothing_and_say_so():
     assert "amplify it by nothing (1 - γ = 10^-" in str(one)
 
 
-def test_the_unconditional_statement_multiplies_by_twice_the_rows():
+def test_the_unconditional_statement_multiplies_by_four_times_the_size():
+    """Each of at most 2m̄ rows can move a sum as two records would."""
     some = Unconditional(SPENT, 100)
-    assert some.mu == pytest.approx(200 * SPENT.mu)
+    assert some.mu == pytest.approx(400 * SPENT.mu)
     assert some.epsilon == gdp.epsilon(some.mu, 1e-6)
     assert "too large to protect anyone" in str(some)
     tiny = Unconditional(dpx.Guarantee(1e-4, 1e-6, Neighbours()), 100)
@@ -64,6 +68,45 @@ def test_no_label_change_moves_a_gradient_further_than_claimed():
         y, z = rng.choice([-1.0, 1.0], size=(2, 50))
         moved = np.linalg.norm(2 * (alpha * (z - y)) @ u)
         assert moved <= 2 * 50 * weight.c
+
+
+def test_data_may_hold_twice_their_declared_size_and_the_statement_covers_it():
+    """Influence at size 10 with 20 rows: all labels turned, the released sum moves by more than 2m̄ sensitivities, and by at most 4m̄."""
+    rows, point, weight = np.tile([0.0, 0.5], (20, 1)), np.zeros(2), dpx.weights.Stable()
+    u = rows - point
+    moved = np.linalg.norm(2 * weight(np.linalg.norm(u, axis=1)) @ u)  # Σ α y u as y goes from 1 to -1
+    reach = sensitivity.linear(weight)
+    data = dpx.PrivateData(rows, dpx.Domain.encoded(2), labels=np.ones(20), size=10)
+    one = dpx.Influence(0.1, 1e-6, others="against").plan(point, data.setting, None)
+    true = moved / one.gaussian.sigma
+    claimed = Unconditional(dpx.Guarantee(mu_of(price(one.events)), 1e-6, Neighbours()), data.size).mu
+    assert moved > 20 * reach * 0.99
+    assert true > 0.99 * claimed / 2
+    assert true <= claimed
+
+
+def test_a_private_models_own_guarantee_holds_without_a_last_step():
+    told = guarantee(SPENT, 1000, model_epsilon=2.0, model_delta=1e-5)
+    assert (told.epsilon, told.delta) == (2.0, 1e-5)
+    assert "take nothing from it" in str(told)
+    assert CombinedGuarantee(told, SPENT).delta == pytest.approx(1e-5 + 1e-6)
+
+
+def test_nothing_is_promised_whatever_the_model_where_its_own_answers_were_published():
+    rows = np.random.default_rng(0).random((300, 2))
+    data = dpx.PrivateData({"a": rows[:, 0], "b": rows[:, 1]}, DOMAIN, model=lambda table: 2 * np.asarray(table["a"]) - 1)
+    explainer = dpx.Explainer(data, dpx.Budget(5, 1e-6), dpx.Basic(0.1, 1e-6, steps=3, anchored=True))
+    explainer.explain({"a": 0.5, "b": 0.5})
+    assert data.spent.model_answers
+    with pytest.raises(ParameterError, match="answers of the model itself were published"):
+        guarantee(data.spent, data.size)
+    assert guarantee(data.spent, data.size, model_epsilon=2.0, model_delta=1e-5, last=NOISY).delta == 1e-5  # no amplification
+    assert dpx.Guarantee.from_dict(data.spent.to_dict()).model_answers
+    plain = dpx.PrivateData({"a": rows[:, 0], "b": rows[:, 1]}, DOMAIN, model=lambda table: 2 * np.asarray(table["a"]) - 1)
+    dpx.Explainer(plain, dpx.Budget(5, 1e-6), dpx.Basic(0.1, 1e-6, steps=3)).explain({"a": 0.5, "b": 0.5})
+    assert not plain.spent.model_answers
+    dpx.release(plain, dpx.Budget(1, 1e-6), reference=1024)
+    assert plain.spent.model_answers
 
 
 def test_the_best_statement_is_chosen():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -62,14 +64,13 @@ def audit(
 def _mechanisms(epsilon: float, delta: float, steps: int) -> dict[str, Callable[[], Any]]:
     import dpexplain as dpx
     from dpexplain.evaluation import Releasing
+    from dpexplain.mechanisms.registry import MECHANISMS
 
-    return {
-        "basic": lambda: dpx.Basic(epsilon, delta, steps),
+    def make(kind: Any) -> Any:
+        return kind(epsilon, delta, **({"steps": steps} if "steps" in {field.name for field in fields(kind)} else {}))
+
+    return {name: partial(make, kind) for name, kind in MECHANISMS.items()} | {
         "anchored": lambda: dpx.Basic(epsilon, delta, steps, anchored=True),
-        "adaptive": lambda: dpx.Adaptive(epsilon, delta, steps),
-        "enhanced": lambda: dpx.Enhanced(epsilon, delta, steps),
-        "influence": lambda: dpx.Influence(epsilon, delta),
-        "shapley": lambda: dpx.Shapley(epsilon, delta),
         "release": lambda: Releasing(epsilon, delta),
         "reference": lambda: Releasing(epsilon, delta, reference=True),
     }

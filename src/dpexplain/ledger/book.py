@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from dpexplain.errors import InputError, LedgerCorrupt, LedgerMismatch, LedgerUnavailable, ParameterError
+from dpexplain.errors import LedgerCorrupt, LedgerMismatch, LedgerUnavailable, ParameterError, RequestIdInUse
 from dpexplain.ledger.chain import RESTORE, START, Row, canonical, find_damage, head_of, seal, unseal, utc_now
 from dpexplain.ledger.port import Account, Entry, Head, Request, Reservation, Settled
 from dpexplain.ledger.store import Session, Store
@@ -257,7 +257,7 @@ def require_same_question(request: str, question: str, newest: list[Entry]) -> N
     """One request id stands for one question, also after a refund: what still runs under that id then answers the same one."""
     reserved = next((entry for entry in newest if entry.kind == "reserve"), None)
     if reserved is not None and canonical(reserved.body.get("question")) != question:
-        raise InputError(f"request id {request!r} was used for another question: choose a new id for a new question")
+        raise RequestIdInUse(f"request id {request!r} was used for another question: choose a new id for a new question")
 
 
 def held_by(newest: list[Entry]) -> int | None:

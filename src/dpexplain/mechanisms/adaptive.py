@@ -20,7 +20,7 @@ from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.base import Calibration, Outcome, Setting, require_calibration, require_steps
+from dpexplain.mechanisms.base import AuditSetup, Calibration, Outcome, Setting, require_calibration, require_steps
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.measured import measured_plan
 from dpexplain.mechanisms.paper_algorithms import paper_plan
@@ -66,6 +66,11 @@ class Adaptive:
     def private(self) -> bool:
         """False in the paper's own calibration: its exact β shows in what is spent (SPEC §9.1)."""
         return self.calibration == "exact"
+
+    @property
+    def audit_setup(self) -> AuditSetup:
+        """As many queries as it takes until the history matters; the paper's rule copies answers to points that are not near."""
+        return AuditSetup("pull", 2, 1.0) if "paper" in (self.rule, self.calibration) else AuditSetup("pull", 7)
 
     @property
     def ball(self) -> Ball:

@@ -39,6 +39,17 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
+class AuditSetup:
+    """What an audit of a mechanism should ask, so that errors show most: where other rows lie, how many queries, and how far apart."""
+
+    rows: Literal["pull", "still", "spread"] = (
+        "still"  # they pull φ to the ball's edge, lie at the query, or are spread over the domain
+    )
+    queries: int = 1
+    gap: float = 0.01
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """A released explanation: public. What it cost is what the door counted."""
 

@@ -21,7 +21,7 @@ from dpexplain.core.reach import Reach
 from dpexplain.core.shape import noise_shape
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.base import Calibration, Outcome, Setting, WithModel, require_calibration, require_steps
+from dpexplain.mechanisms.base import AuditSetup, Calibration, Outcome, Setting, WithModel, require_calibration, require_steps
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.gradient import GradientSum, Place
@@ -120,6 +120,10 @@ class Basic:
     @property
     def private(self) -> bool:
         return True
+
+    @property
+    def audit_setup(self) -> AuditSetup:
+        return AuditSetup("pull")
 
     def with_model(self, model: Callable[[Matrix], Vector]) -> Basic | AnchoredBasic:
         """The same, with a black box at hand that answers about encoded public points."""

@@ -54,6 +54,7 @@ class Guarantee:
     subject: str = "Everything released so far"
     private: bool = True
     note: str = ""
+    model_answers: bool = False  # whether the model's own answers at public points were published: matters for its training data
 
     def __post_init__(self) -> None:
         if not 0 < self.delta < 1:
@@ -87,7 +88,15 @@ class Guarantee:
     def from_dict(cls, value: dict[str, Any], subject: str = "Everything released so far") -> Guarantee:
         """Read back what `to_dict` wrote."""
         neighbours = Neighbours.from_dict(value)
-        return cls(value["mu"], value["delta"], neighbours, subject, private=value["private"], note=value["note"])
+        return cls(
+            value["mu"],
+            value["delta"],
+            neighbours,
+            subject,
+            private=value["private"],
+            note=value["note"],
+            model_answers=value.get("model_answers", False),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -97,6 +106,7 @@ class Guarantee:
             **self.neighbours.to_dict(),
             "private": self.private,
             "note": self.note,
+            **({"model_answers": True} if self.model_answers else {}),
             "statement": str(self),
         }
 

@@ -1,9 +1,10 @@
 """What explanations say about the model's *training* data (SPEC §8): a separate promise from the one about explanation data.
 
-Three statements, each told for what it is (`proofs/training.md`):
+Four statements, each told for what it is (`proofs/training.md`):
 
     Amplified       an (ε̂, δ̂)-DP model stays (ε̂, γδ̂)-DP through its explanations, γ = 2Φ((k + ηc)/(ησ)) - 1 at the last noisy step;
-    Unconditional   for any model, DP or not: 2m̄μ-GDP, because retraining may change every label;
+    Post-processed  the model's own (ε̂, δ̂), whatever was computed from it;
+    Unconditional   for any model, DP or not: 4m̄μ-GDP, because retraining may change every label of at most 2m̄ rows;
     Combined        for a person whose records are in the training set and in the explanation data as well.
 
 γ is so close to 1 for realistic sizes that float64 cannot tell, so log10(1 - γ) is kept and reported.
@@ -60,8 +61,7 @@ class AmplifiedGuarantee:
     explanations: int = 1
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.model_epsilon) and self.model_epsilon >= 0 and 0 <= self.model_delta < 1):
-            raise ParameterError("the model's guarantee needs epsilon ≥ 0 and 0 ≤ delta < 1: ask whoever trained it")
+        _require_model(self.model_epsilon, self.model_delta)
         if self.explanations < 1:
             raise ParameterError(f"explanations must be at least 1, got {self.explanations}")
 
@@ -101,8 +101,38 @@ class AmplifiedGuarantee:
 
 
 @dataclass(frozen=True, slots=True)
+class PostProcessedGuarantee:
+    """(ε̂, δ̂)-DP for the training set of an (ε̂, δ̂)-DP model: explanations are computed from the model, and take nothing from its guarantee."""
+
+    model_epsilon: float
+    model_delta: float
+
+    def __post_init__(self) -> None:
+        _require_model(self.model_epsilon, self.model_delta)
+
+    @property
+    def epsilon(self) -> float:
+        return self.model_epsilon
+
+    @property
+    def delta(self) -> float:
+        return self.model_delta
+
+    def __str__(self) -> str:
+        claim = f"(ε={self.epsilon:g}, δ={round_up(self.delta)})-differentially private for the model's training data"
+        return f"Explanations are {claim}, which is the model's own guarantee: they take nothing from it."
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "post-processed", "epsilon": self.epsilon, "delta": self.delta, "statement": str(self)}
+
+
+@dataclass(frozen=True, slots=True)
 class Unconditional:
-    """2m̄μ-GDP for any training process: one training record may flip all m̄ labels, each moving the gradient as two records would."""
+    """4m̄μ-GDP for any training process: one training record may flip the labels of all rows, at most 2m̄, each moving a sum as two records would.
+
+    It holds for noisy sums over rows only. Where answers of the model itself were published (anchored explanations, labelled reference data), it is
+    refused: they depend on the training data without any noise.
+    """
 
     explained: Guarantee  # about the explanation data, whatever was released
     rows: int  # public number of rows m̄
@@ -110,10 +140,15 @@ class Unconditional:
     def __post_init__(self) -> None:
         if self.rows < 1:
             raise ParameterError(f"rows must be at least 1, got {self.rows}: pass the public size of the explanation data")
+        if self.explained.model_answers:
+            raise ParameterError(
+                "answers of the model itself were published (anchored explanations or labelled reference data): without a model that was "
+                "trained with differential privacy nothing can be promised about its training data. Pass model_epsilon= if it was"
+            )
 
     @property
     def mu(self) -> float:
-        return 2 * self.rows * self.explained.mu
+        return 4 * self.rows * self.explained.mu
 
     @property
     def delta(self) -> float:
@@ -144,7 +179,7 @@ class Unconditional:
 class CombinedGuarantee:
     """For a person in both sets: (ε̂ + ε, δ), the smallest δ of composition and of the two chains through one changed set."""
 
-    training: AmplifiedGuarantee | Unconditional
+    training: PostProcessedGuarantee | AmplifiedGuarantee | Unconditional
     explained: Guarantee
 
     @property
@@ -155,7 +190,7 @@ class CombinedGuarantee:
     def delta(self) -> float:
         own, other = self.explained.delta, self.training.delta
         chains = exp(min(self.training.epsilon, 700)) * own + other, own + exp(min(self.explained.epsilon, 700)) * other
-        composed = [own + self.training.model_delta] if isinstance(self.training, AmplifiedGuarantee) else []
+        composed = [own + self.training.model_delta] if not isinstance(self.training, Unconditional) else []
         return min(*chains, *composed, 1.0)
 
     def __str__(self) -> str:
@@ -174,14 +209,23 @@ def guarantee(
     model_delta: float = 0.0,
     last: LastStep | None = None,
     explanations: int = 1,
-) -> AmplifiedGuarantee | Unconditional:
+) -> PostProcessedGuarantee | AmplifiedGuarantee | Unconditional:
     """The best available statement about training data: the one with the smaller ε.
 
     `explained` is what was spent on the explanation data (`data.spent`), `rows` their public size. Pass the model's own (ε̂, δ̂) if it was
     trained with differential privacy, and the last noisy step of an explanation.
     """
+    if model_epsilon is None:
+        return Unconditional(explained, rows)
+    from_model: PostProcessedGuarantee | AmplifiedGuarantee = PostProcessedGuarantee(model_epsilon, model_delta)
+    if last is not None and not explained.model_answers:
+        from_model = AmplifiedGuarantee(model_epsilon, model_delta, last, explanations)
+    if explained.model_answers:
+        return from_model
     always = Unconditional(explained, rows)
-    if model_epsilon is None or last is None:
-        return always
-    amplified = AmplifiedGuarantee(model_epsilon, model_delta, last, explanations)
-    return amplified if amplified.epsilon <= always.epsilon else always
+    return from_model if from_model.epsilon <= always.epsilon else always
+
+
+def _require_model(epsilon: float, delta: float) -> None:
+    if not (isfinite(epsilon) and epsilon >= 0 and 0 <= delta < 1):
+        raise ParameterError("the model's guarantee needs epsilon ≥ 0 and 0 ≤ delta < 1: ask whoever trained it")

@@ -33,7 +33,7 @@ from dpexplain.mechanisms.marginals import NoisyMarginals
 from dpexplain.mechanisms.ports import Noise
 from dpexplain.mechanisms.sketch import NoisySketch
 from dpexplain.noise.secure import SecureNoise
-from dpexplain.privacy.budget import Budget, Guarantee
+from dpexplain.privacy.budget import Budget, Guarantee, round_up
 from dpexplain.privacy.events import PrivacyEvent, price
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.progress import progress_steps
@@ -48,7 +48,7 @@ from dpexplain.version import __version__
 
 LARGEST_KEPT = 64 << 20  # bytes of a release file that a ledger keeps: 70 columns take 0.1 MB, 500 take 2
 _SUBJECT = "This release, and every explanation from it,"
-_SEEDED = "Its noise came from a seed: it is for tests and experiments, not for publication."
+SEEDED = "Its noise came from a seed: it is for tests and experiments, not for publication."
 
 
 def release(
@@ -86,12 +86,15 @@ def release(
     def make(door: Door) -> Release:
         sketch, marginals = plan.run(door)
         solver = calibrate(sketch.sums, sketch.query, sketch.sigma, radius, chosen, door.auxiliary_normal)
-        paid = Guarantee.of_quanta(price(plan.events), budgeted.delta, data.setting.neighbours, subject=_SUBJECT)
+        labelled = marginals is not None and data.labeller is not None
+        paid = Guarantee.of_quanta(
+            price(plan.events), budgeted.delta, data.setting.neighbours, subject=_SUBJECT, model_answers=labelled
+        )
         return Release(
             solver=solver,
             domain=data.domain,
             weight=chosen,
-            guarantee=paid if door.secure else replace(paid, note=_SEEDED),
+            guarantee=_noted(paid, data, door),
             size=data.size,
             fingerprint=fingerprint,
             library=__version__,
@@ -110,7 +113,7 @@ def release(
         "price": str(price(plan.events)),
     }
     opened = open_ledger(ledger, data.account(budget))
-    data.attach(opened)
+    data.attach(opened, model_answers=bool(plan.rows) and data.labeller is not None)
     spending = Spending(data, opened, noise or SecureNoise())
     return _make_once(spending, request_id or f"release-{uuid4().hex}", question, Making(plan.events, make))
 
@@ -123,6 +126,15 @@ def _build_reference(
 
     with progress_steps("building the reference", STEPS) as watch:
         return build_reference(marginals, sketch, solver, data, rows, watch)
+
+
+def _noted(paid: Guarantee, data: PrivateData, door: Door) -> Guarantee:
+    """What was paid, with a word about seeded noise, and about the total where more than this was ever released from these data."""
+    total, notes = data.spent, [] if door.secure else [SEEDED]
+    if total.mu > paid.mu * (1 + 1e-9):
+        claim = f"(ε={round_up(total.epsilon)}, δ={total.delta:g})-differential privacy"
+        notes.append(f"With everything that was released from these data before, it is {claim} in total.")
+    return replace(paid, note=" ".join(notes))
 
 
 def _require_one_anchor(anchors: int) -> None:
@@ -299,6 +311,11 @@ class Release(ModelQuestions):
     def _content(self) -> bytes:
         return container.write(self._header(), _arrays(self.solver) | (self.reference.arrays() if self.reference else {}))
 
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its file."""
+        return sha256(self._content()).hexdigest()
+
     def _stored(self) -> dict[str, Any]:
         """What a ledger stores of it: the whole file, unless that is too large."""
         content = self._content()
@@ -385,7 +402,7 @@ def _restore(header: dict[str, Any], arrays: dict[str, Any]) -> Release:
         reference=ref.Reference(arrays["codes"].astype(np.int64), arrays["labels"], arrays["inverse_weight"]),
     )
     paid = header["guarantee"]
-    said = {"subject": _SUBJECT, "private": paid["private"], "note": paid["note"]}
+    said = {"subject": _SUBJECT, "private": paid["private"], "note": paid["note"], "model_answers": "model_answers" in paid}
     guarantee = Guarantee(_positive(paid["mu"]), paid["delta"], Neighbours.from_dict(paid), **said)
     weight, reference = weights.from_dict(header["weight"]), restore_reference(extra, domain, solver)
     return Release(

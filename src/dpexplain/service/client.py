@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from dpexplain.domain import Domain, DomainLike
-from dpexplain.errors import BudgetExhausted, InputError, ParameterError, QueryError, ServiceError
+from dpexplain.errors import BudgetExhausted, InputError, ParameterError, QueryError, RequestIdInUse, ServiceError
 from dpexplain.explanation import Explanation
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.privacy.relation import Neighbours
@@ -78,6 +78,8 @@ def _raise(status: int, problem: dict[str, Any]) -> NoReturn:
     if kind == "record-not-in-domain":
         raise QueryError(text)
     if kind == "request-id-in-use":
+        raise RequestIdInUse(text)
+    if kind == "cannot-be-answered":
         raise InputError(text)
     raise ServiceError(f"the service answered {status}: {text}", status=status, problem=problem)
 

@@ -12,24 +12,12 @@ from dpexplain.core import weights
 from dpexplain.domain import Domain
 from dpexplain.domain.base import hint, listed
 from dpexplain.errors import InputError, NotPrivateError, ParameterError
-from dpexplain.mechanisms.adaptive import Adaptive
-from dpexplain.mechanisms.basic import Basic
-from dpexplain.mechanisms.enhanced import Enhanced
-from dpexplain.mechanisms.influence import Influence
 from dpexplain.mechanisms.ports import Mechanism
-from dpexplain.mechanisms.shapley import Shapley
+from dpexplain.mechanisms.registry import MECHANISMS
 from dpexplain.privacy.budget import Budget
 from dpexplain.registration.models import ModelSource
 from dpexplain.registration.options import RegistrationOptions
 from dpexplain.registration.sources import DataSource
-
-MECHANISMS: dict[str, Any] = {
-    "basic": Basic,
-    "adaptive": Adaptive,
-    "enhanced": Enhanced,
-    "influence": Influence,
-    "shapley": Shapley,
-}
 
 
 @dataclass(frozen=True, slots=True)

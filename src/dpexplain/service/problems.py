@@ -18,6 +18,7 @@ from dpexplain.errors import (
     IntegrityError,
     LedgerUnavailable,
     QueryError,
+    RequestIdInUse,
     RowsUnavailable,
 )
 
@@ -63,8 +64,10 @@ def problem_of(error: DpexplainError) -> Problem:
         return Problem(403, str(error), "budget-exhausted", "The privacy budget does not allow this answer", left)
     if isinstance(error, QueryError):
         return Problem(422, str(error), "record-not-in-domain", "The record does not fit the domain")
-    if isinstance(error, InputError):
+    if isinstance(error, RequestIdInUse):
         return Problem(409, str(error), "request-id-in-use", "This request id stands for another question")
+    if isinstance(error, InputError):
+        return Problem(422, str(error), "cannot-be-answered", "This question cannot be answered as the service is set up")
     if isinstance(error, LedgerUnavailable):
         text = "Spending cannot be written down, so nothing was released. Ask again with the same request_id."
         return Problem(503, text, "ledger-unavailable", "The ledger cannot be reached", headers={"Retry-After": "5"})

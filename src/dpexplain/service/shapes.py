@@ -37,6 +37,7 @@ class Statement(BaseModel):
     rows_per_unit: int
     private: bool
     note: str
+    model_answers: bool = False
     statement: str
 
 

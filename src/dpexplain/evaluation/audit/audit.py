@@ -9,7 +9,7 @@ Offline only: it sees the rows, and reads them without paying.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import sqrt
 from typing import Any, Literal, cast
@@ -22,13 +22,12 @@ from dpexplain.domain import Domain
 from dpexplain.errors import ParameterError
 from dpexplain.evaluation.audit.bounds import estimated_mu, mu_from_scores, noticed_factor
 from dpexplain.evaluation.audit.distinguisher import Distinguisher, stack_transcripts
-from dpexplain.evaluation.audit.setup import Canary, Kind, MadeUp, World, find_canary, made_up, world
+from dpexplain.evaluation.audit.setup import Canary, MadeUp, World, find_canary, made_up, world
 from dpexplain.evaluation.audit.targets import Releasing, Subject, subject_of
 from dpexplain.evaluation.audit.transcript import Ratio
 from dpexplain.evaluation.baselines.inputs import encoded_point
 from dpexplain.evaluation.metrics.stored_moments import RememberedRows
-from dpexplain.mechanisms.adaptive import Adaptive
-from dpexplain.mechanisms.basic import Basic
+from dpexplain.mechanisms.base import AuditSetup
 from dpexplain.mechanisms.ports import Mechanism, Noise, Rows
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.noise.seeded import SeededNoise
@@ -190,13 +189,15 @@ def _set_up(
     copies: Any,
 ) -> _Stage:
     """The data, the questions and the size of the group."""
-    asked = queries or (len(query) if isinstance(query, list) else _usual_queries(mechanism))
+    asked = queries or (len(query) if isinstance(query, list) else _setup_for(mechanism, view).queries)
     mu = gdp.mu(mechanism.epsilon, mechanism.delta) * sqrt(asked)
     group = copies or max(round(_TARGET / mu), 1)
     made = None
     if data is None:
-        kind, gap = _kind(mechanism, view), 1.0 if _copies_far(mechanism) else 0.01
-        made, points = made_up(domain, max(200, group * _ROWS[kind]), Relation.parse(relation).value, kind, asked, gap)
+        setup = _setup_for(mechanism, view)
+        made, points = made_up(
+            domain, max(200, group * _ROWS[setup.rows]), Relation.parse(relation).value, setup.rows, asked, setup.gap
+        )
         data = made.register()
         query = [_record_at(data.domain, one) for one in points] if query is None else query
     if query is None and not isinstance(mechanism, Releasing):
@@ -206,23 +207,10 @@ def _set_up(
     return _Stage(data, given, point, min(group, max(data.size // data.setting.neighbours.rows_per_unit, 1)), made)
 
 
-def _kind(mechanism: Any, view: View) -> Kind:
-    """What the other rows do, such that a canary shows most."""
-    if isinstance(mechanism, Releasing):
-        return "spread"
-    return "pull" if view == "transcript" and isinstance(mechanism, (Basic, Adaptive)) else "still"
-
-
-def _usual_queries(mechanism: Any) -> int:
-    """One, or as many as it takes until the history matters."""
-    if not isinstance(mechanism, Adaptive):
-        return 1
-    return 2 if _copies_far(mechanism) else 7
-
-
-def _copies_far(mechanism: Any) -> bool:
-    """Whether answers are copied to points that are not near."""
-    return isinstance(mechanism, Adaptive) and "paper" in (mechanism.rule, mechanism.calibration)
+def _setup_for(mechanism: Any, view: View) -> AuditSetup:
+    """What the mechanism itself says about where its errors show most. A last iterate shows most where other rows pull nowhere."""
+    setup: AuditSetup = getattr(mechanism, "audit_setup", AuditSetup())
+    return replace(setup, rows="still") if view == "answer" and setup.rows == "pull" else setup
 
 
 def _record_at(domain: Any, point: Vector) -> Any:

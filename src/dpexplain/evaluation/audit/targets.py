@@ -11,6 +11,7 @@ import numpy as np
 from dpexplain.data import PrivateData
 from dpexplain.evaluation.audit.transcript import PlannedOnce, Ratio, Record
 from dpexplain.explainer import Explainer
+from dpexplain.mechanisms.base import AuditSetup
 from dpexplain.mechanisms.door import listening
 from dpexplain.mechanisms.ports import Mechanism, Noise
 from dpexplain.privacy.budget import Budget
@@ -41,6 +42,10 @@ class Releasing:
     @property
     def budget(self) -> Budget:
         return Budget(self.epsilon, self.delta)
+
+    @property
+    def audit_setup(self) -> AuditSetup:
+        return AuditSetup("spread")
 
     def to_dict(self) -> dict[str, Any]:
         kind = "release with reference" if self.reference else "release"
