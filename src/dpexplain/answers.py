@@ -8,13 +8,14 @@ from typing import TypeVar, overload
 from dpexplain.domain import Skipped
 from dpexplain.errors import BudgetExhausted
 from dpexplain.explanation import Explanation
+from dpexplain.explanation_batch import ExplanationBatch
 from dpexplain.progress import with_bar
 
 T = TypeVar("T")
 _LONG = 20  # fewer answers than this need no progress bar
 
 
-class PaidExplanations(Sequence[Explanation]):
+class PaidExplanations(ExplanationBatch):
     """Explanations in the order of the questions. `refusal` is the BudgetExhausted that ended them early, or None.
 
     Answers before a refusal are kept: they are paid for. `asked` is how many questions there were, and `skipped` the records that could

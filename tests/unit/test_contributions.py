@@ -9,10 +9,12 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 import dpexplain as dpx
+from dpexplain.answers import PaidExplanations
 from dpexplain.contributions import Contributions, feature_names, feature_values, per_feature
 from dpexplain.contributions_batch import ContributionsBatch
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.errors import InputError, ParameterError
+from dpexplain.explanation_batch import batch_of
 from dpexplain.privacy.relation import Neighbours
 
 GUARANTEE = dpx.Guarantee(0.1, 1e-6, Neighbours())
@@ -150,6 +152,27 @@ def test_an_explanation_carries_its_contributions():
         assert one.contributions().answer == pytest.approx(0.62)
         assert one.contributions().guarantee.mu == GUARANTEE.mu
         assert (one.plane, one.intercept, one.scale.kind) == ("fitted", 0.24, "probability")
+
+
+def test_many_explanations_are_looked_at_together():
+    shared = {"names": NAMES, "point": np.zeros(3), "cost": GUARANTEE, "guarantee": GUARANTEE}
+    many = batch(6)
+    answers = PaidExplanations([dpx.Explanation(np.ones(3), **shared, added=one) for one in many], 6)
+    together = answers.contributions()
+    assert (together.values == many.values).all()
+    assert together[2].record == many[2].record
+    assert answers.to_frame().shape == (6, 5)
+    assert "Mean absolute contribution over 6 records" in answers._repr_html_()
+    assert isinstance(answers.plot(kind="bar"), Figure)
+    slopes = PaidExplanations([dpx.Explanation(np.ones(3), **shared)] * 2, 2)
+    assert slopes.to_frame().shape == (2, 3)
+    assert "&lt;b&gt;" in slopes._repr_html_()
+    with pytest.raises(InputError, match="no average"):
+        slopes.plot()
+    with pytest.raises(InputError, match="at least one record"):
+        PaidExplanations([], 0).contributions()
+    with pytest.raises(InputError, match="one by one"):
+        batch_of([make(), make(scale=AnswerScale())])
 
 
 def test_features_are_not_columns():

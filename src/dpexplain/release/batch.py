@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, overload
@@ -17,6 +17,7 @@ from dpexplain.errors import ParameterError
 from dpexplain.estimation.answer import BATCH, PlaneAnswers, Solver
 from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.explanation import Explanation
+from dpexplain.explanation_batch import ExplanationBatch
 from dpexplain.mechanisms.basic import ANCHORED
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.progress import with_bar
@@ -38,7 +39,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanations(Sequence[Explanation]):
+class Explanations(ExplanationBatch):
     """Many explanations, kept as arrays; each is made into an `Explanation` when it is looked at."""
 
     release: Source

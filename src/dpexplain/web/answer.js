@@ -42,7 +42,7 @@ export function createAnswer(at, { names, features, outcome, scale }) {
       ranked = rank(names, values, error).map((effect) => inUnits(effect, notes, scale));
       showBars();
       table.update(ranked, words);
-      at("whole").hidden = contributions === null;
+      at("whole").hidden = at("reading-whole").hidden = contributions === null;
       at("summary").setAttribute("aria-live", contributions === null ? "polite" : "off");
       at("answer").classList.toggle("unknown", error === null);
       at("whole").classList.toggle("unknown", contributions?.error === null);
