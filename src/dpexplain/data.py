@@ -154,6 +154,11 @@ class PrivateData:
         return here + sum(quanta_up(Fraction(one.mu) ** 2) for one in self._elsewhere.values())
 
     @property
+    def ledgers(self) -> tuple[Ledger, ...]:
+        """The ledgers on which releases and explainers of these data spend."""
+        return tuple(self._ledgers.values())
+
+    @property
     def private_rows(self) -> Rows:
         """The private rows themselves. Their answers are exact and private: for the door and for offline evaluation only."""
         return self._rows

@@ -1,14 +1,18 @@
 """Conventions are tests: what is exported, what documents and proofs point at, and that README's example runs as written."""
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import dpexplain
+import import_graph
 from dpexplain import errors
 
 ROOT = Path(__file__).parents[2]
@@ -90,3 +94,92 @@ def test_errors_are_one_tree_in_one_file():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef) and path.name != "errors.py":
                 assert not {base.id for base in node.bases if isinstance(base, ast.Name)} & named, f"{path.name}: {node.name}"
+
+
+def _parsed(*folders: str) -> Iterator[tuple[str, ast.Module]]:
+    """Each Python file under these folders, with its path from the root."""
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _imported(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """(module, names taken from it) of each import of the library."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, ()) for alias in node.names if alias.name.split(".")[0] == "dpexplain")
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dpexplain":
+            yield node.module, tuple(alias.name for alias in node.names)
+
+
+PUBLIC = {
+    "dpexplain", "dpexplain.errors", "dpexplain.evaluation", "dpexplain.noise", "dpexplain.plots", "dpexplain.plots.style", "dpexplain.privacy",
+    "dpexplain.progress",
+}  # fmt: skip
+
+
+def test_experiments_import_the_public_api_only():
+    imported = [(path, *one) for path, tree in _parsed("experiments") for one in _imported(tree)]
+    assert [f"{path} imports {module}" for path, module, _ in imported if module not in PUBLIC] == []
+    for _, module, names in imported:
+        for name in names:
+            assert hasattr(importlib.import_module(module), name) or importlib.import_module(f"{module}.{name}")
+
+
+def _attributes(tree: ast.Module) -> Iterator[ast.Attribute]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+
+
+def _own_names(tree: ast.Module) -> set[str]:
+    """Every name that the module defines: functions, variables, fields, and what its methods set on `self`."""
+    nodes = list(ast.walk(tree))
+    defined = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return (
+        defined | stored | {node.attr for node in _attributes(tree) if isinstance(node.ctx, ast.Store) and _is_self(node.value)}
+    )
+
+
+def _is_self(node: ast.expr) -> bool:
+    return (isinstance(node, ast.Name) and node.id in {"self", "cls"}) or (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
+    )
+
+
+FOREIGN = {
+    "_repr_html_": "IPython's protocol",
+    "_predictors": "scikit-learn keeps the trees of gradient boosting there, and nowhere else",
+}
+
+
+def _reached_for(path: str, tree: ast.Module) -> list[str]:
+    own, private = _own_names(tree), re.compile("_(?!_)")
+    return [
+        f"{path}:{node.lineno} reaches for {node.attr}"
+        for node in _attributes(tree)
+        if private.match(node.attr) and not _is_self(node.value) and node.attr not in own | FOREIGN.keys()
+    ]
+
+
+def test_private_names_stay_in_their_module():
+    assert [one for path, tree in _parsed("src", "experiments", "benchmarks") for one in _reached_for(path, tree)] == []
+
+
+# Modules that may ask private rows without paying: the door, and what is for the owner's own eyes.
+READS_ROWS = re.compile(r"src/dpexplain/(data|evaluation/(audit|baselines|metrics)/\w+)\.py|benchmarks/\w+\.py")
+
+
+def test_only_the_door_and_offline_evaluation_read_private_rows():
+    users = [
+        path
+        for path, tree in _parsed("src", "experiments", "benchmarks")
+        if any(n.attr == "private_rows" for n in _attributes(tree))
+    ]
+    assert users
+    assert [path for path in users if not READS_ROWS.fullmatch(path)] == []
+
+
+def test_the_picture_of_imports_is_current():
+    with Image.open(import_graph.PICTURE) as picture:
+        shown = picture.text[import_graph.KEYWORD]
+    assert shown == import_graph.as_text(import_graph.drawn()), "draw it again: python -m tests.import_graph"

@@ -223,7 +223,7 @@ def _worlds(stage: _Stage, subject: Subject, given: tuple[Any, float] | None) ->
     Made-up records are registered again with the canaries among them. An owner's data are registered already, so canaries are put beside them.
     """
     data, domain = stage.data, stage.data.domain
-    rows = cast(Rows, RememberedRows(data._rows))
+    rows = cast(Rows, RememberedRows(data.private_rows))
     make, alone = partial(world, data, rows), world(data, rows)
 
     def furthest_from(other: World) -> Canary:

@@ -23,7 +23,6 @@ from dpexplain.evaluation.metrics.stored_moments import RememberedRows
 from dpexplain.mechanisms.ports import Noise, Rows
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.registration.labels import Labeller
-from dpexplain.registration.registered import Registered
 
 _DIRECTIONS, _SCALES, _BEST = 40, 16, 3
 
@@ -55,10 +54,7 @@ class World:
     rows: Rows
 
     def fresh(self) -> PrivateData:
-        given = self.data
-        registered = PrivateData.from_registered(Registered(self.rows, given.domain, given._terms, given.size, given.labeller))
-        registered._setting = given.setting  # public facts are those of the data, whoever is added
-        return registered
+        return self.data.with_rows(self.rows)
 
 
 def world(data: PrivateData, rows: Rows, canary: Canary | None = None, copies: int = 1) -> World:
@@ -95,7 +91,7 @@ class MadeUp:
 
     def world(self, canary: Canary | None = None, copies: int = 1) -> World:
         data = self.register(canary, copies)
-        return World(data, cast(Rows, RememberedRows(data._rows)))
+        return World(data, cast(Rows, RememberedRows(data.private_rows)))
 
 
 def made_up(domain: Domain | None, size: int, relation: str, kind: Kind, queries: int, gap: float) -> tuple[MadeUp, list[Vector]]:

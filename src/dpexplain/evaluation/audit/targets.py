@@ -108,7 +108,7 @@ class Publishing:
 
 def _reserved(data: PrivateData) -> int:
     """Everything that was reserved, in quanta: what this run claims, whatever was settled."""
-    return sum(entry.quanta for ledger in data._ledgers.values() for entry in ledger.entries() if entry.kind == "reserve")
+    return sum(entry.quanta for ledger in data.ledgers for entry in ledger.entries() if entry.kind == "reserve")
 
 
 def subject_of(mechanism: Mechanism | Releasing, queries: Sequence[Any], view: str) -> Subject:
