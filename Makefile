@@ -12,7 +12,7 @@ $(VENV)/.base: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.base
-	$(PIP) -e '.[demo,postgres,service,models,test,lint,baselines]'
+	$(PIP) -e '.[demo,postgres,service,models,test,lint,baselines,docs]'
 	touch $@
 
 demo: $(VENV)/.base  ## the whole story on embedded data: prints, plots, writes out/report.html
@@ -37,8 +37,7 @@ bench: $(VENV)/.dev  ## ratios against the alternatives, measured in one run
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.dev  ## the documentation as a site in out/site
-	$(PIP) mkdocs
-	$(BIN)/mkdocs build --quiet --strict --site-dir out/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir out/site
 
 serve: $(VENV)/.dev  ## the real service on made-up data, at http://127.0.0.1:8000; prints an owner's key the first time
 	$(BIN)/python -m dpexplain.demo.owner out/service

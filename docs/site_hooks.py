@@ -1,0 +1,65 @@
+"""Hooks of the documentation site: pages of the repository that live outside docs/ become pages of the site."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+ROOT_PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+}
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the proofs and the pages of the repository's root."""
+    for proof in sorted((ROOT / "proofs").glob("*.md")):
+        files.append(_page(config, f"proofs/{proof.name}", proof))
+    if not (ROOT / "proofs" / "README.md").exists():
+        files.append(File.generated(config, "proofs/README.md", content=_list_of_proofs()))
+    for source, target in ROOT_PAGES.items():
+        if target != "index.md":
+            files.append(_page(config, target, ROOT / source))
+    return files
+
+
+def _page(config: Any, target: str, source: Path) -> File:
+    return File.generated(config, target, content=source.read_text(encoding="utf-8"))
+
+
+def _list_of_proofs() -> str:
+    titles = {path.name: path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ") for path in (ROOT / "proofs").glob("*.md")}
+    return "# Proofs\n\n" + "\n".join(f"- [{title}]({name})" for name, title in sorted(titles.items()))
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Links between the repository's folders as links between pages of the site."""
+    del config, files
+    depth = page.file.src_uri.count("/")
+    return _LINK.sub(lambda link: f"]({_on_site(link.group(1), depth)})", markdown)
+
+
+def _on_site(target: str, depth: int) -> str:
+    up = "../" * depth
+    path, _, anchor = target.partition("#")
+    named = path.removeprefix("../").removeprefix("./")
+    if named in ("proofs/", "proofs"):
+        moved = f"{up}proofs/README.md"
+    elif named.startswith("proofs/") and depth == 0:
+        moved = named
+    elif named in ROOT_PAGES:
+        moved = up + ROOT_PAGES[named]
+    elif depth == 0 and path.startswith("docs/"):
+        moved = path.removeprefix("docs/")
+    elif depth == 1 and path.startswith("../docs/"):
+        moved = "../" + path.removeprefix("../docs/")
+    else:
+        return target
+    return moved + (f"#{anchor}" if anchor else "")
