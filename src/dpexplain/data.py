@@ -12,7 +12,7 @@ import numpy as np
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.row_hash import shard_keys
 from dpexplain.domain import DomainLike
-from dpexplain.errors import DataError, ParameterError
+from dpexplain.errors import DataError, DomainError, ParameterError
 from dpexplain.ledger.port import Account, Ledger
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.door import Door, KnownMoments
@@ -38,6 +38,7 @@ class PrivateData:
     ) -> None:
         from dpexplain.registration import in_memory  # here, and not above: numba takes longer to load than all the rest
 
+        _require_domain(domain)
         self._keep(in_memory.register_in_memory(rows, domain, model, labels, RegistrationOptions(**options)))
 
     @classmethod
@@ -61,6 +62,7 @@ class PrivateData:
         """
         from dpexplain.registration import scanning
 
+        _require_domain(domain)
         terms = RegistrationOptions(**options)
         labels = scanning.labels_from(label, model, terms)
         return cls.from_registered(
@@ -88,6 +90,7 @@ class PrivateData:
         """
         from dpexplain.registration import scanning
 
+        _require_domain(domain)
         terms = RegistrationOptions(**options)
         labels = scanning.labels_from(label, model, terms)
         return cls.from_registered(scanning.register_clustered(files, domain, labels, terms, address=address, workers=workers))
@@ -277,6 +280,15 @@ class PrivateData:
 
     def __reduce__(self) -> Any:
         raise TypeError("private data are not pickled: register them again where they are needed")
+
+
+def _require_domain(domain: Any) -> None:
+    """A domain is known by its methods: a list or dict of columns is none."""
+    if isinstance(domain, type) or not hasattr(domain, "encode_query"):
+        raise DomainError(
+            f"the domain cannot be {repr(domain)[:60]} ({type(domain).__name__}): pass dpx.Domain([dpx.Numeric(…), …]), "
+            "or dpx.Domain.load(file)"
+        )
 
 
 @runtime_checkable

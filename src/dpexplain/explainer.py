@@ -11,6 +11,7 @@ from uuid import uuid4
 import numpy as np
 
 from dpexplain.answers import PaidExplanations, answer_in_batches
+from dpexplain.arguments import require_kind, require_method
 from dpexplain.core.arrays import Vector
 from dpexplain.data import PrivateData
 from dpexplain.domain import DomainLike, QueryRules, read_queries, read_query
@@ -87,6 +88,7 @@ class Explainer:
         noise: Noise | None = None,
         release: FreeAnswers | None = None,
     ) -> None:
+        _require_arguments(data, budget, mechanism, noise)
         if release is not None and release.domain != data.domain:
             raise ParameterError("release= was made for another domain: pass a release of these data")
         self._release = release
@@ -271,6 +273,15 @@ class Explainer:
         return replace(
             guarantee, private=False, note="the paper's own calibration reads an exact gradient norm without paying for it."
         )
+
+
+def _require_arguments(data: Any, budget: Any, mechanism: Any, noise: Any) -> None:
+    require_kind("data", data, PrivateData, "register the rows first, dpx.PrivateData(rows, domain, model=…)")
+    require_kind("budget", budget, Budget, "write Explainer(data, dpx.Budget(epsilon=1.0, delta=1e-6), mechanism)")
+    if mechanism is not None:
+        require_method("mechanism", mechanism, "plan", "pass one such as dpx.Basic(epsilon=0.1, delta=1e-6)")
+    if noise is not None:
+        require_method("noise", noise, "standard_normal", "leave it out; tests and experiments pass a seeded one")
 
 
 def _with_model(mechanism: Mechanism, data: PrivateData) -> Mechanism:

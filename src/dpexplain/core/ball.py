@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 
 import numpy as np
 import scipy
 
+from dpexplain.arguments import is_finite
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.errors import ParameterError
 
@@ -20,8 +20,8 @@ class Ball:
     norm: int = 2
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.radius) and self.radius > 0):
-            raise ParameterError(f"radius must be positive and finite, got {self.radius}")
+        if not (is_finite(self.radius) and self.radius > 0):
+            raise ParameterError(f"radius must be positive and finite, got {self.radius!r}")
         if self.norm not in (1, 2):
             raise ParameterError(f"norm must be 1 or 2, got {self.norm}")
 

@@ -19,6 +19,7 @@ from math import inf, isfinite, nextafter, sqrt
 
 from numpy.polynomial import Polynomial
 
+from dpexplain.arguments import is_finite
 from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Weight, gradient_norm_squared
 from dpexplain.errors import ParameterError
@@ -26,7 +27,7 @@ from dpexplain.errors import ParameterError
 
 def gradient(weight: Weight, radius: float, label: float = 1.0) -> float:
     """sup 2α(d)d(kd + l): the gradient anywhere in the 2-ball of radius k (a 1-ball lies inside it), for labels |y| ≤ l."""
-    if not (isfinite(radius) and radius >= 0):
+    if not (is_finite(radius) and radius >= 0):
         raise ParameterError(f"radius must be finite and not negative, got {radius}")
     return _bounded(weight, gradient_norm_squared(radius, label), "the gradient")
 
@@ -73,7 +74,7 @@ def pair_tables(attributes: int) -> float:
 
 def clipped(length: float) -> float:
     """The length that a record's own vector was cut to; the margin covers the rounding of that cut."""
-    if not (isfinite(length) and length > 0):
+    if not (is_finite(length) and length > 0):
         raise ParameterError(f"clip must be positive and finite, got {length}")
     return length * (1 + 2.0**-40)
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.polynomial import Polynomial
 
+from dpexplain.arguments import is_finite
 from dpexplain.core.arrays import Vector
 from dpexplain.errors import ParameterError
 
@@ -113,8 +114,8 @@ def _limit_of_ratio(squared: Polynomial, tail: Polynomial, knee: float) -> float
 
 
 def _require_positive(name: str, value: float) -> None:
-    if not (isfinite(value) and value > 0):
-        raise ParameterError(f"a weight's {name} must be positive and finite, got {value}")
+    if not (is_finite(value) and value > 0):
+        raise ParameterError(f"a weight's {name} must be positive and finite, got {value!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from dpexplain.arguments import require_method
 from dpexplain.errors import LedgerUnavailable, ParameterError
 from dpexplain.ledger.book import Book, require_same_account
 from dpexplain.ledger.memory import MemoryLedger
@@ -43,6 +44,7 @@ def open_ledger(where: str | Ledger | None, account: Account, **options: Any) ->
     if where is None:
         return MemoryLedger(account)
     if not isinstance(where, str):
+        require_method("ledger", where, "reserve", "pass sqlite:///file.ledger, postgresql://…, a Ledger, or None")
         require_same_account(account, where.account.to_dict())
         return where
     if where.startswith(POSTGRES):

@@ -9,6 +9,7 @@ from functools import lru_cache
 from math import floor
 from typing import Any
 
+from dpexplain.arguments import is_number
 from dpexplain.errors import ParameterError
 from dpexplain.privacy import gdp
 from dpexplain.privacy.events import QUANTUM_BITS, mu_of
@@ -23,6 +24,9 @@ class Budget:
     delta: float
 
     def __post_init__(self) -> None:
+        for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):
+            if not is_number(value):
+                raise ParameterError(f"{name} must be a number, got {value!r}: write Budget(epsilon=1.0, delta=1e-6)")
         gdp.mu(self.epsilon, self.delta)  # refuses what has no meaning, naming the remedy
 
     @property

@@ -16,11 +16,12 @@ Results are rounded to the safe side by a relative 1e-11, a hundred times the nu
 from __future__ import annotations
 
 from functools import lru_cache
-from math import exp, expm1, inf, isfinite, log, log1p, pi, sqrt
+from math import exp, expm1, inf, log, log1p, pi, sqrt
 
 import numpy as np
 import scipy
 
+from dpexplain.arguments import is_finite
 from dpexplain.core.arrays import Vector
 from dpexplain.errors import ParameterError
 
@@ -33,7 +34,7 @@ _LARGE = 6.0  # beyond this, 1 - tR(t) cancels and the continued fraction conver
 def delta(mu: float, epsilon: float) -> float:
     """The smallest δ for which μ-GDP implies (ε, δ)-DP, rounded up."""
     _require_mu(mu)
-    if not (isfinite(epsilon) and epsilon >= 0):
+    if not (is_finite(epsilon) and epsilon >= 0):
         raise ParameterError(f"epsilon must be finite and not negative, got {epsilon}")
     if mu == 0:
         return 0.0
@@ -65,8 +66,8 @@ def epsilon(mu: float, delta: float) -> float:
 @_remembered
 def mu(epsilon: float, delta: float) -> float:
     """The largest μ for which μ-GDP implies (ε, δ)-DP, rounded down: what an (ε, δ) budget is worth."""
-    if not (isfinite(epsilon) and epsilon > 0):
-        raise ParameterError(f"epsilon must be positive and finite, got {epsilon}: try 0.1 to 1 in total")
+    if not (is_finite(epsilon) and epsilon > 0):
+        raise ParameterError(f"epsilon must be positive and finite, got {epsilon!r}: try 0.1 to 1 in total")
     _require_delta(delta)
     target = log(delta) - _SAFE
     log_mu = scipy.optimize.brentq(lambda v: _log_delta(exp(v), epsilon) - target, log(1e-30), log(1e8), xtol=1e-14)
@@ -78,7 +79,7 @@ def mu(epsilon: float, delta: float) -> float:
 
 def mu_of_pure(epsilon: float) -> float:
     """The smallest μ such that every ε-DP mechanism is μ-GDP: -2 Φ⁻¹(1/(1+e^ε)), rounded up (≈ 1.2533 ε)."""
-    if not (isfinite(epsilon) and epsilon > 0):
+    if not (is_finite(epsilon) and epsilon > 0):
         raise ParameterError(f"epsilon must be positive and finite, got {epsilon}")
     # Φ(μ/2) - 1/2 = tanh(ε/2)/2, so μ/√8 = erfinv(tanh(ε/2)): no cancellation for small ε; for large ε use the tail.
     tail = -log1p(exp(epsilon)) if epsilon < 700 else -epsilon
@@ -89,13 +90,13 @@ def mu_of_pure(epsilon: float) -> float:
 
 
 def _require_mu(mu: float) -> None:
-    if not (isfinite(mu) and mu >= 0):
+    if not (is_finite(mu) and mu >= 0):
         raise ParameterError(f"mu must be finite and not negative, got {mu}")
 
 
 def _require_delta(delta: float) -> None:
-    if not 0 < delta < 1:
-        raise ParameterError(f"delta must lie strictly between 0 and 1, got {delta}: try 1e-6, below one over the row count")
+    if not (is_finite(delta) and 0 < delta < 1):
+        raise ParameterError(f"delta must lie strictly between 0 and 1, got {delta!r}: try 1e-6, below one over the row count")
 
 
 def _log_delta(mu: float, epsilon: float) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpexplain import web
+from dpexplain.arguments import file_errors
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.domain import DomainLike
 from dpexplain.errors import ParameterError
@@ -43,7 +44,9 @@ class Publishable(Protocol):
 def publish(release: Publishable, path: str | Path, *, title: str = TITLE, outcome: str = OUTCOME) -> Path:
     """Write the page; `outcome` says what a positive effect leads towards, for example "an income above 50k"."""
     path = Path(path)
-    path.write_text(render(release, title=title, outcome=outcome), encoding="utf-8", newline="\n")
+    text = render(release, title=title, outcome=outcome)
+    with file_errors(path, "write"):
+        path.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 

@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from types import NoneType
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
+from dpexplain.arguments import file_errors, require_kind, require_method
 from dpexplain.core import weights
 from dpexplain.core.arrays import Matrix
 from dpexplain.core.ball import Ball
@@ -76,6 +78,7 @@ def release(
     """
     from dpexplain.release.plan import plan_release  # making a release needs much that reading one does not
 
+    _require_arguments(data, budget, weight, spend, noise)
     chosen = weight or Stable()
     chosen.to_dict()  # a weight that cannot be stored is refused before anything is spent
     _require_one_anchor(anchors)
@@ -135,6 +138,15 @@ def _noted(paid: Guarantee, data: PrivateData, door: Door) -> Guarantee:
         claim = f"(ε={round_up(total.epsilon)}, δ={total.delta:g})-differential privacy"
         notes.append(f"With everything that was released from these data before, it is {claim} in total.")
     return replace(paid, note=" ".join(notes))
+
+
+def _require_arguments(data: Any, budget: Any, weight: Any, spend: Any, noise: Any) -> None:
+    require_kind("data", data, PrivateData, "register the rows first, dpx.PrivateData(rows, domain, model=…)")
+    require_kind("budget", budget, Budget, "write release(data, dpx.Budget(epsilon=1.0, delta=1e-6))")
+    require_kind("spend", spend, (Budget, NoneType), "pass a part of the budget, dpx.Budget(epsilon=0.1, delta=1e-7)")
+    require_kind("weight", weight, (Weight, NoneType), "pass one such as dpx.weights.Gaussian(0.8)")
+    if noise is not None:
+        require_method("noise", noise, "standard_normal", "leave it out; tests and experiments pass a seeded one")
 
 
 def _require_one_anchor(anchors: int) -> None:
@@ -269,6 +281,7 @@ class Release(ModelQuestions):
         )
 
     def _answer(self, points: Matrix, weight: Weight | None, anchor: Any, notes: tuple[Notes, ...]) -> Explanations:
+        require_kind("weight", weight, (Weight, NoneType), "pass one such as dpx.weights.Gaussian(0.8)")
         local, anchors = weight or self.weight, anchors_of(anchor, len(points))
         found = solve_in_batches(self._solver, points, local, anchors)
         return Explanations(self, points, found.values, found.errors, local, anchors, notes)
@@ -306,7 +319,9 @@ class Release(ModelQuestions):
 
     def save(self, path: str | Path) -> None:
         """Write one file that `dpexplain.load` reads back exactly; `release/file.py` documents the format."""
-        Path(path).write_bytes(self._content())
+        content = self._content()
+        with file_errors(path, "write"):
+            Path(path).write_bytes(content)
 
     def _content(self) -> bytes:
         return container.write(self._header(), _arrays(self.solver) | (self.reference.arrays() if self.reference else {}))
@@ -353,9 +368,13 @@ def _chosen(anchor: Any, rows: Sequence[int], count: int) -> Any:
 
 def load(path: str | Path) -> Release:
     """Read a release; ReleaseCorrupt unless the file is whole. Needs no private data and no ledger, and executes nothing."""
-    if Path(path).stat().st_size > container.LARGEST:
+    with file_errors(path, "read"):
+        size = Path(path).stat().st_size
+    if size > container.LARGEST:
         raise ReleaseCorrupt("this file is larger than any release: get the file again from its owner")
-    return _parse(Path(path).read_bytes())
+    with file_errors(path, "read"):
+        content = Path(path).read_bytes()
+    return _parse(content)
 
 
 def _parse(content: bytes) -> Release:

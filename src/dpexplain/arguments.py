@@ -1,0 +1,51 @@
+"""Checks of what callers pass: wrong kinds of things become typed errors that name the remedy, before anything is read or spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import isfinite
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+from dpexplain.errors import InputError, ParameterError
+
+
+def is_finite(value: Any) -> bool:
+    """Whether this is a finite number; text, None, booleans and other things are not."""
+    return is_number(value) and isfinite(value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a real number of any kind, NumPy's included; booleans are not."""
+    return not isinstance(value, bool) and isinstance(value, Real)
+
+
+def require_kind(name: str, value: Any, kind: type | tuple[type, ...], remedy: str) -> None:
+    """ParameterError unless `value` is of this kind."""
+    if not isinstance(value, kind):
+        raise ParameterError(f"{name} cannot be {_shown(value)}: {remedy}")
+
+
+def require_method(name: str, value: Any, method: str, remedy: str) -> None:
+    """ParameterError unless `value` is an object (not a class) with this method: for what is known by a protocol only."""
+    found: Callable[..., Any] | None = None if isinstance(value, type) else getattr(value, method, None)
+    if not callable(found):
+        raise ParameterError(f"{name} cannot be {_shown(value)}: {remedy}")
+
+
+@contextmanager
+def file_errors(path: str | Path, action: str) -> Iterator[None]:
+    """An operating system's refusal becomes InputError; `action` is "read" or "write"."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"cannot {action} {str(path)!r}: {error.strerror or type(error).__name__}. Check the name, and that you may {action} it"
+        ) from None
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return f"{text[:60]}{'…' if len(text) > 60 else ''} ({type(value).__name__})"

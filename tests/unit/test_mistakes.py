@@ -1,0 +1,124 @@
+"""What people get wrong: each mistake is a typed error that says what was passed and what to do, before anything is spent."""
+
+import numpy as np
+import pytest
+
+import dpexplain as dpx
+from dpexplain.contributions import Contributions
+from dpexplain.errors import DataError, DomainError, DpexplainError, InputError, ParameterError, QueryError
+
+DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("work", ["a", "b"]), dpx.Binary("married")])
+ROWS = [{"age": 30, "work": "a", "married": True}, {"age": 60, "work": "b", "married": False}] * 20
+RECORD = {"age": 40, "work": "a", "married": True}
+BUDGET = dpx.Budget(1.0, 1e-6)
+EVEN = dpx.Domain.encoded(2)
+
+
+def register(**options):
+    return dpx.PrivateData(ROWS, DOMAIN, **({"labels": np.tile([1.0, -1.0], 20)} | options))
+
+
+DATA = register()
+RELEASE = dpx.release(register(), BUDGET)
+
+# (what is done, the error, what its message must say)
+MISTAKES = {
+    # budgets
+    "epsilon as text": (lambda: dpx.Budget("1.0", 1e-6), ParameterError, "write Budget(epsilon=1.0"),
+    "epsilon None": (lambda: dpx.Budget(None, 1e-6), ParameterError, "write Budget"),
+    "epsilon a list": (lambda: dpx.Budget([1.0], 1e-6), ParameterError, "write Budget"),
+    "epsilon zero": (lambda: dpx.Budget(0, 1e-6), ParameterError, "try 0.1 to 1"),
+    "epsilon negative": (lambda: dpx.Budget(-1, 1e-6), ParameterError, "try 0.1 to 1"),
+    "epsilon nan": (lambda: dpx.Budget(float("nan"), 1e-6), ParameterError, "try 0.1 to 1"),
+    "epsilon infinite": (lambda: dpx.Budget(float("inf"), 1e-6), ParameterError, "try 0.1 to 1"),
+    "epsilon a boolean": (lambda: dpx.Budget(True, 1e-6), ParameterError, "write Budget"),
+    "delta as text": (lambda: dpx.Budget(1.0, "1e-6"), ParameterError, "write Budget"),
+    "delta zero": (lambda: dpx.Budget(1.0, 0), ParameterError, "try 1e-6"),
+    "delta one": (lambda: dpx.Budget(1.0, 1), ParameterError, "try 1e-6"),
+    # releases
+    "a number for a budget": (lambda: dpx.release(DATA, 1.0), ParameterError, "dpx.Budget(epsilon=1.0"),
+    "rows for data": (lambda: dpx.release(ROWS, BUDGET), ParameterError, "register the rows first"),
+    "a number to spend": (lambda: dpx.release(DATA, BUDGET, spend=0.5), ParameterError, "dpx.Budget(epsilon=0.1"),
+    "a weight by name": (lambda: dpx.release(DATA, BUDGET, weight="stable"), ParameterError, "dpx.weights.Gaussian(0.8)"),
+    "radius as text": (lambda: dpx.release(DATA, BUDGET, radius="1"), ParameterError, "positive and finite"),
+    "radius negative": (lambda: dpx.release(DATA, BUDGET, radius=-1), ParameterError, "positive and finite"),
+    "two anchors": (lambda: dpx.release(DATA, BUDGET, anchors=2), ParameterError, "anchors must be 1"),
+    "a ledger number": (lambda: dpx.release(DATA, BUDGET, ledger=5), ParameterError, "sqlite:///"),
+    "a ledger path": (lambda: dpx.release(DATA, BUDGET, ledger="x.db"), ParameterError, "sqlite:///"),
+    "noise a number": (lambda: dpx.release(DATA, BUDGET, noise=5), ParameterError, "leave it out"),
+    "a release that is not there": (lambda: dpx.load("not/there.dpx"), InputError, "Check the name"),
+    "a release that is a folder": (lambda: dpx.load("."), InputError, "Check the name"),
+    "saved to no folder": (lambda: RELEASE.save("not/there/x.dpx"), InputError, "Check the name"),
+    "published to no folder": (lambda: RELEASE.publish("not/there/x.html"), InputError, "Check the name"),
+    # explainers and mechanisms
+    "a mechanism for a budget": (lambda: dpx.Explainer(DATA, dpx.Basic(0.1, 1e-6)), ParameterError, "Explainer(data, dpx.Budget"),
+    "a mechanism by name": (lambda: dpx.Explainer(DATA, BUDGET, "basic"), ParameterError, "dpx.Basic(epsilon=0.1"),
+    "a mechanism's class": (lambda: dpx.Explainer(DATA, BUDGET, dpx.Basic), ParameterError, "dpx.Basic(epsilon=0.1"),
+    "an explainer of rows": (lambda: dpx.Explainer(ROWS, BUDGET), ParameterError, "register the rows first"),
+    "Basic, epsilon as text": (lambda: dpx.Basic("0.1", 1e-6), ParameterError, "got '0.1'"),
+    "Adaptive, delta None": (lambda: dpx.Adaptive(0.1, None), ParameterError, "try 1e-6"),
+    "Basic, one step": (lambda: dpx.Basic(0.1, 1e-6, steps=1), ParameterError, "at least 2"),
+    "Basic, steps as text": (lambda: dpx.Basic(0.1, 1e-6, steps="5"), ParameterError, "whole number"),
+    "Basic, unknown calibration": (lambda: dpx.Basic(0.1, 1e-6, calibration="loose"), ParameterError, "'exact' or 'paper'"),
+    "Basic, third norm": (lambda: dpx.Basic(0.1, 1e-6, norm=3), ParameterError, "norm must be 1 or 2"),
+    "Influence, unknown others": (lambda: dpx.Influence(0.1, 1e-6, others="for"), ParameterError, "'ignored' or 'against'"),
+    "Shapley, no rows": (lambda: dpx.Shapley(0.1, 1e-6, rows=0), ParameterError, "at least 1"),
+    "ids for other questions": (
+        lambda: dpx.Explainer(DATA, BUDGET).explain_many([RECORD], request_ids=["a", "b"]),
+        ParameterError,
+        "pass one for each",
+    ),
+    # weights
+    "a weight's constant as text": (lambda: dpx.weights.Stable("1"), ParameterError, "positive and finite"),
+    "a weight's width negative": (lambda: dpx.weights.Gaussian(-1), ParameterError, "positive and finite"),
+    # domains
+    "a list of names": (lambda: dpx.Domain(["age", "work"]), DomainError, "Numeric"),
+    "a dict for a domain": (lambda: dpx.PrivateData(ROWS, {"age": (0, 100)}, labels=[0.0] * 40), DomainError, "dpx.Domain(["),
+    "a list for a domain": (lambda: dpx.PrivateData(ROWS, ["age"], labels=[0.0] * 40), DomainError, "dpx.Domain(["),
+    "the domain's class": (lambda: dpx.PrivateData(ROWS, dpx.Domain, labels=[0.0] * 40), DomainError, "dpx.Domain(["),
+    "no features": (lambda: dpx.Domain([]), DomainError, "at least one feature"),
+    "a feature twice": (lambda: dpx.Domain([dpx.Binary("a"), dpx.Binary("a")]), DomainError, "its own name"),
+    "bounds the wrong way round": (lambda: dpx.Numeric("age", 100, 0), DomainError, "must be below"),
+    "a bound as text": (lambda: dpx.Numeric("age", "0", 100), DomainError, "public bound"),
+    "a name that is a number": (lambda: dpx.Numeric(1, 0, 100), DomainError, "column's name"),
+    "levels in one word": (lambda: dpx.Ordinal("school", levels="abc"), DomainError, "pass a list"),
+    "a domain that is not there": (lambda: dpx.Domain.load("not/there.toml"), DomainError, "check"),
+    # data
+    "neither model nor labels": (lambda: dpx.PrivateData(ROWS, DOMAIN), DataError, "exactly one of model="),
+    "too few labels": (lambda: register(labels=[1.0]), DataError, "one number for each"),
+    "labels in words": (lambda: register(labels=["yes"] * 40), DataError, "labels must be numbers"),
+    "a size as text": (lambda: register(size="5"), ParameterError, "whole number"),
+    "a column too few": (lambda: dpx.PrivateData([{"age": 1}], DOMAIN, labels=[0.0]), DataError, "work"),
+    # questions
+    "a question about nothing": (lambda: RELEASE.explain(None), QueryError, "pass a dict"),
+    "a value left out": (lambda: RELEASE.explain({"age": 40, "work": "a"}), QueryError, "married"),
+    "a category nobody declared": (lambda: RELEASE.explain({**RECORD, "work": "z"}), QueryError, "'a', 'b'"),
+    "a number outside its bounds": (lambda: RELEASE.explain({**RECORD, "age": 400}), QueryError, "0 to 100"),
+    "a number as text": (lambda: RELEASE.explain({**RECORD, "age": "forty"}), QueryError, "a number from"),
+    "a field nobody declared": (lambda: RELEASE.explain({**RECORD, "ages": 4}), QueryError, "age"),
+    "many questions about a number": (lambda: RELEASE.explain_many(5), QueryError, "data frame or a list of dicts"),
+    "a weight by name, asked": (lambda: RELEASE.explain(RECORD, weight="x"), ParameterError, "dpx.weights.Gaussian(0.8)"),
+    "a palette nobody has": (lambda: RELEASE.explain(RECORD).plot(palette="rainbow"), ParameterError, "'blue-orange'"),
+    "a kind of plot nobody has": (lambda: RELEASE.explain(RECORD).plot(kind="pie"), ParameterError, "'slopes'"),
+    # contributions
+    "contributions of an influence": (lambda: RELEASE.influence(RECORD).contributions(), InputError, "baseline record"),
+    "contributions that do not add up": (
+        lambda: Contributions(("age",), np.array([0.1]), 0.2, 0.9),
+        ParameterError,
+        "must add up",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_with_its_remedy(mistake):
+    attempt, kind, said = MISTAKES[mistake]
+    with pytest.raises(kind) as told:
+        attempt()
+    assert isinstance(told.value, DpexplainError)
+    assert said in str(told.value)
+
+
+def test_there_are_many_and_none_of_them_spent_anything():
+    assert len(MISTAKES) >= 60
+    assert DATA.spent.epsilon == 0
