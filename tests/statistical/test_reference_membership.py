@@ -18,7 +18,7 @@ from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.marginals import plan_marginals
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.relation import Neighbours
-from dpexplain.release.reference_data import draw_records
+from dpexplain.release.reference_building import draw_records
 from noise_support import Scaled, run
 
 DOMAIN = dpx.Domain([dpx.Categorical(name, values=list(range(4))) for name in "abc"])

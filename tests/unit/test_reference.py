@@ -234,11 +234,12 @@ def test_a_reference_of_text_or_of_too_many_columns_is_refused_before_anything_i
 
 def test_steps_are_announced_by_name_on_a_terminal_only(monkeypatch, released):
     from dpexplain import progress
-    from dpexplain.release import plan as building
+    from dpexplain.release import plan as planning
+    from dpexplain.release import reference_building as building
 
     data, _ = released
     announced = []
-    plan = building.plan_release(data, BUDGET.mu, 1024)
+    plan = planning.plan_release(data, BUDGET.mu, 1024)
     (sketch, marginals), _ = run(plan, data._rows, SeededNoise(1))
     building.build_reference(marginals, sketch, released[1].solver, data, 1024, announced.append)
     assert 3 <= len(announced) <= building.STEPS

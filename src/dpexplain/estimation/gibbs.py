@@ -15,12 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.cells import CellCodes
-from dpexplain.core.marginals import Joined, one_hot
+from dpexplain.core.marginals import Joined
 from dpexplain.core.uniforms import Uniforms
+from dpexplain.estimation._table_kernels import count_pairs, refresh
 from dpexplain.estimation.raking import Targets
 
 CHAIN = 1 << 13
@@ -73,8 +73,7 @@ def learn_potentials(codes: CellCodes, found: Targets, start: tuple[Matrix, Vect
     theta, field = np.zeros_like(learner.tree), np.zeros_like(learner.field)
     for turn in range(_TURNS):
         codes = refresh_records(codes, learner.tree + learner.theta, learner.field, found.offsets, 1, uniforms)
-        inside = one_hot(codes, found.offsets)
-        learner.step((inside.T @ inside).astype(np.float64) / len(codes), 1.0 if turn < _TURNS // 2 else 0.5)
+        learner.step(pair_shares(codes, found.offsets), 1.0 if turn < _TURNS // 2 else 0.5)
         if turn >= _TURNS - _TURNS // 3:
             theta, field, kept = theta + learner.theta, field + learner.field, kept + 1
     return Potentials(learner.tree + theta / kept, field / kept, found.offsets, codes)
@@ -84,20 +83,18 @@ def refresh_records(
     codes: CellCodes, theta: Matrix, field: Vector, offsets: Joined, sweeps: int, uniforms: Uniforms
 ) -> CellCodes:
     """Gibbs sampling: every attribute given the others, in turn, `sweeps` times."""
-    out, pair, single = codes.copy(), theta.astype(np.float32), field.astype(np.float32)
-    for start in range(0, len(codes), _SLICE):
-        part = out[start : start + _SLICE]
-        inside = one_hot(part, offsets)
-        for a in list(range(codes.shape[1])) * sweeps:
-            block = slice(int(offsets[a]), int(offsets[a + 1]))
-            part[:, a] = _draw_column(inside @ pair[:, block] + single[block], uniforms)
-            inside[:, block] = 0.0
-            inside[np.arange(len(part)), block.start + part[:, a]] = 1.0
-    return out
+    out, (rows, attributes) = np.ascontiguousarray(codes.T, dtype=np.int32), codes.shape
+    pair, single = theta.astype(np.float32), field.astype(np.float32)
+    for start in range(0, rows, _SLICE):
+        part = np.ascontiguousarray(out[:, start : start + _SLICE])
+        drawn = uniforms.take(part.shape[1] * sweeps * attributes).reshape(part.shape[1], -1)
+        refresh(part, offsets, pair, single, drawn)
+        out[:, start : start + _SLICE] = part
+    return out.T.astype(np.int64)
 
 
-def _draw_column(energy: NDArray[np.float32], uniforms: Uniforms) -> CellCodes:
-    """A column of each row, with probability ∝ exp(energy)."""
-    steps = np.cumsum(np.exp(energy - energy.max(axis=1, keepdims=True)), axis=1)
-    places = uniforms.take(len(steps)) * steps[:, -1]
-    return np.asarray(np.minimum((places[:, None] > steps).sum(axis=1), steps.shape[1] - 1))
+def pair_shares(codes: CellCodes, offsets: Joined) -> Matrix:
+    """The share of the records that have each two bins; margins on the diagonal."""
+    counts = np.zeros((int(offsets[-1]), int(offsets[-1])))
+    count_pairs(np.ascontiguousarray(codes.T, dtype=np.int32), offsets, counts)
+    return counts / len(codes)

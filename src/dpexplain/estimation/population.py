@@ -17,11 +17,12 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.cells import CellCodes
-from dpexplain.core.marginals import Joined, one_hot
+from dpexplain.core.marginals import Joined
 from dpexplain.core.uniforms import Uniforms
-from dpexplain.estimation.gibbs import CHAIN, learn_potentials
+from dpexplain.estimation._table_kernels import fit_margins
+from dpexplain.estimation.gibbs import CHAIN, learn_potentials, pair_shares
 from dpexplain.estimation.progress import ProgressCallback, no_progress
-from dpexplain.estimation.raking import FLOOR, Raking, resample
+from dpexplain.estimation.raking import FLOOR, RakedWeights, Raking, resample
 
 _ENOUGH, _LEAST = 0.3, 0.1  # shares of the sample that remain effective after raking: wanted, and insisted on
 _LOOKED_AT = 1 << 15
@@ -118,10 +119,9 @@ def _smooth(pairs: Matrix, p: Vector, error: float, blocks: list[slice]) -> Matr
 
 def _fit_margins(table: Matrix, rows: Vector, columns: Vector) -> Matrix:
     """Iterative proportional fitting to both margins."""
-    for _ in range(20):
-        table = table * (rows / np.maximum(table.sum(axis=1), 1e-300))[:, None]
-        table = table * (columns / np.maximum(table.sum(axis=0), 1e-300))
-    return table
+    fitted = table.copy()
+    fit_margins(fitted, np.ascontiguousarray(rows), np.ascontiguousarray(columns), 20)
+    return fitted
 
 
 def tree(found: Tables) -> list[tuple[int, int | None]]:
@@ -161,20 +161,26 @@ def draw(found: Tables, rows: int, uniforms: Uniforms, watch: ProgressCallback =
     """Steps 3 and 4: bins of `rows` records, (rows, attributes)."""
     codes = sample_tree(found, rows, uniforms)
     watch("raking records to the tables")
-    raked = Raking(codes, found).solve(_LEAST)
-    by_weight = resample(codes, raked.weights, rows)
-    if raked.length == 1.0 and raked.effective >= _ENOUGH:
-        return by_weight
+    few = codes[:_LOOKED_AT]  # with many attributes raking takes long, and rarely is what is needed
+    trial = Raking(few, found).solve(_LEAST)
+    if trial.length == 1.0 and trial.effective >= _ENOUGH:
+        return _raked(codes, found, trial)
     watch("learning all tables at once")
     potentials = learn_potentials(codes[:CHAIN], found, tree_potentials(found), uniforms)
     by_chain = potentials.records(rows, uniforms)
-    return min(by_weight, by_chain, key=lambda drawn: distance(drawn, found))
+    by_weight = resample(few, trial.weights, len(few))
+    return by_chain if distance(by_chain, found) < distance(by_weight, found) else _raked(codes, found, trial)
+
+
+def _raked(codes: CellCodes, found: Tables, trial: RakedWeights) -> CellCodes:
+    """All records raked and resampled; `trial` has the weights of the first ones, which may be all."""
+    raked = trial if len(trial.weights) == len(codes) else Raking(codes, found).solve(_LEAST)
+    return resample(codes, raked.weights, len(codes))
 
 
 def distance(codes: CellCodes, found: Tables) -> float:
     """How far records are from the released tables, in the norm of their counts."""
-    inside = one_hot(codes[:_LOOKED_AT], found.offsets)
-    gap = (inside.T @ inside).astype(np.float64) / len(inside) - found.pairs
+    gap = pair_shares(codes[:_LOOKED_AT], found.offsets) - found.pairs
     return float(np.linalg.norm(np.where(found.owner[:, None] == found.owner, 0.0, gap)))
 
 

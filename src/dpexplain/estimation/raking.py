@@ -16,18 +16,16 @@ from typing import Protocol
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.cells import CellCodes
 from dpexplain.core.marginals import Joined
+from dpexplain.estimation._table_kernels import add_energies, add_tables
 
 FLOOR = 1e-7  # smallest probability of a bin
 _UNSEEN, _RARE = 0.5, 20  # how far θ may go for a cell that fewer than _RARE sampled rows have; elsewhere _FARTHEST
 _FARTHEST = 3.0
 _ROUNDS = 25
-
-Positions = NDArray[np.intp]
 
 
 class Targets(Protocol):
@@ -68,7 +66,7 @@ class Raking:
     """The dual problem over the tables of a sample, in coordinates scaled by the curvature. Cells are kept table by table."""
 
     def __init__(self, codes: CellCodes, found: Targets) -> None:
-        self.rows, self.codes, self.found = len(codes), [np.ascontiguousarray(c, dtype=np.intp) for c in codes.T], found
+        self.rows, self.codes, self.found = len(codes), np.ascontiguousarray(codes.T, dtype=np.int32), found
         self.tables = list(combinations(range(len(found.offsets) - 1), 2))
         self.starts = np.cumsum([0] + [self._size(a, b) for a, b in self.tables])
         self.targets, self.smooth = self._flat(found.pairs), self._flat(found.smooth)
@@ -115,21 +113,15 @@ class Raking:
 
     def energy(self, natural: Vector) -> Vector:
         """Σ θ over each row's cells, plus Σ η over its bins."""
-        energy, single = np.zeros(self.rows), natural[self.starts[-1] :]
-        for a, codes in enumerate(self.codes):
-            energy += single[self.found.block(a)][codes]
-        for (a, b), start in zip(self.tables, self.starts, strict=False):
-            energy += natural[start : start + self._size(a, b)][self._cells(a, b)]
+        energy = np.zeros(self.rows)
+        add_energies(self.codes, self.found.offsets, natural, energy)
         return energy
 
     def _means(self, weights: Vector) -> Vector:
         """The weighted tables, then the weighted margins."""
-        tables = [np.bincount(self._cells(a, b), weights, self._size(a, b)) for a, b in self.tables]
-        sizes = np.diff(self.found.offsets)
-        return np.concatenate(tables + [np.bincount(c, weights, k) for c, k in zip(self.codes, sizes, strict=True)])
-
-    def _cells(self, a: int, b: int) -> Positions:
-        return np.asarray(self.codes[a] * (self.found.offsets[b + 1] - self.found.offsets[b]) + self.codes[b])
+        means = np.zeros(int(self.starts[-1] + self.found.offsets[-1]))
+        add_tables(self.codes, self.found.offsets, weights, means)
+        return means
 
     def _size(self, a: int, b: int) -> int:
         sizes = np.diff(self.found.offsets)

@@ -14,8 +14,8 @@ import scipy
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.cells import CellCodes
-from dpexplain.core.marginals import one_hot
 from dpexplain.core.uniforms import Uniforms
+from dpexplain.estimation.gibbs import pair_shares
 from dpexplain.estimation.population import Tables, redraw_tables
 from dpexplain.estimation.raking import Raking
 
@@ -30,8 +30,7 @@ def normals(uniforms: Uniforms, count: int) -> Vector:
 def table_changes(codes: CellCodes, found: Tables, uniforms: Uniforms, rehearsals: int = REHEARSALS) -> Matrix:
     """(rehearsals, rows): what other noise on the tables adds to each record's log weight."""
     everyone, few = Raking(codes, found), codes[:: max(len(codes) // _ROWS, 1)]
-    inside = one_hot(few, found.offsets)
-    own = (inside.T @ inside).astype(np.float64) / len(few)
+    own = pair_shares(few, found.offsets)
     changes = []
     for _ in range(rehearsals):
         other = redraw_tables(found, normals(uniforms, found.pairs.size))

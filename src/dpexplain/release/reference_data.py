@@ -17,19 +17,13 @@ from numpy.typing import NDArray
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.cells import CellCodes
 from dpexplain.core.layout import Layout
-from dpexplain.core.uniforms import Uniforms
 from dpexplain.domain import Domain, DomainLike
 from dpexplain.domain.columns import plain_columns
 from dpexplain.errors import ParameterError
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.background import Background, WeightedRecords, choose_background
 from dpexplain.estimation.local_reference import LocalReference
-from dpexplain.estimation.population import draw, tables
-from dpexplain.estimation.progress import ProgressCallback, no_progress
-from dpexplain.estimation.records import records
 from dpexplain.estimation.reference import NUMBER_STEPS, Reference
-from dpexplain.estimation.response import REHEARSALS, table_changes
-from dpexplain.mechanisms.marginals import NoisyMarginals
 
 ROWS, FEWEST, MOST = 1 << 17, 1 << 10, 1 << 20
 CHANGE_STEPS = 63
@@ -167,28 +161,6 @@ def columns_of(codes: CellCodes, domain: Domain) -> dict[str, Any]:
     """Stored records in the domain's own terms."""
     empty = np.empty(0)
     return domain.decode(Reference(codes, empty, empty).points(Layout.of(domain.blocks)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
-    """Records that follow the noisy counts, and what other noise would change about their weights."""
-
-    codes: CellCodes
-    changes: Matrix
-
-
-def draw_records(
-    found: NoisyMarginals, domain: Domain, rows: int, watch: ProgressCallback = no_progress, rehearsals: int = REHEARSALS
-) -> Drawn:
-    """The same counts always give the same records."""
-    bins, uniforms = found.bins, Uniforms()
-    used = [np.unique(joined) for joined in bins.joined]
-    believed = tables(found.tables, bins.offsets, used, found.table_sigma)
-    codes = draw(believed, rows, uniforms, watch)
-    watch("rehearsing the noise")
-    changes = table_changes(codes, believed, uniforms, rehearsals)
-    layout = Layout.of(domain.blocks)
-    return Drawn(records(codes, bins, found.histograms, found.histogram_sigma, layout, uniforms), changes)
 
 
 def stored_changes(changes: Matrix) -> Changes:

@@ -125,7 +125,7 @@ def _build_reference(
     marginals: NoisyMarginals, sketch: NoisySketch, solver: Solver, data: PrivateData, rows: int
 ) -> ReferenceData:
     """The reference, with a bar on a terminal: it takes half a minute."""
-    from dpexplain.release.plan import STEPS, build_reference
+    from dpexplain.release.reference_building import STEPS, build_reference
 
     with progress_steps("building the reference", STEPS) as watch:
         return build_reference(marginals, sketch, solver, data, rows, watch)

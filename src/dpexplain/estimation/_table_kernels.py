@@ -1,0 +1,127 @@
+"""Compiled loops over records in bins: `codes[a, r]` is record r's bin in attribute a, `offsets[a]` the first of attribute a's bins among all.
+
+Potentials lie table by table, (a, b) for a < b, each row by row, then one for each bin. Records are gone through in stretches that stay in cache.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.compiling import compile_kernel
+
+Bins = NDArray[np.int32]
+Index = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+_STRETCH = 2048
+_LOG2_E, _SMALLEST_POWER = np.float32(1.4426950408889634), np.float32(-126.0)
+# 2^f on [0, 1) by a polynomial, to 4e-6: far below what float32 energies are known to
+_C0, _C1, _C2, _C3, _C4 = (np.float32(c) for c in (1.000002518, 0.693006621, 0.241427493, 0.052037429, 0.013520603))
+
+
+@compile_kernel
+def add_energies(codes: Bins, offsets: Index, potentials: Vector, out: Vector) -> None:  # pragma: no cover
+    """out[r] += the potentials of record r's bins, and of every two of them."""
+    attributes, rows = codes.shape
+    single = len(potentials) - offsets[attributes]
+    for first in range(0, rows, _STRETCH):
+        last = min(first + _STRETCH, rows)
+        for a in range(attributes):
+            start = single + offsets[a]
+            for r in range(first, last):
+                out[r] += potentials[start + codes[a, r]]
+        start = 0
+        for a in range(attributes):
+            for b in range(a + 1, attributes):
+                width = offsets[b + 1] - offsets[b]
+                for r in range(first, last):
+                    out[r] += potentials[start + codes[a, r] * width + codes[b, r]]
+                start += (offsets[a + 1] - offsets[a]) * width
+
+
+@compile_kernel
+def add_tables(codes: Bins, offsets: Index, weights: Vector, out: Vector) -> None:  # pragma: no cover
+    """The records' weights added up in every table, and in every bin."""
+    attributes, rows = codes.shape
+    single = len(out) - offsets[attributes]
+    for first in range(0, rows, _STRETCH):
+        last = min(first + _STRETCH, rows)
+        for a in range(attributes):
+            start = single + offsets[a]
+            for r in range(first, last):
+                out[start + codes[a, r]] += weights[r]
+        start = 0
+        for a in range(attributes):
+            for b in range(a + 1, attributes):
+                width = offsets[b + 1] - offsets[b]
+                for r in range(first, last):
+                    out[start + codes[a, r] * width + codes[b, r]] += weights[r]
+                start += (offsets[a + 1] - offsets[a]) * width
+
+
+@compile_kernel
+def count_pairs(codes: Bins, offsets: Index, out: Matrix) -> None:  # pragma: no cover
+    """How many records have each two bins, as a symmetric matrix over all bins; the margins on its diagonal."""
+    attributes, rows = codes.shape
+    for a in range(attributes):
+        for b in range(a, attributes):
+            for r in range(rows):
+                out[offsets[a] + codes[a, r], offsets[b] + codes[b, r]] += 1.0
+    for i in range(len(out)):
+        for j in range(i):
+            out[i, j] = out[j, i]
+
+
+@compile_kernel
+def refresh(codes: Bins, offsets: Index, pair: Floats, single: Floats, uniforms: Matrix) -> None:  # pragma: no cover
+    """Gibbs sampling in place: attribute a of record r given its others, by uniforms[r, s·attributes + a] in sweep s.
+
+    A record's energies in all bins are kept, and changed where a bin changes; `pair` is zero within an attribute.
+    """
+    attributes, rows = codes.shape
+    bins, turns = len(single), uniforms.shape[1]
+    energy, steps, powers = np.empty(bins, np.float32), np.empty(bins, np.float32), np.empty(bins, np.int32)
+    scales = powers.view(np.float32)
+    for r in range(rows):
+        energy[:] = single
+        for a in range(attributes):
+            given = pair[offsets[a] + codes[a, r]]
+            for k in range(bins):
+                energy[k] += given[k]
+        for turn in range(turns):
+            a = turn % attributes
+            low, high = offsets[a], offsets[a + 1]
+            top = energy[low]
+            for k in range(low + 1, high):
+                top = max(top, energy[k])
+            total = np.float32(0.0)
+            for k in range(low, high):  # exp(x) = 2^i 2^f, f in [0, 1): so that it fills vector registers
+                x = max((energy[k] - top) * _LOG2_E, _SMALLEST_POWER)
+                i = np.floor(x)
+                powers[k] = (np.int32(i) + np.int32(127)) << np.int32(23)
+                f = x - i
+                steps[k] = _C0 + f * (_C1 + f * (_C2 + f * (_C3 + f * _C4)))
+            for k in range(low, high):
+                total += steps[k] * scales[k]
+                steps[k] = total
+            place, now = np.float32(uniforms[r, turn]) * total, low
+            while now < high - 1 and place > steps[now]:
+                now += 1
+            before = low + codes[a, r]
+            if now != before:
+                codes[a, r] = now - low
+                gone, come = pair[before], pair[now]
+                for k in range(bins):
+                    energy[k] += come[k] - gone[k]
+
+
+@compile_kernel
+def fit_margins(table: Matrix, rows: Vector, columns: Vector, rounds: int) -> None:  # pragma: no cover
+    """Iterative proportional fitting of a table to both margins, in place."""
+    for _ in range(rounds):
+        for i in range(table.shape[0]):
+            table[i] *= rows[i] / max(table[i].sum(), 1e-300)
+        for j in range(table.shape[1]):
+            table[:, j] *= columns[j] / max(table[:, j].sum(), 1e-300)

@@ -1,0 +1,81 @@
+"""Reference data from what was released: records drawn from noisy counts, labelled by the model and raked to noisy moments. Pure post-processing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpexplain.core.arrays import Matrix
+from dpexplain.core.cells import CellCodes
+from dpexplain.core.layout import Layout
+from dpexplain.core.uniforms import Uniforms
+from dpexplain.data import PrivateData
+from dpexplain.domain import Domain
+from dpexplain.estimation import reference as ref
+from dpexplain.estimation.answer import Solver
+from dpexplain.estimation.local_reference import MomentRaking, MomentTargets
+from dpexplain.estimation.population import draw, tables
+from dpexplain.estimation.progress import ProgressCallback, no_progress
+from dpexplain.estimation.records import records
+from dpexplain.estimation.response import REHEARSALS, normals, table_changes
+from dpexplain.mechanisms.marginals import NoisyMarginals
+from dpexplain.mechanisms.sketch import NoisySketch
+from dpexplain.release.plan import require_tabular
+from dpexplain.release.reference_data import ReferenceData, columns_of, stored_changes
+
+STEPS = 5  # that `build_reference` announces, at most
+_FAR = 1 << 48  # a place in the public numbers that drawing records does not reach
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """Records that follow the noisy counts, and what other noise would change about their weights."""
+
+    codes: CellCodes
+    changes: Matrix
+
+
+def draw_records(
+    found: NoisyMarginals, domain: Domain, rows: int, watch: ProgressCallback = no_progress, rehearsals: int = REHEARSALS
+) -> Drawn:
+    """The same counts always give the same records."""
+    bins, uniforms = found.bins, Uniforms()
+    used = [np.unique(joined) for joined in bins.joined]
+    believed = tables(found.tables, bins.offsets, used, found.table_sigma)
+    codes = draw(believed, rows, uniforms, watch)
+    watch("rehearsing the noise")
+    changes = table_changes(codes, believed, uniforms, rehearsals)
+    layout = Layout.of(domain.blocks)
+    return Drawn(records(codes, bins, found.histograms, found.histogram_sigma, layout, uniforms), changes)
+
+
+def build_reference(
+    marginals: NoisyMarginals,
+    sketch: NoisySketch,
+    solver: Solver,
+    data: PrivateData,
+    rows: int,
+    watch: ProgressCallback = no_progress,
+) -> ReferenceData:
+    """Records drawn from the noisy counts, labelled by the model and raked to the noisy moments."""
+    domain = require_tabular(data)
+    drawn = draw_records(marginals, domain, rows, watch)
+    plain = ReferenceData(domain, drawn.codes, None, None, solver.radius)
+    if data.labeller is None:
+        return plain
+    watch("asking the model")
+    labels = np.rint(data.labeller(columns_of(drawn.codes, domain)) * ref.LABEL_STEPS) / ref.LABEL_STEPS
+    watch("raking records to the moments")
+    moments = MomentRaking(plain.encoded, labels, sketch.query.weights(plain.encoded), moment_targets(solver))
+    weights = moments.weights()
+    shape = (len(drawn.changes), len(moments.target))
+    noise = normals(Uniforms(_FAR), shape[0] * shape[1]).reshape(shape)
+    changes = stored_changes(moments.changes(weights, drawn.changes, noise))
+    return replace(plain, labels=labels, weights=weights, changes=changes, bias=moments.bias(drawn.changes))
+
+
+def moment_targets(solver: Solver) -> MomentTargets:
+    covariance = (solver.eigenvectors * solver.eigenvalues) @ solver.eigenvectors.T
+    noise = solver.noise
+    return MomentTargets(solver.mean, covariance, solver.t0, solver.t1, noise.s1, noise.s2, noise.t1, solver.radius)
