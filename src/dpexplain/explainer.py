@@ -18,14 +18,12 @@ from dpexplain.domain import DomainLike, QueryRules, read_queries, read_query
 from dpexplain.domain.queries import Extra, Notes, OnError
 from dpexplain.errors import BudgetExhausted, DpexplainError, NotPrivateError, ParameterError
 from dpexplain.explanation import Explanation
-from dpexplain.ledger import open_ledger
 from dpexplain.ledger.port import Ledger, Settled
 from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.basic import ANCHORED, Basic
 from dpexplain.mechanisms.history import History, Released
 from dpexplain.mechanisms.ports import HistoryFree, Mechanism, Noise, Plan, UsesModel
 from dpexplain.mechanisms.start import Start
-from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
 from dpexplain.spending import Paid, Spending
@@ -98,11 +96,12 @@ class Explainer:
             raise ParameterError(f"a release answers with local optima, not with {self._quantity}: leave out release=")
         if not self._mechanism.private and ledger is not None:
             raise NotPrivateError("this mechanism is for offline reproduction and is not private: use it without a ledger")
-        self._ledger = open_ledger(ledger, data.account(budget))
-        self._spending = Spending(data, self._ledger, noise or SecureNoise(), self._mechanism.private)
+        asked_model = self._quantity == ANCHORED
+        private = self._mechanism.private
+        self._spending = Spending.open(data, budget, ledger, noise, private=private, model_answers=asked_model)
+        self._ledger = self._spending.ledger
         self._history = History(data.domain, lambda: self._total)
         self._read, self._lock = 0, RLock()
-        data.attach(self._ledger, private=self._mechanism.private, model_answers=self._quantity == ANCHORED)
         if release is not None:
             data.count_release(release.digest, release.guarantee)
 

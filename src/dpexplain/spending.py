@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from dpexplain.data import PrivateData
+from dpexplain.ledger import open_ledger
 from dpexplain.ledger.port import Ledger, Request, Reservation, Settled
 from dpexplain.mechanisms.ports import Noise, Plan
+from dpexplain.noise.secure import SecureNoise
+from dpexplain.privacy.budget import Budget
 
 Result = TypeVar("Result")
 
@@ -33,6 +36,22 @@ class Spending:
     ledger: Ledger
     noise: Noise
     private: bool = True
+
+    @classmethod
+    def open(
+        cls,
+        data: PrivateData,
+        budget: Budget,
+        ledger: Ledger | str | None,
+        noise: Noise | None,
+        *,
+        private: bool = True,
+        model_answers: bool = False,
+    ) -> Spending:
+        """Open the ledger that pays and count it among those of `data`. Without `noise` the source is secure. The flags are those of `attach`."""
+        opened = open_ledger(ledger, data.account(budget))
+        data.attach(opened, private=private, model_answers=model_answers)
+        return cls(data, opened, noise or SecureNoise(), private)
 
     def reserve(self, request_id: str, body: dict[str, Any], plan: Plan[Result]) -> Paid[Result] | Settled:
         """Commit the plan's worst case, or raise BudgetExhausted; the stored answer if this id was answered before."""

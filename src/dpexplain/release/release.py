@@ -28,13 +28,11 @@ from dpexplain.estimation.answer import NoiseLevels, Solver
 from dpexplain.estimation.calibrate import calibrate
 from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.explanation import Explanation
-from dpexplain.ledger import open_ledger
 from dpexplain.ledger.port import Ledger, Settled
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.marginals import NoisyMarginals
 from dpexplain.mechanisms.ports import Noise
 from dpexplain.mechanisms.sketch import NoisySketch
-from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget, Guarantee, round_up
 from dpexplain.privacy.events import PrivacyEvent, price
 from dpexplain.privacy.relation import Neighbours
@@ -115,9 +113,7 @@ def release(
         "fingerprint": fingerprint,
         "price": str(price(plan.events)),
     }
-    opened = open_ledger(ledger, data.account(budget))
-    data.attach(opened, model_answers=bool(plan.rows) and data.labeller is not None)
-    spending = Spending(data, opened, noise or SecureNoise())
+    spending = Spending.open(data, budget, ledger, noise, model_answers=bool(plan.rows) and data.labeller is not None)
     return _make_once(spending, request_id or f"release-{uuid4().hex}", question, Making(plan.events, make))
 
 
