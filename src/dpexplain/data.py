@@ -17,7 +17,7 @@ from dpexplain.ledger.port import Account, Ledger
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.door import Door, KnownMoments
 from dpexplain.mechanisms.ports import LocalPlan, Noise, Plan, Rows
-from dpexplain.privacy.budget import Budget, Guarantee
+from dpexplain.privacy.budget import Budget, Guarantee, warn_if_weak
 from dpexplain.privacy.events import quanta_up
 from dpexplain.registration.label_file import LabelFile
 from dpexplain.registration.labels import Labeller
@@ -194,6 +194,7 @@ class PrivateData:
     def account(self, budget: Budget) -> Account:
         """Who pays: these data, under this budget."""
         self._require_whole()
+        warn_if_weak(budget, self.size)
         return Account(self.name, self._domain.fingerprint, budget, self._setting.neighbours)
 
     def attach(self, ledger: Ledger, *, private: bool = True, model_answers: bool = False) -> None:

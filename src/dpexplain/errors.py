@@ -113,3 +113,7 @@ class ServiceError(DpexplainError):
     def __init__(self, message: str, *, status: int, problem: dict[str, Any]) -> None:
         super().__init__(message)
         self.status, self.problem = status, problem
+
+
+class WeakBudget(UserWarning):
+    """A budget that promises little to the people in the data: a very large ε, or a δ above one over the row count."""

@@ -1,12 +1,13 @@
 """Budgets, events and the filter: what is refused, what is counted, how it reads."""
 
 import json
+import warnings
 from fractions import Fraction
 
 import pytest
 
-from dpexplain.errors import BudgetExhausted, IntegrityError, ParameterError
-from dpexplain.privacy.budget import Budget, Guarantee, round_up
+from dpexplain.errors import BudgetExhausted, IntegrityError, ParameterError, WeakBudget
+from dpexplain.privacy.budget import Budget, Guarantee, round_down, round_up, warn_if_weak
 from dpexplain.privacy.events import QUANTUM_BITS, GaussianEvent, PureEvent, event_from_dict, mu_of, price
 from dpexplain.privacy.filter import Filter
 from dpexplain.privacy.relation import Neighbours, Relation
@@ -119,3 +120,32 @@ def test_relations_and_units_multiply():
     with pytest.raises(ParameterError, match="needs unit="):
         Neighbours(rows_per_unit=2)
     assert Neighbours.from_dict(Neighbours(Relation.REPLACE_ONE, "p", 2).to_dict()) == Neighbours(Relation.REPLACE_ONE, "p", 2)
+
+
+def test_a_refusal_is_told_in_epsilon_and_says_why_what_is_left_is_no_difference():
+    spent = Filter(Budget(1.0, 1e-6), NEIGHBOURS).spend((gaussian(0.2),))
+    with pytest.raises(BudgetExhausted) as refused:
+        spent.spend((gaussian(0.15),))
+    said = str(refused.value)
+    assert f"by itself it costs ε={round_up(refused.value.requested.epsilon)}" in said
+    assert f"ε={round_down(refused.value.remaining.epsilon)} is left" in said
+    assert "not the difference" in said
+    assert "Nothing was spent" in said
+
+
+@pytest.mark.parametrize(("value", "up", "down"), [(0.12345, "0.124", "0.123"), (2.0, "2", "2"), (0.0, "0", "0")])
+def test_numbers_are_rounded_to_the_safe_side(value, up, down):
+    assert (round_up(value), round_down(value)) == (up, down)
+
+
+@pytest.mark.parametrize(("budget", "said"), [(Budget(11, 1e-6), "little is promised"), (Budget(1, 0.02), "one in 100")])
+def test_a_budget_that_promises_little_is_warned_about(budget, said):
+    with pytest.warns(WeakBudget, match=said):
+        warn_if_weak(budget, 100)
+
+
+def test_ordinary_budgets_raise_no_warning():
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        warn_if_weak(Budget(10, 1e-6), 10_000)
+    assert raised == []

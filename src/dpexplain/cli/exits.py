@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec
@@ -28,7 +29,9 @@ def exit_on_error(command: Callable[P, None]) -> Callable[P, None]:
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            command(*args, **kwargs)
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                command(*args, **kwargs)
         except DpexplainError as error:
             tell(error)
             raise typer.Exit(exit_code(error)) from None
@@ -37,6 +40,11 @@ def exit_on_error(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(BAD_INPUT) from None
 
     return run
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """One line on stderr; where in the source it was raised is of no use here."""
+    print(f"warning: {message}", file=sys.stderr)
 
 
 def tell(error: DpexplainError | str) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from math import floor
+from math import exp, floor
 from typing import Any
 
 from dpexplain.arguments import is_number
-from dpexplain.errors import ParameterError
+from dpexplain.errors import ParameterError, WeakBudget
 from dpexplain.privacy import gdp
 from dpexplain.privacy.events import QUANTUM_BITS, mu_of
 from dpexplain.privacy.relation import Neighbours
+
+_WEAK = 10.0  # ε from which a budget promises little
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,34 @@ class Guarantee:
         }
 
 
+def warn_if_weak(budget: Budget, size: int) -> None:
+    """WeakBudget where (ε, δ) promises little to the people in `size` rows, whatever is released."""
+    if budget.epsilon > _WEAK:
+        warnings.warn(
+            f"ε={budget.epsilon:g} lets any outcome become {round_up(exp(min(budget.epsilon, 700.0)))} times as likely with one person's data: "
+            "budgets from 0.1 to 1 are usual, and above 10 little is promised",
+            WeakBudget,
+            stacklevel=4,
+        )
+    if budget.delta > 1 / size:
+        warnings.warn(
+            f"δ={budget.delta:g} is more than one in {size:,}, the number of rows: a guarantee with such a δ allows publishing somebody's row. "
+            f"Choose δ well below {round_down(1 / size, 1)}",
+            WeakBudget,
+            stacklevel=4,
+        )
+
+
 def round_up(value: float, digits: int = 3) -> str:
     """A number for people, never smaller than the truth."""
-    shown = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value))
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def round_down(value: float, digits: int = 3) -> str:
+    """A number for people, never larger than the truth."""
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
+    shown = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
     return f"{shown.normalize():g}" if value else "0"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dpexplain.errors import BudgetExhausted
-from dpexplain.privacy.budget import Budget, Guarantee
+from dpexplain.privacy.budget import Budget, Guarantee, round_down, round_up
 from dpexplain.privacy.events import PrivacyEvent, price
 from dpexplain.privacy.relation import Neighbours
 
@@ -47,9 +47,10 @@ class Filter:
         asked = Guarantee.of_quanta(max(quanta, 0), self.budget.delta, self.neighbours, subject="This answer")
         left = self.remaining
         return BudgetExhausted(
-            f"the budget (ε={self.budget.epsilon:g}, δ={self.budget.delta:g}) cannot pay for this answer: it needs "
-            f"μ={asked.mu:.4g} and μ={left.mu:.4g} is left (costs add as μ²). Nothing was spent. Ask for a cheaper answer "
-            "(a smaller epsilon for each query), or use what was released already, which is free.",
+            f"the budget (ε={self.budget.epsilon:g}, δ={self.budget.delta:g}) cannot pay for this answer: by itself it costs "
+            f"ε={round_up(asked.epsilon)}, and ε={round_down(left.epsilon)} is left. Nothing was spent. Ask for a cheaper answer "
+            "(a smaller epsilon for each query), or use what was released already, which is free. What is left is not the difference of "
+            f"two ε, because losses add as squares: of μ²={self.budget.mu**2:.4g}, {left.mu**2:.4g} is left and {asked.mu**2:.4g} is asked.",
             requested=asked,
             remaining=left,
         )

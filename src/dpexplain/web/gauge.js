@@ -4,7 +4,7 @@ import { element, setText, svgElement } from "./dom.js";
 const WIDTH = 320;
 const HEIGHT = 84;
 
-/** `update({spent, budget, answers, curve})`: ε so far, ε in all or null, answers so far, [[answers, ε], …]. */
+/** `update({spent, remaining, budget, answers, curve})`: ε so far, left, and in all (or null), answers so far, [[answers, ε], …]. */
 export function createGauge(root) {
   const bar = element("div", { class: "gauge", role: "meter", "aria-label": "Privacy budget spent", "aria-valuemin": 0 });
   const filled = element("div", { class: "gauge-filled" });
@@ -15,7 +15,8 @@ export function createGauge(root) {
   const limit = svgElement("line", { class: "spent-limit", x1: 0, x2: WIDTH, y1: 4, y2: 4 });
   const curve = svgElement("svg", { class: "spent", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", preserveAspectRatio: "none" }, area, line, limit);
   const caption = element("p", { class: "small" });
-  root.append(bar, words, curve, caption);
+  const left = element("p", { class: "small" });
+  root.append(bar, words, left, curve, caption);
   return {
     update(state) {
       const endless = state.budget === null;
@@ -26,6 +27,8 @@ export function createGauge(root) {
       bar.setAttribute("aria-valuemax", endless ? 0 : state.budget);
       bar.setAttribute("aria-valuenow", state.spent.toPrecision(4));
       setText(words, endless ? `Paid once: ε = ${short(state.spent)}. Answers are free and unlimited.` : `ε = ${short(state.spent)} of ${short(state.budget)} spent on ${state.answers} ${state.answers === 1 ? "answer" : "answers"}`);
+      left.hidden = endless;
+      setText(left, endless ? "" : `ε = ${short(state.remaining, Math.floor)} is left for what comes. That is not the difference, because losses add as squares.`);
       const drawn = !endless && state.curve.length > 0;
       curve.toggleAttribute("hidden", !drawn);
       caption.hidden = !drawn;
@@ -46,9 +49,9 @@ function draw(area, line, curve, caption, { budget, curve: points }) {
   setText(caption, text);
 }
 
-/** Three digits, never fewer than the truth. */
-export function short(epsilon) {
+/** Three digits, never fewer than the truth; with Math.floor never more. */
+export function short(epsilon, round = Math.ceil) {
   if (!(epsilon > 0)) return "0";
   const unit = 10 ** (Math.floor(Math.log10(epsilon)) - 2);
-  return String(Number((Math.ceil(epsilon / unit - 1e-9) * unit).toPrecision(3)));
+  return String(Number((round(epsilon / unit + (round === Math.ceil ? -1e-9 : 1e-9)) * unit).toPrecision(3)));
 }

@@ -83,7 +83,7 @@ function start(card, key) {
     const standing = await call("v1/guarantee", key);
     const archive = card.role === "owner" ? await pastAnswers(key, standing.answers ?? 0) : null;
     if (turn !== asked) return;
-    gauge.update({ spent: standing.spent.epsilon, budget: standing.budget?.epsilon ?? null, answers: standing.answers, curve: standing.curve });
+    gauge.update({ spent: standing.spent.epsilon, remaining: standing.remaining?.epsilon ?? null, budget: standing.budget?.epsilon ?? null, answers: standing.answers, curve: standing.curve });
     setText(at("promise"), standing.promise);
     setText(at("statement"), standing.spent.statement);
     if (archive !== null) showArchive(card, features, archive);
