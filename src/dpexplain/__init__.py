@@ -3,6 +3,7 @@
 from dpexplain import privacy as privacy
 from dpexplain.core import weights as weights
 from dpexplain.data import PrivateData as PrivateData
+from dpexplain.discovery import discover as discover
 from dpexplain.domain import Binary as Binary
 from dpexplain.domain import Categorical as Categorical
 from dpexplain.domain import Date as Date

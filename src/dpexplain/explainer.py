@@ -127,7 +127,8 @@ class Explainer:
 
     def _of_this_kind(self, answer: dict[str, Any]) -> bool:
         """A release on the same ledger answers no single query, and other mechanisms' numbers may mean something else."""
-        return "point" in answer and answer["details"].get("quantity") == self._quantity
+        same_domain = len(answer.get("point", ())) == self._data.domain.width
+        return same_domain and answer["details"].get("quantity") == self._quantity
 
     def explain(self, record: Any, *, request_id: str | None = None, extra: Extra = "refuse", clip: bool = False) -> Explanation:
         """A private explanation of the model at `record`. Raises BudgetExhausted before touching a row, unless there is a release.

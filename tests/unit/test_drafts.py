@@ -119,13 +119,13 @@ def test_kserve_metadata_names_inputs_and_types(monkeypatch):
     answer = {
         "inputs": [{"name": "age", "datatype": "INT64", "shape": [-1, 1]}, {"name": "work", "datatype": "BYTES", "shape": [-1]}]
     }
-    monkeypatch.setattr("dpexplain.domain.drafts.models.exchange", lambda *_: answer)
+    monkeypatch.setattr("dpexplain.json_http.exchange", lambda *_: answer)
     draft = draft_of_model("https://models.example/v2/models/credit/infer")
     assert [(one.name, one.kind, dict(one.known)) for one in draft.features] == [
         ("age", "numeric", {"integer": True}),
         ("work", "categorical", {}),
     ]
-    monkeypatch.setattr("dpexplain.domain.drafts.models.exchange", lambda *_: {})
+    monkeypatch.setattr("dpexplain.json_http.exchange", lambda *_: {})
     with pytest.raises(DomainError, match="does not describe its inputs as KServe V2 does"):
         draft_of_model("https://models.example/v1/models/credit")
 

@@ -245,6 +245,8 @@ def require_id(what: str, value: str) -> None:
 
 def require_same_account(account: Account, stored: dict[str, Any]) -> None:
     asked = account.to_dict()
+    if "" in (asked["domain"], stored.get("domain")):  # opened before there was a domain, or to find one
+        asked["domain"] = stored.get("domain")
     if different := [name for name in sorted(asked | stored) if asked.get(name) != stored.get(name)]:
         shown = "; ".join(f"{name}: {stored.get(name)!r} in the ledger, {asked.get(name)!r} now" for name in different)
         raise LedgerMismatch(

@@ -5,6 +5,7 @@ one that would pass the reservation raises `ReservationExceeded`. What is settle
 
     door.release(mechanism)          one Gaussian release of the mechanism's own bounded query
     door.releases(mechanism, count)  `count` of them, at public parameters that may depend on what was released before
+    door.visible(mechanism)          the cells of an unbounded histogram that pass public thresholds
     door.select(query)               one exponential mechanism (reproduction only)
     door.exact(query)                refused, unless the door was opened for a mechanism that is marked as not private
 
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from dpexplain.core.arrays import Vector
 from dpexplain.core.moments import LocalMoments, Moments
 from dpexplain.errors import NotPrivateError, ReservationExceeded
-from dpexplain.mechanisms.gaussian import GaussianMechanism
+from dpexplain.mechanisms.gaussian import GaussianMechanism, quantise, rounded_gaussian
 from dpexplain.mechanisms.ports import BoundedQuery, Noise, Rows, SelectionQuery
 from dpexplain.privacy.events import PrivacyEvent, price
 
@@ -88,6 +89,21 @@ class Door:
             return out
 
         return release
+
+    def visible(self, mechanism: GaussianMechanism[Any]) -> Any:
+        """What an unbounded histogram shows above its public thresholds (`mechanisms/discovery.py: TextCounts`).
+
+        Every cell there could be gets the same noise; for cells that are empty it is decided at once which of them noise alone lifts above
+        their thresholds. Counts are whole numbers and the grid a power of two below 1, so they are on it without rounding.
+        """
+        self._charge(mechanism.event())
+        grid = mechanism.grid
+
+        def noisy(counts: Vector) -> Vector:
+            units = quantise(counts, grid) + rounded_gaussian(mechanism.sigma / grid, len(counts), self._noise)
+            return units.astype(np.float64) * grid
+
+        return mechanism.query.visible(self._rows, noisy, mechanism.sigma, self._noise.uniform)
 
     def select(self, query: SelectionQuery) -> int:
         """A candidate with probability ∝ exp(exponent): the largest of the exponents plus Gumbel noise."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from dpexplain.domain.drafts.draft import Draft, DraftFeature
 from dpexplain.errors import DomainError
-from dpexplain.json_http import exchange
 
 SECONDS = 20.0
 KSERVE: dict[str, tuple[str, dict[str, Any]]] = {
@@ -45,6 +44,8 @@ def _from_address(where: str) -> Draft:
 
 def _from_kserve(url: str) -> Draft:
     """KServe V2's model metadata (`GET …/v2/models/NAME`); V1 has none."""
+    from dpexplain.json_http import exchange
+
     address = url.removesuffix("/infer")
     try:
         inputs = exchange(address, None, SECONDS)["inputs"]

@@ -1,0 +1,182 @@
+"""A domain found in the private rows themselves, for a price: bounds by noisy counts, categories by noisy counts with thresholds.
+
+Proof: `proofs/discover.md`. What is found is rounded outwards and paid from the same ledger as everything that follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from math import ceil, floor
+from pathlib import Path
+from typing import Any, Unpack
+from uuid import uuid4
+
+import numpy as np
+
+from dpexplain.core.text_prior import TextPrior
+from dpexplain.domain import Domain
+from dpexplain.domain.base import hint, listed
+from dpexplain.domain.drafts import Draft, DraftFeature, draft_of_schema
+from dpexplain.domain.drafts.draft import KINDS, rounded_out
+from dpexplain.errors import DomainError, ParameterError
+from dpexplain.ledger import open_ledger
+from dpexplain.ledger.port import Account, Ledger, Request, Settled
+from dpexplain.mechanisms.discovery import Discovered, DiscoveryPlan, plan_discovery
+from dpexplain.mechanisms.door import Door
+from dpexplain.mechanisms.ports import Noise
+from dpexplain.noise.secure import SecureNoise
+from dpexplain.privacy.budget import Budget
+from dpexplain.privacy.events import price
+from dpexplain.registration.options import OptionKeywords, RegistrationOptions
+
+WORDS = {"number": "numeric", "integer": "numeric", "category": "categorical", "yes-no": "binary"}
+RANGED = ("numeric", "date", "datetime")
+OTHER = "other"
+
+
+def discover(
+    rows: Any,
+    budget: Budget,
+    *,
+    ledger: Ledger | str,
+    columns: Mapping[str, str] | Draft | Any = None,
+    declare: Mapping[str, Any] | None = None,
+    candidates: Mapping[str, Iterable[Any]] | None = None,
+    spend: Budget | None = None,
+    request_id: str | None = None,
+    noise: Noise | None = None,
+    **options: Unpack[OptionKeywords],
+) -> Domain:
+    """The domain of private rows, with bounds and categories found privately and paid from `budget` (or `spend`, a part of it).
+
+    `columns` says what each column is: {"age": "number", "children": "integer", "work": "category", "married": "yes-no", "opened": "date"},
+    or a draft or schema (`Domain.from_schema`). Arrow tables, polars frames and Parquet files bring their own. `declare` gives what is known
+    and need not be paid for, as for `Domain.from_model`; `candidates` lists public values that categories may have, which makes those easier
+    to find. Only values that many rows share are found; the rest is read as "other". `unit`, `max_rows_per_unit`, `relation` and `name` are as
+    for `PrivateData`. The same `ledger` takes the release that follows; the same `request_id` gives the same answer and spends nothing.
+    """
+    if ledger is None:
+        raise ParameterError(
+            "discovery is paid for: pass ledger=, the same as for the release that follows, so that both are counted"
+        )
+    if not isinstance(budget, Budget) or not (spend is None or isinstance(spend, Budget)):
+        raise ParameterError("budget and spend are budgets: write dpx.Budget(epsilon=0.05, delta=1e-6)")
+    terms = RegistrationOptions(**options)
+    draft = _draft(rows, columns).declare(declare)
+    draft = replace(draft, features=tuple(one for one in draft.features if one.name != terms.unit))
+    plan = _plan(draft, (spend or budget).mu, terms, candidates or {})
+    opened = open_ledger(ledger, Account(terms.name, "", budget, terms.neighbours))
+    question = {"discover": [one.name for one in draft.open], "price": str(price(plan.events))}
+    request = Request(request_id or f"discover-{uuid4().hex}", question, plan.events)
+    return Domain(_completed(draft, _paid(rows, draft, plan, terms, opened, request, noise or SecureNoise())).complete())
+
+
+def _paid(
+    rows: Any, draft: Draft, plan: DiscoveryPlan, terms: RegistrationOptions, ledger: Ledger, request: Request, noise: Noise
+) -> Discovered:
+    """Reserve, read, add noise, settle; or what was found under this id before."""
+    from dpexplain.registration.raw_columns import RawColumns
+
+    kinds = {one.name: str(one.kind) for one in draft.open}
+    private = RawColumns(_table(rows, [*kinds, *([] if terms.unit is None else [terms.unit])]), kinds, terms)
+    reserved = ledger.reserve(request)
+    if isinstance(reserved, Settled):
+        return Discovered.from_dict(reserved.answer["discovered"])
+    door = Door(private, noise, reserved.quanta)  # type: ignore[arg-type]
+    found = plan.run(door)
+    settled = ledger.settle(reserved, door.events, {"discovered": found.to_dict()})
+    return Discovered.from_dict(settled.answer["discovered"])
+
+
+def _draft(rows: Any, columns: Any) -> Draft:
+    if isinstance(columns, Draft):
+        return columns
+    if isinstance(columns, Mapping) and all(isinstance(kind, str) for kind in columns.values()):
+        return Draft(tuple(_declared_kind(str(name), kind) for name, kind in columns.items()), "the rows")
+    if columns is not None:
+        return draft_of_schema(columns)
+    if isinstance(rows, (str, Path)):
+        return draft_of_schema(rows)
+    schema = getattr(rows, "schema", None)
+    if schema is None or type(rows).__module__.startswith("pandas"):
+        raise ParameterError(
+            f"a {type(rows).__name__} does not declare what its columns are, and guessing it would look at every row: pass "
+            'columns={"age": "number", "work": "category", …}'
+        )
+    return draft_of_schema(schema)
+
+
+def _declared_kind(name: str, kind: str) -> DraftFeature:
+    chosen = WORDS.get(kind, kind)
+    if chosen not in KINDS or chosen == "ordinal":
+        known = [*WORDS, "date", "datetime"]
+        raise ParameterError(f"{name}: {kind!r}{hint(kind, known)} is not a kind of column; use one of {listed(known)}")
+    return DraftFeature(name, chosen, {"integer": True} if kind == "integer" else {})
+
+
+def _plan(draft: Draft, mu: float, terms: RegistrationOptions, candidates: Mapping[str, Iterable[Any]]) -> DiscoveryPlan:
+    for one in draft.open:
+        if one.kind not in (*RANGED, "categorical"):
+            raise DomainError(
+                f"{one.name}: {one.kind or 'a column of this type'} cannot be discovered; declare it, or leave it out of columns="
+            )
+    names = [one.name for one in draft.open]
+    for name in candidates:
+        if name not in names:
+            raise ParameterError(f"candidates for {name!r}{hint(name, names)}, which is not among what is open: {listed(names)}")
+    numbers = tuple(one.name for one in draft.open if one.kind in RANGED)
+    texts = [one.name for one in draft.open if one.kind == "categorical"]
+    priors = tuple((name, TextPrior(tuple(map(str, candidates.get(name, ()))))) for name in texts)
+    return plan_discovery(numbers, priors, mu, terms.neighbours)
+
+
+def _table(rows: Any, names: list[str]) -> Any:
+    if not isinstance(rows, (str, Path)):
+        return rows
+    from dpexplain.registration.tables import read_private
+
+    return read_private(str(rows), names)
+
+
+def _completed(draft: Draft, found: Discovered) -> Draft:
+    """The draft with what was found; what did not stand out of the noise stays open, and is listed as still to be declared."""
+    return Draft(tuple(_filled(one, found) if isinstance(one, DraftFeature) else one for one in draft.features), "discovery")
+
+
+def _filled(one: DraftFeature, found: Discovered) -> DraftFeature:
+    if texts := found.texts.get(one.name):
+        return replace(one, known={**_categories(texts), **one.known})
+    if (ends := found.ranges.get(one.name)) is not None:
+        return replace(one, known={**_bounds(one, *ends, found.middles[one.name]), **one.known})
+    return one
+
+
+def _categories(texts: list[str]) -> dict[str, Any]:
+    """Values in order, whole numbers as such where all are; "other" for the rest."""
+    printable = [text for text in texts if text.isprintable() and _is_unicode(text)]
+    whole = all(text.removeprefix("-").isdigit() and str(int(text)) == text and abs(int(text)) < 2**53 for text in printable)
+    other = next(name for name in (OTHER, "(other)", "(any other)", "(rest)") if name not in printable)
+    return {"values": sorted(map(int, printable)) if whole else printable, "other": other}
+
+
+def _is_unicode(text: str) -> bool:
+    return not any(0xD800 <= ord(one) <= 0xDFFF for one in text)
+
+
+def _bounds(one: DraftFeature, low: float, high: float, middle: float) -> dict[str, Any]:
+    if one.kind in ("date", "datetime"):
+        unit, most = ("D", 2932896) if one.kind == "date" else ("s", 253402300799)  # the end of the year 9999
+        first, last = (int(np.clip(end, -719162, most)) for end in (floor(low), ceil(high)))
+        low_text, high_text = (str(np.array(end).astype(f"datetime64[{unit}]")) for end in (first, max(last, first + 1)))
+        return {"low": low_text, "high": high_text}
+    ends = rounded_out(low, high) or {"low": low - 1.0, "high": high + 1.0}
+    if one.known.get("integer"):
+        ends = {"low": float(floor(ends["low"])), "high": float(ceil(ends["high"]))}
+    inside = min(max(middle, ends["low"]), ends["high"])
+    return {
+        **ends,
+        "missing": float(round(inside))
+        if one.known.get("integer")
+        else min(max(float(f"{inside:.3g}"), ends["low"]), ends["high"]),
+    }

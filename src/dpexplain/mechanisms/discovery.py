@@ -1,0 +1,184 @@
+"""Private bounds and categories: noisy counts of public bins, zoomed in twice, and of every text there could be. Proof: `proofs/discover.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, cast
+
+import numpy as np
+
+from dpexplain.core import sensitivity
+from dpexplain.core.arrays import Vector
+from dpexplain.core.text_prior import TextPrior
+from dpexplain.core.value_bins import COARSE, FINE, coarse_range, fine_range, median
+from dpexplain.errors import ParameterError
+from dpexplain.mechanisms.door import Door
+from dpexplain.mechanisms.gaussian import GaussianMechanism
+from dpexplain.privacy import gdp
+from dpexplain.privacy.events import PrivacyEvent
+from dpexplain.privacy.relation import Neighbours
+
+ROUNDS = 2  # of zooming in, after the coarse bins
+TEXT_WEIGHT, COARSE_WEIGHT, FINE_WEIGHT = 2.0, 1.0, 0.5  # of μ², for each column
+
+
+class Columns(Protocol):
+    """Private columns without a domain."""
+
+    def coarse(self, names: Any) -> Vector: ...
+
+    def fine(self, ranges: Mapping[str, tuple[float, float]]) -> Vector: ...
+
+    def texts(self, name: str) -> dict[str, int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CoarseCounts:
+    """The bounded query of coarse bins: a record adds 1 to at most one bin of each column."""
+
+    what: ClassVar[str] = "discover: coarse bins"
+    names: tuple[str, ...]
+    neighbours: Neighbours
+
+    @property
+    def sensitivity(self) -> float:
+        return sensitivity.histograms(len(self.names)) * self.neighbours.multiplier
+
+    @property
+    def dimension(self) -> int:
+        return len(self.names) * COARSE
+
+    def evaluate(self, rows: Any, at: None = None) -> Vector:
+        del at
+        return cast(Columns, rows).coarse(self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class FineCounts:
+    """The bounded query of equal bins, over any range of each column."""
+
+    what: ClassVar[str] = "discover: fine bins"
+    names: tuple[str, ...]
+    neighbours: Neighbours
+
+    @property
+    def sensitivity(self) -> float:
+        return sensitivity.histograms(len(self.names)) * self.neighbours.multiplier
+
+    @property
+    def dimension(self) -> int:
+        return len(self.names) * FINE
+
+    def evaluate(self, rows: Any, at: Mapping[str, tuple[float, float]]) -> Vector:
+        if tuple(at) != self.names or not all(low < high for low, high in at.values()):
+            raise ParameterError("fine bins need a range for each planned column: pass them in the planned order")
+        return cast(Columns, rows).fine(at)
+
+
+@dataclass(frozen=True, slots=True)
+class TextCounts:
+    """The bounded query of how often each text occurs, over every text of up to 64 characters: a record adds 1 to one text of each column.
+
+    `dimension` is the number of counts in which neighbours can differ; all others are the same on both sides. `visible` makes of the
+    exact counts and a source of noise the texts whose noisy counts pass their public thresholds.
+    """
+
+    what: ClassVar[str] = "discover: categories"
+    priors: tuple[tuple[str, TextPrior], ...]
+    neighbours: Neighbours
+
+    @property
+    def sensitivity(self) -> float:
+        return sensitivity.histograms(len(self.priors)) * self.neighbours.multiplier
+
+    @property
+    def dimension(self) -> int:
+        return len(self.priors) * self.neighbours.multiplier
+
+    def evaluate(self, rows: Any, at: str) -> Vector:
+        """The counts of one column in the order of its texts; only a door may ask, and only for `visible`."""
+        texts = cast(Columns, rows).texts(at)
+        return np.array([texts[text] for text in sorted(texts)], dtype=np.float64)
+
+    def visible(
+        self, rows: Any, noisy: Callable[[Vector], Vector], sigma: float, uniform: Callable[[int], Vector]
+    ) -> dict[str, list[str]]:
+        """For each column, the texts whose noisy counts pass σ·T(text), those that nobody has included."""
+        found = {}
+        for name, prior in self.priors:
+            texts = sorted(cast(Columns, rows).texts(name))
+            counts = noisy(self.evaluate(rows, name)) if texts else np.zeros(0)
+            passed = [text for text, count in zip(texts, counts, strict=True) if count > sigma * prior.threshold(text)]
+            found[name] = sorted([*passed, *prior.spurious(uniform, frozenset(texts))])
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """What was released: a range and a middle for each column of numbers (None: nothing visible), the visible texts of the others."""
+
+    ranges: dict[str, tuple[float, float] | None]
+    middles: dict[str, float]
+    texts: dict[str, list[str]]
+
+    def to_dict(self) -> dict[str, Any]:
+        ranges = {name: None if ends is None else list(ends) for name, ends in self.ranges.items()}
+        return {"ranges": ranges, "middles": self.middles, "texts": self.texts}
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> Discovered:
+        ranges = {name: None if ends is None else (ends[0], ends[1]) for name, ends in value["ranges"].items()}
+        return cls(ranges, value["middles"], value["texts"])
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveryPlan:
+    """Coarse bins, then fine ones twice, each within what the release before it showed; texts at once."""
+
+    coarse: GaussianMechanism[CoarseCounts] | None
+    fine: GaussianMechanism[FineCounts] | None
+    texts: GaussianMechanism[TextCounts] | None
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        found: list[PrivacyEvent] = []
+        if self.coarse is not None and self.fine is not None:
+            found += [self.coarse.event(), self.fine.event(ROUNDS)]
+        if self.texts is not None:
+            found.append(self.texts.event())
+        return tuple(found)
+
+    def run(self, door: Door) -> Discovered:
+        ranges, middles = self._bounds(door)
+        return Discovered(ranges, middles, {} if self.texts is None else door.visible(self.texts))
+
+    def _bounds(self, door: Door) -> tuple[dict[str, tuple[float, float] | None], dict[str, float]]:
+        if self.coarse is None or self.fine is None:
+            return {}, {}
+        names = self.coarse.query.names
+        counts = door.release(self.coarse).reshape(len(names), COARSE)
+        seen = {name: coarse_range(counts[i], self.coarse.sigma) for i, name in enumerate(names)}
+        ranges, middles = {name: ends or (-1.0, 1.0) for name, ends in seen.items()}, dict[str, float]()
+        release = door.releases(self.fine, ROUNDS)
+        for _ in range(ROUNDS):
+            fine = release(ranges).reshape(len(names), FINE)
+            middles = {name: median(fine[i], *ranges[name]) for i, name in enumerate(names)}
+            ranges = {name: fine_range(fine[i], self.fine.sigma, *ranges[name]) for i, name in enumerate(names)}
+        return {name: None if seen[name] is None else ranges[name] for name in names}, middles
+
+
+def plan_discovery(
+    numbers: tuple[str, ...], priors: tuple[tuple[str, TextPrior], ...], mu: float, neighbours: Neighbours
+) -> DiscoveryPlan:
+    """A plan that costs at most `mu`, shared by the number of columns: more for texts, whose thresholds are higher."""
+    weights = {"texts": TEXT_WEIGHT * len(priors), "coarse": COARSE_WEIGHT * len(numbers), "fine": FINE_WEIGHT * len(numbers)}
+    total = weights["texts"] + weights["coarse"] + ROUNDS * weights["fine"]
+    if not total:
+        raise ParameterError("there is nothing to discover: every column is declared. Leave one open, or do without discover")
+    share = {name: gdp.part(mu, weight / total) for name, weight in weights.items()}
+    return DiscoveryPlan(
+        GaussianMechanism(CoarseCounts(numbers, neighbours), share["coarse"]) if numbers else None,
+        GaussianMechanism(FineCounts(numbers, neighbours), share["fine"]) if numbers else None,
+        GaussianMechanism(TextCounts(priors, neighbours), share["texts"]) if priors else None,
+    )

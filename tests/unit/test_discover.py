@@ -1,0 +1,166 @@
+"""A domain bought from private rows: what is found, what is refused before anything is spent, and that the ledger counts it."""
+
+from datetime import date, timedelta
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dpexplain as dpx
+from dpexplain.core.value_bins import EDGES, coarse_bins, coarse_range, fine_range, visible_range
+from dpexplain.errors import BudgetExhausted, DomainError, LedgerMismatch, ParameterError, Undeclared
+from dpexplain.noise.seeded import SeededNoise
+
+BUDGET = dpx.Budget(2.0, 1e-6)
+KINDS = {
+    "age": "integer",
+    "share": "number",
+    "work": "category",
+    "code": "category",
+    "married": "yes-no",
+    "opened": "date",
+    "year": "integer",
+}
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(1)
+    size = 6000
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, size),
+            "share": np.where(rng.random(size) < 0.2, np.nan, rng.gamma(2, 0.1, size)),
+            "work": rng.choice(["private", "public", "self-employed", None], size, p=[0.6, 0.2, 0.15, 0.05]),
+            "code": rng.choice([1, 2, 33], size),
+            "married": rng.random(size) < 0.5,
+            "opened": [date(2015, 1, 1) + timedelta(days=int(d)) for d in rng.integers(0, 3000, size)],
+            "year": rng.integers(1980, 2025, size),
+            "person": np.arange(size),
+        }
+    )
+
+
+def found(rows, tmp_path, **options):
+    return dpx.discover(
+        rows, BUDGET, **({"columns": KINDS, "noise": SeededNoise(4), "ledger": f"sqlite:///{tmp_path}/one.ledger"} | options)
+    )
+
+
+def test_bounds_and_categories_are_found(people, tmp_path):
+    domain = found(people, tmp_path)
+    age, share, work, code, married, opened, year = domain.features
+    assert age.integer
+    assert 0 <= age.low <= 20
+    assert 80 <= age.high <= 110
+    assert share.low <= 0.02
+    assert 0.4 <= share.high <= 2
+    assert 0.1 < share.missing < 0.3
+    assert set(work.values) == {"private", "public", "self-employed"}
+    assert work.other == "other"
+    assert code.values == (1, 2, 33)
+    assert married == dpx.Binary("married")
+    assert "2010" < opened.low <= "2015-03"
+    assert "2023" <= opened.high < "2030"
+    assert 1900 <= year.low <= 1985
+    assert 2020 <= year.high <= 2100
+
+
+def test_one_ledger_pays_for_the_domain_and_what_follows(people, tmp_path):
+    ledger, spend = f"sqlite:///{tmp_path}/one.ledger", dpx.Budget(0.5, 1e-6)
+    domain = found(people, tmp_path, spend=spend, request_id="domain")
+    assert found(people, tmp_path, spend=spend, request_id="domain", noise=SeededNoise(9)) == domain
+    data = dpx.PrivateData(people, domain, labels=np.where(people["age"] > 50, 1.0, -1.0))
+    with pytest.raises(BudgetExhausted):
+        dpx.release(data, BUDGET, ledger=ledger, noise=SeededNoise(1))
+    dpx.release(data, BUDGET, spend=dpx.Budget(1.0, 1e-6), ledger=ledger, noise=SeededNoise(1))
+    assert 1.0 < data.spent.epsilon <= 2.0
+    with pytest.raises(LedgerMismatch):
+        dpx.release(data, dpx.Budget(3.0, 1e-6), ledger=ledger)
+
+
+def test_what_is_declared_is_not_paid_for_and_public_candidates_are_found_sooner(people, tmp_path):
+    few = people.iloc[:1500]
+    declared = {
+        "age": (18, 90),
+        "share": (0, 1),
+        "opened": ("2010-01-01", "2030-01-01"),
+        "code": [1, 2, 33],
+        "year": (1980, 2025),
+    }
+    tight = {"declare": declared, "spend": dpx.Budget(0.15, 1e-6)}
+    without = _values(few, tmp_path / "a", tight)
+    assert "self-employed" not in without
+    with_ = _values(few, tmp_path / "b", tight | {"candidates": {"work": ["private", "public", "self-employed", "unemployed"]}})
+    assert set(with_) >= {"private", "public"}
+    assert "unemployed" not in with_
+
+
+def _values(rows, folder, options):
+    folder.mkdir()
+    try:
+        return found(rows, folder, **options).features[2].values
+    except Undeclared:
+        return ()
+
+
+def test_tables_with_a_declared_schema_need_no_list_of_kinds(people, tmp_path):
+    plain = people[["age", "work"]]
+    for rows in (pl.from_pandas(plain), pa.Table.from_pandas(plain, preserve_index=False)):
+        (tmp_path / type(rows).__module__[:2]).mkdir()
+        domain = found(rows, tmp_path / type(rows).__module__[:2], columns=None)
+        assert domain.columns == ("age", "work")
+    pq.write_table(pa.Table.from_pandas(plain, preserve_index=False), tmp_path / "rows.parquet")
+    assert found(tmp_path / "rows.parquet", tmp_path, columns=None).columns == ("age", "work")
+
+
+def test_units_are_respected(people, tmp_path):
+    domain = found(people, tmp_path, columns={"age": "integer", "person": "number"}, unit="person")
+    assert domain.columns == ("age",)
+
+
+def test_what_does_not_stand_out_is_listed_and_was_paid(tmp_path):
+    rows = {"age": [30.0] * 5, "work": ["a"] * 5}
+    with pytest.raises(Undeclared, match=r"discovery does not say everything.*\n  age \(numeric\): low, high"):
+        found(rows, tmp_path, columns={"age": "number", "work": "category"}, spend=dpx.Budget(0.05, 1e-6), request_id="x")
+    declared = {"age": (0, 99), "work": ["a", "b"]}
+    columns = {"age": "number", "work": "category", "more": "category"}
+    with pytest.raises(BudgetExhausted):
+        found(rows | {"more": ["x"] * 5}, tmp_path, columns=columns, declare=declared)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"ledger": None}, ParameterError, "discovery is paid for: pass ledger="),
+        ({"columns": None}, ParameterError, 'pass columns={"age": "number"'),
+        ({"columns": {"age": "numbre"}}, ParameterError, r"did you mean 'number'\?"),
+        ({"columns": {"nothing": "number"}}, dpx.DpexplainError, "column 'nothing' is missing"),
+        ({"candidates": {"wrk": ["a"]}}, ParameterError, r"did you mean 'work'\?"),
+        ({"declare": {"wrk": ["a"]}}, DomainError, r"did you mean 'work'\?"),
+        ({"columns": {"married": "yes-no"}}, ParameterError, "nothing to discover"),
+        ({"spend": 0.5}, ParameterError, "write dpx.Budget"),
+        ({"columns": pa.schema([("tags", pa.list_(pa.string()))])}, DomainError, "cannot be discovered"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_is_spent(people, tmp_path, options, error, message):
+    with pytest.raises(error, match=message):
+        found(people, tmp_path, **options)
+
+
+def test_ranges_are_read_off_noisy_counts():
+    values = np.array([0.3, 7.0, 55.0, -2.0, 0.0, np.nan, np.inf])
+    bins = coarse_bins(values)
+    assert EDGES[bins[1] - 1] <= 7.0 < EDGES[bins[1]]
+    counts = np.bincount(bins[bins >= 0], minlength=len(EDGES) + 2) * 1000.0
+    assert coarse_range(counts * (np.arange(len(counts)) < len(EDGES)), 1.0) == (-2.0, 100.0)
+    assert coarse_range(np.zeros(len(EDGES) + 2), 1.0) is None
+    only_zero = np.zeros(len(EDGES) + 2)
+    only_zero[-1] = 500
+    assert coarse_range(only_zero, 1.0) == (-1.0, 1.0)
+    assert visible_range(np.array([0.0, 0, 100, 3, 90, 0]), 1.0) == (2, 4)
+    assert fine_range(np.array([0.0] * 4 + [1000.0] * 4 + [0.0] * 8), 1.0, 0.0, 16.0) == (4.0, 8.0)
+    assert fine_range(np.zeros(16), 1.0, 0.0, 16.0) == (0.0, 16.0)
