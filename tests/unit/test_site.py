@@ -1,6 +1,7 @@
 """The documentation builds as a site without a warning: every internal link, anchor and reference exists."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -24,3 +25,20 @@ def test_the_navigation_has_every_page():
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
     assert not {page for page in pages if page not in text}
+
+
+def _links(page):
+    """Pages that a page links to."""
+    targets = re.findall(r"\]\(([^)#\s]+\.md)", page.read_text(encoding="utf-8"))
+    return {(page.parent / target).resolve() for target in targets}
+
+
+def test_each_newcomers_question_is_answered_within_two_clicks_of_the_front_page():
+    front = ROOT / "docs/index.md"
+    once = {page for page in _links(front) if page.is_relative_to(ROOT / "docs")}
+    twice = once.union(*map(_links, once - {ROOT / "docs/questions.md"}))
+    rows = [line for line in (ROOT / "docs/questions.md").read_text(encoding="utf-8").splitlines() if line.startswith("| ")][1:]
+    assert len(rows) >= 10
+    for row in rows:
+        (target,) = re.findall(r"\]\(([^)]+)\)", row)
+        assert (ROOT / "docs" / target).resolve() in twice, row
