@@ -177,3 +177,49 @@ def test_a_model_whose_columns_mix_features_is_asked_instead():
     data = dpx.PrivateData(frame, wrapped, model=mixing)
     release = dpx.release(data, dpx.Budget(1.0, 1e-6), reference=1024, noise=SeededNoise(0))
     assert release.shapley({"age": 40, "hours": 50, "noise": 0.5}, background=128).details["method"] == "all coalitions"
+
+
+@pytest.fixture(scope="module")
+def summary(release):
+    return release.summary(records=24, background=128)
+
+
+def test_a_summary_has_mean_absolute_contributions_with_errors(summary):
+    values = summary.contributions.values
+    np.testing.assert_allclose(summary.importance, np.abs(values).mean(axis=0))
+    assert (summary.error[:5] > 0).all()
+    assert summary.importance[5] == summary.error[5] == 0
+    assert len(summary.top(3)) == 3
+    np.testing.assert_allclose(summary.contributions.base + values.sum(axis=1), summary.contributions.answer)
+
+
+def test_partial_dependence_is_the_average_answer_at_each_value(release, summary):
+    curve = summary.dependence("married")
+    assert curve.values == (False, True)
+    frame, weights = release.reference.frame, release.reference.weights
+    for value, answer, error in zip(curve.values, curve.answers, curve.error, strict=True):
+        exact = weights @ model(frame.assign(married=value)) / weights.sum()
+        assert abs(answer - exact) < max(4 * error, 1e-3)
+    assert np.ptp(summary.dependence("noise").answers) < 1e-9
+    ages = summary.dependence("age")
+    assert 5 <= len(ages.values) <= 9
+    assert (np.diff(ages.answers) > 0).all()
+
+
+def test_a_summary_is_drawn_and_written(summary):
+    for kind in ("bar", "beeswarm"):
+        assert summary.plot(kind).axes
+    assert summary.plot("dependence", "work").axes
+    assert summary.plot("dependence", "age").axes
+    assert list(summary.to_frame()["name"]) == list(DOMAIN.columns)
+    assert summary.to_dict()["dependences"][2]["values"] == ["none", "private", "public"]
+    assert "Summary of 6 features" in repr(summary)
+    with pytest.raises(ParameterError, match="kind"):
+        summary.plot("pie")
+    with pytest.raises(ParameterError, match="no feature"):
+        summary.plot("dependence", "nothing")
+
+
+def test_a_summary_of_too_few_records_is_refused(release):
+    with pytest.raises(ParameterError, match="records"):
+        release.summary(records=1)

@@ -59,14 +59,21 @@ class Background:
 
     def average(self, values: Matrix) -> tuple[Vector, Vector]:
         """(averages, standard errors) of the columns of `values`, one row for each record of the subsample."""
-        found = self.weights @ values
-        slopes, left = self._explained(values)
+        found, (_, left) = self.weights @ values, self._explained(values)
         spare = max(len(values) - self.features.shape[1], 1) / len(values)
         drawn = np.square(self.weights) @ np.square(left) / spare
         spread = np.maximum(self.weights @ np.square(values) - np.square(found), 0.0)
-        moved = self.responses @ slopes + (self.changes * self.weights) @ left
-        noise = np.square(moved).sum(axis=0) / max(_REHEARSED * len(moved), 1.0)
-        return found, np.sqrt(drawn + noise + (self.bias + 1 / self.records) * spread)
+        return found, np.sqrt(drawn + self.noise_variance(self.shifts(values)) + (self.bias + 1 / self.records) * spread)
+
+    def shifts(self, values: Matrix) -> Matrix:
+        """(K, columns): by how much other noise would move the averages of `values`, in each rehearsal."""
+        slopes, left = self._explained(values)
+        return np.asarray(self.responses @ slopes + (self.changes * self.weights) @ left)
+
+    @staticmethod
+    def noise_variance(shifts: Matrix) -> Vector:
+        """The variance due to noise, from shifts in a few rehearsals."""
+        return np.asarray(np.square(shifts).sum(axis=0) / max(_REHEARSED * len(shifts), 1.0))
 
     def _explained(self, values: Matrix) -> tuple[Matrix, Matrix]:
         """(β, e): the regression of the values on the features."""

@@ -20,6 +20,7 @@ from dpexplain.release.reference_data import ReferenceData
 
 if TYPE_CHECKING:
     from dpexplain.release.shapley import ShapleyReference
+    from dpexplain.release.summary import Summary
 
 
 class ModelQuestions:
@@ -53,6 +54,19 @@ class ModelQuestions:
         read = read_queries(self.domain, records, QueryRules(extra, clip, "raise", self.other_columns))
         return self._shapley(read.points, model, background)
 
+    def summary(self, model: Any = None, *, records: int = 100, background: int | None = None) -> Summary:
+        """The model as a whole: mean absolute contribution of each feature, a beeswarm, partial dependence; over the reference, free.
+
+        `records` is how many reference records contributions are computed for; `model` and `background` are as for `shapley`.
+        """
+        from dpexplain.release.summary import summarise
+
+        if isinstance(records, bool) or not isinstance(records, int) or records < 2:
+            raise ParameterError(f"records must be a whole number of at least 2, got {records!r}")
+        return summarise(
+            self._with_reference, labeller_of(model, self.labeller), records, background, self._scale, self.guarantee
+        )
+
     def _shapley(self, points: Matrix, model: Any, background: int | None) -> ContributionsBatch:
         from dpexplain.release.shapley import shapley_batch
 
@@ -62,11 +76,15 @@ class ModelQuestions:
         """The model beside the reference records that it is compared on."""
         from dpexplain.release.shapley import prepare
 
+        return prepare(self._with_reference, labeller_of(model, self.labeller), background)
+
+    @property
+    def _with_reference(self) -> ReferenceData:
         if self.reference is None:
             raise ParameterError(
                 "this release has no reference records to compare with: make it with dpx.release(…, reference=True)"
             )
-        return prepare(self.reference, labeller_of(model, self.labeller), background)
+        return self.reference
 
     @property
     def _scale(self) -> AnswerScale:

@@ -73,6 +73,16 @@ class ReferenceData:
         """Some of the records in the domain's own terms, as a model is shown them."""
         return columns_of(self.codes[:, positions], self.domain)
 
+    def positions_by_weight(self, count: int) -> NDArray[np.intp]:
+        """`count` records that count alike: at equal distances along the sum of the weights."""
+        reached = np.cumsum(self._weighted.weights)
+        places = (np.arange(count) + 0.5) / count * reached[-1]
+        return np.asarray(np.minimum(np.searchsorted(reached, places), len(self) - 1))
+
+    def changes_at(self, positions: NDArray[np.intp]) -> Matrix:
+        """What other noise would change about the log weights of some records, (rehearsals, records)."""
+        return self._weighted.changes[:, positions]
+
     def background(self, count: int, *, with_labels: bool) -> Background:
         """About `count` records that stand for all of them (estimation/background.py); chosen once for each count."""
         if (key := (count, with_labels)) not in self._backgrounds:

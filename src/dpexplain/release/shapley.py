@@ -8,7 +8,7 @@ reference records, so its answers, and what they say about its training data, ar
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -104,15 +104,19 @@ class ShapleyReference:
 
 
 def prepare(
-    reference: ReferenceData, labeller: Labeller, records: int | None = None, questions: int = QUESTIONS
+    reference: ReferenceData,
+    labeller: Labeller,
+    records: int | None = None,
+    questions: int = QUESTIONS,
+    most: int = MOST_RECORDS,
 ) -> ShapleyReference:
-    """Choose background records and ask the model about them; `records` is how many, by default as many as `questions` allow."""
+    """Choose background records and ask the model about them; `records` is how many, by default as many as `questions` allow, at most `most`."""
     players = len(reference.domain.features)
     some = reference.columns_at(positions_of(len(reference), _PROBED))
     trees = _find_trees(labeller, some)
     if records is None:
-        wanted = MOST_RECORDS if trees is not None else questions // questions_per_record(max(players, 2))
-        records = int(np.clip(wanted, FEWEST_RECORDS, MOST_RECORDS))
+        wanted = most if trees is not None else questions // questions_per_record(max(players, 2))
+        records = int(np.clip(wanted, FEWEST_RECORDS, most))
     positions = positions_of(len(reference), _checked_count(records, len(reference)))
     columns = reference.columns_at(positions)
     answers = labeller(columns)
@@ -147,8 +151,16 @@ def _checked_count(records: Any, available: int) -> int:
 def shapley_batch(
     over: ShapleyReference, points: Matrix, scale: AnswerScale, guarantee: Guarantee, fingerprint: str | None
 ) -> ContributionsBatch:
-    """Contributions of encoded records in the answer's own units, which add up to each answer."""
-    values, errors, answers = over.explain(points)
+    """SHAP values of encoded records."""
+    batch = in_own_units(over, points, over.explain(points), scale, guarantee)
+    return replace(batch, details=batch.details | {"fingerprint": fingerprint})
+
+
+def in_own_units(
+    over: ShapleyReference, points: Matrix, found: tuple[Matrix, Matrix, Vector], scale: AnswerScale, guarantee: Guarantee
+) -> ContributionsBatch:
+    """(values, errors, answers) of labels as contributions in the answer's own units, which add up to each answer."""
+    values, errors, answers = found
     own, (_, base_error) = scale.slopes(values), over.base
     answer = scale.answers(answers)
     return ContributionsBatch(
@@ -163,7 +175,7 @@ def shapley_batch(
         answer_error=np.zeros(len(points)),
         guarantee=guarantee,
         titles=tuple(feature.label_of(feature.name) for feature in over.domain.features),
-        details=over.details | {"fingerprint": fingerprint},
+        details=over.details,
     )
 
 

@@ -1,0 +1,51 @@
+"""How a model's average answer changes with one feature: a line over numbers, points over categories, with error bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpexplain.core.answer_scale import AnswerScale
+from dpexplain.core.arrays import Vector
+from dpexplain.plots.steps import shown
+from dpexplain.plots.style import INK, MUTED, PaletteName, caption_below, heading, new_axes, palette_of, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def dependence(
+    name: str,
+    values: Sequence[Any],
+    answers: Vector,
+    error: Vector,
+    scale: AnswerScale,
+    *,
+    title: str = "",
+    caption: str = "",
+    palette: PaletteName = "blue-red",
+    ax: Axes | None = None,
+) -> Figure:
+    """Average answers with ±2 standard errors, where everybody has the feature's value and keeps all others."""
+    figure, ax = new_axes(ax, 6.5, 3.6)
+    factor, colour = 100.0 if scale.in_percent else 1.0, palette_of(palette).positive
+    numeric = all(isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in values)
+    places = [float(value) for value in values] if numeric else list(range(len(values)))
+    centre, reach = factor * answers, 2 * factor * error
+    if numeric:
+        ax.plot(places, centre, color=colour, linewidth=2)
+        ax.fill_between(places, centre - reach, centre + reach, color=colour, alpha=0.18, linewidth=0)
+    else:
+        ax.errorbar(places, centre, yerr=reach, fmt="o", color=colour, ecolor=INK, capsize=2.5)
+        ax.set_xticks(places, [shown(value) for value in values], rotation=30 if len(values) > 4 else 0, ha="center")
+        for label in ax.get_xticklabels():
+            label.set_parse_math(False)
+    ax.set_xlabel(name, color=MUTED, fontsize=9, parse_math=False)
+    ax.set_ylabel("average answer, %" if scale.in_percent else "average answer", color=MUTED, fontsize=9)
+    tidy(ax, axis="y")
+    heading(ax, title)
+    caption_below(figure, caption)
+    return figure
