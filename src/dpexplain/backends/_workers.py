@@ -13,9 +13,9 @@ Result = TypeVar("Result")
 
 
 def in_threads(work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
-    """`work` on each task, several at once; results in the tasks' order, each as soon as it and those before it are done.
+    """Run `work` on each task in a pool of threads and yield the results in the tasks' order, each as soon as it is ready.
 
-    `work` must not call this itself: it would wait for the threads that wait for it.
+    `work` must not call this itself: it would deadlock.
     """
     return map(work, tasks) if len(tasks) < 2 else _pool().map(work, tasks)
 

@@ -31,7 +31,7 @@ Told = tuple[str, Any]  # ("done", answer), ("changed", "") or ("failed", what m
 
 
 class Worker:
-    """Some row groups in another process. What goes wrong there is told as a word: a text, or Ray's own trace, might quote a row."""
+    """Holds some row groups in another process. A failure there is reported by its kind alone, because a message or a trace might quote a row."""
 
     def __init__(self, source: EncodedFiles, groups: Sequence[RowGroup]) -> None:
         digest = sha256()
@@ -81,7 +81,7 @@ def _arrays(rows: Any) -> tuple[Any, ...]:
 
 
 def _failure(error: Exception) -> Told:
-    """The library's own messages quote no row; of any other only the type is told."""
+    """What may be reported of an error: the message of dpexplain's own errors, which quote no row, and the type name of any other."""
     return "failed", str(error) if isinstance(error, DpexplainError) else f"a worker raised {type(error).__name__}"
 
 
@@ -149,7 +149,7 @@ def shares(groups: Sequence[RowGroup], workers: int) -> list[list[RowGroup]]:
 
 
 def connect(address: str | None, workers: int | None) -> tuple[Any, bool]:
-    """Ray, and whether it was started here: a session that is open already is used, and left open."""
+    """Connect to Ray: (ray, whether it was started here). A session that is open already is used, and left open."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray

@@ -1,4 +1,4 @@
-"""From record batches to blocks of encoded rows, a bounded number at a time. Streaming and distributed rows share it."""
+"""Reads record batches as blocks of encoded, labelled rows, a bounded number at a time. Streaming and distributed rows share it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Labels(Protocol):
 
 
 class Kept:
-    """Which rows count, one bit each."""
+    """A bit for each row of the files: whether the row is used. Rows beyond an owner's limit are not."""
 
     def __init__(self, rows: int) -> None:
         self._bits, self.count = np.zeros(-(-rows // 8), dtype=np.uint8), 0
@@ -58,7 +58,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class EncodedFiles:
-    """Everything that turns registered files into encoded, labelled rows, the same ones each time."""
+    """Registered files with what is needed to read them as encoded, labelled rows, the same ones each time."""
 
     files: ParquetFiles
     domain: DomainLike
@@ -109,7 +109,7 @@ class EncodedFiles:
 
 
 def _regrouped(chunks: Iterable[Chunk], rows: int) -> Iterator[list[Chunk]]:
-    """Chunks of any length, cut and put together to `rows` each: where files and row groups end does not show."""
+    """Regroup chunks of any length into groups of `rows` rows, so that results do not depend on where files and row groups end."""
     held: list[Chunk] = []
     room = rows
     for X, y in chunks:

@@ -1,4 +1,4 @@
-"""The statistics written the obvious way in NumPy: what every other backend must agree with."""
+"""Reference implementation of every statistic in plain NumPy. Every other backend must agree with it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpexplain.core.sketch import SQUARES_CENTRE, CentreMoments, CentreSums, Nor
 
 
 class OracleRows:
-    """Row-major float64 rows; makes full temporaries, so it is for checking only."""
+    """Row-major float64 rows. It makes temporaries as large as the table, so it is for tests only."""
 
     def __init__(self, rows: Matrix, labels: Vector) -> None:
         self._rows, self._labels = np.asarray(rows, dtype=np.float64), np.asarray(labels, dtype=np.float64)

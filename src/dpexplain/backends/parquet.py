@@ -1,7 +1,7 @@
 """Parquet files as they were registered: which row groups they hold, and whether they are still the same files.
 
 A file is recognised by its size, its time of change and the SHA-256 of its footer, which holds every column chunk's place, size and
-statistics. Whoever can rewrite a file under the same three is the owner of the rows, not somebody they are kept from.
+statistics. Whoever can rewrite a file and keep all three equal has access to the rows already.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def changed() -> RowsUnavailable:
 
 
 def unreadable() -> RowsUnavailable:
-    """Of whatever went wrong with a file, nothing is repeated: a reader's own message may quote what it read."""
+    """The error for a file that cannot be read. It does not repeat the cause, which may quote a row."""
     return RowsUnavailable("the files of private rows cannot be read now: check storage and memory, or register them again")
 
 

@@ -68,7 +68,7 @@ class SparseRows:
         return Moments(sums.S2, sums.t1, sums.S1)
 
     def local_many(self, queries: Sequence[LocalMoments]) -> list[Moments]:
-        """One after another: each sorts rows by distances of its own, and counting pairs, not reading rows, is what takes time."""
+        """`local` of each query. A shared read would save little: counting pairs takes the time, not reading rows."""
         return [self.local(query) for query in queries]
 
     def raw(self, query: RawMoments) -> RawSums:
@@ -129,7 +129,7 @@ class SparseRows:
 
     @cached_property
     def _bits(self) -> bit_kernels.Bits:
-        """The rows as bits, made when first asked for: eight to a byte, for the whole width."""
+        """The rows as bits, for the whole width. Made at the first use."""
         bits = np.zeros((len(self._labels), self.width // bit_kernels.WORD + 1), dtype=np.uint64)
         self._split(lambda first, last: bit_kernels.set_bits(self._starts, self._indices, self.width, first, last, bits))
         return bits

@@ -1,4 +1,4 @@
-"""Private rows on disk, read anew for each question: memory holds two parts of them at a time, whatever their number."""
+"""Private rows on disk, read again for each question. Memory holds two parts of them at a time, whatever their number."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class StreamedRows(SummedRows):
 
 
 def _told_plainly(parts: Iterator[T]) -> Iterator[T]:
-    """What was readable at registration and is not now is told as that, and no more is said about it."""
+    """Raise RowsUnavailable without the cause, which may quote a row, where files can no longer be read."""
     try:
         yield from parts
     except (InputError, *UNREADABLE):
@@ -55,7 +55,7 @@ def _told_plainly(parts: Iterator[T]) -> Iterator[T]:
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items, the next one being made by another thread while one is used."""
+    """Yield the same items, while another thread prepares the next one."""
     with ThreadPoolExecutor(1) as pool:
         upcoming = pool.submit(next, items, None)
         while (item := upcoming.result()) is not None:

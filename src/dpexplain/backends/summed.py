@@ -1,4 +1,4 @@
-"""Rows in several parts: each question is asked of every part, and the answers are added in a fixed order.
+"""Rows in several parts: every part answers each question, and the answers are added in a fixed order.
 
 A running sum keeps what each addition rounds away (Ogita, Rump & Oishi 2005, Sum2): the total of K partial sums is off by at most
 u|S| + (Ku)²Σ|terms|, so the number of parts does not matter. `proofs/summation.md`.
@@ -61,7 +61,7 @@ def answers(parts: Iterable[Any], question: str, query: Any) -> Iterator[Any]:
 
 
 class RunningSum:
-    """One number or array, summed with the digits that each addition loses kept beside it."""
+    """A compensated sum of numbers or arrays: what each addition rounds away is added up as well."""
 
     def __init__(self) -> None:
         self._total: Any = 0.0

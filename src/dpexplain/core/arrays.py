@@ -1,4 +1,4 @@
-"""The two array types everything is written in."""
+"""Type aliases of the arrays that the library computes with."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def minimise_free(A: Matrix, b: Vector, cut: float = DETERMINED) -> Vector:
 
 
 def _on_the_sphere(values: Vector, target: Vector, radius: float) -> Vector:
-    """target/(values + λ) for the λ > 0 that puts it on the sphere; 1/‖·‖ is nearly linear in λ, so the root is easy."""
+    """target/(values + λ) for the λ > 0 that puts it on the sphere. 1/‖·‖ is nearly linear in λ, so few steps find the root."""
 
     def gap(multiplier: float) -> float:
         return 1 / radius - 1 / float(np.linalg.norm(target / (values + multiplier)))

@@ -1,4 +1,4 @@
-"""Every attribute of an encoded row as one of finitely many public cells, and back. The rules look at one row at a time.
+"""Maps each attribute of an encoded row to one of finitely many public cells, and back. Each row is mapped by itself.
 
 A *code* of k columns has k + 1 cells: which column is 1, or none (an unknown value, or a binary 0). A *scale* of k ordered levels has a cell
 for each level and one for the middle that stands for a missing level. A *line*, a number in [0, 1], has `FINE` equal cells and two more for
@@ -40,7 +40,7 @@ class Cells(Protocol):
 
     @property
     def unknown(self) -> int | None:
-        """The cell of missing values, when it may well be empty."""
+        """The cell of missing values, where it has one of its own and may be empty; else None."""
         ...
 
     def of(self, columns: Matrix) -> CellCodes:

@@ -1,4 +1,4 @@
-"""What is public about encoded columns: which belong to one attribute, and which sets their values lie in.
+"""The public structure of encoded columns: which columns belong to one attribute, and which values they can take.
 
 An attribute is a *number* in [0, 1] or a *code*: k columns in {0, 1} of which at most one is 1. A binary column is a code with k = 1. A
 code's row may be all zeros (an unknown value, or a binary 0), so nothing here says that its columns sum to one.
@@ -33,7 +33,7 @@ class BlockLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A partition of the columns into attributes, with what follows from it."""
+    """A partition of the encoded columns into attributes."""
 
     starts: tuple[int, ...]
     stops: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""The statistics everything is computed from, and the queries that ask for them.
+"""Moments of private rows around a point, and the queries that ask for them.
 
 The local loss (SPEC §1) is a quadratic, so a few moments around z are all a mechanism ever needs to read:
 

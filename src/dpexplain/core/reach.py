@@ -1,4 +1,4 @@
-"""How far one record can move the gradient at a φ that everybody knows: less than anywhere in the ball. Proof: `proofs/reach.md`.
+"""A bound on how far one record can move the gradient at a public φ. It is below the bound for the whole ball. Proof: `proofs/reach.md`.
 
 The bound sup 2α(d)d(kd + 1) of `sensitivity.gradient` is attained by a record that lies along φ. But the φ at which a gradient is asked is
 public, and records of a domain cannot lie anywhere: a text that differs from z in j words has φ·u at most the sum of the j largest of ±φ. So
@@ -101,7 +101,7 @@ class Reach:
         return cls(codes, numbers, pulls, anchor, everywhere, sensitivity.quadratic(weight))
 
     def share(self, phi: Vector) -> float:
-        """reach(φ) as a share of the bound for the whole ball; never told to be less than `LEAST_SHARE`."""
+        """reach(φ) as a share of the bound for the whole ball, at least `LEAST_SHARE`."""
         return min(max(self.at(phi) / self.everywhere, LEAST_SHARE), 1.0)
 
     def along(self) -> Callable[[Vector], float]:
@@ -128,7 +128,7 @@ class Reach:
 
 
 def _codes(point: Vector, layout: Layout) -> tuple[Codes, Indices]:
-    """The codes that z itself fits, and the columns of everything else: a box around a code holds all it can be."""
+    """The codes whose columns at z are one-hot or zero, and the columns of all other attributes, which are bounded as numbers in [0, 1]."""
     blocks = [layout.columns(attribute) for attribute in layout.codes]
     fitting = [b for b in blocks if np.isin(point[b], (0.0, 1.0)).all() and point[b].sum() <= 1]
     sizes = np.array([b.stop - b.start for b in fitting], dtype=np.int64)

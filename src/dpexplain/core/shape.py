@@ -1,4 +1,4 @@
-"""Noise shaped to what the encoding makes public: less of it in total, at the same sensitivity. Proof: `proofs/shape.md`.
+"""Noise with a scale for each column, chosen from the public encoding: less noise in total at the same sensitivity. Proof: `proofs/shape.md`.
 
 In a one-hot block of K categories a record differs from the query z by u = e_j - e_z, by -e_z (no category), or not at all. Such u have
 length √2, 1 or 0, and none points anywhere else, so isotropic noise protects directions that no record can take. Dividing the query's own

@@ -84,12 +84,12 @@ def exact_grid(size: int) -> float:
 
 
 def row_wise(ask: Ask) -> Ask:
-    """The same answers, in [-1, 1]; 0 for a row that the model cannot answer. No row decides what happens to another, nor whether this raises."""
+    """The model with answers cut to [-1, 1], and 0 for a row about which it raises. No row changes the answer about another, and this never raises."""
 
     def answers(rows: Matrix) -> Vector:
         try:
             return _in_range(ask(rows), len(rows))
-        except Exception:  # whatever a foreign model raises about some row: halve until it is found
+        except Exception:  # a model may raise anything about one row: halve the rows until that row is alone
             if len(rows) == 1:
                 return np.zeros(1)
             half = len(rows) // 2

@@ -1,4 +1,4 @@
-"""The two statistics of a release, and the bound on each. Proof: `proofs/release_moments.md`.
+"""The two statistics that a release measures, and the sensitivity of each. Proof: `proofs/release_moments.md`.
 
 Stage 1 asks for the columns' means around public centres c, and for the numbers' second moments. Stage 2 asks for moments around the
 centre that stage 1 released, of rows whose feature vector is scaled to length one: with v = x - centre,
@@ -6,7 +6,8 @@ centre that stage 1 released, of rows whose feature vector is scaled to length o
     F(x, y) = (√g₀, √g₀ y, √g₁ v, √g₂ yv, √g₃ vᵢvⱼ for i < j in different attributes, √g₄ (vⱼ² - varianceⱼ) for numbers),
     Σ w(x) F(x, y)    with    w(x) = 1/‖F(x, 1)‖,
 
-so no record can move the sum by more than 1, wherever it lies. w does not depend on y. Products within a code need no asking.
+so no record can move the sum by more than 1, wherever it lies. w does not depend on y.
+Products of two columns of one code are known to be 0 and are not asked for.
 """
 
 from __future__ import annotations

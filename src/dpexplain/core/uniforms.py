@@ -1,7 +1,7 @@
-"""Public numbers that look random: a counter run through a mixing function. They hide nothing, so they are the same for everyone.
+"""Public pseudo-random numbers: a counter run through a mixing function. They protect nothing and are the same in every process.
 
-Reference rows are post-processing of a paid release; what places them needs no secret, and being repeatable makes a release a function of
-its noisy statistics alone.
+Reference records are drawn with them. Drawing is post-processing of a paid release, so it needs no secret, and it makes a release a function of its
+noisy statistics alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A few reference records that stand for all of them, and the standard errors of what is averaged over them. Pure post-processing.
+"""A weighted subsample of the reference records, with standard errors of averages over it. Pure post-processing.
 
 Averages over the whole reference of what is cheap to compute for every record (its label, bins of its features) are known exactly. So a subsample gets
 weights by which it has these averages itself (calibration: Deville & Särndal 1992), and an average of anything else over it errs only by what such

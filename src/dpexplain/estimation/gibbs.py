@@ -1,4 +1,4 @@
-"""Potentials for all pairs of attributes, learnt from a chain of records. Pure post-processing; repeatable, because its numbers are public.
+"""Pair potentials of all attributes, learnt by Gibbs sampling. Pure post-processing. Repeatable, because it draws public pseudo-random numbers.
 
 The model is p(x) ∝ exp(½ xᵀθx + η·x) over one-hot records x, started at the tree. Each turn lets Gibbs sampling refresh every attribute of every
 record in the chain, counts the chain's tables q and margins m, and steps towards the released tables P̂ (stochastic maximum likelihood,
@@ -6,8 +6,8 @@ Younes 1989, Tieleman 2008): with d = p - m,
 
     θ += γ (P̂ - q - dpᵀ - pdᵀ - λ(θ - θ_tree)) / (max(q, e) + λ + 1/N),    η += ½ d / max(m, p).
 
-What the margins are to blame for is taken out of the tables' step, and margins take the larger step: otherwise every table of an attribute
-would correct the same margin once more. Steps shrink with the number of attributes; the last third of the turns is averaged (Polyak).
+Errors of the margins are removed from the tables' step, and margins take the larger step: otherwise every table of an attribute would correct the
+same margin once more. Steps shrink with the number of attributes; the last third of the turns is averaged (Polyak).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many local problems at once: argmin over ‖φ‖ ≤ k of φᵀ(C + hhᵀ)φ - 2b·φ, with C factorised once.
+"""Solves many local problems at once: argmin over ‖φ‖ ≤ k of φᵀ(C + hhᵀ)φ - 2b·φ, with C factorised once.
 
 In the eigenbasis of C the matrix is diag(w) + HHᵀ, inverted in O(n) by Sherman-Morrison. The multiplier λ ≥ 0 of the ball is the root of a
 secular equation: 1/‖p(λ)‖ is nearly linear and concave in λ, so Newton lands left of the root from anywhere and then rises to it
@@ -77,7 +77,7 @@ def _norms(rows: Matrix) -> Vector:
 
 
 def _inside(values: Matrix, radius: float) -> Matrix:
-    """Rounding may leave a row a few ulps outside the ball."""
+    """Scale rows back into the ball that rounding left a few ulps outside."""
     lengths = _norms(values)
     return np.asarray(values * np.minimum(1.0, radius / np.maximum(lengths, 1e-300))[:, None])
 

@@ -1,4 +1,4 @@
-"""From noisy counts to records: the population of largest entropy, relative to a tree, that has the released tables. Pure post-processing.
+"""Synthetic records from noisy counts: the maximum-entropy population, relative to a tree, that has the released tables. Pure post-processing.
 
 1. *Consistency.* Every table holds each attribute's margin; their average by inverse variance is the margin p, and tables are shifted to it.
 2. *Shrinkage.* With e = p pᵀ and noise s, a cell keeps the share e²/(e² + s²) of its distance from independence; then it is scaled to its
@@ -30,7 +30,7 @@ _LOOKED_AT = 1 << 15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tables:
-    """Consistent probabilities: margins `p`, pair tables `pairs` as released (shifted), and `smooth` as believed."""
+    """Consistent probabilities: margins `p`, pair tables `pairs` as released but shifted to the margins, and shrunk tables `smooth`."""
 
     offsets: Joined
     p: Vector
@@ -66,7 +66,7 @@ def tables(counts: Matrix, offsets: Joined, used: list[Joined], sigma: float) ->
 
 
 def redraw_tables(found: Tables, normals: Vector) -> Tables:
-    """The tables again, as if they were the truth and other noise had fallen on them; `normals`: a standard normal for each cell."""
+    """The tables with other noise of the same size, taking these for the truth. `normals` has a standard normal for each cell."""
     used = [np.flatnonzero(found.p[found.block(a)]) for a in range(found.attributes)]
     possible = (found.owner[:, None] < found.owner) & np.outer(found.p > 0, found.p > 0)
     noise = np.where(possible, found.error * normals.reshape(possible.shape), 0.0)
@@ -161,7 +161,7 @@ def draw(found: Tables, rows: int, uniforms: Uniforms, watch: ProgressCallback =
     """Steps 3 and 4: bins of `rows` records, (rows, attributes)."""
     codes = sample_tree(found, rows, uniforms)
     watch("raking records to the tables")
-    few = codes[:_LOOKED_AT]  # with many attributes raking takes long, and rarely is what is needed
+    few = codes[:_LOOKED_AT]  # with many attributes raking takes long and rarely suffices, so it is tried on a few records first
     trial = Raking(few, found).solve(_LEAST)
     if trial.length == 1.0 and trial.effective >= _ENOUGH:
         return _raked(codes, found, trial)

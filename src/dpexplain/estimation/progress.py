@@ -1,4 +1,4 @@
-"""A way to say how far long work has come. What is said is public: names of steps, never a number that rows decided."""
+"""Progress callbacks of long computations. They pass names of steps, which are public, and never a number that depends on rows."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ ProgressCallback: TypeAlias = Callable[[str], None]
 
 
 def no_progress(step: str) -> None:
-    """Nobody is watching."""
+    """No-op callback."""

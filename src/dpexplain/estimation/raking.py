@@ -1,4 +1,4 @@
-"""Weights that bring sampled records to all released tables at once. Pure post-processing.
+"""Raking: weights with which sampled records match all released tables at once. Pure post-processing.
 
 Records have one bin in each attribute, and a pair potential θ for every two of them: p(x) ∝ p₀(x) exp(Σ_{a<b} θ_ab(x_a, x_b) + Σ_a η_a(x_a)).
 *Raking* finds the (θ, η) for which the weighted sample has the tables P̂, up to noise: it minimises
@@ -29,7 +29,7 @@ _ROUNDS = 25
 
 
 class Targets(Protocol):
-    """What is believed about the bins: margins, tables as released with the error of each cell, and smooth tables."""
+    """What the weighted sample should have: margins, tables as released with the standard error of each cell, and shrunk tables."""
 
     @property
     def offsets(self) -> Joined: ...
@@ -140,6 +140,6 @@ def _softmax(energy: Vector) -> tuple[Vector, float]:
 
 
 def resample(codes: CellCodes, weights: Vector, rows: int) -> CellCodes:
-    """Systematic resampling by weight: rows that count alike."""
+    """Systematic resampling in proportion to the weights: the result is a sample of equal weights."""
     places = (np.arange(rows) + 0.5) / rows
     return codes[np.minimum(np.searchsorted(np.cumsum(weights), places), len(codes) - 1)]

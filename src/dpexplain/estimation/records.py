@@ -1,4 +1,4 @@
-"""From bins to encoded records: a cell within the bin by the noisy histogram, then a value within the cell. Pure post-processing."""
+"""Encoded records from bins: draws a cell of the bin by the noisy histogram, then a value within the cell. Pure post-processing."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A small public stand-in for the private rows: fixed points and labels that reproduce the released moments. Pure post-processing.
+"""Reference points: a small synthetic data set with labels that reproduces the released moments. Pure post-processing.
 
 Each code is drawn with probabilities from its linear regression on the codes before it; numbers follow a linear-Gaussian regression on the
 codes, mapped to Beta margins; labels are the maximum-entropy ones, tanh(β₀ + β·(x - μ)), fitted to the label moments. Points are a Sobol'
-sequence pushed through these conditionals. Nothing is selected (no tree, no order by strength), so the reference moves little when the moments
-do: that is what lets error bars be honest. It serves to estimate how much *localising* the weight changes the answer, not the answer itself.
+sequence pushed through these conditionals. Nothing is selected (no tree, no order by strength), so the reference changes continuously with
+the moments, which error bars rely on. It serves to estimate how much *localising* the weight changes the answer, not the answer itself.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def draw(estimate: Estimate, layout: Layout, points: int = POINTS) -> Codes:
 
 
 def sample_public_points(estimate: Estimate, layout: Layout, count: int) -> Matrix:
-    """Encoded rows that could have been drawn for the reference but were not: where explanations can be tried out.
+    """Sample encoded rows from the same model as the reference's, but not its own points, to try explanations at.
 
     A point of the reference itself has a neighbour at distance 0 there, which no real query has; among many columns that matters.
     """

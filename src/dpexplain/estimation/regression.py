@@ -1,4 +1,4 @@
-"""Past explanations as a regression problem: φ from z, with its own honest error.
+"""Regression of past explanations φ on their queries z, with leave-one-out errors.
 
 Ridge regression chooses λ and measures itself by leave-one-out residuals, in closed form (exact with an unpenalised mean, Golub, Heath &
 Wahba 1979), so nothing is fitted twice:
@@ -24,7 +24,7 @@ PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ridge:
-    """A fitted map x ↦ values that knows how wrong it has been."""
+    """A fitted ridge regression x ↦ values, with its leave-one-out errors."""
 
     centre: Vector
     mean: Vector
@@ -50,7 +50,7 @@ class Ridge:
         return np.asarray(self.mean + ((point - self.centre) @ self.axes / self._damped_eigenvalues) @ self.targets)
 
     def spread(self, point: Vector) -> float:
-        """How many times as wrong as on average a prediction at `point` must be expected to be: √((1 + h(x))/(1 + mean h))."""
+        """Expected error of a prediction at `point` relative to the average one: √((1 + h(x))/(1 + mean h))."""
         along = (point - self.centre) @ self.axes
         count = len(self.left_out)
         here = 1 / count + float(np.square(along) @ (1 / self._damped_eigenvalues))

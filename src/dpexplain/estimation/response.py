@@ -1,8 +1,8 @@
-"""How reference records would have weighed under other noise: what error bars are made of. Pure post-processing.
+"""How the weights of reference records respond to noise, for error bars. Pure post-processing.
 
 The released tables are taken for the truth, the known noise is drawn again, and the records are raked from their own tables to these: a change of
 log weight for each record, in each of a few rehearsals. Moments are treated alike, to first order (`estimation/local_reference.py`). The normals
-are public: they repeat the *size* of the noise, and hide nothing.
+are public: they have the size of the noise, and protect nothing.
 """
 
 from __future__ import annotations

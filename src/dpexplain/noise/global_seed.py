@@ -1,4 +1,4 @@
-"""For foreign packages that draw from NumPy's global generator: lend it a seed, and give it back as it was."""
+"""A temporary seed of NumPy's global generator, for packages that draw from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 @contextmanager
 def temporary_global_seed(seed: int) -> Iterator[None]:
-    """Within, the global generator starts at `seed`; afterwards it goes on as if nothing had happened. Not for threads."""
+    """Seed NumPy's global generator within the context, and restore its state afterwards. Not safe with threads."""
     state = np.random.get_state()  # noqa: NPY002 (the whole point is the old global generator)
     np.random.seed(seed)  # noqa: NPY002
     try:

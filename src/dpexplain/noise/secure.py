@@ -78,7 +78,7 @@ def normals(high: NDArray[np.uint64], low: NDArray[np.uint64]) -> Vector:
 
 
 def lower_quantile(p: Vector) -> Vector:
-    """Φ⁻¹(p), in a time that does not tell how large the result is.
+    """Φ⁻¹(p), computed in a time that does not depend on the result.
 
     `ndtri` needs about three times as long in the tails. Each argument is therefore paired with a dummy from the other range, and
     every draw pays for both.

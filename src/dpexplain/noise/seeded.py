@@ -9,10 +9,10 @@ from dpexplain.errors import ParameterError
 
 
 class SeededNoise:
-    """The same draws again for the same seed: NumPy's Philox.
+    """Noise that repeats for the same seed, from NumPy's Philox generator.
 
-    Never in production: whoever knows or guesses the seed subtracts the noise and reads the private statistic. It says so
-    itself (`secure` is False), and a service refuses it.
+    Never in production: whoever knows or guesses the seed subtracts the noise and reads the private statistic. Its
+    `secure` is False, and a service refuses it.
     """
 
     __slots__ = ("_generator", "_seed")

@@ -1,4 +1,4 @@
-"""Budgets, and what they have bought: immutable values that print as plain sentences."""
+"""Privacy budgets and guarantees: immutable values that print as plain sentences."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ class Budget:
 
 @lru_cache(maxsize=256)
 def _quanta_down(epsilon: float, delta: float) -> int:
-    """Remembered, because a ledger asks for the same limit at every spend and solving for μ takes milliseconds."""
+    """The budget's μ² in whole quanta, rounded down. Cached, because a ledger asks at every spend and solving for μ takes milliseconds."""
     return floor(Fraction(gdp.mu(epsilon, delta)) ** 2 * (1 << QUANTUM_BITS))
 
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """A differential privacy statement: μ-GDP for `neighbours`, told as (ε, δ) at a chosen δ.
+    """A differential privacy statement: μ-GDP for `neighbours`, stated as (ε, δ) at a chosen δ.
 
-    `private` is False for the paper's own calibration with its exact, unpaid β: such a number bounds nothing, and says so.
+    `private` is False for the paper's own calibration with its exact, unpaid β: such a number bounds nothing, and the printed sentence says so.
     """
 
     mu: float

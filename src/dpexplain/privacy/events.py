@@ -1,4 +1,4 @@
-"""What was released, with which sensitivity and noise. An event's meaning never changes once it is written down.
+"""Privacy events: what was released, with which sensitivity and noise. The meaning of a stored event never changes.
 
 Costs are counted in whole quanta of μ² = 2⁻¹²⁸. Each event is converted exactly (rational arithmetic) and rounded up once, so
 adding a million tiny costs is integer addition and never sums to less than the truth.

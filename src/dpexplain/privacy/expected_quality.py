@@ -1,6 +1,6 @@
-"""What to expect before anything is spent, from public numbers alone: a rule of thumb, and it says so.
+"""Expected quality of answers before anything is spent, from public numbers alone. It is a rule of thumb.
 
-Everything is told from one ratio: the reach B = k·m̄·μ / (Δ·√n), the ball's radius over the norm of the noise that the whole budget of an
+Everything follows from one ratio: the reach B = k·m̄·μ / (Δ·√n), the ball's radius over the norm of the noise that the whole budget of an
 answer would put on one gradient (`core/descent.py` chooses its steps from the same number). For Basic the relative excess loss is then about
 1/(1 + (B/40)²) and the cosine to the exact optimum about B/√(B² + 60²): the cosine of a vector with an error at right angles to it. A
 release spends everything at once on moments that all answers share, so the same curves hold with 17 and 25, down to an excess of 0.001 that

@@ -1,4 +1,4 @@
-"""The GDP filter: spend adaptively, and stop before the sum of μ² passes the budget's.
+"""The GDP filter: admits adaptive spending as long as the sum of μ² stays within the budget's μ².
 
 Gaussian releases may be chosen one after another from earlier *outputs*, sensitivities and noise included, and the whole
 transcript is μ_B-GDP as long as every step is admitted by this filter (Smith & Thakurta 2022, arXiv 2210.17520; see

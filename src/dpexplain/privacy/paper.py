@@ -72,7 +72,7 @@ def gradient_epsilon(size: int, sigma: float, delta: float, steps: int) -> float
 
 @dataclass(frozen=True, slots=True)
 class Bookkeeping:
-    """Algorithm 2's running (ε_spent, δ_spent): sums over every single release, from which strong composition is told."""
+    """Algorithm 2's running (ε_spent, δ_spent): the sums over single releases that strong composition needs."""
 
     squares: float = 0.0  # Σ ε²
     products: float = 0.0  # Σ ε(e^ε - 1)

@@ -57,7 +57,7 @@ class Neighbours:
         return self.relation.factor * self.rows_per_unit
 
     def describe(self) -> str:
-        """The protected change, in words a lawyer can read."""
+        """The protected change in plain words, for guarantees."""
         what = "any one record" if self.unit is None else f"all records of any one {self.unit} (at most {self.rows_per_unit})"
         return f"{what} {'added or removed' if self.relation is Relation.ADD_REMOVE else 'replaced by any other'}"
 

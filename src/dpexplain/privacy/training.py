@@ -1,13 +1,13 @@
 """What explanations say about the model's *training* data (SPEC §8): a separate promise from the one about explanation data.
 
-Four statements, each told for what it is (`proofs/training.md`):
+Four statements (`proofs/training.md`):
 
     Amplified       an (ε̂, δ̂)-DP model stays (ε̂, γδ̂)-DP through its explanations, γ = 2Φ((k + ηc)/(ησ)) - 1 at the last noisy step;
     Post-processed  the model's own (ε̂, δ̂), whatever was computed from it;
     Unconditional   for any model, DP or not: 4m̄μ-GDP, because retraining may change every label of at most 2m̄ rows;
     Combined        for a person whose records are in the training set and in the explanation data as well.
 
-γ is so close to 1 for realistic sizes that float64 cannot tell, so log10(1 - γ) is kept and reported.
+For realistic sizes γ rounds to 1 in float64, so log10(1 - γ) is stored and reported.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Unconditional:
 
     @property
     def worthless(self) -> bool:
-        """Whether an attacker could as well have everything."""
+        """Whether the statement promises practically nothing."""
         return self.epsilon > 20
 
     def __str__(self) -> str:
