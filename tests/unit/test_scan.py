@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 import dpexplain as dpx
 from dpexplain.backends import encoded, parquet
-from dpexplain.backends.encoded import Kept
+from dpexplain.backends.encoded import UsedRows
 from dpexplain.backends.summed import ADDING, total
 from dpexplain.core.moments import LocalMoments
 from dpexplain.errors import DataError, ParameterError, RowsUnavailable
@@ -131,7 +131,7 @@ def test_the_first_rows_of_each_owner_are_kept_as_in_memory(folder, most):
 )
 def test_owners_are_counted_across_batches(owners, most, batch):
     column = pa.array([None if owner is None else float(owner) for owner in owners])
-    seen, kept = {}, Kept(len(owners))
+    seen, kept = {}, UsedRows(len(owners))
     for start in range(0, len(owners), batch):
         kept.put(start, keep_first(arrow_owner_names(column.slice(start, batch)), most, seen))
     wanted = np.flatnonzero(keep_first(owner_names(column.to_pylist()), most, {}))

@@ -42,7 +42,7 @@ class DenseRows:
     ) -> None:
         self.width, self._most = width, max(most or 0, len(labels))
         self._count = len(labels)
-        self._labels = _padded(labels)
+        self._labels = _pad(labels)
         self._blocks = _pack(chunks, len(self._labels), width)
 
     def __len__(self) -> int:
@@ -221,7 +221,7 @@ def _power_above(number: float) -> int:
     return 1 << (ceil(number) - 1).bit_length()
 
 
-def _padded(labels: Vector) -> Vector:
+def _pad(labels: Vector) -> Vector:
     rows = max(-(-len(labels) // kernels.ROWS), 1) * kernels.ROWS
     return np.concatenate([labels, np.zeros(rows - len(labels))])
 

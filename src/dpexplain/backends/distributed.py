@@ -18,7 +18,7 @@ from weakref import finalize
 import numpy as np
 
 from dpexplain.backends.encoded import Chunk, EncodedFiles
-from dpexplain.backends.parquet import RowGroup, changed
+from dpexplain.backends.parquet import RowGroup, changed_files
 from dpexplain.backends.summed import ADDING, SummedRows, answers, total
 from dpexplain.errors import DataError, DpexplainError, ParameterError, RowsUnavailable
 
@@ -27,7 +27,7 @@ STORE = 1 << 28  # bytes of shared memory for a Ray that is started here: questi
 INLINE = 50_000  # bytes that Ray sends with a call instead of storing them
 PATIENCE = 900.0  # seconds that workers get to answer, restarts included
 
-Told = tuple[str, Any]  # ("done", answer), ("changed", "") or ("failed", what may be said about it)
+WorkerReply = tuple[str, Any]  # ("done", answer), ("changed", "") or ("failed", what may be said about it)
 
 
 class Worker:
@@ -36,17 +36,17 @@ class Worker:
     def __init__(self, source: EncodedFiles, groups: Sequence[RowGroup]) -> None:
         digest = sha256()
         try:
-            parts = list(source.parts(_digested(source.chunks(groups), digest)))
+            parts = list(source.parts(_digest(source.chunks(groups), digest)))
             self._parts = parts or [source.part([])]  # where no row of a share is kept
-            self._loaded: Told = ("done", digest.hexdigest())
+            self._loaded: WorkerReply = ("done", digest.hexdigest())
         except Exception as error:
             self._loaded = _failure(error)
 
-    def loaded(self) -> Told:
+    def loaded(self) -> WorkerReply:
         """A digest of everything this worker holds."""
         return self._loaded
 
-    def ask(self, question: str, query: bytes, expected: str) -> Told:
+    def ask(self, question: str, query: bytes, expected: str) -> WorkerReply:
         """The sum of its parts' answers, if it holds what it held at registration.
 
         The query comes pickled: arrays that Ray itself unpacks are read-only, and kernels would be compiled again for those.
@@ -69,7 +69,7 @@ class _Actor(Worker):
         super().__init__(ray.get(source[0]) if isinstance(source, list) else source, groups)
 
 
-def _digested(chunks: Iterable[Chunk], digest: Any) -> Iterator[Chunk]:
+def _digest(chunks: Iterable[Chunk], digest: Any) -> Iterator[Chunk]:
     for X, y in chunks:
         for array in (*_arrays(X), y):
             digest.update(array)
@@ -80,7 +80,7 @@ def _arrays(rows: Any) -> tuple[Any, ...]:
     return (rows,) if isinstance(rows, np.ndarray) else (rows.indptr, rows.indices, rows.data)
 
 
-def _failure(error: Exception) -> Told:
+def _failure(error: Exception) -> WorkerReply:
     """What may be reported of an error: the message of dpexplain's own errors, which quote no row, and the type name of any other."""
     return "failed", str(error) if isinstance(error, DpexplainError) else f"a worker raised {type(error).__name__}"
 
@@ -122,7 +122,7 @@ class ClusterRows(SummedRows):
         pairs = zip(self._workers, self._digests, strict=True)
         return total(_answer(told) for told in self._gather([w.ask.remote(question, shared, digest) for w, digest in pairs]))
 
-    def _gather(self, promises: list[Any]) -> list[Told]:
+    def _gather(self, promises: list[Any]) -> list[WorkerReply]:
         try:
             return list(self._ray.get(promises, timeout=PATIENCE))
         except self._ray.exceptions.RayError:
@@ -131,11 +131,15 @@ class ClusterRows(SummedRows):
             ) from None
 
 
-def _answer(told: Told) -> Any:
+def _answer(told: WorkerReply) -> Any:
     kind, what = told
     if kind == "done":
         return what
-    raise changed() if kind == "changed" else RowsUnavailable("a worker of the cluster could not answer: register the rows again")
+    raise (
+        changed_files()
+        if kind == "changed"
+        else RowsUnavailable("a worker of the cluster could not answer: register the rows again")
+    )
 
 
 def shares(groups: Sequence[RowGroup], workers: int) -> list[list[RowGroup]]:

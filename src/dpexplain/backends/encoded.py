@@ -38,7 +38,7 @@ class Labels(Protocol):
         ...
 
 
-class Kept:
+class UsedRows:
     """A bit for each row of the files: whether the row is used. Rows beyond an owner's limit are not."""
 
     def __init__(self, rows: int) -> None:
@@ -63,7 +63,7 @@ class EncodedFiles:
     files: ParquetFiles
     domain: DomainLike
     labels: Labels
-    kept: Kept | None = None
+    kept: UsedRows | None = None
     sparse: bool = False  # whether the domain encodes rows as sparse ones
     most_rows: int = MOST_ROWS  # in a part
 
@@ -84,7 +84,7 @@ class EncodedFiles:
 
     def parts(self, chunks: Iterable[Chunk]) -> Iterator[Part]:
         """Rows in order, `part_rows` in each part but the last."""
-        return map(self.part, _regrouped(chunks, self.part_rows))
+        return map(self.part, _regroup(chunks, self.part_rows))
 
     def part(self, chunks: list[Chunk]) -> Part:
         kind = SparseRows if self.sparse else DenseRows
@@ -108,7 +108,7 @@ class EncodedFiles:
         return list(dict.fromkeys([*self.domain.columns, *self.labels.columns]))
 
 
-def _regrouped(chunks: Iterable[Chunk], rows: int) -> Iterator[list[Chunk]]:
+def _regroup(chunks: Iterable[Chunk], rows: int) -> Iterator[list[Chunk]]:
     """Regroup chunks of any length into groups of `rows` rows, so that results do not depend on where files and row groups end."""
     held: list[Chunk] = []
     room = rows

@@ -64,13 +64,13 @@ class ParquetFiles:
         DataError unless every file is Parquet and has the named columns with the same types. No value is read.
         """
         places = [where] if isinstance(where, (str, Path)) else list(where)
-        found = [_listed(str(place)) for place in places]
+        found = [_list_files(str(place)) for place in places]
         if not any(paths for _, paths in found):
             raise DataError(f"there are no Parquet files at {', '.join(map(str, places))}. Check the name or the pattern")
         system, paths = found[0][0], sorted({path for _, more in found for path in more})
         if any(other != system for other, _ in found):
             raise DataError("the files are in different places of storage. Name files of one of them")
-        known, schemas = zip(*(_recognised(system, path) for path in paths), strict=True)
+        known, schemas = zip(*(_read_identity(system, path) for path in paths), strict=True)
         for path, schema in zip(paths, schemas, strict=True):
             _require_columns(path, schema, schemas[0], columns)
         return cls(system, known, schemas[0])
@@ -103,10 +103,10 @@ class ParquetFiles:
         try:
             with self.system.open_input_file(known.path) as source:
                 if sha256(_footer(source)).hexdigest() != known.footer:
-                    raise changed()
+                    raise changed_files()
                 yield pq.ParquetFile(source, buffer_size=BUFFER, pre_buffer=False)
         except UNREADABLE:
-            raise unreadable() from None
+            raise unreadable_files() from None
         self.require_unchanged([known])
 
     def require_unchanged(self, files: Sequence[KnownFile] | None = None) -> None:
@@ -115,22 +115,22 @@ class ParquetFiles:
         try:
             found = self.system.get_file_info([file.path for file in files])
         except UNREADABLE:
-            raise unreadable() from None
+            raise unreadable_files() from None
         for file, info in zip(files, found, strict=True):
-            if not info.is_file or (info.size, _modified(info)) != (file.size, file.modified):
-                raise changed()
+            if not info.is_file or (info.size, _modification_time(info)) != (file.size, file.modified):
+                raise changed_files()
 
 
-def changed() -> RowsUnavailable:
+def changed_files() -> RowsUnavailable:
     return RowsUnavailable("the files of private rows were changed since they were registered: register them again")
 
 
-def unreadable() -> RowsUnavailable:
+def unreadable_files() -> RowsUnavailable:
     """The error for a file that cannot be read. It does not repeat the cause, which may quote a row."""
     return RowsUnavailable("the files of private rows cannot be read now: check storage and memory, or register them again")
 
 
-def _listed(place: str) -> tuple[Any, list[str]]:
+def _list_files(place: str) -> tuple[Any, list[str]]:
     """A file system and the paths in it that `place` stands for."""
     try:
         base, pattern = _split(place)
@@ -171,7 +171,7 @@ def _matches(path: str, root: str, pattern: str) -> bool:
     return len(names) == len(wanted) and all(map(fnmatchcase, names, wanted))
 
 
-def _recognised(system: Any, path: str) -> tuple[KnownFile, pa.Schema]:
+def _read_identity(system: Any, path: str) -> tuple[KnownFile, pa.Schema]:
     try:
         info = system.get_file_info(path)
         with system.open_input_file(path) as source:
@@ -179,7 +179,7 @@ def _recognised(system: Any, path: str) -> tuple[KnownFile, pa.Schema]:
             file = pq.ParquetFile(source)
             groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
             rows, content = tuple(group.num_rows for group in groups), sum(group.total_byte_size for group in groups)
-            return KnownFile(path, info.size, _modified(info), footer, rows, content), file.schema_arrow
+            return KnownFile(path, info.size, _modification_time(info), footer, rows, content), file.schema_arrow
     except UNREADABLE as error:
         raise DataError(f"cannot read {path} as Parquet ({type(error).__name__}). Write it again as Parquet") from None
 
@@ -191,7 +191,7 @@ def _footer(source: Any) -> bytes:
     return bytes(source.read_at(min(length, size) + 8, max(size - length - 8, 0)))
 
 
-def _modified(info: Any) -> int | None:
+def _modification_time(info: Any) -> int | None:
     return None if info.mtime_ns is None else int(info.mtime_ns)
 
 

@@ -52,7 +52,7 @@ class SparseRows:
         if max(most or 0, len(labels)) > 2 * MOST_ROWS:
             raise DataError(f"sparse rows are summed exactly up to {MOST_ROWS:,} of them: split the data and register each part")
         self.width = width
-        self._starts, self._indices = _joined(chunks, width)
+        self._starts, self._indices = _join_chunks(chunks, width)
         self._labels = np.trunc(np.asarray(labels, dtype=np.float64) * 2.0**GRID).astype(np.int64)
 
     def __len__(self) -> int:
@@ -164,7 +164,7 @@ class SparseRows:
         upper = np.sum([second for second, _ in parts], axis=0)
         ones, labels = np.sum([sums for _, sums in parts], axis=0)
         both = upper + np.triu(upper, 1).T
-        return _centred(both, ones, int(whole.sum()), labels, int(labelled.sum()), centre, unit)
+        return _centre_sums(both, ones, int(whole.sum()), labels, int(labelled.sum()), centre, unit)
 
     def _squared_lengths(self, query: NormalisedMoments) -> Vector:
         layout, g = query.layout, query.scales
@@ -195,7 +195,7 @@ class SparseRows:
         return list(in_threads(lambda ends: work(*ends), [(int(a), int(b)) for a, b in pairwise(edges) if a < b]))
 
 
-def _centred(
+def _centre_sums(
     both: kernels.Integers, ones: kernels.Integers, total: int, labels: kernels.Integers, label: int, c: Vector, unit: float
 ) -> RawSums:
     """Sums of v = x - c from exact sums of ones: each entry by which of x_i, x_j are 1, so that all terms of a product have one sign."""
@@ -213,7 +213,7 @@ def _centred(
     )
 
 
-def _joined(chunks: Iterable[Any], width: int) -> tuple[kernels.Integers, kernels.Indices]:
+def _join_chunks(chunks: Iterable[Any], width: int) -> tuple[kernels.Integers, kernels.Indices]:
     """(starts, indices) of all chunks together; duplicates and explicit zeros removed, columns in order."""
     kind = np.uint16 if width <= 1 << 16 else np.uint32
     lengths, indices = [np.zeros(1, dtype=np.int64)], [np.empty(0, dtype=kind)]

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from dpexplain.backends.encoded import EncodedFiles, Part
-from dpexplain.backends.parquet import UNREADABLE, unreadable
+from dpexplain.backends.parquet import UNREADABLE, unreadable_files
 from dpexplain.backends.summed import ADDING, SummedRows, answers, total
 from dpexplain.errors import InputError
 from dpexplain.progress import with_bar
@@ -39,19 +39,19 @@ class StreamedRows(SummedRows):
         return total(answers(self._parts(), question, query))
 
     def _parts(self) -> Iterator[Part]:
-        parts = _told_plainly(ahead(self._source.parts(self._source.chunks())))
+        parts = _hide_causes(ahead(self._source.parts(self._source.chunks())))
         if not self._progress or self._source.rows * self.width * 4 < _SLOW:
             return parts
         count = -(-self._source.rows // self._source.part_rows)
         return iter(with_bar(parts, "reading private rows", count))
 
 
-def _told_plainly(parts: Iterator[T]) -> Iterator[T]:
+def _hide_causes(parts: Iterator[T]) -> Iterator[T]:
     """Raise RowsUnavailable without the cause, which may quote a row, where files can no longer be read."""
     try:
         yield from parts
     except (InputError, *UNREADABLE):
-        raise unreadable() from None
+        raise unreadable_files() from None
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:

@@ -87,7 +87,7 @@ def total(answers: Iterable[Answer]) -> Answer:
         sums = sums or [RunningSum() for _ in parts]
         for one, part in zip(sums, parts, strict=True):
             one.add(part)
-    return cast(Answer, _rebuilt(shape, [one.value for one in sums]))
+    return cast(Answer, _rebuild(shape, [one.value for one in sums]))
 
 
 def _parts(answer: Any) -> list[Any]:
@@ -97,11 +97,11 @@ def _parts(answer: Any) -> list[Any]:
     return [part for member in members for part in _parts(member)]
 
 
-def _rebuilt(shape: Any, values: list[Any]) -> Any:
+def _rebuild(shape: Any, values: list[Any]) -> Any:
     """Something like `shape` made of `values`, which are used up from the front."""
     if isinstance(shape, (float, np.ndarray)):
         value = values.pop(0)
         return float(value) if isinstance(shape, float) else value
     if isinstance(shape, list):
-        return [_rebuilt(member, values) for member in shape]
-    return type(shape)(*(_rebuilt(getattr(shape, field.name), values) for field in fields(shape)))
+        return [_rebuild(member, values) for member in shape]
+    return type(shape)(*(_rebuild(getattr(shape, field.name), values) for field in fields(shape)))

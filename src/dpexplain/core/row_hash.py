@@ -29,13 +29,13 @@ def hash_rows(rows: Any, purpose: int) -> Hashes:
     Entries are multiplied by fixed odd numbers, one for each column, and added modulo 2⁶⁴ (multilinear hashing), then mixed.
     """
     width = rows.shape[1]
-    factors = mixed(np.arange(1, width + 1, dtype=np.uint64) + (np.uint64(purpose) << np.uint64(32))) | np.uint64(1)
+    factors = mix(np.arange(1, width + 1, dtype=np.uint64) + (np.uint64(purpose) << np.uint64(32))) | np.uint64(1)
     found, step = np.empty(len(rows), dtype=np.uint64), max(_ENTRIES // max(width, 1), 1)
     for start in range(0, len(rows), step):
         single = np.asarray(rows[start : start + step], dtype=np.float32) + np.float32(0)  # -0 becomes 0
         bits = np.ascontiguousarray(single).view(np.uint32).astype(np.uint64)
         bits ^= bits >> np.uint64(17)  # the low bits of most entries are zero: factors would shift them out
-        found[start : start + step] = mixed(bits @ factors + np.uint64(purpose))
+        found[start : start + step] = mix(bits @ factors + np.uint64(purpose))
     return found
 
 
@@ -54,17 +54,17 @@ def shard_keys(chunks: Callable[[], Iterator[Matrix]]) -> Hashes:
             rank = seen[content] = seen.get(content, -1) + 1
             hashes[start + i] += np.uint64(rank)
         start += len(chunk)
-    return mixed(hashes)
+    return mix(hashes)
 
 
 def uniforms(hashes: Hashes, columns: int) -> Matrix:
     """(rows, columns) numbers in (0, 1) for each hash: SplitMix64 started there."""
     with np.errstate(over="ignore"):  # arithmetic modulo 2⁶⁴ is what is meant
         states = hashes[:, None] + np.arange(1, columns + 1, dtype=np.uint64) * _STEP
-    return ((mixed(states) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+    return ((mix(states) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
-def mixed(state: Hashes) -> Hashes:
+def mix(state: Hashes) -> Hashes:
     """SplitMix64's mixing function (Steele, Lea & Flood 2014), a bijection."""
     with np.errstate(over="ignore"):
         state = state * _STEP

@@ -29,22 +29,22 @@ def gradient(weight: Weight, radius: float, label: float = 1.0) -> float:
     """sup 2α(d)d(kd + l): the gradient anywhere in the 2-ball of radius k (a 1-ball lies inside it), for labels |y| ≤ l."""
     if not (is_finite(radius) and radius >= 0):
         raise ParameterError(f"radius must be finite and not negative, got {radius}")
-    return _bounded(weight, gradient_norm_squared(radius, label), "the gradient")
+    return _finite_supremum(weight, gradient_norm_squared(radius, label), "the gradient")
 
 
 def linear(weight: Weight) -> float:
     """sup α(d)d: the label moment b_z."""
-    return _bounded(weight, Polynomial([0.0, 0.0, 1.0]), "b")
+    return _finite_supremum(weight, Polynomial([0.0, 0.0, 1.0]), "b")
 
 
 def quadratic(weight: Weight) -> float:
     """sup α(d)d²: the matrix A_z in Frobenius norm."""
-    return _bounded(weight, Polynomial([0.0, 0.0, 0.0, 0.0, 1.0]), "A")
+    return _finite_supremum(weight, Polynomial([0.0, 0.0, 0.0, 0.0, 1.0]), "A")
 
 
 def raw_moments(weight: Weight) -> float:
     """sup w(d)√(2 + 2d² + d⁴): the five raw moments around an anchor."""
-    return _bounded(weight, Polynomial([2.0, 0.0, 2.0, 0.0, 1.0]), "the raw moments")
+    return _finite_supremum(weight, Polynomial([2.0, 0.0, 2.0, 0.0, 1.0]), "the raw moments")
 
 
 def centre_moments(layout: Layout) -> float:
@@ -79,7 +79,7 @@ def clipped(length: float) -> float:
     return length * (1 + 2.0**-40)
 
 
-def _bounded(weight: Weight, squared: Polynomial, what: str) -> float:
+def _finite_supremum(weight: Weight, squared: Polynomial, what: str) -> float:
     value = weight.supremum(squared)
     if not isfinite(value):
         raise ParameterError(f"with the {weight.kind} weight one record can move {what} without bound: use Stable or Gaussian")

@@ -68,7 +68,7 @@ def gradient_norm_squared(radius: float, label: float = 1.0) -> Polynomial:
     return Polynomial([0.0, 2.0 * label, 2.0 * radius]) ** 2
 
 
-def _capped(height: float, c: float, distance: Vector) -> Vector:
+def _cap(height: float, c: float, distance: Vector) -> Vector:
     """min(height, c/(2d(1+d)))."""
     with np.errstate(divide="ignore"):
         return np.minimum(height, c / (2 * distance * (1 + distance)))
@@ -130,7 +130,7 @@ class Stable(Weight):
         object.__setattr__(self, "constant", float(c))
 
     def __call__(self, distance: Vector) -> Vector:
-        return _capped(1.0, self.constant, distance)
+        return _cap(1.0, self.constant, distance)
 
     @property
     def profile(self) -> tuple[float, float, float, float]:
@@ -159,7 +159,7 @@ class Inverse(Weight):
         object.__setattr__(self, "constant", float(c))
 
     def __call__(self, distance: Vector) -> Vector:
-        return _capped(_LARGE, self.constant, distance)
+        return _cap(_LARGE, self.constant, distance)
 
     @property
     def profile(self) -> tuple[float, float, float, float]:
@@ -256,7 +256,7 @@ class Custom(Weight):
         if raw.shape != distance.shape:
             raise ParameterError("a custom weight must return one number for each distance: write it with NumPy functions")
         wanted = np.clip(np.nan_to_num(raw, nan=0.0, posinf=self.maximum), 0.0, None)
-        return np.minimum(wanted, _capped(self.maximum, self.constant, distance))
+        return np.minimum(wanted, _cap(self.maximum, self.constant, distance))
 
     def supremum(self, squared: Polynomial) -> float:
         return _supremum_under_cap(squared, self.maximum, self.constant)
@@ -267,7 +267,7 @@ class Custom(Weight):
 
     def largest_pull(self, low: Vector, high: Vector) -> Vector:
         distance = np.clip(self.peak, low, high)
-        return np.asarray(_capped(self.maximum, self.constant, distance) * distance)
+        return np.asarray(_cap(self.maximum, self.constant, distance) * distance)
 
     def to_dict(self) -> dict[str, Any]:
         raise ParameterError("a custom weight is code and cannot be stored: use a built-in weight for releases and ledgers")

@@ -164,15 +164,15 @@ def draw(found: Tables, rows: int, uniforms: Uniforms, watch: ProgressCallback =
     few = codes[:_LOOKED_AT]  # with many attributes raking takes long and rarely suffices, so it is tried on a few records first
     trial = Raking(few, found).solve(_LEAST)
     if trial.length == 1.0 and trial.effective >= _ENOUGH:
-        return _raked(codes, found, trial)
+        return _rake_and_resample(codes, found, trial)
     watch("learning all tables at once")
     potentials = learn_potentials(codes[:CHAIN], found, tree_potentials(found), uniforms)
     by_chain = potentials.records(rows, uniforms)
     by_weight = resample(few, trial.weights, len(few))
-    return by_chain if distance(by_chain, found) < distance(by_weight, found) else _raked(codes, found, trial)
+    return by_chain if distance(by_chain, found) < distance(by_weight, found) else _rake_and_resample(codes, found, trial)
 
 
-def _raked(codes: CellCodes, found: Tables, trial: RakedWeights) -> CellCodes:
+def _rake_and_resample(codes: CellCodes, found: Tables, trial: RakedWeights) -> CellCodes:
     """All records raked and resampled; `trial` has the weights of the first ones, which may be all."""
     raked = trial if len(trial.weights) == len(codes) else Raking(codes, found).solve(_LEAST)
     return resample(codes, raked.weights, len(codes))

@@ -41,10 +41,18 @@ def beeswarm(
         at = row + _offsets(values[:, i], float(np.ptp(values)) or 1.0)
         shade = None if records is None else shades([record[i] for record in records])
         if shade is None:
-            ax.scatter(_shown(values[:, i], scale), at, s=9, color=MUTED, linewidths=0)
+            ax.scatter(_in_reading_units(values[:, i], scale), at, s=9, color=MUTED, linewidths=0)
         else:
             coloured = ax.scatter(
-                _shown(values[:, i], scale), at, s=9, c=shade, cmap=colours, vmin=0, vmax=1, linewidths=0.2, edgecolors=MUTED
+                _in_reading_units(values[:, i], scale),
+                at,
+                s=9,
+                c=shade,
+                cmap=colours,
+                vmin=0,
+                vmax=1,
+                linewidths=0.2,
+                edgecolors=MUTED,
             )
     name_rows(ax, [names[i] for i in order])
     ax.set_ylim(-0.7, len(order) - 0.3)
@@ -71,8 +79,8 @@ def importance(
     """Mean absolute contributions as bars, the largest first; ±2 standard errors where they are given."""
     order = np.argsort(-means, kind="stable")[:top][::-1]
     figure, ax = new_axes(ax, 7.5, 1.4 + 0.34 * len(order))
-    drawn = _shown(means[order], scale)
-    spread = None if error is None else _shown(2 * error[order], scale)
+    drawn = _in_reading_units(means[order], scale)
+    spread = None if error is None else _in_reading_units(2 * error[order], scale)
     ax.barh(range(len(order)), drawn, xerr=spread, color=palette_of(palette).positive, height=0.66, ecolor=INK, capsize=2.5)
     for row, i in enumerate(order):
         reach = 0.0 if spread is None else float(spread[row])
@@ -104,7 +112,7 @@ def _offsets(values: Vector, extent: float) -> Vector:
     return np.asarray(_WIDTH / 2 * sides / max(float(np.abs(sides).max()), 4.0))
 
 
-def _shown(values: Vector, scale: AnswerScale) -> Vector:
+def _in_reading_units(values: Vector, scale: AnswerScale) -> Vector:
     return np.asarray(100 * values if scale.in_percent else values)
 
 

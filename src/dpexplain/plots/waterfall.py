@@ -57,7 +57,7 @@ def waterfall(
     ax.set_ylim(-0.7, last + 0.7)
     _ruler(ax, scale)
     tidy(ax, axis="x")
-    heading(ax, _folded(title))
+    heading(ax, _fold_small(title))
     caption_below(figure, caption)
     return figure
 
@@ -97,7 +97,7 @@ def _ruler(ax: Axes, scale: AnswerScale) -> None:
     ax.set_xlabel(f"the model's answer{unit}", color=MUTED, fontsize=9)
 
 
-def _folded(title: str, width: int = 68) -> str:
+def _fold_small(title: str, width: int = 68) -> str:
     from textwrap import fill
 
     return fill(title, width)

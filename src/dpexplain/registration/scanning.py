@@ -10,7 +10,7 @@ import pyarrow as pa
 import scipy
 
 from dpexplain.backends.distributed import ClusterRows
-from dpexplain.backends.encoded import EncodedFiles, Kept, Labels
+from dpexplain.backends.encoded import EncodedFiles, Labels, UsedRows
 from dpexplain.backends.parquet import ParquetFiles
 from dpexplain.backends.streaming import StreamedRows
 from dpexplain.core.arrays import Vector
@@ -150,11 +150,11 @@ def _sparse(files: ParquetFiles, domain: DomainLike) -> bool:
     return bool(scipy.sparse.issparse(domain.encode(files.schema.empty_table().select(list(domain.columns)))))
 
 
-def _survey(files: ParquetFiles, labels: ColumnLabels | None, terms: RegistrationOptions) -> Kept | None:
+def _survey(files: ParquetFiles, labels: ColumnLabels | None, terms: RegistrationOptions) -> UsedRows | None:
     """One pass over the label and the owner of each row: labels raise now or never, owners decide which rows count."""
     unit = terms.unit
     columns = [*(() if labels is None else labels.columns), *(() if unit is None else (unit,))]
-    kept, seen = None if unit is None else Kept(files.rows), dict[str, int]()
+    kept, seen = None if unit is None else UsedRows(files.rows), dict[str, int]()
     for start, batch in files.batches(columns, BATCH) if columns else ():
         if labels is not None:
             labels.of(batch, start)

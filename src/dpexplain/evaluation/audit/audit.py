@@ -149,7 +149,7 @@ def audit(
     name = f"{mechanism.to_dict()['mechanism']}{kind} ({view})"
     ratio = Ratio(inside.rows, outside.rows)
     learnt = [
-        _paired(subject, (inside, outside), ratio, view, noise or SeededNoise, 1 + i)
+        _run_pair(subject, (inside, outside), ratio, view, noise or SeededNoise, 1 + i)
         for i in with_bar(range(choosing), f"{name}: choosing")
     ]
     with_it, without = stack_transcripts([one[0] for one in learnt]), stack_transcripts([one[1] for one in learnt])
@@ -227,8 +227,8 @@ def _worlds(stage: _Stage, subject: Subject, given: tuple[Any, float] | None) ->
     make, alone = partial(world, data, rows), world(data, rows)
 
     def furthest_from(other: World) -> Canary:
-        start = _shown(subject, other)
-        return find_canary(lambda one: _apart(_shown(subject, make(one)), start), domain, stage.point)
+        start = _transcript_of(subject, other)
+        return find_canary(lambda one: _distance(_transcript_of(subject, make(one)), start), domain, stage.point)
 
     canary = furthest_from(alone) if given is None else Canary(encoded_point(domain, given[0]), given[1])
     other = None if data.setting.neighbours.relation is Relation.ADD_REMOVE else furthest_from(make(canary))
@@ -236,18 +236,18 @@ def _worlds(stage: _Stage, subject: Subject, given: tuple[Any, float] | None) ->
     return final(canary, stage.copies), final(other, stage.copies)
 
 
-def _shown(subject: Subject, where: World) -> Vector:
+def _transcript_of(subject: Subject, where: World) -> Vector:
     """What is released of one data set, in units of its noise, which is the same whenever this is asked."""
     record = subject.run(where.fresh(), SeededNoise(0))
     return np.concatenate(record.released or record.values)
 
 
-def _apart(one: Vector, other: Vector) -> float:
+def _distance(one: Vector, other: Vector) -> float:
     a, b = stack_transcripts([one, other])
     return float(np.linalg.norm(a - b))
 
 
-def _paired(
+def _run_pair(
     subject: Subject, worlds: tuple[World, World], ratio: Ratio, view: View, noise: MakeNoise, seed: int
 ) -> tuple[Vector, Vector]:
     """What is seen of both data sets under the same noise."""

@@ -171,10 +171,10 @@ def _far_rows(domain: DomainLike, point: Vector) -> Matrix:
     while len(sets) < _DIRECTIONS and features > 1:
         share, draws = noise.uniform(1)[0] ** 2, noise.uniform(features)
         sets.append(draws <= max(share, draws.min()))
-    return np.unique([_moved(point, domain.blocks, changed, noise) for changed in sets], axis=0)
+    return np.unique([_move_features(point, domain.blocks, changed, noise) for changed in sets], axis=0)
 
 
-def _moved(point: Vector, blocks: Sequence[Block], changed: Any, noise: Noise) -> Vector:
+def _move_features(point: Vector, blocks: Sequence[Block], changed: Any, noise: Noise) -> Vector:
     row = point.copy()
     for block, change in zip(blocks, changed, strict=True):
         if not change:

@@ -65,7 +65,7 @@ class Answering:
         with listening(record.hear_release):
             for query in self._queries:
                 record.hear_answer(explainer.explain(query))
-        record.quanta = _reserved(data)
+        record.quanta = _reserved_quanta(data)
         return record
 
 
@@ -102,11 +102,11 @@ class Publishing:
         record.values = [solver.mean, solver.t1, moments.ravel(), np.array([solver.t0])]
         for query in self.queries:
             record.hear_answer(made.explain(query))
-        record.quanta = _reserved(data)
+        record.quanta = _reserved_quanta(data)
         return record
 
 
-def _reserved(data: PrivateData) -> int:
+def _reserved_quanta(data: PrivateData) -> int:
     """Everything that was reserved, in quanta: what this run claims, whatever was settled."""
     return sum(entry.quanta for ledger in data.ledgers for entry in ledger.entries() if entry.kind == "reserve")
 
