@@ -83,7 +83,7 @@ def from_files(X, y, kind):
     half = len(X) // 2
     for name, part in (("a", table.slice(0, half)), ("b", table.slice(half))):
         pq.write_table(part, Path(folder.name) / f"{name}.parquet", row_group_size=max(len(X) // 7, 1))
-    source = read_registered(folder.name, dpx.Domain.encoded(X.shape[1]), ColumnLabels("y"), RegistrationOptions(), check=True)
+    source = read_registered(folder.name, dpx.Domain.encoded(X.shape[1]), ColumnLabels("y"), RegistrationOptions())
     rows = kind(replace(source, most_rows=256))
     finalize(rows, folder.cleanup)
     return rows

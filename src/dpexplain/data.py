@@ -9,6 +9,7 @@ from typing import Any, Protocol, Unpack, cast, runtime_checkable
 
 import numpy as np
 
+from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.row_hash import shard_keys
 from dpexplain.domain import DomainLike
@@ -17,7 +18,7 @@ from dpexplain.ledger.port import Account, Ledger
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.door import Door, KnownMoments
 from dpexplain.mechanisms.ports import LocalPlan, Noise, Plan, Rows
-from dpexplain.privacy.budget import Budget, Guarantee, warn_if_weak
+from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee, warn_if_weak
 from dpexplain.privacy.events import quanta_up
 from dpexplain.registration.label_file import LabelFile
 from dpexplain.registration.labels import Labeller
@@ -64,7 +65,7 @@ class PrivateData:
 
         _require_domain(domain)
         terms = RegistrationOptions(**options)
-        labels = scanning.labels_from(label, model, terms)
+        labels = scanning.labels_from(label, model, domain, terms)
         return cls.from_registered(
             scanning.register_streamed(files, domain, labels, LabelFile.temporary, terms, progress=progress)
         )
@@ -92,7 +93,7 @@ class PrivateData:
 
         _require_domain(domain)
         terms = RegistrationOptions(**options)
-        labels = scanning.labels_from(label, model, terms)
+        labels = scanning.labels_from(label, model, domain, terms)
         return cls.from_registered(scanning.register_clustered(files, domain, labels, terms, address=address, workers=workers))
 
     @classmethod
@@ -104,18 +105,24 @@ class PrivateData:
 
     def _keep(self, registered: Registered) -> None:
         self._rows, self._domain, self._terms = registered.rows, registered.domain, registered.terms
-        self._setting, self._labeller = registered.setting, registered.labeller
+        self._setting, self._labeller, self._scale = registered.setting, registered.labeller, registered.scale
         self.other_columns = registered.other_columns  # of the registered table: no features, and public
         self._keys = registered.keys  # a hash of each row's owner, which decides its shard; None without owners
         self._ledgers: dict[str, Ledger] = {}
         self._elsewhere: dict[str, Guarantee] = {}  # releases that other ledgers paid for
         self._model_answers = False  # whether answers of the model itself were published
+        self._seeded = False  # whether noise that came from a seed was used
         self._leak = ""  # says what was done to these rows that no accounting covers
         self._shards: tuple[PrivateData, ...] = ()
 
     @property
     def domain(self) -> DomainLike:
         return self._domain
+
+    @property
+    def answer_scale(self) -> AnswerScale:
+        """The units of the model's answers, as declared."""
+        return self._scale
 
     @property
     def size(self) -> int:
@@ -142,7 +149,13 @@ class PrivateData:
         deltas = [ledger.account.budget.delta for ledger in self._ledgers.values()]
         delta = min([*deltas, *(one.delta for one in self._elsewhere.values())], default=1e-6)
         total = Guarantee.of_quanta(self.spent_quanta, delta, self._setting.neighbours, model_answers=self._model_answers)
-        return replace(total, private=False, note=self._leak) if self._leak else total
+        return self.qualify(total)
+
+    def qualify(self, guarantee: Guarantee) -> Guarantee:
+        """The same statement with what accounting does not cover: reading without paying, and noise that came from a seed."""
+        if self._leak:
+            return replace(guarantee, private=False, note=self._leak)
+        return replace(guarantee, note=SEEDED_NOISE) if self._seeded else guarantee
 
     def _worst_shard(self) -> Guarantee:
         each = [shard.spent for shard in self._shards]
@@ -197,13 +210,15 @@ class PrivateData:
         warn_if_weak(budget, self.size)
         return Account(self.name, self._domain.fingerprint, budget, self._setting.neighbours)
 
-    def attach(self, ledger: Ledger, *, private: bool = True, model_answers: bool = False) -> None:
+    def attach(self, ledger: Ledger, *, private: bool = True, model_answers: bool = False, seeded: bool = False) -> None:
         """Count what this ledger spends among everything spent on these data; `private=False` marks them as no longer protected.
 
-        `model_answers` says that answers of the model at public points are published beside noisy sums over rows.
+        `model_answers` says that answers of the model at public points are published beside noisy sums over rows. `seeded` noise can be
+        drawn again by whoever knows the seed: from then on every guarantee about these data says so.
         """
         self._require_whole()
         self._ledgers[ledger.identity] = ledger
+        self._seeded = self._seeded or seeded
         self._model_answers = self._model_answers or model_answers
         if not private:
             self._leak = "a mechanism for offline reproduction was used on these data, which reads them without paying."
@@ -268,7 +283,9 @@ class PrivateData:
             raise DataError("one shard would hold more than twice its share of the rows: split into fewer shards")
         terms = replace(self._terms, name=f"{self.name}, hashed shard {index + 1} of {of}")
         part = rows.select(chosen, most=2 * size)
-        return PrivateData.from_registered(Registered(part, self._domain, terms, size, self._labeller, keys[chosen] // of))
+        return PrivateData.from_registered(
+            Registered(part, self._domain, terms, size, self._labeller, keys[chosen] // of, scale=self._scale)
+        )
 
     def _require_whole(self) -> None:
         if self._shards:

@@ -267,9 +267,9 @@ class Explainer:
         )
 
     def _qualified(self, guarantee: Guarantee) -> Guarantee:
-        """Says so when the mechanism is for reproduction only."""
+        """Says so when the mechanism is for reproduction only, or noise came from a seed."""
         if self._mechanism.private:
-            return guarantee
+            return self._data.qualify(guarantee)
         return replace(
             guarantee, private=False, note="the paper's own calibration reads an exact gradient norm without paying for it."
         )

@@ -50,7 +50,7 @@ class Spending:
     ) -> Spending:
         """Open the ledger that pays and count it among those of `data`. Without `noise` the source is secure. The flags are those of `attach`."""
         opened = open_ledger(ledger, data.account(budget))
-        data.attach(opened, private=private, model_answers=model_answers)
+        data.attach(opened, private=private, model_answers=model_answers, seeded=not (noise is None or noise.secure))
         return cls(data, opened, noise or SecureNoise(), private)
 
     def reserve(self, request_id: str, body: dict[str, Any], plan: Plan[Result]) -> Paid[Result] | Settled:

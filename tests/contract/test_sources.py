@@ -27,7 +27,9 @@ from dpexplain.data import PrivateData
 from dpexplain.errors import DataError, InputError, NotPrivateError
 from dpexplain.registration import memory_limit as memory
 from dpexplain.registration.cached_labels import BATCH, from_model
+from dpexplain.registration.declared_answers import AnswerDeclaration
 from dpexplain.registration.models import ModelSource
+from dpexplain.registration.options import RegistrationOptions
 from dpexplain.registration.sources import DataSource, decide_streaming, register
 from dpexplain.registration.tables import read_private
 
@@ -59,7 +61,11 @@ def raw(table, y):
 
 
 def labels(source, table, **options):
-    return from_model(source, table, DOMAIN, **{"target": 1, "output": "probability"} | options)
+    progress = options.pop("progress", iter)
+    return from_model(source.open(DOMAIN), table, DOMAIN, AnswerDeclaration(1, **options), progress)
+
+
+LABELS = {"output": "value", "bounds": (-1, 1)}
 
 
 def expected(model, rows):
@@ -185,8 +191,10 @@ def test_an_import_path(tmp_path, table, monkeypatch):
     code = "import numpy as np\ndef score(rows):\n    return np.asarray(rows['age']) / 50 - 1\ndef of(x):\n    return x[:, 0]\n"
     (tmp_path / "my_black_box.py").write_text(code)
     monkeypatch.chdir(tmp_path)
-    assert labels(ModelSource("my_black_box:score"), table) == pytest.approx(table["age"].to_numpy() / 50 - 1)
-    assert labels(ModelSource("my_black_box:of", input="encoded"), table) == pytest.approx(table["age"].to_numpy() / 100)
+    assert labels(ModelSource("my_black_box:score"), table, **LABELS) == pytest.approx(table["age"].to_numpy() / 50 - 1)
+    assert labels(ModelSource("my_black_box:of", input="encoded"), table, **LABELS) == pytest.approx(
+        table["age"].to_numpy() / 100
+    )
     for wrong in ("my_black_box:nothing", "no_such_module:x"):
         with pytest.raises(DataError, match="cannot import"):
             labels(ModelSource(wrong), table)
@@ -210,7 +218,9 @@ def test_batches_report_progress_and_give_the_same(table, tmp_path, monkeypatch)
     seen = []
     (tmp_path / "black_box_two.py").write_text("def score(rows):\n    return [a / 100 for a in rows['age'].to_pylist()]\n")
     monkeypatch.chdir(tmp_path)
-    found = labels(ModelSource("black_box_two:score"), big, progress=lambda starts: (seen.append(s) or s for s in starts))
+    found = labels(
+        ModelSource("black_box_two:score"), big, **LABELS, progress=lambda starts: (seen.append(s) or s for s in starts)
+    )
     assert seen == [0, BATCH, 2 * BATCH]
     assert found == pytest.approx(big["age"].to_numpy() / 100)
 
@@ -229,11 +239,11 @@ def test_a_cache_saves_asking_and_knows_when_it_is_stale(tmp_path, table, monkey
 
     for _ in range(2):
         register(source)
-    assert black_box_three.asked == 1
+    assert black_box_three.asked == 2 + 1  # about made-up records each time, and about the rows once
     assert stat.S_IMODE(os.stat("labels.npz").st_mode) == 0o600
     pq.write_table(table.slice(1), "rows.parquet")
     register(source)
-    assert black_box_three.asked == 2
+    assert black_box_three.asked == 3 + 2
     (tmp_path / "labels.npz").write_bytes(b"torn")
     with pytest.raises(DataError, match="not a label cache"):
         register(source)
@@ -259,7 +269,11 @@ def test_streamed_rows_are_labelled_and_answer_as_those_in_memory(tmp_path, tabl
     table = table.append_column("yes", pa.array(table["age"].to_numpy() > 50))
     for part in range(3):
         pq.write_table(table.slice(200 * part, 200), f"{part}.parquet", row_group_size=90)
-    where = {"label": "yes"} if labelled == "column" else {"model": ModelSource("black_box_four:score")}
+    where = (
+        {"label": "yes"}
+        if labelled == "column"
+        else {"model": ModelSource("black_box_four:score"), "terms": RegistrationOptions(**LABELS)}
+    )
     held, streamed = (
         PrivateData.from_registered(register(DataSource("*.parquet", DOMAIN, stream=stream, **where))) for stream in (False, True)
     )

@@ -100,7 +100,11 @@ def test_lime_by_presence_finds_the_words_that_count():
 
 def test_lime_takes_any_domain_by_form_and_baseline():
     pixels = dpx.PrivateData(
-        np.random.default_rng(0).random((200, 9)), dpx.Domain.encoded(9), model=lambda rows: rows @ np.arange(9) / 36
+        np.random.default_rng(0).random((200, 9)),
+        dpx.Domain.encoded(9),
+        model=lambda rows: rows @ np.arange(9) / 36,
+        output="value",
+        bounds=(-1, 1),
     )
     found = evaluation.lime(pixels, np.linspace(0, 1, 9), form="presence", baseline=0.5, samples=600)
     assert found[[0, 1, 8]] == pytest.approx(np.array([0, 1, 8]) / 36, abs=0.02)

@@ -68,9 +68,15 @@ def test_estimators_pipelines_and_callables_label_the_rows_as_given():
     assert set(hard) == {-1.0, 1.0}
     assert (np.sign(soft) == hard).all()
     regressor = LinearRegression().fit(X, 5 * X[:, 0])
-    assert labels_of(dpx.PrivateData(X, domain, model=regressor)).max() == 1.0  # clipped
-    assert labels_of(dpx.PrivateData(X, domain, model=lambda rows: rows[:, 0])) == pytest.approx(X[:, 0])
-    assert labels_of(dpx.PrivateData(X, domain, model=lambda rows: rows[:, 0] > 0.5)) == pytest.approx(
+    with pytest.warns(UserWarning, match="clipped"):
+        clipped = dpx.PrivateData(X, domain, model=regressor, output="value", bounds=(0, 4))
+    assert labels_of(clipped) == pytest.approx(np.clip(5 * X[:, 0], 0, 4) / 2 - 1)
+    assert clipped.answer_scale.answers(1.0) == 4
+    first = {"model": lambda rows: rows[:, 0]}
+    assert labels_of(dpx.PrivateData(X, domain, **first, output="probability")) == pytest.approx(2 * X[:, 0] - 1)
+    assert labels_of(dpx.PrivateData(X, domain, **first, output="value", bounds=(-1, 1))) == pytest.approx(X[:, 0])
+    assert labels_of(dpx.PrivateData(X, domain, model=lambda rows: 2 * rows[:, 0] - 1)) == pytest.approx(2 * X[:, 0] - 1)
+    assert labels_of(dpx.PrivateData(X, domain, model=lambda rows: rows[:, 0] > 0.5, output="class")) == pytest.approx(
         np.where(X[:, 0] > 0.5, 1, -1)
     )
     named = labels_of(dpx.PrivateData(X, domain, model=lambda rows: np.where(rows[:, 0] > 0.5, "yes", "no"), target="yes"))
@@ -87,7 +93,7 @@ def test_the_model_sees_the_columns_with_their_names():
         return np.zeros(len(frame))
 
     dpx.PrivateData(pd.DataFrame(ROWS), DOMAIN, model=model)
-    assert seen == [["age", "work", "married"]]
+    assert seen == [["age", "work", "married"]] * 2  # made-up records first
 
 
 def test_labels_are_clipped_and_booleans_become_signs():
@@ -105,14 +111,18 @@ def raising(rows):
         ({}, "exactly one of model="),
         ({"model": len, "labels": LABELS}, "exactly one of model="),
         ({"labels": LABELS[:3]}, "one number for each of the 4 rows"),
-        ({"labels": [1, np.nan, 0, 0]}, "NaN or infinite"),
-        ({"labels": [1, np.inf, 0, 0]}, "NaN or infinite"),
+        ({"labels": [None, np.nan, "a", b"1"]}, "none of them can be read"),
         ({"labels": ["a", "b", "c", "d"]}, "labels must be numbers"),
         ({"model": raising}, "the model raised ValueError"),
-        ({"model": lambda rows: np.full(4, np.nan)}, "NaN or infinite"),
-        ({"model": lambda rows: np.zeros(3)}, "one answer for each of the 4 rows"),
-        ({"model": lambda rows: np.zeros((4, 2, 2))}, "one answer for each of the 4 rows"),
-        ({"model": lambda rows: np.zeros((4, 2)), "target": "rich"}, "target='rich' is not one of the model's classes"),
+        ({"model": lambda rows: np.full(len(rows["age"]), np.nan)}, "which is no number"),
+        ({"model": lambda rows: np.full(len(rows["age"]), np.nan), "output": "class"}, "none of the model's answers can be read"),
+        ({"model": lambda rows: np.zeros(3)}, "one answer for each of the 64 made-up records"),
+        ({"model": lambda rows: np.zeros(3), "output": "class"}, "one answer for each of the 4 rows"),
+        ({"model": lambda rows: np.zeros((len(rows["age"]), 2, 2))}, "one answer for each"),
+        (
+            {"model": lambda rows: np.zeros((len(rows["age"]), 2)), "target": "rich"},
+            "target='rich' is not one of the model's classes",
+        ),
         ({"model": 3}, "must have predict_proba or predict"),
         ({"labels": LABELS, "unit": "person"}, "unit='person' is not a column"),
         ({"labels": LABELS, "size": 1}, "size is less than half"),

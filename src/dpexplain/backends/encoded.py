@@ -16,6 +16,7 @@ from dpexplain.backends.parquet import ParquetFiles, RowGroup
 from dpexplain.backends.sparse import SparseRows
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import DomainLike
+from dpexplain.domain.clamping import encode_within
 
 Chunk = tuple[Any, Vector]  # encoded rows, float32 or sparse, and their labels
 
@@ -98,7 +99,7 @@ class EncodedFiles:
             if self.kept is not None:
                 kept = self.kept.at(start, batch.num_rows)
                 batch, labels = batch.filter(pa.array(kept)), labels[kept]
-            rows = self.domain.encode(batch)
+            rows = encode_within(self.domain, batch)
             yield rows if self.sparse else rows.astype(np.float32), labels
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -16,7 +16,7 @@ from dpexplain.domain import Domain
 from dpexplain.errors import ParameterError
 from dpexplain.privacy.budget import Budget
 from dpexplain.progress import with_bar
-from dpexplain.registration.labels import Output
+from dpexplain.registration.declared_answers import OUTPUTS, Output
 from dpexplain.registration.options import RegistrationOptions
 from dpexplain.release.release import Release
 from dpexplain.release.release import release as make_release
@@ -41,7 +41,10 @@ Label = Annotated[
 Model = Annotated[str | None, typer.Option("--model", help="Or the model: .onnx, .skops, a KServe address, module:function.")]
 Target = Annotated[str | None, typer.Option("--target", help="The class to explain.")]
 Trusted = Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")]
-Answer = Annotated[str, typer.Option("--answer", help="What the model is asked for: probability or class.")]
+Answer = Annotated[
+    str | None, typer.Option("--answer", help="What an answer is: probability, class or value. A classifier says it itself.")
+]
+Bounds = Annotated[str | None, typer.Option("--bounds", help="Public bounds of --answer value, as LOW,HIGH.")]
 Unit = Annotated[str | None, typer.Option("--unit", help="The column that says who owns a row.")]
 MaxRows = Annotated[int, typer.Option("--max-rows-per-unit", min=1, help="Rows kept for each owner.")]
 Relation = Annotated[str, typer.Option("--relation", help="add-remove or replace-one.")]
@@ -75,7 +78,8 @@ def release(
     model: Model = None,
     target: Target = None,
     trusted: Trusted = False,
-    answer: Answer = "probability",
+    answer: Answer = None,
+    bounds: Bounds = None,
     unit: Unit = None,
     max_rows: MaxRows = 1,
     relation: Relation = "add-remove",
@@ -100,7 +104,7 @@ def release(
             "reference records are labelled by the model: pass --model instead of --label, or leave --reference out"
         )
     opened = None if model is None else ModelSource(model, trusted)
-    asked: dict[str, Any] = {"target": target_of(target, opened), "output": output_of(answer)}
+    asked: dict[str, Any] = {"target": target_of(target, opened), "output": output_of(answer), "bounds": bounds_of(bounds)}
     terms = RegistrationOptions(**asked, unit=unit, max_rows_per_unit=max_rows, relation=relation, size=size, name=name)
     spend, budget = Budget(epsilon, delta), Budget(total or epsilon, delta)
     source = decide_streaming(DataSource(data, Domain.load(domain), label, opened, terms, stream=stream))
@@ -138,10 +142,19 @@ def target_of(text: str | None, model: ModelSource | None) -> Any:
         return text
 
 
-def output_of(text: str) -> Output:
-    if text not in ("probability", "class"):
-        raise ParameterError(f"--answer must be probability or class, got {text!r}")
-    return "class" if text == "class" else "probability"
+def output_of(text: str | None) -> Output | None:
+    if text is not None and text not in OUTPUTS:
+        raise ParameterError(f"--answer must be one of {', '.join(OUTPUTS)}, got {text!r}")
+    return cast(Output | None, text)
+
+
+def bounds_of(text: str | None) -> tuple[float, float] | None:
+    """Two numbers with a comma between them."""
+    try:
+        low, high = (None, None) if text is None else map(float, text.split(","))
+    except ValueError:
+        raise ParameterError(f"--bounds must be LOW,HIGH, for example 0,250000, got {text!r}") from None
+    return None if low is None or high is None else (low, high)
 
 
 def labelling(starts: range) -> Any:

@@ -32,7 +32,7 @@ class ImageDomain(files.DomainDescription):
     `bounds=(low, high)` any type of number is read, and the bounds are scaled to [0, 1].
 
     Private images: numbers outside the bounds, ±inf included, are clamped, NaN becomes the middle of the bounds; nothing a pixel holds
-    raises an error. The shape and type of each image are schema, which is taken to be public. Queries: every pixel within the bounds.
+    raises an error. In a list, what is no array of the declared shape and type counts as an image in mid-tone. Queries: every pixel within the bounds.
     """
 
     shape: tuple[int, ...]
@@ -66,8 +66,7 @@ class ImageDomain(files.DomainDescription):
 
     def encode(self, rows: Any) -> FloatArray:
         """Private images → (m, n): an array (m, h, w[, c]), a list of arrays, or a table with them in its column "image"."""
-        images = _pictures(rows)
-        self._require_readable(images)
+        images = self._readable(_pictures(rows))
         out = np.empty((len(images), self.width))
         step = max(_PIXELS // prod(self.shape), 1)
         for start in range(0, len(images), step):
@@ -163,13 +162,30 @@ class ImageDomain(files.DomainDescription):
         sizes = np.outer(np.diff(rows), np.diff(columns)).reshape(1, *self._grid, *(1 for _ in self.shape[2:]))
         return np.asarray((sums / sizes).reshape(len(images), -1))
 
-    def _require_readable(self, images: NDArray[Any] | list[NDArray[Any]]) -> None:
-        """Schema only: shapes and types. An array of images has one of each."""
-        for image in images[:1] if isinstance(images, np.ndarray) else images:
-            if image.shape != self.shape:
-                raise DataError(f"images must have shape {self.shape}, got one of shape {image.shape}: resize or crop them first")
-            if image.dtype.kind not in "biuf" or (self.bounds is None and image.dtype != np.uint8):
-                raise DataError(f"images without declared bounds are 8-bit, got one of type {image.dtype}: {_DECLARE}")
+    def _readable(self, images: NDArray[Any] | list[Any]) -> NDArray[Any] | list[NDArray[Any]]:
+        """An array of images has one shape and type, which is schema. In a list, what is no image of the domain is one in mid-tone;
+        only where that is all of them the schema is wrong."""
+        if isinstance(images, np.ndarray):
+            reason = self._misfit(images[0]) if len(images) else None
+        else:
+            reasons = [self._misfit(image) for image in images]
+            reason = reasons[0] if None not in reasons and reasons else None
+            low, high = self.bounds or _EIGHT_BITS
+            middle = np.full(self.shape, low + (high - low) / 2)
+            images = [image if fits is None else middle for image, fits in zip(images, reasons, strict=True)]
+        if reason is not None:
+            raise DataError(reason)
+        return images
+
+    def _misfit(self, image: Any) -> str | None:
+        """Why this is no image of the domain, by its shape and type alone; None where it is one."""
+        if type(image) is not np.ndarray:
+            return _NO_IMAGES
+        if image.shape != self.shape:
+            return f"images must have shape {self.shape}, got one of shape {image.shape}: resize or crop them first"
+        if image.dtype.kind not in "biuf" or (self.bounds is None and image.dtype != np.uint8):
+            return f"images without declared bounds are 8-bit, got one of type {image.dtype}: {_DECLARE}"
+        return None
 
     def _check(self, image: NDArray[Any]) -> None:
         if image.shape != self.shape:
@@ -181,11 +197,12 @@ class ImageDomain(files.DomainDescription):
             raise QueryError(f"every pixel must lie within the declared bounds, {low:g} … {high:g}: nothing is clamped for you")
 
 
+_NO_IMAGES = "images must be an array (m, h, w) or (m, h, w, channels), or a list of arrays: convert them with np.asarray"
 _DECLARE = "declare what pixels span, for example ImageDomain(…, bounds=(0, 1))"
 
 
-def _pictures(rows: Any) -> NDArray[Any] | list[NDArray[Any]]:
-    """An array of images, or a list of arrays; anything else is refused by its type."""
+def _pictures(rows: Any) -> NDArray[Any] | list[Any]:
+    """An array of images, or a list; anything else is refused by its type."""
     if isinstance(rows, Mapping):
         if COLUMN not in rows:
             raise DataError(f"a table of images keeps them in a column {COLUMN!r}: rename it")
@@ -194,9 +211,9 @@ def _pictures(rows: Any) -> NDArray[Any] | list[NDArray[Any]]:
         raise DataError("masked arrays are not read: pass the filled array, with NaN where masked")
     if isinstance(rows, np.ndarray) and rows.dtype != object:
         return rows
-    if isinstance(rows, (list, tuple, np.ndarray)) and all(type(image) is np.ndarray for image in rows):
+    if isinstance(rows, (list, tuple, np.ndarray)):
         return list(rows)
-    raise DataError("images must be an array (m, h, w) or (m, h, w, channels), or a list of arrays: convert them with np.asarray")
+    raise DataError(_NO_IMAGES)
 
 
 def _whole_numbers(what: str, numbers: Any, lengths: tuple[int, ...]) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ import scipy
 from dpexplain.domain import files
 from dpexplain.domain.base import Block, FloatArray, listed
 from dpexplain.domain.columns import TABLES, read_columns
-from dpexplain.domain.values import Column, unicode_text
+from dpexplain.domain.values import Column, objects, unicode_text
 from dpexplain.errors import DataError, DomainError, QueryError
 
 TOKENISER = "words-1"  # the rule above; a description names it, so that another rule can never be mistaken for it
@@ -187,6 +187,8 @@ def _column(rows: Any, name: str | None) -> Column:
     """The texts of any container. Only its type and its column names decide whether this raises."""
     if isinstance(rows, (str, bytes)):
         raise DataError("one text is not a list of rows; pass a list of texts")
+    if isinstance(rows, (list, tuple)) and any(not isinstance(row, Mapping) or name in row for row in rows):
+        return objects([row.get(name) if isinstance(row, Mapping) else row for row in rows])  # each row by itself
     if _is_table(rows):
         if name is None:
             raise DataError("these rows are a table: say which column holds the text, TextDomain(vocabulary, column=…)")
@@ -198,9 +200,12 @@ def _column(rows: Any, name: str | None) -> Column:
 
 
 def _is_table(rows: Any) -> bool:
-    if isinstance(rows, (list, tuple)):
-        return bool(rows) and all(isinstance(row, Mapping) for row in rows)
-    return isinstance(rows, Mapping) or hasattr(rows, "columns") or hasattr(rows, "column_names")
+    return (
+        (isinstance(rows, (list, tuple)) and len(rows) > 0)
+        or isinstance(rows, Mapping)
+        or hasattr(rows, "columns")
+        or hasattr(rows, "column_names")
+    )
 
 
 def _vocabulary(words: Any) -> tuple[str, ...]:

@@ -48,6 +48,9 @@ def _quanta_down(epsilon: float, delta: float) -> int:
     return floor(Fraction(gdp.mu(epsilon, delta)) ** 2 * (1 << QUANTUM_BITS))
 
 
+SEEDED_NOISE = "Its noise came from a seed: it is for tests and experiments, not for publication."
+
+
 @dataclass(frozen=True, slots=True)
 class Guarantee:
     """A differential privacy statement: μ-GDP for `neighbours`, stated as (ε, δ) at a chosen δ.

@@ -13,7 +13,8 @@ import pyarrow as pa
 from dpexplain.backends.parquet import ParquetFiles
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import DomainLike
-from dpexplain.registration.labels import Output, ask_model
+from dpexplain.registration.declared_answers import AnswerDeclaration, settle
+from dpexplain.registration.labels import UNREADABLE, label_rows
 from dpexplain.registration.models import ModelSource
 
 Progress: TypeAlias = Callable[[range], Iterable[int]]
@@ -22,16 +23,13 @@ Progress: TypeAlias = Callable[[range], Iterable[int]]
 BATCH = 20_000
 
 
-def from_model(
-    source: ModelSource, table: pa.Table, domain: DomainLike, *, target: Any, output: Output, progress: Progress = iter
-) -> Vector:
+def from_model(model: Any, table: pa.Table, domain: DomainLike, declared: AnswerDeclaration, progress: Progress = iter) -> Vector:
     """Ask once about every row, a batch at a time."""
-    model, count = source.open(domain), table.num_rows
     parts = []
-    for start in progress(range(0, count, BATCH)):
+    for start in progress(range(0, table.num_rows, BATCH)):
         batch = table.slice(start, BATCH)
-        parts.append(ask_model(model, batch, batch.num_rows, target=target, output=output))
-    return np.concatenate(parts) if parts else np.zeros(0)
+        parts.append(label_rows(model, batch, batch.num_rows, declared, domain))
+    return settle(np.concatenate([np.zeros(0), *parts]), UNREADABLE)
 
 
 def cache_key(files: ParquetFiles, model: ModelSource, *facts: Any) -> str:

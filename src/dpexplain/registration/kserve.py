@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from dpexplain.domain import DomainLike
 from dpexplain.errors import DataError, NotPrivateError
-from dpexplain.json_http import exchange
+from dpexplain.json_http import HTTPError, exchange
 
 _SECONDS = 60.0
+_REFUSED = (400, 413, 422, 500)  # statuses of a server that could not answer these rows
 
 
 class Endpoint:
@@ -38,11 +39,14 @@ class Endpoint:
         if self._tensor:
             return _tensor_answer(self._post(_tensor(self._domain.encode(table))))
         rows = self._domain.encode(table).tolist() if self._encoded else table.to_pylist()
-        return np.asarray(self._post({"instances": rows})["predictions"])
+        return self._post({"instances": rows})["predictions"]  # a list: each answer is read by itself
 
     def _post(self, body: dict[str, Any]) -> dict[str, Any]:
         try:
             answer: dict[str, Any] = exchange(self._url, body, _SECONDS)
+        except HTTPError as error:
+            kind = ValueError if error.code in _REFUSED else ConnectionError  # the first may be due to one of the rows
+            raise kind(f"the model endpoint refuses the rows (status {error.code})") from None
         except (OSError, ValueError) as error:
             raise ConnectionError(f"the model endpoint did not answer ({type(error).__name__})") from None
         return answer
@@ -54,7 +58,7 @@ def _tensor(points: Any) -> dict[str, Any]:
 
 def _tensor_answer(answer: dict[str, Any]) -> Any:
     output = answer["outputs"][-1]
-    return np.asarray(output["data"]).reshape(output["shape"])
+    return np.fromiter(output["data"], dtype=object, count=len(output["data"])).reshape(output["shape"])
 
 
 def _is_local(host: str) -> bool:

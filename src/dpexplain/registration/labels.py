@@ -1,20 +1,27 @@
 """Asking the black box: one label in [-1, 1] for each private row, computed once, when the owner registers the data.
 
-Errors go to the owner and say which kind of thing went wrong, never on which row: a model's own message may quote one.
+A row that the model cannot answer, or whose answer cannot be read, gets the label 0, and no row decides what happens to another. Errors concern the whole
+declaration. They go to the owner and say which kind of thing went wrong, never on which row: a model's own message may quote one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from dpexplain.core.arrays import Vector
+from dpexplain.domain import DomainLike
 from dpexplain.errors import DataError
+from dpexplain.registration.declared_answers import AnswerDeclaration, Output, Reading, WrongShape
+from dpexplain.registration.presentation import present, take
 
-Output = Literal["probability", "class"]
+Prepare = Callable[[Any], Any]
+_TRIED = 32  # rows that are asked one by one before a model counts as one that answers none
+_INFRASTRUCTURE = (ConnectionError, TimeoutError, MemoryError)  # what goes wrong whatever the rows are
+UNREADABLE = "none of the model's answers can be read: try it on rows of the same columns and types first, and declare output="
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -23,87 +30,104 @@ class Labeller:
 
     model: Any
     target: Any
-    output: Output
+    output: Output | None
     table: Callable[[dict[str, Any]], Any]
+    bounds: tuple[float, float] | None = None
+    domain: DomainLike | None = None
 
     def __call__(self, columns: dict[str, Any]) -> Vector:
-        """Labels of *public* rows."""
+        """Labels of rows that are given as columns. Errors are raised: rows that are public may decide about them."""
         count = len(next(iter(columns.values())))
-        options: dict[str, Any] = {"target": self.target, "output": self.output, "about": "reference"}
-        return ask_model(self.model, self.table(columns), count, **options)
+        if self.domain is None:
+            return self._ask(columns, count)
+        labels = np.empty(count)
+        for batch in present(columns, self.domain, count):
+            labels[batch.positions] = self._ask(batch.rows, len(batch.positions))
+        return labels
+
+    def _ask(self, columns: dict[str, Any], count: int) -> Vector:
+        declared = AnswerDeclaration(self.target, self.output, self.bounds)
+        return ask_model(self.model, self.table(columns), count, declared, about="reference")
 
 
 def ask_model(
-    model: Any, rows: Any, count: int, *, target: Any = 1, output: Output = "probability", about: str = "private"
+    model: Any, rows: Any, count: int, declared: AnswerDeclaration | None = None, *, target: Any = None, about: str = "reference"
 ) -> Vector:
-    """Labels of `rows` as given: 2p - 1 for a probability of class `target`, ±1 for a class, the output itself otherwise.
+    """Labels of *public* rows as given; DataError where the model or the declaration is not fit for one of them.
 
-    `model` is an estimator with `predict_proba` or `predict`, or any callable. A callable may return (m, classes) probabilities,
-    (m,) classes (booleans, strings), or (m,) numbers, which are taken as labels and clipped to [-1, 1].
+    `model` is an estimator with `predict_proba` or `predict`, or any callable. Numbers about which nothing is declared are labels.
     """
-    answers = _call(_question(model, output), rows, about)
-    if answers.shape[:1] != (count,) or answers.ndim > 2:
-        raise DataError(f"the model must return one answer for each of the {count} rows: got an array of shape {answers.shape}")
-    if answers.ndim == 2:
-        return _from_probabilities(answers, _column(model, target, answers.shape[1]), output)
-    is_class = answers.dtype.kind in "bOSU" or (hasattr(model, "classes_") and hasattr(model, "predict"))
-    return class_labels(answers, target) if is_class else check_labels(answers, count)
+    declared = declared or AnswerDeclaration(target)
+    question = question_of(model, declared)
+    try:
+        labels = declared.reading(model).labels(question(rows), count)
+    except Exception as error:
+        raise _failure(error, about, count) from None
+    if np.isnan(labels).any():
+        raise DataError(
+            f"some answers about the {about} rows are NaN or cannot be read: repair the model's output, or declare output="
+        )
+    return labels
 
 
-def _question(model: Any, output: Output) -> Any:
-    if output == "probability" and hasattr(model, "predict_proba"):
-        return model.predict_proba
+def label_rows(
+    model: Any, rows: Any, count: int, declared: AnswerDeclaration, domain: DomainLike, prepare: Prepare | None = None
+) -> Vector:
+    """Labels of *private* rows as given; NaN for those that the model cannot answer. `settle` makes them 0.
+
+    `prepare` makes of a table what the model takes. DataError only where the model answers none of many rows, or where the declaration does not fit it.
+    """
+    ask, reading = question_of(model, declared), declared.reading(model)
+    question = ask if prepare is None else lambda table: ask(prepare(table))
+    labels = np.empty(count)
+    for batch in present(rows, domain, count):
+        labels[batch.positions] = _ask_each(question, reading, batch.rows, len(batch.positions))
+    return labels
+
+
+def question_of(model: Any, declared: AnswerDeclaration) -> Callable[[Any], Any]:
+    if declared.kind_of(model) == "probability" and hasattr(model, "predict_proba"):
+        return model.predict_proba  # type: ignore[no-any-return]
     if hasattr(model, "predict"):
-        return model.predict
+        return model.predict  # type: ignore[no-any-return]
     if callable(model):
-        return model
+        return model  # type: ignore[no-any-return]
     raise DataError("the model must have predict_proba or predict, or be callable on the rows: wrap it in a function")
 
 
-def _call(question: Any, rows: Any, about: str) -> np.ndarray[Any, Any]:
+def _ask_each(question: Callable[[Any], Any], reading: Reading, rows: Any, count: int) -> Vector:
+    """All at once; where that fails, in halves until the rows are found that cannot be answered."""
     try:
-        return np.asarray(question(rows))
+        return reading.labels(question(rows), count)
+    except (DataError, *_INFRASTRUCTURE) as error:
+        raise _failure(error, "private", count) from None
     except Exception as error:  # whatever a foreign model raises; its text may quote private rows, so only its type is kept
-        raise DataError(
-            f"the model raised {type(error).__name__} on the {about} rows: try it on rows of the same columns and types first"
-        ) from None
+        failure = _failure(error, "private", count)
+    few = [_one_or_nan(question, reading, rows, i) for i in range(min(count, _TRIED))]
+    if np.isnan(few).all():
+        raise failure
+    return _apart(question, reading, rows, np.arange(count))
 
 
-def _column(model: Any, target: Any, columns: int) -> int:
-    """Which probability column is class `target`."""
-    classes = list(getattr(model, "classes_", range(columns)))
-    if columns == 1 or target not in classes:
-        raise DataError(f"target={target!r} is not one of the model's classes {classes[:20]}: pass target= one of them")
-    return classes.index(target)
-
-
-def _from_probabilities(answers: np.ndarray[Any, Any], column: int, output: Output) -> Vector:
-    probabilities = _finite(answers)
-    if output == "class":
-        return np.where(probabilities.argmax(axis=1) == column, 1.0, -1.0)
-    return np.asarray(np.clip(2 * probabilities[:, column] - 1, -1.0, 1.0))
-
-
-def class_labels(answers: np.ndarray[Any, Any], target: Any) -> Vector:
-    """+1 where the answer is `target`, -1 elsewhere."""
-    return np.where(answers == target, 1.0, -1.0).astype(np.float64)
-
-
-def check_labels(labels: Any, count: int) -> Vector:
-    """Finite numbers, one a row, clipped to [-1, 1]; booleans become ±1."""
-    given = np.asarray(labels)
-    if given.shape != (count,):
-        raise DataError(f"labels must be one number for each of the {count} rows, got shape {given.shape}")
-    if given.dtype.kind == "b":
-        return np.where(given, 1.0, -1.0)
-    return np.asarray(np.clip(_finite(given), -1.0, 1.0))
-
-
-def _finite(answers: np.ndarray[Any, Any]) -> Vector:
+def _apart(question: Callable[[Any], Any], reading: Reading, rows: Any, positions: np.ndarray[Any, Any]) -> Vector:
     try:
-        numbers = answers.astype(np.float64)
-    except (TypeError, ValueError):
-        raise DataError("labels must be numbers in [-1, 1], or classes to compare with target=") from None
-    if not np.isfinite(numbers).all():
-        raise DataError("some labels are NaN or infinite: repair the model's output, or leave those rows out before registering")
-    return numbers
+        return reading.labels(question(take(rows, positions)), len(positions))
+    except Exception:
+        if len(positions) == 1:
+            return np.full(1, np.nan)
+    halves = np.array_split(positions, 2)
+    return np.concatenate([_apart(question, reading, rows, half) for half in halves])
+
+
+def _one_or_nan(question: Callable[[Any], Any], reading: Reading, rows: Any, position: int) -> float:
+    return float(_apart(question, reading, rows, np.array([position]))[0])
+
+
+def _failure(error: Exception, about: str, count: int) -> DataError:
+    if isinstance(error, DataError):
+        return error
+    if isinstance(error, WrongShape):
+        return DataError(f"the model must return one answer for each of the {count} rows: got {error}")
+    return DataError(
+        f"the model raised {type(error).__name__} on the {about} rows: try it on rows of the same columns and types first"
+    )

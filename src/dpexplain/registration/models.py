@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpexplain.domain import DomainLike
+from dpexplain.domain.values import floats
 from dpexplain.errors import DataError, NotPrivateError
 from dpexplain.registration.kserve import Endpoint
 
@@ -95,9 +96,20 @@ class _Onnx:
 
 
 def _onnx_column(table: pa.Table, wanted: Any) -> Any:
-    values = table.column(wanted.name).to_numpy(zero_copy_only=False)
-    kinds = {"tensor(string)": object, "tensor(double)": np.float64, "tensor(int64)": np.int64, "tensor(bool)": np.bool_}
-    return values.astype(kinds.get(wanted.type, np.float32)).reshape(-1, 1)
+    """By the type that the model declares, entry by entry: a missing number is NaN, a missing integer 0, a missing text empty."""
+    column = table.column(wanted.name)
+    if wanted.type == "tensor(string)":
+        return np.array([_text(entry) for entry in column.to_pylist()], dtype=object).reshape(-1, 1)
+    kinds = {"tensor(double)": np.float64, "tensor(int64)": np.int64, "tensor(bool)": np.bool_}
+    kind = kinds.get(wanted.type, np.float32)
+    numbers = floats(np.fromiter(column.to_pylist(), dtype=object, count=len(column)))
+    return (numbers if np.dtype(kind).kind == "f" else np.nan_to_num(numbers)).astype(kind).reshape(-1, 1)
+
+
+def _text(entry: Any) -> str:
+    if isinstance(entry, float) and entry.is_integer():
+        return str(int(entry))  # an integer whose column has missing entries
+    return "" if entry is None else str(entry)
 
 
 def load_estimator(where: str, trusted: bool) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, TypedDict, TypeVar
 
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.privacy.relation import Neighbours, Relation
-from dpexplain.registration.labels import Output
+from dpexplain.registration.declared_answers import AnswerDeclaration, Output
 
 Where = str | Path | Sequence[str | Path]  # files of rows
 F = TypeVar("F", bound=Callable[..., Any])
@@ -20,7 +20,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 class RegistrationOptions:
     """Options of every way to register rows:
 
-    `target` is the class to explain: 1 unless another is named. `output` is what a model is asked for, "probability" or "class".
+    `output` declares what an answer is: "probability" (of the class `target`, which is 1 unless another is named; 0 to 1), "class" (+1 where it
+    is `target`) or "value" (a number within the public `bounds`, clipped to them). It may be left out for a classifier, for a function that
+    returns a probability for each class, and for labels in [-1, 1]. An answer that cannot be read counts as the middle.
     `unit` names the column that says who owns a row; at most `max_rows_per_unit` of each owner's rows are kept, the first ones in
     order, whatever their values; rows without an owner are left out. `relation` is "add-remove" or "replace-one". `size` is the public
     row count m̄ that sums are divided by; it defaults to the number of rows kept, which is thereby stated as public. `name` tells data
@@ -28,7 +30,8 @@ class RegistrationOptions:
     """
 
     target: Any = None
-    output: Output = "probability"
+    output: Output | None = None
+    bounds: tuple[float, float] | None = None
     unit: str | None = None
     max_rows_per_unit: int = 1
     relation: Relation | str = Relation.ADD_REMOVE
@@ -37,8 +40,7 @@ class RegistrationOptions:
 
     def __post_init__(self) -> None:
         _ = self.neighbours  # refuses what makes none
-        if self.output not in ("probability", "class"):
-            raise ParameterError(f"output must be 'probability' or 'class', got {self.output!r}")
+        _ = self.answers
         if self.size is not None and not (isinstance(self.size, int) and self.size >= 1):
             raise ParameterError(f"size must be a whole number of at least 1, got {self.size!r}")
 
@@ -48,9 +50,9 @@ class RegistrationOptions:
         return Neighbours(Relation.parse(self.relation), self.unit, self.max_rows_per_unit)
 
     @property
-    def asked_class(self) -> Any:
-        """The class that a model is asked about. A column of labels may have no classes, so only there is None an answer."""
-        return 1 if self.target is None else self.target
+    def answers(self) -> AnswerDeclaration:
+        """What answers mean."""
+        return AnswerDeclaration(self.target, self.output, self.bounds)
 
     def public_size(self, rows: int) -> int:
         """m̄ as declared, or the row count. Summation error is bounded for up to twice as many rows, so more are refused."""
@@ -67,7 +69,8 @@ class OptionKeywords(TypedDict, total=False):
     """`Terms` as keywords, for type checkers and editors."""
 
     target: Any
-    output: Output
+    output: Output | None
+    bounds: tuple[float, float] | None
     unit: str | None
     max_rows_per_unit: int
     relation: Relation | str

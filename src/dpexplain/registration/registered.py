@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.layout import Layout
 from dpexplain.domain import DomainLike
 from dpexplain.mechanisms.base import Setting
@@ -26,6 +27,7 @@ class Registered:
     labeller: Labeller | None
     keys: np.ndarray[Any, Any] | None = None
     label_column: str | None = None  # where labels were read from, if from a column
+    scale: AnswerScale = field(default_factory=AnswerScale)  # the units of answers
 
     @property
     def other_columns(self) -> tuple[str, ...]:

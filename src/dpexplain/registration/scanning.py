@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import scipy
 
 from dpexplain.backends.distributed import ClusterRows
-from dpexplain.backends.encoded import EncodedFiles, Labels, UsedRows
+from dpexplain.backends.encoded import EncodedFiles, UsedRows
 from dpexplain.backends.parquet import ParquetFiles
 from dpexplain.backends.streaming import StreamedRows
+from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import Domain, DomainLike
 from dpexplain.domain.columns import plain_columns
 from dpexplain.errors import DataError, RowsUnavailable
 from dpexplain.progress import with_bar
-from dpexplain.registration.label_column import from_column
+from dpexplain.registration.declaration_check import check_declaration
+from dpexplain.registration.declared_answers import AnswerDeclaration
+from dpexplain.registration.label_column import declaration_of, from_column
 from dpexplain.registration.label_file import LabelFile
-from dpexplain.registration.labels import Labeller, Output, ask_model
+from dpexplain.registration.labels import UNREADABLE, Labeller, label_rows
+from dpexplain.registration.made_up import made_up_like
 from dpexplain.registration.options import RegistrationOptions, Where
 from dpexplain.registration.owners import arrow_owner_names, keep_first
 from dpexplain.registration.registered import Registered
@@ -31,10 +36,10 @@ Keep = Callable[[int, Iterator[Vector]], LabelFile]  # writes labels of so many 
 
 @dataclass(frozen=True, slots=True)
 class ColumnLabels:
-    """Labels from a column, by its declared type (`registration/label_column.py`)."""
+    """Labels from a column, by declaration or by its declared type (`registration/label_column.py`)."""
 
     name: str
-    target: Any = None
+    declared: AnswerDeclaration = field(default_factory=AnswerDeclaration)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -42,9 +47,15 @@ class ColumnLabels:
 
     def of(self, batch: pa.RecordBatch, start: int) -> Vector:
         del start
-        return from_column(batch, self.name, self.target)
+        return from_column(batch, self.name, self.declared)
 
-    def labeller(self, domain: DomainLike) -> None:
+    def scale(self, schema: pa.Schema) -> AnswerScale:
+        """DataError where the column's type cannot be read as it is declared."""
+        kind = schema.field(self.name).type
+        plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+        return declaration_of(plain, self.name, self.declared).reading().scale
+
+    def labeller(self) -> None:
         """A column cannot be asked about other rows."""
 
 
@@ -56,25 +67,38 @@ class ModelLabels:
     """
 
     model: Any
-    target: Any = 1
-    output: Output = "probability"
+    domain: DomainLike
+    declared: AnswerDeclaration = field(default_factory=AnswerDeclaration)
     columns: tuple[str, ...] | None = None
 
     def of(self, batch: pa.RecordBatch, start: int) -> Vector:
         del start
+        return np.nan_to_num(self.ask(batch))
+
+    def ask(self, batch: pa.RecordBatch) -> Vector:
+        """NaN for rows that the model cannot answer."""
         table = pa.Table.from_batches([batch])
-        asked = self.model_input(table if self.columns is None else table.select(list(self.columns)))
-        return ask_model(self.model, asked, batch.num_rows, target=self.target, output=self.output)
+        shown = table if self.columns is None else table.select(list(self.columns))
+        return label_rows(self.model, shown, batch.num_rows, self.declared, self.domain, self.model_input)
 
     def model_input(self, table: pa.Table) -> Any:
         names = getattr(self.model, "feature_names_in_", None)
         return table if names is None else table.select(_require_columns(names, table)).to_pandas()
 
-    def labeller(self, domain: DomainLike) -> Labeller | None:
+    def scale(self, schema: pa.Schema) -> AnswerScale:
+        """DataError where the declaration does not fit the model's answers about made-up records."""
+        empty = schema.empty_table()
+        return check_declaration(self.model, self.declared, lambda: self.model_input(made_up_like(empty, self.domain)))
+
+    def labeller(self) -> Labeller | None:
         """How the model is asked about made-up rows, where a domain is tabular and rows can be made up."""
-        if not isinstance(domain, Domain):
+        if not isinstance(self.domain, Domain):
             return None
-        return Labeller(self.model, self.target, self.output, lambda columns: self.model_input(pa.table(plain_columns(columns))))
+        declared = self.declared
+        return Labeller(self.model, declared.target, declared.output, self._table, declared.bounds, self.domain)
+
+    def _table(self, columns: dict[str, Any]) -> Any:
+        return self.model_input(pa.table(plain_columns(columns)))
 
 
 def _require_columns(names: Sequence[str], table: pa.Table) -> list[str]:
@@ -94,12 +118,12 @@ def register_streamed(
     progress: bool,
 ) -> Registered:
     """Rows that stay in their files; a model's labels are written down by `keep`."""
-    source = read_registered(files, domain, labels, terms, check=True)
-    size = terms.public_size(source.rows)
+    source = read_registered(files, domain, labels, terms)
+    scale, size = labels.scale(source.files.schema), terms.public_size(source.rows)
     if isinstance(labels, ModelLabels):
-        source = write_labels(source, keep)
+        source = write_labels(source, labels, keep)
     rows = StreamedRows(source, progress=progress)
-    return Registered(rows, domain, terms, size, labels.labeller(domain), label_column=_column_of(labels))
+    return Registered(rows, domain, terms, size, labels.labeller(), label_column=_column_of(labels), scale=scale)
 
 
 def register_clustered(
@@ -112,10 +136,10 @@ def register_clustered(
     workers: int | None,
 ) -> Registered:
     """Rows in the memory of a cluster's workers."""
-    source = read_registered(files, domain, labels, terms, check=False)
-    size = terms.public_size(source.rows)
+    source = read_registered(files, domain, labels, terms)
+    scale, size = labels.scale(source.files.schema), terms.public_size(source.rows)
     rows = ClusterRows(source, address=address, workers=workers)
-    return Registered(rows, domain, terms, size, labels.labeller(domain), label_column=_column_of(labels))
+    return Registered(rows, domain, terms, size, labels.labeller(), label_column=_column_of(labels), scale=scale)
 
 
 def _column_of(labels: ColumnLabels | ModelLabels) -> str | None:
@@ -123,14 +147,9 @@ def _column_of(labels: ColumnLabels | ModelLabels) -> str | None:
 
 
 def read_registered(
-    where: Where,
-    domain: DomainLike,
-    labels: ColumnLabels | ModelLabels,
-    terms: RegistrationOptions,
-    *,
-    check: bool,
+    where: Where, domain: DomainLike, labels: ColumnLabels | ModelLabels, terms: RegistrationOptions
 ) -> EncodedFiles:
-    """Find the files and choose each owner's first rows; with `check`, read every label of a column once.
+    """Find the files and choose each owner's first rows.
 
     Whatever is wrong with the files is a DataError here, before anything is asked of them.
     """
@@ -138,9 +157,9 @@ def read_registered(
     files = ParquetFiles.find(where, list(dict.fromkeys(wanted)))
     if files.rows == 0:
         raise DataError("there are no rows: register data with at least one row")
-    column = labels if check and isinstance(labels, ColumnLabels) else None
     try:
-        return EncodedFiles(files, domain, labels, _survey(files, column, terms), _sparse(files, domain))
+        kept = None if terms.unit is None else _keep_first_rows(files, terms.unit, terms.max_rows_per_unit)
+        return EncodedFiles(files, domain, labels, kept, _sparse(files, domain))
     except RowsUnavailable as error:
         raise DataError(str(error)) from None
 
@@ -150,36 +169,35 @@ def _sparse(files: ParquetFiles, domain: DomainLike) -> bool:
     return bool(scipy.sparse.issparse(domain.encode(files.schema.empty_table().select(list(domain.columns)))))
 
 
-def _survey(files: ParquetFiles, labels: ColumnLabels | None, terms: RegistrationOptions) -> UsedRows | None:
-    """One pass over the label and the owner of each row: labels raise now or never, owners decide which rows count."""
-    unit = terms.unit
-    columns = [*(() if labels is None else labels.columns), *(() if unit is None else (unit,))]
-    kept, seen = None if unit is None else UsedRows(files.rows), dict[str, int]()
-    for start, batch in files.batches(columns, BATCH) if columns else ():
-        if labels is not None:
-            labels.of(batch, start)
-        if kept is not None:
-            kept.put(start, keep_first(arrow_owner_names(batch.column(unit)), terms.max_rows_per_unit, seen))
+def _keep_first_rows(files: ParquetFiles, unit: str, most: int) -> UsedRows:
+    """One pass over the owner of each row, which decides which rows count."""
+    kept, seen = UsedRows(files.rows), dict[str, int]()
+    for start, batch in files.batches([unit], BATCH):
+        kept.put(start, keep_first(arrow_owner_names(batch.column(unit)), most, seen))
     return kept
 
 
-def write_labels(source: EncodedFiles, keep: Keep) -> EncodedFiles:
+def write_labels(source: EncodedFiles, labels: ModelLabels, keep: Keep) -> EncodedFiles:
     """Ask the model once about every row, and from then on read its answers from a file."""
     try:
-        return replace(source, labels=keep(source.files.rows, _ask_in_batches(source.files, source.labels)))
+        return replace(source, labels=keep(source.files.rows, _ask_in_batches(source.files, labels)))
     except RowsUnavailable as error:
         raise DataError(str(error)) from None
 
 
-def _ask_in_batches(files: ParquetFiles, labels: Labels) -> Iterator[Vector]:
-    """A bar shows how far it is, where a person is watching."""
-    columns = None if labels.columns is None else list(labels.columns)
+def _ask_in_batches(files: ParquetFiles, labels: ModelLabels) -> Iterator[Vector]:
+    """A progress bar on a terminal. DataError where no answer could be read."""
+    columns, readable = None if labels.columns is None else list(labels.columns), False
     batches, count = files.batches(columns, BATCH), -(-files.rows // BATCH)
-    for start, batch in with_bar(batches, "Asking the model", count):
-        yield labels.of(batch, start)
+    for _, batch in with_bar(batches, "Asking the model", count):
+        found = labels.ask(batch)
+        readable = readable or not np.isnan(found).all()
+        yield np.nan_to_num(found)
+    if not readable:
+        raise DataError(UNREADABLE)
 
 
-def labels_from(label: str | None, model: Any, terms: RegistrationOptions) -> ColumnLabels | ModelLabels:
+def labels_from(label: str | None, model: Any, domain: DomainLike, terms: RegistrationOptions) -> ColumnLabels | ModelLabels:
     if (model is None) == (label is None):
         raise DataError("pass exactly one of model= (to label the rows) and label= (a column with labels in [-1, 1] or classes)")
-    return ColumnLabels(label, terms.target) if label is not None else ModelLabels(model, terms.asked_class, terms.output)
+    return ColumnLabels(label, terms.answers) if label is not None else ModelLabels(model, domain, terms.answers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,16 +15,20 @@ from dpexplain.domain import DomainLike
 from dpexplain.domain.columns import plain_columns
 from dpexplain.errors import DataError, InputError
 from dpexplain.registration.cached_labels import Progress, cache_key, from_model
-from dpexplain.registration.in_memory import register_in_memory
+from dpexplain.registration.declaration_check import check_declaration
+from dpexplain.registration.in_memory import register_labelled
 from dpexplain.registration.label_column import from_column
 from dpexplain.registration.label_file import LabelFile
 from dpexplain.registration.labels import Labeller
+from dpexplain.registration.made_up import made_up_like
 from dpexplain.registration.memory_limit import fits
 from dpexplain.registration.models import ModelSource
 from dpexplain.registration.options import RegistrationOptions, Where
 from dpexplain.registration.registered import Registered
 from dpexplain.registration.scanning import ColumnLabels, Keep, ModelLabels, register_streamed
 from dpexplain.registration.tables import read_private
+
+READ_BY = "declaration"  # how answers are read: a cache of labels that were read otherwise is not used
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,33 +83,38 @@ def _labeller(source: DataSource) -> Labeller | None:
     if source.model is None:
         return None
     model, terms = source.model.open(source.domain), source.terms
-    return Labeller(model, terms.asked_class, terms.output, lambda rows: pa.table(plain_columns(rows)))
+    return Labeller(model, terms.target, terms.output, _arrow_table, terms.bounds, source.domain)
+
+
+def _arrow_table(columns: dict[str, Any]) -> pa.Table:
+    return pa.table(plain_columns(columns))
 
 
 def _in_memory(source: DataSource, progress: Progress) -> Registered:
-    features = list(source.domain.columns)
-    table = read_private(source.file, source.columns)
-    labels = _labels(source, table.select(features) if source.model else table, progress)
-    return register_in_memory(table, source.domain, None, labels, source.terms)
+    table, declared = read_private(source.file, source.columns), source.terms.answers
+    if source.model is None:
+        column = ColumnLabels(str(source.label), declared)
+        scale, labels = column.scale(table.schema), from_column(table, column.name, declared)
+    else:
+        model = source.model.open(source.domain)
+        scale = check_declaration(model, declared, lambda: made_up_like(table, source.domain))
+        labels = _model_labels(source, model, table.select(list(source.domain.columns)), progress)
+    return register_labelled(table, source.domain, labels, source.terms, scale)
 
 
-def _labels(source: DataSource, table: pa.Table, progress: Progress) -> Vector:
-    model, terms = source.model, source.terms
-    if model is None:
-        return from_column(table, str(source.label), terms.target)
-
+def _model_labels(source: DataSource, model: Any, table: pa.Table, progress: Progress) -> Vector:
     def ask() -> Iterator[Vector]:
-        yield from_model(model, table, source.domain, target=terms.asked_class, output=terms.output, progress=progress)
+        yield from_model(model, table, source.domain, source.terms.answers, progress)
 
     return next(ask()) if source.cache is None else _keeper(source)(table.num_rows, ask()).all()
 
 
 def _stream_labels(source: DataSource) -> ColumnLabels | ModelLabels:
     """A model of a file or an address is asked about the domain's columns only, streamed or not."""
-    terms = source.terms
+    declared, domain = source.terms.answers, source.domain
     if source.model is None:
-        return ColumnLabels(str(source.label), terms.target)
-    return ModelLabels(source.model.open(source.domain), terms.asked_class, terms.output, source.domain.columns)
+        return ColumnLabels(str(source.label), declared)
+    return ModelLabels(source.model.open(domain), domain, declared, domain.columns)
 
 
 def _keeper(source: DataSource) -> Keep:
@@ -114,7 +124,7 @@ def _keeper(source: DataSource) -> Keep:
         return LabelFile.temporary
 
     def keep(rows: int, labels: Iterator[Vector]) -> LabelFile:
-        facts = source.domain.fingerprint, source.terms.target, source.terms.output
+        facts = READ_BY, source.domain.fingerprint, source.terms.target, source.terms.output, source.terms.bounds
         return LabelFile.kept(cache, cache_key(ParquetFiles.find(source.file, source.columns), model, *facts), rows, labels)
 
     return keep

@@ -33,7 +33,7 @@ from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.marginals import NoisyMarginals
 from dpexplain.mechanisms.ports import Noise
 from dpexplain.mechanisms.sketch import NoisySketch
-from dpexplain.privacy.budget import Budget, Guarantee, round_up
+from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee, round_up
 from dpexplain.privacy.events import PrivacyEvent, price
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.progress import progress_steps
@@ -48,7 +48,6 @@ from dpexplain.version import __version__
 
 LARGEST_KEPT = 64 << 20  # bytes of a release file that a ledger keeps: 70 columns take 0.1 MB, 500 take 2
 _SUBJECT = "This release, and every explanation from it,"
-SEEDED = "Its noise came from a seed: it is for tests and experiments, not for publication."
 
 
 def release(
@@ -129,7 +128,7 @@ def _build_reference(
 
 def _noted(paid: Guarantee, data: PrivateData, door: Door) -> Guarantee:
     """What was paid, with a word about seeded noise, and about the total where more than this was ever released from these data."""
-    total, notes = data.spent, [] if door.secure else [SEEDED]
+    total, notes = data.spent, [] if door.secure else [SEEDED_NOISE]
     if total.mu > paid.mu * (1 + 1e-9):
         claim = f"(ε={round_up(total.epsilon)}, δ={total.delta:g})-differential privacy"
         notes.append(f"With everything that was released from these data before, it is {claim} in total.")

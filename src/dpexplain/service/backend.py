@@ -19,11 +19,11 @@ from dpexplain.explanation import Explanation
 from dpexplain.ledger import Ledger, open_ledger
 from dpexplain.mechanisms.ports import HistoryFree, Mechanism
 from dpexplain.noise.secure import SecureNoise
-from dpexplain.privacy.budget import Budget, Guarantee
+from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.registration.cached_labels import Progress
 from dpexplain.registration.sources import register
-from dpexplain.release.release import SEEDED, Release, load
+from dpexplain.release.release import Release, load
 from dpexplain.service.config import ServiceConfig, require_servable
 
 CURVE = 60  # points of the spending curve that a page draws
@@ -87,7 +87,7 @@ class ReleaseBackend:
     release: Release
 
     def __post_init__(self) -> None:
-        if not self.release.guarantee.private or SEEDED in self.release.guarantee.note:
+        if not self.release.guarantee.private or SEEDED_NOISE in self.release.guarantee.note:
             raise NotPrivateError(f"this release is not for publication: {self.release.guarantee}. Make one with secure noise")
 
     @property

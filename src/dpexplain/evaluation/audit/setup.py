@@ -86,7 +86,7 @@ class MadeUp:
             labels = np.concatenate([np.full(copies, canary.label), labels])
         given = self.domain.decode(rows)
         data = PrivateData(given, self.domain, labels=labels, relation=self.relation, name="audit", size=len(self.rows))
-        data.attach_model(Labeller(lambda encoded: 1 - 2 * encoded[:, 0], 1, "probability", self.domain.encode))
+        data.attach_model(Labeller(lambda encoded: 1 - 2 * encoded[:, 0], 1, None, self.domain.encode))
         return data
 
     def world(self, canary: Canary | None = None, copies: int = 1) -> World:

@@ -1,0 +1,129 @@
+"""Whether a declaration of answers fits the model, found out on made-up records of the domain: before a private row is read.
+
+The records are public, so their answers may decide about errors and warnings. Nothing here looks at private rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from warnings import warn
+
+import numpy as np
+
+from dpexplain.core.answer_scale import AnswerScale
+from dpexplain.domain.values import find, is_missing, lookup_table, number
+from dpexplain.errors import DataError
+from dpexplain.registration.declared_answers import UNDECLARED, AnswerDeclaration, WrongShape, as_given
+from dpexplain.registration.labels import question_of
+from dpexplain.registration.made_up import RECORDS
+
+
+def check_declaration(model: Any, declared: AnswerDeclaration, records: Callable[[], Any]) -> AnswerScale:
+    """The scale of the model's answers. DataError or a warning where the declaration does not fit them.
+
+    `records` makes up public rows as the model takes them. A model that cannot answer them is not judged by them; but then one number a row has to
+    be declared.
+    """
+    question, reading = question_of(model, declared), declared.reading(model)
+    try:
+        answers = as_given(question(records()))
+        if len(answers) != RECORDS:
+            raise WrongShape(f"{len(answers)} answers")
+    except Exception as error:  # it may need columns that the domain does not declare: then only what is declared can be known
+        if reading.kind == "label":
+            raise _failure(error) from None
+        return reading.scale
+    if _several(answers):
+        reading.labels(
+            answers, len(answers)
+        )  # DataError where the declaration means one number, or the target is none of the classes
+        return AnswerScale.of("probability") if reading.kind == "label" else reading.scale
+    _CHECKS[reading.kind](answers, reading)
+    return reading.scale
+
+
+def _failure(error: Exception) -> DataError:
+    if isinstance(error, DataError):
+        return error
+    if isinstance(error, NotImplementedError):
+        return DataError(f"records of this domain cannot be made up to see what the model answers: {UNDECLARED}")
+    if isinstance(error, WrongShape):
+        return DataError(
+            f"the model must return one answer for each of the {RECORDS} made-up records it was tried on: got {error}"
+        )
+    return DataError(
+        f"the model raised {type(error).__name__} on made-up records: try it on rows of the domain's columns first. "
+        f"If it needs other columns too, {UNDECLARED}"
+    )
+
+
+def _several(answers: Any) -> bool:
+    return (
+        np.ndim(answers) == 2 if isinstance(answers, np.ndarray) else any(isinstance(one, (list, tuple, dict)) for one in answers)
+    )
+
+
+def _check_undeclared(answers: Any, reading: Any) -> None:
+    """Numbers about which nothing is declared pass for labels if they can be nothing else, or are all the same."""
+    low, high = _range(answers)
+    if low < -1 - 1e-9 or high > 1 + 1e-9 or (low >= 0 and low < high):
+        raise DataError(f"the model's answers about made-up records go from {low:g} to {high:g}: {UNDECLARED}")
+
+
+def _check_probability(answers: Any, reading: Any) -> None:
+    low, high = _range(answers)
+    if low < -1e-6 or high > 1 + 1e-6:
+        raise DataError(
+            f"output='probability', but the model's answers about made-up records go from {low:g} to {high:g}: {UNDECLARED}"
+        )
+
+
+def _check_class(answers: Any, reading: Any) -> None:
+    values = [one for one in (answers.tolist() if isinstance(answers, np.ndarray) else answers) if not is_missing(one)]
+    if any(isinstance(one, float) and one == one and one != int(one) for one in values):
+        raise DataError(
+            f"output='class', but the model answers made-up records with numbers such as {_fraction(values):g}: {UNDECLARED}"
+        )
+    lookup = lookup_table([reading.target])
+    if values and all(find(lookup, one) < 0 for one in values):
+        classes = sorted({repr(one) for one in values})[:10]
+        if all(isinstance(one, str) for one in values) and not isinstance(reading.target, str):
+            raise DataError(
+                f"the model answers with {', '.join(classes)}, and never with target={reading.target!r}: pass target= one of them"
+            )
+        if reading.classes is None:
+            warn(
+                f"none of {RECORDS} made-up records is answered with target={reading.target!r}: {', '.join(classes)}",
+                stacklevel=2,
+            )
+
+
+def _check_value(answers: Any, reading: Any) -> None:
+    low, high = _range(answers)
+    outside = np.mean([not reading.scale.low <= number(one) <= reading.scale.high for one in answers])
+    bounds = f"bounds=({reading.scale.low:g}, {reading.scale.high:g})"
+    if outside == 1:
+        raise DataError(
+            f"the model's answers about made-up records go from {low:g} to {high:g}, all outside {bounds}: declare wider ones"
+        )
+    if outside > 0.1:
+        warn(f"answers about made-up records go from {low:g} to {high:g}: those outside {bounds} are clipped", stacklevel=2)
+
+
+def _range(answers: Any) -> tuple[float, float]:
+    """The smallest and the largest answer. DataError where one is no number."""
+    numbers = np.array([number(one) for one in answers])
+    if np.isnan(numbers).all():
+        shown = next(iter(answers), None)
+        raise DataError(
+            f"the model answers made-up records with {shown!r}, which is no number: declare output='class' and target="
+        )
+    return float(np.nanmin(numbers)), float(np.nanmax(numbers))
+
+
+def _fraction(values: list[Any]) -> float:
+    return next(one for one in values if isinstance(one, float) and one == one and one != int(one))
+
+
+_CHECKS = {"label": _check_undeclared, "probability": _check_probability, "class": _check_class, "value": _check_value}

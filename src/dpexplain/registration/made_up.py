@@ -1,0 +1,79 @@
+"""Made-up records of a domain: public, the same ones each time, and in the kind of table that private rows are in.
+
+They are for trying a model before a private row is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from dpexplain.core.uniforms import Uniforms
+from dpexplain.domain import Domain, DomainLike, ImageDomain, TextDomain
+from dpexplain.registration.presentation import same_kind
+
+RECORDS = 64
+_WORDS = 12  # of a made-up text, at most
+
+
+def made_up_like(rows: Any, domain: DomainLike) -> Any:
+    """Made-up records in the kind of table that `rows` are. Of the rows themselves, only the kind is looked at."""
+    if isinstance(domain, Domain):
+        return same_kind(rows)(made_up_columns(domain))
+    if isinstance(domain, ImageDomain):
+        images = made_up_images(domain)
+        listed = images if isinstance(rows, np.ndarray) and rows.dtype != object else list(images)
+        return {"image": listed} if isinstance(rows, Mapping) else listed
+    if isinstance(domain, TextDomain):
+        return _texts_like(rows, domain)
+    raise NotImplementedError("records of a domain that is not ours cannot be made up")
+
+
+def made_up_columns(domain: Domain, count: int = RECORDS) -> dict[str, Any]:
+    """Each feature by itself, and uniform over what is declared."""
+    uniforms, points = Uniforms(), np.zeros((count, domain.width))
+    for block, levels in zip(domain.blocks, domain.levels, strict=True):
+        u, width = uniforms.take(count), block.stop - block.start
+        if block.kind == "one-hot":
+            points[np.arange(count), block.start + (u * width).astype(int)] = 1.0
+        elif block.kind == "binary":
+            points[:, block.start] = u > 0.5
+        else:
+            points[:, block.start] = np.rint(u * (levels - 1)) / (levels - 1) if levels > 1 else u
+    return domain.decode(points)
+
+
+def made_up_images(domain: ImageDomain, count: int = RECORDS) -> np.ndarray[Any, Any]:
+    """Images of one tone with noise on it, so that bright and dark ones are among them."""
+    uniforms, shape = Uniforms(), (count, *domain.shape)
+    tone = uniforms.take(count).reshape(-1, *(1 for _ in domain.shape))
+    pixels = (tone + uniforms.take(int(np.prod(shape))).reshape(shape)) / 2
+    if domain.bounds is None:
+        return (pixels * 255).astype(np.uint8)
+    low, high = domain.bounds
+    return np.asarray(low + pixels * (high - low))
+
+
+def made_up_texts(domain: TextDomain, count: int = RECORDS) -> list[str]:
+    """Some words of the vocabulary each."""
+    uniforms, words = Uniforms(), domain.vocabulary
+    lengths = 1 + (uniforms.take(count) * min(_WORDS, len(words))).astype(int)
+    return [" ".join(words[int(u * len(words))] for u in uniforms.take(int(length))) for length in lengths]
+
+
+def _texts_like(rows: Any, domain: TextDomain) -> Any:
+    texts, column = made_up_texts(domain), domain.column
+    if isinstance(rows, (list, tuple)):
+        as_records = column is not None and any(isinstance(row, Mapping) for row in rows)
+        return [{column: text} for text in texts] if as_records else texts
+    if isinstance(rows, Mapping):
+        return {column: texts}
+    if isinstance(rows, np.ndarray):
+        return np.array(texts, dtype=object)
+    given = nw.from_native(rows, eager_only=True, allow_series=True)
+    if isinstance(given, nw.Series):
+        return nw.new_series(given.name or "text", texts, backend=given.implementation).to_native()
+    return nw.from_dict({str(column): texts}, backend=given.implementation).to_native()

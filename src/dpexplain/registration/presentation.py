@@ -1,0 +1,185 @@
+"""What a black box is shown: rows as given, in two batches whose column types follow from declarations. `proofs/registration.md`.
+
+A table's types may depend on its values: one missing entry makes a whole column of integers a column of floats, and a model that reads 3.0 where it read
+3 answers differently about everybody. So rows that are complete are shown together and all others apart from them, and in both batches
+a declared number is a float64. A declared category that is numeric is an integer for complete rows and a float for the others. Which batch a row is
+in, and as what its entries are shown, follows from the row alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+import scipy
+from numpy.typing import NDArray
+
+from dpexplain.domain import Domain, DomainLike
+from dpexplain.domain.columns import plain_columns, read_columns
+from dpexplain.domain.features import Binary, Categorical, Numeric, Ordinal
+from dpexplain.domain.frames import open_frame
+from dpexplain.domain.values import Column, floats, is_missing
+from dpexplain.errors import DataError
+
+Mask = NDArray[np.bool_]
+EXACT = 2.0**53
+TEXT = "OUT"  # types of columns of Python objects and of text
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Batch:
+    """Some rows as the model is shown them, and their positions among all."""
+
+    positions: NDArray[np.intp]
+    rows: Any
+
+
+def present(rows: Any, domain: DomainLike, count: int) -> Iterator[Batch]:
+    """The rows in at most two batches: complete ones, and the rest."""
+    complete = _complete(rows, domain, count)
+    for whole in (True, False):
+        positions = np.flatnonzero(complete == whole)
+        if len(positions):
+            chosen = rows if len(positions) == count else take(rows, positions)
+            yield Batch(positions, _typed(chosen, domain, whole))
+
+
+def take(rows: Any, positions: NDArray[Any]) -> Any:
+    """Some rows of any kind of table."""
+    if isinstance(rows, dict):
+        return {name: take(column, positions) for name, column in rows.items()}
+    if isinstance(rows, (list, tuple)):
+        return [rows[i] for i in positions]
+    if isinstance(rows, np.ndarray):
+        return rows[positions]
+    if isinstance(rows, (pa.Table, pa.RecordBatch, pa.Array, pa.ChunkedArray)):
+        return rows.take(pa.array(positions))
+    if hasattr(rows, "tocsr"):
+        return rows.tocsr()[positions]
+    try:
+        frame = nw.from_native(rows, eager_only=True, allow_series=True)
+    except TypeError:
+        raise DataError(f"cannot read rows from {type(rows).__name__}: pass a data frame, dicts or an array") from None
+    return frame[positions.tolist()].to_native()
+
+
+def same_kind(rows: Any) -> Callable[[dict[str, Any]], Any]:
+    """A function from columns to the kind of table that `rows` is. It keeps nothing of the rows."""
+    if isinstance(rows, dict):
+        return dict
+    if isinstance(rows, np.ndarray) or scipy.sparse.issparse(rows):
+        return lambda columns: np.column_stack(list(columns.values()))
+    if isinstance(rows, (list, tuple)):
+        return lambda columns: [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    backend = open_frame(rows).implementation
+    return lambda columns: nw.from_dict(plain_columns(columns), backend=backend).to_native()
+
+
+def _complete(rows: Any, domain: DomainLike, count: int) -> Mask:
+    """Whether nothing that is declared is missing in a row, and its numeric categories are whole numbers."""
+    if isinstance(rows, (list, tuple)):
+        names = domain.columns
+        return np.fromiter((_is_complete(row, names) for row in rows), dtype=np.bool_, count=count)
+    found = np.ones(count, dtype=np.bool_)
+    if isinstance(domain, Domain) and not _is_matrix(rows):
+        for feature in domain.features:
+            column = read_columns(rows, [feature.name])[feature.name]
+            found &= _whole(column) if _as_integer(feature, column) else ~_missing(column)
+    return found
+
+
+def _is_complete(row: Any, names: tuple[str, ...]) -> bool:
+    if isinstance(row, Mapping):
+        return not any(is_missing(row.get(name)) for name in names)
+    return isinstance(row, (str, np.ndarray))
+
+
+def _is_matrix(rows: Any) -> bool:
+    return isinstance(rows, np.ndarray) or scipy.sparse.issparse(rows)
+
+
+def _missing(column: Column) -> Mask:
+    if column.dtype.kind == "f":
+        return np.isnan(column)
+    if column.dtype.kind in "mM":
+        return np.isnat(column)
+    if column.dtype.kind != "O":
+        return np.zeros(len(column), dtype=np.bool_)
+    return np.fromiter(map(is_missing, column.tolist()), dtype=np.bool_, count=len(column))
+
+
+def _whole(column: Column) -> Mask:
+    numbers = floats(column)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((np.abs(numbers) < EXACT) & (numbers == np.floor(numbers)))
+
+
+def _as_integer(feature: Any, column: Column) -> bool:
+    """Whether a category is shown as an integer: by the type of its column, or because all its declared values are integers."""
+    if not isinstance(feature, (Categorical, Ordinal, Binary)):
+        return False
+    values = (feature.levels if isinstance(feature, Ordinal) else feature.values) or (None,)
+    return column.dtype.kind in "iuf" or (column.dtype.kind in TEXT and all(type(value) is int for value in values))
+
+
+def _typed(rows: Any, domain: DomainLike, whole: bool) -> Any:
+    """The rows with column types that `whole` and the declarations decide. What has the right type already is not copied."""
+    if not isinstance(domain, Domain) or isinstance(rows, (list, tuple)) or scipy.sparse.issparse(rows):
+        return rows
+    if isinstance(rows, np.ndarray):
+        numeric = rows.ndim == 2 and all(isinstance(feature, Numeric) for feature in domain.features)
+        return rows if rows.dtype.kind == "f" or not numeric else floats(rows.reshape(-1)).reshape(rows.shape)
+    if isinstance(rows, Mapping):  # lists hold Python objects, each with its own type: they stay
+        arrays = {name: (column, column.dtype) for name, column in rows.items() if isinstance(column, np.ndarray)}
+        return {**rows, **_converted({name: arrays[name] for name in domain.columns if name in arrays}, domain, whole)}
+    return _typed_frame(open_frame(rows), domain, whole)
+
+
+def _typed_frame(frame: nw.DataFrame[Any], domain: Domain, whole: bool) -> Any:
+    backend = frame.implementation
+    read = {name: (read_columns(frame.to_native(), [name])[name], _numpy_type(frame.schema[name])) for name in domain.columns}
+    made = {name: nw.new_series(name, column, backend=backend) for name, column in _converted(read, domain, whole).items()}
+    if not backend.is_pandas_like():  # which alone takes NaN for null
+        made = {name: _null_for_nan(series) for name, series in made.items()}
+    others = [nw.col(name).cast(nw.Float64) for name, dtype in frame.schema.items() if name not in read and dtype.is_integer()]
+    return frame.with_columns(*made.values(), *others).to_native() if made or others else frame.to_native()
+
+
+def _numpy_type(dtype: nw.dtypes.DType) -> np.dtype[Any] | None:
+    known: dict[Any, type] = {nw.Float64: np.float64, nw.Float32: np.float32, nw.Int64: np.int64, nw.Boolean: np.bool_}
+    return next((np.dtype(numpy) for mine, numpy in known.items() if dtype == mine), None)
+
+
+def _null_for_nan(series: nw.Series[Any]) -> nw.Series[Any]:
+    return (
+        series.zip_with(
+            ~series.is_nan(), nw.new_series(series.name, [None] * len(series), series.dtype, backend=series.implementation)
+        )
+        if series.dtype.is_float()
+        else series
+    )
+
+
+def _converted(columns: dict[str, tuple[Column, np.dtype[Any] | None]], domain: Domain, whole: bool) -> dict[str, Column]:
+    """Columns, each with the type it has in its table, that are to have another one."""
+    found = {}
+    for feature in domain.features:
+        column, has = columns.get(feature.name, (None, None))
+        wanted = None if column is None else _wanted(feature, column, whole)
+        if column is not None and wanted is not None and (has is None or wanted != has):
+            found[feature.name] = column.astype(wanted) if wanted.kind == "b" else floats(column).astype(wanted)
+    return found
+
+
+def _wanted(feature: Any, column: Column, whole: bool) -> np.dtype[Any] | None:
+    """The type that a column is shown with; None leaves it as it is."""
+    if isinstance(feature, Numeric):
+        return column.dtype if column.dtype == np.float32 else np.dtype(np.float64)
+    if _as_integer(feature, column):
+        return np.dtype(np.int64 if whole else np.float64)
+    truth = isinstance(feature, Binary) and whole and column.dtype.kind == "O"
+    return np.dtype(np.bool_) if truth and all(isinstance(entry, (bool, np.bool_)) for entry in column) else None
