@@ -16,7 +16,6 @@ from dpexplain.core.arrays import Vector
 from dpexplain.domain import DomainLike
 from dpexplain.errors import DataError
 from dpexplain.registration.declared_answers import AnswerDeclaration, Output, Reading, WrongShape
-from dpexplain.registration.presentation import present, take
 
 Prepare = Callable[[Any], Any]
 _TRIED = 32  # rows that are asked one by one before a model counts as one that answers none
@@ -35,11 +34,17 @@ class Labeller:
     bounds: tuple[float, float] | None = None
     domain: DomainLike | None = None
 
+    def __post_init__(self) -> None:
+        if self.target is None:
+            object.__setattr__(self, "target", 1)
+
     def __call__(self, columns: dict[str, Any]) -> Vector:
         """Labels of rows that are given as columns. Errors are raised: rows that are public may decide about them."""
         count = len(next(iter(columns.values())))
         if self.domain is None:
             return self._ask(columns, count)
+        from dpexplain.registration.presentation import present  # here, and not above: it loads libraries of data frames
+
         labels = np.empty(count)
         for batch in present(columns, self.domain, count):
             labels[batch.positions] = self._ask(batch.rows, len(batch.positions))
@@ -77,6 +82,8 @@ def label_rows(
 
     `prepare` makes of a table what the model takes. DataError only where the model answers none of many rows, or where the declaration does not fit it.
     """
+    from dpexplain.registration.presentation import present
+
     ask, reading = question_of(model, declared), declared.reading(model)
     question = ask if prepare is None else lambda table: ask(prepare(table))
     labels = np.empty(count)
@@ -110,6 +117,8 @@ def _ask_each(question: Callable[[Any], Any], reading: Reading, rows: Any, count
 
 
 def _apart(question: Callable[[Any], Any], reading: Reading, rows: Any, positions: np.ndarray[Any, Any]) -> Vector:
+    from dpexplain.registration.presentation import take
+
     try:
         return reading.labels(question(take(rows, positions)), len(positions))
     except Exception:

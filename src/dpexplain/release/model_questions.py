@@ -100,7 +100,7 @@ def labeller_of(model: Any, known: Labeller | None) -> Labeller:
         if known is None:
             raise ParameterError("this needs the model, which a release file does not contain: pass model=")
         return known
-    return replace(known, model=model) if known is not None else Labeller(model, 1, "probability", _as_frame)
+    return replace(known, model=model) if known is not None else Labeller(model, None, None, _as_frame)
 
 
 def _as_frame(columns: dict[str, Any]) -> Any:
