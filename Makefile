@@ -11,6 +11,11 @@ $(VENV)/.base: pyproject.toml constraints.txt
 	$(PIP) -e '.[demo]'
 	touch $@
 
+$(VENV)/.service: pyproject.toml constraints.txt
+	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	$(PIP) -e '.[service]'
+	touch $@
+
 $(VENV)/.dev: $(VENV)/.base
 	$(PIP) -e '.[demo,postgres,service,models,test,lint,baselines,docs]'
 	touch $@
@@ -39,9 +44,12 @@ bench: $(VENV)/.dev  ## ratios against the alternatives, measured in one run
 docs: $(VENV)/.dev  ## the documentation as a site in out/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir out/site
 
-serve: $(VENV)/.dev  ## the real service on made-up data, at http://127.0.0.1:8000; prints an owner's key the first time
+serve: $(VENV)/.service  ## the real service on made-up data, at http://127.0.0.1:8000; prints an owner's key the first time
 	$(BIN)/python -m dpexplain.demo.owner out/service
-	test -f out/service/keys.json || $(BIN)/dpexplain serve keys add --role owner --name me --config out/service/service.toml
+	@if test -f out/service/keys.json; then \
+	  echo "Open http://127.0.0.1:8000 with the key that was printed the first time. For another one:"; \
+	  echo "  $(BIN)/dpexplain serve keys add --role owner --name me --config out/service/service.toml"; \
+	else $(BIN)/dpexplain serve keys add --role owner --name me --config out/service/service.toml; fi
 	$(BIN)/dpexplain serve out/service/service.toml
 
 clean:
