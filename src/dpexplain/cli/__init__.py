@@ -30,7 +30,7 @@ def main(
     version: Annotated[bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     """Explain black-box models to anyone without exposing anyone in the data."""
-    del version  # told already
+    del version  # its callback has printed it
 
 
 demo.add_to(app)

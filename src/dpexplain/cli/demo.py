@@ -1,4 +1,4 @@
-"""`dpexplain demo`: the whole story on embedded data."""
+"""`dpexplain demo`: runs the demo on embedded data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exit codes, and how an error is told: one line on stderr, and the remedy under it."""
+"""Exit codes and error messages of the command line: what is wrong on one line of stderr, the remedy on the next."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 
 def tell(error: DpexplainError | str) -> None:
-    """What is wrong on the first line, what to do about it on the second: messages are written in that order."""
+    """Print an error: what is wrong on the first line, the remedy on the second. Messages are written in that order."""
     what, _, remedy = str(error).partition(". ")
     print(f"error: {what.rstrip('.')}", file=sys.stderr)
     if remedy:

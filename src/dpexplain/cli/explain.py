@@ -1,4 +1,4 @@
-"""`dpexplain explain`: explain forever, from a release alone."""
+"""`dpexplain explain`: explains records from a release, free of charge and without private data."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite the output.")]
 
 
 def require_new(path: Path, force: bool) -> None:
-    """A release cannot be had again for free, so it is not overwritten by accident; and nothing is spent on a file that cannot be written."""
+    """Raise ParameterError before anything is spent if the file exists (a release would cost again) or its folder does not."""
     if path.exists() and not force:
         raise ParameterError(f"{path} exists already. Name another file, or pass --force to overwrite it")
     if not path.absolute().parent.is_dir():

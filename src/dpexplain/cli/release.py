@@ -1,4 +1,4 @@
-"""`dpexplain release`: pay once."""
+"""`dpexplain release`: makes a release, which is paid for once."""
 
 from __future__ import annotations
 
@@ -158,5 +158,5 @@ def bounds_of(text: str | None) -> tuple[float, float] | None:
 
 
 def labelling(starts: range) -> Any:
-    """A bar while the black box is asked, where a person is watching."""
+    """Show a progress bar while the black box is asked, on a terminal."""
     return with_bar(starts, "Asking the model")

@@ -1,4 +1,4 @@
-"""What every domain offers, whatever its records look like: the public map from records to [0, 1]ⁿ."""
+"""The interface of every domain: the public map from records to [0, 1]ⁿ."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class DomainLike(Protocol):
 
 
 def listed(items: Iterable[object], most: int = 12) -> str:
-    """Items for an error message, elided when many."""
+    """Items as text for an error message, shortened where there are many."""
     items = list(items)
     shown = ", ".join(map(repr, items[:most]))
     return shown if len(items) <= most else f"{shown}, … ({len(items)} in all)"

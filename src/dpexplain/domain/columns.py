@@ -1,4 +1,4 @@
-"""Rows in any tabular container → one NumPy column per feature.
+"""Reads rows in any tabular container as one NumPy column per feature.
 
 Only the container's schema decides whether this raises: which columns it has, how long they are, what sort of table it is. Schema
 is taken to be public. For a list of dicts it is the union of their keys, as a data frame made from the list would have it.

@@ -28,7 +28,7 @@ FORMATS = (".json", ".toml")
 
 
 class DomainDescription(ABC):
-    """A domain that can say all it is: everything here follows from `to_dict`."""
+    """Description, fingerprint and files of a domain, all derived from its `to_dict`."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Data frames and series of any library, by way of narwhals; the type of a column alone decides how it is read."""
+"""Reads data frames and series of any library through narwhals. Only the type of a column decides how it is read."""
 
 from __future__ import annotations
 

@@ -240,7 +240,7 @@ def _features(features: Any) -> tuple[Feature, ...]:
 
 
 def _what(features: Any) -> str:
-    """What was given in place of a list of features."""
+    """Describes for an error message what was passed instead of a list of features."""
     if not isinstance(features, (list, tuple)):
         return type(features).__name__
     odd = next(feature for feature in features if not isinstance(feature, FEATURES))

@@ -1,4 +1,4 @@
-"""Total, row-wise readings of a column: as numbers, or as positions in a public list of values.
+"""Reads a column entry by entry, as numbers or as positions in a public list of values. Reading never raises.
 
 Nothing here raises whatever the column holds, and each entry's reading depends on that entry alone. The type of the column does
 not matter either: 1, 1.0, True, "1" and "True" are read alike, because a single odd row can make a file reader store a whole

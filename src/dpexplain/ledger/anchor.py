@@ -1,4 +1,4 @@
-"""Heads in a file: the anchor to keep away from the ledger, so that a roll-back to an older copy can be found."""
+"""Writes heads of a ledger to a file. Stored away from the ledger, it shows whether an older copy was put in the ledger's place."""
 
 from __future__ import annotations
 

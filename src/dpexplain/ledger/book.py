@@ -1,4 +1,4 @@
-"""The `Ledger` protocol, written once over any store: reserve → settle → refund as chained entries.
+"""The `Ledger` protocol over any store: reserve → settle → refund as chained entries.
 
 All decisions are taken inside the write transaction that records them, from what that transaction reads. A counted total is
 carried by every entry, so reading the last one is reading the whole account.
@@ -229,7 +229,7 @@ def required_last(page: Page) -> Entry:
 
 
 def require_no_rollback(floor: Head, last: Entry | None) -> None:
-    """A ledger only grows: if it is shorter than this process has seen it, an older copy was put in its place."""
+    """Raise LedgerCorrupt if the ledger is shorter than this process has seen it: an older copy was put in its place."""
     found = head_of(last) if last else Head(0, START, 0)
     if found.sequence < floor.sequence or (found.sequence == floor.sequence and found != floor):
         raise LedgerCorrupt(
@@ -238,7 +238,7 @@ def require_no_rollback(floor: Head, last: Entry | None) -> None:
 
 
 def require_id(what: str, value: str) -> None:
-    """Ids are stored as text by every backend: printable, not empty, not endless."""
+    """Raise ParameterError unless the id is printable text of limited length, which every backend can store."""
     if not (isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value.isprintable()):
         raise ParameterError(f"a {what} must be 1 to {LONGEST_ID} printable characters, got {value!r:.50}")
 
@@ -256,7 +256,7 @@ def require_same_account(account: Account, stored: dict[str, Any]) -> None:
 
 
 def require_same_question(request: str, question: str, newest: list[Entry]) -> None:
-    """One request id stands for one question, also after a refund: what still runs under that id then answers the same one."""
+    """Raise RequestIdInUse if the id was used for another question. This also holds after a refund: a run under that id may still be going on."""
     reserved = next((entry for entry in newest if entry.kind == "reserve"), None)
     if reserved is not None and canonical(reserved.body.get("question")) != question:
         raise RequestIdInUse(f"request id {request!r} was used for another question: choose a new id for a new question")

@@ -1,4 +1,4 @@
-"""How an entry becomes bytes, and how those bytes are chained.
+"""Serialises ledger entries and chains them by their hashes.
 
 An entry is written as canonical JSON (sorted keys, no spaces, ASCII, no NaN) that names the hash of the entry before it; its own
 hash is SHA-256 over exactly those bytes. The text is stored as it was hashed, so checking never depends on encoding it again.

@@ -22,7 +22,7 @@ _forking = RLock()
 class Connection(Generic[C]):
     """Opened when first needed; `use` hands it to one thread at a time.
 
-    It knows how to close and is told how to open, so that it never keeps its owner alive and is closed with it.
+    The function that opens it is passed to `use`, so that the connection holds no reference to its owner.
     """
 
     def __init__(self, close: Callable[[C], None]) -> None:

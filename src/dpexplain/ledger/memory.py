@@ -1,4 +1,4 @@
-"""A ledger that lives as long as the process: for notebooks and tests. Nothing survives a restart."""
+"""A ledger in the memory of one process, for notebooks and tests. Nothing survives a restart."""
 
 from __future__ import annotations
 
@@ -90,17 +90,17 @@ class MemoryStore:
                 raise
 
     def _require_same_process(self) -> None:
-        """A forked copy would be a second budget for the same data."""
+        """Raise LedgerUnavailable in a forked process: its copy would be a second budget for the same data."""
         if os.getpid() != self._process:
             raise LedgerUnavailable(
                 "a ledger in memory cannot be spent from by a forked process: use sqlite:///file.ledger instead"
             )
 
     def check(self) -> None:
-        """Memory has nothing beneath it to check."""
+        """Does nothing: there is no storage to check."""
 
     def close(self) -> None:
-        """Memory has nothing to let go of."""
+        """Does nothing: there is no connection."""
 
 
 class MemoryLedger(Book):

@@ -1,4 +1,4 @@
-"""A ledger: the durable, linearisable side of the privacy filter, and the memory of what was answered.
+"""The interface of ledgers, which store what was spent and answered, durably and linearisably.
 
 The order of events is the guarantee (SPEC §5, `proofs/filter.md`):
 
@@ -103,7 +103,7 @@ class Head:
 
 
 class Ledger(Protocol):
-    """Spending that cannot be forgotten. All methods are safe to call from several threads and processes."""
+    """Durable record of spending and answers. All methods are safe to call from several threads and processes."""
 
     @property
     def account(self) -> Account: ...
@@ -134,7 +134,7 @@ class Ledger(Protocol):
         ...
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        """Everything that was ever written down, in order, those with `sequence > after`; each checked against its hash."""
+        """All entries in order, those with `sequence > after`; each is checked against its hash."""
         ...
 
     def head(self) -> Head:
@@ -146,5 +146,5 @@ class Ledger(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of connections. Nothing is lost; the next call opens them again."""
+        """Close connections. The next call opens them again."""
         ...

@@ -131,7 +131,7 @@ class PostgresStore:
 
     @contextmanager
     def _translated(self, *, again: bool) -> Iterator[None]:
-        """No error of the driver leaves this file, and none that could quote a password."""
+        """Convert errors of the driver into dpexplain's own, which never quote a password."""
         try:
             yield
         except self._driver.Error as error:
@@ -157,7 +157,7 @@ class PostgresStore:
 
 
 class _Broken(Exception):
-    """The connection was lost: worth one more try."""
+    """The connection was lost, and the transaction may be tried once more."""
 
 
 class PostgresLedger(Book):

@@ -140,7 +140,7 @@ class SqliteStore:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """No error of the driver leaves this file."""
+        """Convert errors of the driver into dpexplain's own."""
         try:
             yield
         except sqlite3.Error as error:
@@ -199,7 +199,7 @@ def inode(path: Path) -> tuple[int, int] | None:
 
 
 def flush_directory(path: Path) -> None:
-    """Make a new name survive a power cut."""
+    """Write a directory's entries to disk, so that a new file name survives a power cut."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""What a ledger needs of a database: transactions, and seven small questions inside them. Backends implement this page.
+"""The interface of a ledger's storage: transactions, and seven queries inside them. Backends implement it.
 
 Decisions (may this be spent? which answer wins?) are taken in `book.py` from what a session reads *inside* the transaction that
 acts on them; a store only has to make write transactions durable and one at a time for each data set.
@@ -44,7 +44,7 @@ class Session(Protocol):
 
 
 class Store(Protocol):
-    """Where sessions come from. Safe for threads; after a fork each process gets its own connection."""
+    """Runs transactions. Safe for threads; after a fork each process gets its own connection."""
 
     @property
     def address(self) -> str:

@@ -1,4 +1,4 @@
-"""Read a ledger from its first entry to its last and find what does not follow.
+"""Verifies a ledger from its first entry to its last.
 
 Found without help: an entry edited, removed, inserted or moved, a total that does not add up, an answer given twice or unpaid,
 and entries cut off at the end while the account still points to them. Found with a head that was exported earlier and kept
@@ -26,7 +26,7 @@ class VerificationReport:
 
 @dataclass(slots=True)
 class Replay:
-    """The account as its entries tell it, recomputed one by one."""
+    """An account's state, recomputed from its entries one by one."""
 
     account: Account
     sequence: int = 0

@@ -1,4 +1,4 @@
-"""Numbers over queries and steps: the budget as it is spent, how an algorithm converges, and how results are spread."""
+"""Curves over queries and steps: the budget as it is spent, convergence of an algorithm, and histograms of results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Named: TypeAlias = ArrayLike | Mapping[str, ArrayLike]  # one series, or several
 
 
 def budget(spent: Named, limit: float | None = None, *, title: str = "", caption: str = "", ax: Axes | None = None) -> Figure:
-    """Total ε after each query, as a step curve, and the `limit` it stays below: what answers themselves say, nothing else.
+    """Total ε after each query, as a step curve, and the `limit` it stays below. It needs only what the answers state.
 
     `spent` is `[answer.guarantee.epsilon for answer in answers]`, or several such lists by name.
     """

@@ -51,7 +51,7 @@ def steps(labels: Sequence[str], values: Vector, error: Vector | None, base: flo
 
 
 def sentence(answer: float, base: float, scale: AnswerScale, average: str, *, exact: bool = False) -> str:
-    """What every surface says first."""
+    """The sentence that every surface begins with: the answer, and the average it is compared with."""
     about = "" if exact else "about "
     said = f"The model's answer here is {about}{scale.format(answer)}; {average} is {scale.format(base)}; these values make the difference."
     if scale.low <= answer <= scale.high:
@@ -64,7 +64,7 @@ def _nearest(answer: float, scale: AnswerScale) -> str:
 
 
 def shown(value: Any) -> str:
-    """A raw value for people."""
+    """A raw value as text for people."""
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return "missing"
     if isinstance(value, (bool, np.bool_)):

@@ -1,4 +1,4 @@
-"""One look for every figure: readable in print, safe for colour-blind readers. Matplotlib is loaded when something is drawn."""
+"""The common style of all figures: readable in print and by colour-blind readers. Matplotlib is loaded when something is drawn."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SERIES = (
     "#762a83",
     "#666666",
     "#b2182b",
-)  # for lines and points; told apart by marker and dash too
+)  # for lines and points, which also differ in marker and dash
 MARKERS = "osD^vP"
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)))
 
@@ -59,7 +59,7 @@ class Palette:
 
 PALETTES: dict[str, Palette] = {
     "blue-red": Palette(POSITIVE, NEGATIVE),  # as in the paper's figures
-    "blue-orange": Palette("#0072b2", "#d55e00"),  # Okabe & Ito: told apart by every kind of colour vision
+    "blue-orange": Palette("#0072b2", "#d55e00"),  # Okabe & Ito: distinct in every kind of colour vision
 }
 
 

@@ -1,4 +1,4 @@
-"""An empirical check of a privacy claim: run what releases on two neighbouring data sets, guess which is which, and count.
+"""An empirical check of a privacy claim: runs a mechanism on two neighbouring data sets, guesses which is which, and counts.
 
 How well guesses can do is bounded by the claim; how well they do is bounded from below by counting (`evaluation/audit/bounds.py`). If the second bound passes
 the first, the claim is wrong. The other way round nothing is proven: an audit finds errors, proofs exclude them. `proofs/audit.md`, `docs/audit.md`.
@@ -237,7 +237,7 @@ def _worlds(stage: _Stage, subject: Subject, given: tuple[Any, float] | None) ->
 
 
 def _transcript_of(subject: Subject, where: World) -> Vector:
-    """What is released of one data set, in units of its noise, which is the same whenever this is asked."""
+    """What is released of one data set, in units of its noise. The noise is the same at every call."""
     record = subject.run(where.fresh(), SeededNoise(0))
     return np.concatenate(record.released or record.values)
 

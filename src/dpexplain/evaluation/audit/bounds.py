@@ -1,6 +1,6 @@
 """Lower bounds on μ from counts of right and wrong guesses: exact at any number of runs, whatever the guesses are. `proofs/audit.md`.
 
-Somebody tells two data sets apart by a score. If what they look at is μ-GDP then, whatever the score,
+A score distinguishes two data sets. If what it is computed from is μ-GDP then, whatever the score,
 
     P(score with > score without) ≤ Φ(μ/√2)                      (the area under the ROC curve)
     Φ⁻¹(1 - α) - Φ⁻¹(β) ≤ μ                                       (false alarms α, misses β, at any one threshold)

@@ -1,4 +1,4 @@
-"""Distinguisher two laws apart from samples of them: a linear score, learnt on some runs and used on others."""
+"""Distinguishes two distributions from samples of them, by a linear score that is learnt on some runs and used on others."""
 
 from __future__ import annotations
 

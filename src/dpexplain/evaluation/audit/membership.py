@@ -1,4 +1,4 @@
-"""Was this person in the data? A membership attack on explanations of any kind, for whoever wants to see what unprotected ones give away.
+"""A membership inference attack on explanations of any kind: decides from explanations whether a person was in the data.
 
 The attacker knows the population but not the sample. They draw samples of their own, with and without the person, ask for explanations of each, learn a
 likelihood ratio between the two, and apply it to what they were shown: LiRA (Carlini et al. 2022) for numbers that are released instead of a model's

@@ -1,4 +1,4 @@
-"""Where an audit takes place: two neighbouring data sets, and a canary that moves what is released as far as a record can.
+"""Sets up an audit: two neighbouring data sets that differ in a canary, a record that moves what is released as far as a record can.
 
 The made-up stage is chosen so that bounds are attained (`proofs/audit.md`). For gradients all rows pull φ to the ball's edge, where a record with the
 opposite label moves the gradient by all of 2αd(kd + 1); or they lie at the query itself and pull nowhere, which shows most in a last iterate.
@@ -36,7 +36,7 @@ class Canary:
 
 
 class PartedRows(SummedRows):
-    """Private rows, and some more beside them: every statistic is a sum over rows."""
+    """Private rows together with a few more. Every statistic is a sum over rows, so the two answers are added."""
 
     def __init__(self, rows: Rows, more: OracleRows) -> None:
         self._rows, self._more = rows, more

@@ -1,4 +1,4 @@
-"""What can be audited: anything that releases, run once on given data by the code that always runs it."""
+"""Targets of an audit: anything that releases, run once on given data by the production code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpexplain.privacy.events import price
 from dpexplain.release.plan import ReleasePlan, plan_release
 from dpexplain.release.release import release
 
-_AMPLE = 1000.0  # ε: a budget that never stands in the way of an audit
+_AMPLE = 1000.0  # ε: a budget that no audit exhausts
 
 
 class Subject(Protocol):

@@ -1,4 +1,4 @@
-"""Writing down everything that leaves: each number that passes the door, and each number that an answer contains.
+"""The transcript of a run: each number that passes the door, and each number that an answer contains.
 
 The transcript is what accounting assumes an attacker sees; an answer (the last iterate, say) is less. Beside the numbers themselves it holds their
 log-likelihood ratio: an attacker who knows both data sets knows what each release would have been without noise, given the public parameters at

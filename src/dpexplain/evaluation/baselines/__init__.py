@@ -1,1 +1,1 @@
-"""Explanations people know, without privacy: LIME, SHAP and MIM on the same point. Offline only: reads private rows."""
+"""The usual explanations, without privacy: LIME, SHAP and MIM on the same point. Offline only: reads private rows."""

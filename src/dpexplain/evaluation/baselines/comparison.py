@@ -1,4 +1,4 @@
-"""Private explanations beside the baselines people know, for one point, in one table."""
+"""Private explanations and the usual baselines of one point in one table."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def baselines(
     """The exact local optimum, LIME, SHAP and MIM at `query`, and `private` explanations (by name) beside them.
 
     per="feature": what each feature adds to this answer. A slope φ becomes Σ φ_j(z_j - mean_j) over the feature's columns, the mean taken over the
-    rows; a SHAP value is such a contribution already. Only so do all methods speak about the same thing. per="column": each method's own
+    rows; a SHAP value is such a contribution already. Only then are all methods about the same quantity. per="column": each method's own
     numbers. `reference` is the first method unless named; `plane`, `anchor` and `radius` say which optimum (`evaluation.optimum`).
     Offline only: it reads private rows without paying.
     """

@@ -75,7 +75,7 @@ def minimise(A: Matrix, b: Vector, *, radius: float = PAPER_RADIUS, norm: int = 
 
 
 def compare(values: Vector, best: Vector, moments: Moments, size: int, k: int = 5) -> Score:
-    """The same from moments that were computed already."""
+    """Compare `values` with the optimum `best` by moments that were computed before; `size` is the public row count."""
     excess = (_loss(values, moments) - _loss(best, moments)) / size
     gain = -_loss(best, moments) / size  # L(0) - L(φ*)
     shared = set(strongest(values, k)) & set(strongest(best, k))
@@ -99,7 +99,7 @@ def local_moments(
 
 
 def local_moments_of(data: PrivateData, queries: Iterable[Any], weight: Weight | None = None) -> list[Moments]:
-    """Those of the paper's plane around each of several queries, from one read of the rows."""
+    """(A, b) of the paper's plane around each of several queries, from one read of the rows."""
     asked = [LocalMoments(encoded_point(data.domain, query), weight or Stable()) for query in queries]
     return data.private_rows.local_many(asked)
 

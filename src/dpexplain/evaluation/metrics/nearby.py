@@ -1,4 +1,4 @@
-"""Records near a query, all valid: what faithfulness and stability are measured on."""
+"""Valid records near a query, on which faithfulness and stability are measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact local moments kept in memory, so that several mechanisms can be compared on the same queries for one pass each."""
+"""A cache of exact local moments, so that several mechanisms can be compared on the same queries with one read of the rows for each query."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpexplain.mechanisms.ports import Rows
 
 
 class RememberedRows:
-    """Rows that answer the same local question once. Everything else is passed on."""
+    """Rows with a cache of local moments. All other statistics are passed on."""
 
     def __init__(self, rows: Rows, most: int | None = None) -> None:
         self._rows, self._most = rows, most
@@ -45,5 +45,5 @@ def _key(point: Vector, weight: Weight) -> tuple[bytes, str]:
 
 
 def remember(data: PrivateData, most: int | None = None) -> None:
-    """Keep the sums of the queries asked from now on (n² numbers each), or of the last `most`. For offline comparisons only."""
+    """Cache the local moments of all queries from now on (n² numbers each), or of the last `most`. For offline comparisons only."""
     data.wrap_rows(lambda rows: cast(Rows, RememberedRows(rows, most)))
