@@ -11,6 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from dpexplain import plots
+from dpexplain.contributions import Contributions
+from dpexplain.contributions_batch import ContributionsBatch
+from dpexplain.core.answer_scale import AnswerScale
 
 REVIEW = (
     "The plot is thin and the acting is bad, sometimes awful. And yet: the music is wonderful, the pictures are great, "
@@ -47,8 +50,37 @@ def on_pixels(cells, size=48):
     return np.kron(cells, np.ones((size // len(cells), size // len(cells))))
 
 
+def contributions():
+    added = np.array([0.21, 0.12, -0.04, 0.09])
+    return Contributions(
+        names=("education", "hours", "trade", "married"),
+        values=added,
+        base=0.24,
+        answer=0.24 + added.sum(),
+        error=np.array([0.02, 0.01, 0.03, 0.01]),
+        scale=AnswerScale.of("probability"),
+        record=("degree", 45, "sales", True),
+    )
+
+
+def many_contributions(rng, count=250):
+    """Made-up people: education and hours help, age up to a point."""
+    education, hours, age = rng.integers(0, 5, count), rng.normal(38, 10, count), rng.uniform(18, 80, count)
+    married = rng.random(count) < 0.5
+    columns = [0.09 * (education - 2), 0.008 * (hours - 38), 0.08 - ((age - 50) / 70) ** 2, 0.05 * (married - 0.5)]
+    values = np.stack(columns, axis=1) + rng.normal(0, 0.01, (count, 4))
+    record = list(zip(education.tolist(), hours.tolist(), age.tolist(), married.tolist(), strict=True))
+    names = ("education", "hours", "age", "married")
+    base = np.full(count, 0.24)
+    return ContributionsBatch(names, values, base, base + values.sum(axis=1), scale=AnswerScale.of("probability"), record=record)
+
+
 def figures():
     rng = np.random.default_rng(0)
+    yield "plot-waterfall", contributions().plot()
+    many = many_contributions(np.random.default_rng(1))
+    yield "plot-beeswarm", many.plot()
+    yield "plot-importance", many.plot(kind="bar")
     lime, mim = PRIVATE * 3 + rng.normal(0, 0.25, 8), PRIVATE / 40 + rng.normal(0, 0.004, 8)
     yield "plot-bars", plots.bars(FEATURES, PRIVATE, ERROR, title="Why the model answers as it does here")
     yield "plot-text", plots.highlighted(REVIEW, WORDS, EFFECTS, np.full(9, 0.04), title="Why the model likes this review")
