@@ -208,7 +208,7 @@ class SmallStore(SqliteStore):
     pages = 0
 
     def _connect(self):
-        connection = super()._connect()
+        opened = super()._connect()
         if self.pages:
-            connection.execute(f"PRAGMA max_page_count = {self.pages}")
-        return connection
+            opened.connection.execute(f"PRAGMA max_page_count = {self.pages}")
+        return opened

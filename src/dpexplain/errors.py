@@ -17,6 +17,8 @@
     ├── RowsUnavailable: private rows on disk or on a cluster cannot be read, or are no longer those registered; nothing was released
     ├── LedgerMismatch: a ledger was opened with other parameters than it was made with
     ├── LedgerUnavailable: the ledger could not be read or written; nothing was released
+    │   ├── LedgerBusy: other writers held it for too long
+    │   └── LedgerMissing: there is no ledger, or no account in it, where one must be
     └── ServiceError: a service refused a request or did not answer
 
 No message quotes a private row. Messages about queries may quote the query, which is public.
@@ -105,6 +107,14 @@ class LedgerMismatch(DpexplainError):
 
 class LedgerUnavailable(DpexplainError):
     """The ledger could not be reached, read or written."""
+
+
+class LedgerBusy(LedgerUnavailable):
+    """The ledger's write lock was not free in time; nothing was written."""
+
+
+class LedgerMissing(LedgerUnavailable):
+    """There is none where there must be one, and it may not be made anew: that would forget what was spent."""
 
 
 class ServiceError(DpexplainError):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import RLock
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -28,6 +29,7 @@ from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
 from dpexplain.spending import Paid, Spending
 
+T = TypeVar("T")
 MAX_BATCH = 32  # questions that share a read of the rows, and so many reservations a crash can leave without answers
 MAX_BATCH_BYTES = 1 << 25  # of the sums they share it with
 
@@ -172,6 +174,43 @@ class Explainer:
         answers.skipped = read.skipped
         return answers
 
+    def explain_each(self, asked: Sequence[tuple[Any, str]]) -> list[Explanation | DpexplainError]:
+        """Answer the questions of several callers, each a record and its request id, together: each is answered or refused by itself.
+
+        Where answers do not build on each other, reservations share one durable commit, questions one read of the rows and answers
+        another commit. The totals that answers state include everything that was paid for together.
+        """
+        if not isinstance(self._mechanism, HistoryFree):
+            return [_outcome_of(partial(self.explain, record, request_id=name)) for record, name in asked]
+        read = [_outcome_of(partial(self._question, *one)) for one in asked]
+        questions = [one for one in read if isinstance(one, Question)]
+        answers = iter(self._answer_each(questions) if questions else ())
+        return [next(answers) if isinstance(one, Question) else one for one in read]
+
+    def _answer_each(self, questions: Sequence[Question]) -> list[Explanation | DpexplainError]:
+        asked = [(one.id, self._body(one), plan) for one, plan in zip(questions, self._plans(questions), strict=True)]
+        found = self._spending.reserve_many(asked)
+        total = self._total
+        paid = {one: question for one, question in zip(found, questions, strict=True) if isinstance(one, Paid)}
+        settled = iter(self._spending.run_together(list(paid), lambda one, outcome: _stored(paid[one].point, outcome)))
+        done = [next(settled) if isinstance(one, Paid) else one for one in found]
+        return [self._finish(question, one, total) for question, one in zip(questions, done, strict=True)]
+
+    def _finish(self, question: Question, done: Settled | DpexplainError, total: Guarantee) -> Explanation | DpexplainError:
+        if isinstance(done, Settled):
+            return self._explanation(done, question, total)
+        if isinstance(done, BudgetExhausted) and self._release is not None:
+            return self._from_release(self._release, question)
+        return done
+
+    def _question(self, record: Any, request_id: str) -> Question:
+        point, notes = read_query(self._data.domain, record, QueryRules(known_extra=self._data.other_columns))
+        return Question(point, record, request_id, notes)
+
+    def _body(self, question: Question) -> dict[str, Any]:
+        """What identifies a question in the ledger: all of it public."""
+        return {"point": question.point.tolist(), "mechanism": self._mechanism.to_dict()}
+
     def __call__(self, records: Any, **options: Any) -> PaidExplanations:
         """`explain_many`, under the name that shap's explainers have for it."""
         return self.explain_many(records, **options)
@@ -215,9 +254,8 @@ class Explainer:
 
     def _reserve(self, question: Question, plan: Plan[Outcome]) -> Reserved | Explanation:
         """A promise to pay; or at once the answer that was given under this id, or, with the budget gone, the release's."""
-        body = {"point": question.point.tolist(), "mechanism": self._mechanism.to_dict()}
         try:
-            paid = self._spending.reserve(question.id, body, plan)
+            paid = self._spending.reserve(question.id, self._body(question), plan)
         except BudgetExhausted:
             if self._release is None:
                 raise
@@ -273,6 +311,13 @@ class Explainer:
         return replace(
             guarantee, private=False, note="the paper's own calibration reads an exact gradient norm without paying for it."
         )
+
+
+def _outcome_of(work: Callable[[], T]) -> T | DpexplainError:
+    try:
+        return work()
+    except DpexplainError as error:
+        return error
 
 
 def _require_arguments(data: Any, budget: Any, mechanism: Any, noise: Any) -> None:

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from dpexplain.data import PrivateData
+from dpexplain.errors import DpexplainError
 from dpexplain.ledger import open_ledger
-from dpexplain.ledger.port import Ledger, Request, Reservation, Settled
+from dpexplain.ledger.port import Ledger, Request, Reservation, Settled, Settlement
+from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.ports import Noise, Plan
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget
@@ -59,6 +61,24 @@ class Spending:
         reserved = self.ledger.reserve(Request(request_id, body, plan.events))
         return reserved if isinstance(reserved, Settled) else Paid(plan, reserved)
 
+    def reserve_many(
+        self, asked: Sequence[tuple[str, dict[str, Any], Plan[Result]]]
+    ) -> list[Paid[Result] | Settled | DpexplainError]:
+        """`reserve` for each request id, question and plan, in one durable commit; a refusal stops nobody else."""
+        self.data.require_readable()
+        found = self.ledger.reserve_many([Request(name, body, plan.events) for name, body, plan in asked])
+        return [Paid(plan, one) if isinstance(one, Reservation) else one for (_, _, plan), one in zip(asked, found, strict=True)]
+
+    def run_together(
+        self, paid: Sequence[Paid[Result]], stored: Callable[[Paid[Result], Result], dict[str, Any]]
+    ) -> list[Settled | DpexplainError]:
+        """Run each plan at its own door, then settle all in one durable commit. No result leaves before that commit."""
+        settlements = []
+        for one, door in zip(paid, self._doors(paid), strict=True):
+            result = one.plan.run(door)
+            settlements.append(Settlement(one.reservation.request_id, door.events, stored(one, result)))
+        return self.ledger.settle_many(settlements) if settlements else []
+
     def run(
         self, paid: Sequence[Paid[Result]], stored: Callable[[Paid[Result], Result], dict[str, Any]]
     ) -> Iterator[tuple[Result, Settled]]:
@@ -66,7 +86,9 @@ class Spending:
 
         Plans about local questions share one read of the rows.
         """
-        doors = self.data.open_doors([(one.plan, one.reservation.quanta) for one in paid], self.noise, private=self.private)
-        for one, door in zip(paid, doors, strict=True):
+        for one, door in zip(paid, self._doors(paid), strict=True):
             result = one.plan.run(door)
             yield result, self.ledger.settle(one.reservation, door.events, stored(one, result))
+
+    def _doors(self, paid: Sequence[Paid[Result]]) -> list[Door]:
+        return self.data.open_doors([(one.plan, one.reservation.quanta) for one in paid], self.noise, private=self.private)

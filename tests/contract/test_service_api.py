@@ -339,7 +339,7 @@ def test_an_unexpected_error_is_a_500_that_says_nothing(api, monkeypatch, caplog
     def fails(*_, **__):
         raise RuntimeError("row 17: Alice, 43")
 
-    monkeypatch.setattr(type(api.backend.explainer), "explain", fails)
+    monkeypatch.setattr(type(api.backend.explainer), "explain_each", fails)
     with caplog.at_level("INFO", "dpexplain.service"):
         body = problem(api.ask(), 500, "internal-error")
     assert "Alice" not in json.dumps(body) + caplog.text

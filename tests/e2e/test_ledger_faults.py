@@ -207,7 +207,7 @@ def test_a_read_only_server_is_refused_with_the_remedy(postgres_place):
 def test_a_server_that_forgets_commits_is_overruled(postgres_place):
     url = postgres_place.where.replace("-csearch_path", "-csynchronous_commit%3Doff%20-csearch_path")
     ledger = type(postgres_place.open())(url, account())
-    with ledger._store._connection.use(ledger._store._connect) as connection:
+    with ledger._store._writer.use(ledger._store._connect) as connection:
         assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
     ledger.close()
 

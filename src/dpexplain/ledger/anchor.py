@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from dpexplain.errors import ParameterError
-from dpexplain.ledger.port import Head
+from dpexplain.errors import LedgerCorrupt, ParameterError
+from dpexplain.ledger.chain import RESTORE, head_of
+from dpexplain.ledger.port import Head, Ledger
 
 FORMAT = "dpexplain-ledger-heads-1"
 
@@ -42,3 +43,15 @@ def read_heads(path: Path) -> dict[str, Head]:
         raise ParameterError(f"cannot read {path} ({error.strerror}). Name a file written by `verify --save-head`.") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ParameterError(f"{path} holds no heads. Name a file written by `dpexplain ledger verify --save-head`.") from None
+
+
+def require_head(ledger: Ledger, head: Head) -> None:
+    """Raise LedgerCorrupt unless the ledger contains `head`: it was rolled back or rewritten since."""
+    end = ledger.head()
+    if end.sequence < head.sequence:
+        what = f"ends with entry {end.sequence} and once ended with {head.sequence}: it was rolled back to an older copy, or made anew"
+        raise LedgerCorrupt(f"the ledger of {ledger.account.dataset!r} {what}. {RESTORE}")
+    found = next(iter(ledger.entries(after=head.sequence - 1)))
+    if head_of(found) != head:
+        what = f"has another entry {head.sequence} than it once had: its history was rewritten"
+        raise LedgerCorrupt(f"the ledger of {ledger.account.dataset!r} {what}. {RESTORE}")

@@ -1,24 +1,35 @@
 """The `Ledger` protocol over any store: reserve → settle → refund as chained entries.
 
 All decisions are taken inside the write transaction that records them, from what that transaction reads. A counted total is
-carried by every entry, so reading the last one is reading the whole account.
+carried by every entry, so reading the last one is reading the whole account. What this process has read or written itself is
+recognised by its hash and not read again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from dpexplain.errors import LedgerCorrupt, LedgerMismatch, LedgerUnavailable, ParameterError, RequestIdInUse
-from dpexplain.ledger.chain import RESTORE, START, Row, canonical, find_damage, head_of, seal, unseal, utc_now
-from dpexplain.ledger.port import Account, Entry, Head, Request, Reservation, Settled
+from dpexplain.errors import (
+    DpexplainError,
+    LedgerCorrupt,
+    LedgerMismatch,
+    LedgerMissing,
+    LedgerUnavailable,
+    ParameterError,
+    RequestIdInUse,
+)
+from dpexplain.ledger.chain import RESTORE, START, Row, canonical, find_damage, parse, seal, unseal, utc_now
+from dpexplain.ledger.port import Account, Entry, Head, Request, Reservation, Settled, Settlement
+from dpexplain.ledger.recent import Recent, Tail
 from dpexplain.ledger.store import Session, Store
 from dpexplain.privacy.events import PrivacyEvent, event_from_dict, price
 from dpexplain.privacy.filter import Filter
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Fetch(Protocol):
@@ -26,15 +37,15 @@ class Fetch(Protocol):
 
 
 PAGE = 500
-LONGEST_ID = 200
+LONGEST_ID = 256
 
 
 class Page:
     """One account as one transaction sees it."""
 
-    def __init__(self, session: Session, dataset: str, clock: Callable[[], datetime]) -> None:
-        self._session, self.dataset, self._clock = session, dataset, clock
-        self.last = last_entry(session, dataset)
+    def __init__(self, session: Session, dataset: str, clock: Callable[[], datetime], recent: Recent) -> None:
+        self._session, self.dataset, self._clock, self._recent = session, dataset, clock, recent
+        self.last = last_entry(session, dataset, recent)
 
     def first(self) -> Entry:
         row = self._session.row(self.dataset, 1)
@@ -43,34 +54,37 @@ class Page:
         return unseal(row)
 
     def newest(self, request: str) -> list[Entry]:
-        return [unseal(row) for row in self._session.newest(self.dataset, request)]
+        return [self._recent.unseal(row) for row in self._session.newest(self.dataset, request)]
 
-    def append(self, kind: str, request: str, *, quanta: int, total: int, body: dict[str, Any]) -> Entry:
+    def append(self, kind: str, request: str, *, quanta: int, total: int, body: dict[str, Any]) -> Row:
         last = self.last
         answers = (last.answers if last else 0) + (kind == "settle")
         time = self._clock().isoformat(timespec="microseconds")
         sequence, previous = (last.sequence + 1, last.hash) if last else (1, START)
         row = seal(Entry(sequence, time, kind, request, quanta, total, answers, body, previous, hash=""))
         self._session.append(self.dataset, row)
-        self.last = unseal(row)
-        return self.last
+        self.last = self._recent.wrote(row, total, answers)
+        return row
 
 
-def last_entry(session: Session, dataset: str) -> Entry | None:
-    """The entry that the mark points to, checked; None for an account that does not exist."""
+def last_entry(session: Session, dataset: str, recent: Recent) -> Tail | None:
+    """The end that the mark points to, checked unless this process knows it; None for an account that does not exist."""
     mark = session.mark(dataset)
     if mark is None:
         if session.rows(dataset, 0, 1):
             raise LedgerCorrupt(f"the ledger has entries for {dataset!r} but its account is gone. {RESTORE}")
         return None
+    known = recent.tail(*mark)
+    if known is not None:
+        return known
     row = session.row(dataset, mark[0])
     if row is None or row.hash != mark[1]:
         raise find_damage(mark[0], "is where the ledger should end, and is missing or another one")
-    return unseal(row)
+    return recent.read(unseal(row))
 
 
 def stored_accounts(session: Session) -> list[Account]:
-    pages = [Page(session, dataset, utc_now) for dataset in session.datasets()]
+    pages = [Page(session, dataset, utc_now, Recent()) for dataset in session.datasets()]
     return [account_of(page.first()) for page in pages]
 
 
@@ -87,6 +101,7 @@ class Book:
     def __init__(self, store: Store, account: Account, *, clock: Callable[[], datetime] = utc_now) -> None:
         self._store, self._account, self._clock = store, account, clock
         self._seen = Head(0, START, 0)
+        self._recent = Recent()
 
     @property
     def account(self) -> Account:
@@ -96,11 +111,11 @@ class Book:
     def identity(self) -> str:
         return f"{self._store.address}#{self._account.dataset}"
 
-    def open(self) -> None:
+    def open(self, *, may_create: bool = True) -> None:
         """Make the account, or check that it is the one that was made."""
         require_id("dataset", self._account.dataset)
         try:
-            self._write(self._open)
+            self._write(self._open if may_create else self._require_account)
         except BaseException:
             self.close()
             raise
@@ -114,20 +129,32 @@ class Book:
         return self._filter(self.head().total)
 
     def head(self) -> Head:
-        return head_of(self._read(required_last))
+        return self._read(required_last).head
 
-    def reserve(self, request: Request) -> Reservation | Settled:
-        require_id("request id", request.id)
+    def reserve_many(self, requests: Sequence[Request]) -> list[Reservation | Settled | DpexplainError]:
+        for request in requests:
+            require_id("request id", request.id)
         self._step("before reserve")
-        quanta, question = price(request.events), canonical(request.body)
-        found = self._write(lambda page: self._reserve(page, request, quanta, question))
+        found = self._write(lambda page: [outcome_of(self._reserve, page, request) for request in requests])
         self._step("after reserve")
         return found
 
-    def settle(self, reservation: Reservation, events: tuple[PrivacyEvent, ...], answer: dict[str, Any]) -> Settled:
+    def settle_many(self, settlements: Sequence[Settlement]) -> list[Settled | DpexplainError]:
         self._step("before settle")
-        done = self._write(lambda page: self._settle(page, reservation.request_id, events, answer))
+        done = self._write(lambda page: [outcome_of(self._settle, page, one) for one in settlements])
         self._step("after settle")
+        return done
+
+    def reserve(self, request: Request) -> Reservation | Settled:
+        (found,) = self.reserve_many([request])
+        if isinstance(found, DpexplainError):
+            raise found
+        return found
+
+    def settle(self, reservation: Reservation, events: tuple[PrivacyEvent, ...], answer: dict[str, Any]) -> Settled:
+        (done,) = self.settle_many([Settlement(reservation.request_id, events, answer)])
+        if isinstance(done, DpexplainError):
+            raise done
         return done
 
     def refund(self, reservation: Reservation) -> None:
@@ -143,6 +170,9 @@ class Book:
         for row in self._stream(lambda session, last: session.rows(dataset, last.sequence, PAGE), sequence=after):
             yield unseal(row)
 
+    def require_writable(self, seconds: float) -> None:
+        self._store.require_writable(self._account.dataset, seconds)
+
     def check(self) -> None:
         self._store.check()
 
@@ -157,9 +187,17 @@ class Book:
             page.append("open", "", quanta=0, total=0, body=self._account.to_dict())
         require_same_account(self._account, page.first().body)
 
-    def _reserve(self, page: Page, request: Request, quanta: int, question: str) -> Reservation | Settled:
-        newest = page.newest(request.id)
-        require_same_question(request.id, question, newest)
+    def _require_account(self, page: Page) -> None:
+        if page.last is None:
+            raise LedgerMissing(
+                f"the ledger has no account {page.dataset!r}, and it is not made anew because that would forget what was spent: "
+                "open the ledger that has it"
+            )
+        require_same_account(self._account, page.first().body)
+
+    def _reserve(self, page: Page, request: Request) -> Reservation | Settled:
+        quanta, newest = price(request.events), page.newest(request.id)
+        require_same_question(request, newest)
         if newest and newest[0].kind == "settle":
             return settled_of(newest[0])
         held = held_by(newest)
@@ -172,20 +210,21 @@ class Book:
         self._step("in reserve")
         return Reservation(request.id, quanta)
 
-    def _settle(self, page: Page, request: str, events: tuple[PrivacyEvent, ...], answer: dict[str, Any]) -> Settled:
-        newest = page.newest(request)
+    def _settle(self, page: Page, done: Settlement) -> Settled:
+        newest = page.newest(done.request_id)
         if newest and newest[0].kind == "settle":
             return settled_of(newest[0])
         held = held_by(newest)
         if held is None:
             raise LedgerUnavailable(
-                f"request {request!r} holds no reservation (it was given back): nothing was released, ask again"
+                f"request {done.request_id!r} holds no reservation (it was given back): nothing was released, ask again"
             )
-        quanta = require_affordable(held, events)
-        body = {"events": [event.to_dict() for event in events], "answer": answer}
-        entry = page.append("settle", request, quanta=quanta, total=required_last(page).total - held + quanta, body=body)
+        quanta = require_affordable(held, done.events)
+        body = {"events": [event.to_dict() for event in done.events], "answer": done.answer}
+        total = required_last(page).total - held + quanta
+        row = page.append("settle", done.request_id, quanta=quanta, total=total, body=body)
         self._step("in settle")
-        return settled_of(entry)
+        return settled_of(parse(row))
 
     def _refund(self, page: Page, request: str) -> None:
         held = held_by(page.newest(request))
@@ -211,26 +250,34 @@ class Book:
             last = rows[-1]
 
     def _turn(self, session: Session, floor: Head, work: Callable[[Page], T]) -> tuple[Page, T]:
-        page = Page(session, self._account.dataset, self._clock)
+        page = Page(session, self._account.dataset, self._clock, self._recent)
         require_no_rollback(floor, page.last)
         return page, work(page)
 
     def _remember(self, page: Page, result: T) -> T:
         """Called once a transaction has ended well: from now on the ledger must not be behind this."""
         if page.last is not None and page.last.sequence >= self._seen.sequence:
-            self._seen = head_of(page.last)
+            self._seen = page.last.head
         return result
 
 
-def required_last(page: Page) -> Entry:
+def outcome_of(work: Callable[[Page, R], T], page: Page, about: R) -> T | DpexplainError:
+    """What `work` returns, or what it raises on purpose, which is always before it writes."""
+    try:
+        return work(page, about)
+    except DpexplainError as error:
+        return error
+
+
+def required_last(page: Page) -> Tail:
     if page.last is None:
         raise LedgerCorrupt(f"the account {page.dataset!r} is gone from the ledger. {RESTORE}")
     return page.last
 
 
-def require_no_rollback(floor: Head, last: Entry | None) -> None:
+def require_no_rollback(floor: Head, last: Tail | None) -> None:
     """Raise LedgerCorrupt if the ledger is shorter than this process has seen it: an older copy was put in its place."""
-    found = head_of(last) if last else Head(0, START, 0)
+    found = last.head if last else Head(0, START, 0)
     if found.sequence < floor.sequence or (found.sequence == floor.sequence and found != floor):
         raise LedgerCorrupt(
             f"the ledger ended with entry {floor.sequence} and now ends with {found.sequence}: it was rolled back. {RESTORE}"
@@ -255,11 +302,12 @@ def require_same_account(account: Account, stored: dict[str, Any]) -> None:
         )
 
 
-def require_same_question(request: str, question: str, newest: list[Entry]) -> None:
+def require_same_question(request: Request, newest: list[Entry]) -> None:
     """Raise RequestIdInUse if the id was used for another question. This also holds after a refund: a run under that id may still be going on."""
+    question = canonical(request.body)
     reserved = next((entry for entry in newest if entry.kind == "reserve"), None)
     if reserved is not None and canonical(reserved.body.get("question")) != question:
-        raise RequestIdInUse(f"request id {request!r} was used for another question: choose a new id for a new question")
+        raise RequestIdInUse(f"request id {request.id!r} was used for another question: choose a new id for a new question")
 
 
 def held_by(newest: list[Entry]) -> int | None:

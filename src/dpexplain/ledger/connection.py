@@ -1,4 +1,4 @@
-"""One connection per process behind one lock, and none carried across a fork.
+"""A connection of one process behind one lock, and none carried across a fork.
 
 A forked child that used, or merely closed, its parent's connection could release the parent's locks (SQLite) or end its session
 (PostgreSQL). So connections are closed just before a fork and opened again by whoever needs one next.

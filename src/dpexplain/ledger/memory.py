@@ -96,6 +96,9 @@ class MemoryStore:
                 "a ledger in memory cannot be spent from by a forked process: use sqlite:///file.ledger instead"
             )
 
+    def require_writable(self, dataset: str, seconds: float) -> None:
+        """Memory can always be written."""
+
     def check(self) -> None:
         """Does nothing: there is no storage to check."""
 

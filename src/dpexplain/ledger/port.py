@@ -12,10 +12,11 @@ returns the answer that was stored: one request id has one answer for ever and i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from dpexplain.errors import DpexplainError
 from dpexplain.privacy.budget import Budget
 from dpexplain.privacy.events import PrivacyEvent
 from dpexplain.privacy.filter import Filter
@@ -61,6 +62,15 @@ class Reservation:
 
     request_id: str
     quanta: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What ran for a reserved request, and its answer."""
+
+    request_id: str
+    events: tuple[PrivacyEvent, ...]
+    answer: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +135,14 @@ class Ledger(Protocol):
         """Store the answer and replace the reserved price by that of what ran (never more); the first to settle wins."""
         ...
 
+    def reserve_many(self, requests: Sequence[Request]) -> list[Reservation | Settled | DpexplainError]:
+        """`reserve` for each, in order, in one durable commit; a refusal takes its place in the list and stops nobody else."""
+        ...
+
+    def settle_many(self, settlements: Sequence[Settlement]) -> list[Settled | DpexplainError]:
+        """`settle` for each, in order, in one durable commit."""
+        ...
+
     def refund(self, reservation: Reservation) -> None:
         """Give back a reservation for which no row was read and no noise was drawn."""
         ...
@@ -139,6 +157,10 @@ class Ledger(Protocol):
 
     def head(self) -> Head:
         """The last entry's number, hash and running total, read afresh."""
+        ...
+
+    def require_writable(self, seconds: float) -> None:
+        """Raise LedgerUnavailable if spending could not be written down within `seconds`; nothing is written."""
         ...
 
     def check(self) -> None:

@@ -6,11 +6,12 @@ A server that may forget acknowledged commits (`fsync=off`) is refused, and `syn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dpexplain.errors import DpexplainError, LedgerCorrupt, LedgerUnavailable, ParameterError
+from dpexplain.errors import DpexplainError, LedgerBusy, LedgerCorrupt, LedgerMissing, LedgerUnavailable, ParameterError
 from dpexplain.ledger.book import Book
 from dpexplain.ledger.chain import RESTORE
 from dpexplain.ledger.connection import Connection
@@ -18,15 +19,18 @@ from dpexplain.ledger.port import Account
 from dpexplain.ledger.schema import Run, create, is_old, migrate, require_current
 from dpexplain.ledger.sql import SqlSession
 from dpexplain.ledger.store import Mark
+from dpexplain.ledger.write_queue import AGAIN, Turn, WriteQueue
 
 if TYPE_CHECKING:
     import psycopg
 
 T = TypeVar("T")
 OPENING = 0x6470785F6C656467  # "dpx_ledg": the advisory lock under which tables and accounts are made
-AGAIN = "Nothing was released; ask again with the same request id."
+LOCKED = "55P03"
+RECENT = 0.25  # seconds: who has just written need not ask whether writing is possible
+SHORT = 0.9  # of the timeout: who has waited that long already waits less for the server
 TROUBLES = {  # SQLSTATE: what it means, and what to do
-    "55P03": ("is locked by another session", f"Look for a long transaction in pg_stat_activity. {AGAIN}"),
+    LOCKED: ("is locked by another session", f"Look for a long transaction in pg_stat_activity. {AGAIN}"),
     "53100": ("cannot grow: the server's disk is full", f"Free some space there. {AGAIN}"),
     "25006": ("is read-only", f"Connect to the primary server. {AGAIN}"),
     "42501": ("refuses this user", "GRANT SELECT, INSERT on all dpexplain_ tables and UPDATE on dpexplain_accounts."),
@@ -58,44 +62,82 @@ class PostgresSession(SqlSession):
 
 
 class PostgresStore:
-    """Transactions on one database."""
+    """Transactions on one database. `may_create` holds until its tables have been seen once: they are never made anew."""
 
-    def __init__(self, url: str, *, timeout: float = 10.0, read_only: bool = False) -> None:
+    def __init__(self, url: str, *, timeout: float = 10.0, read_only: bool = False, may_create: bool = True) -> None:
         self._url, self._timeout, self._read_only = url, timeout, read_only
+        self._may_create = may_create and not read_only
         self._driver = driver()
         self._address = address_of(self._driver, url)
-        self._connection: Connection[psycopg.Connection[Any]] = Connection(lambda opened: opened.close())
+        self._writer, self._reader, self._prober = (Connection[Any](close_quietly) for _ in range(3))
+        self._queue = WriteQueue()
 
     @property
     def address(self) -> str:
         return self._address
 
     def read(self, work: Callable[[SqlSession], T]) -> T:
-        return self._transact(work, write=False)
+        return self._again_if_lost(self._reader, lambda: self._read(work))
 
     def write(self, work: Callable[[SqlSession], T]) -> T:
-        return self._transact(work, write=True)
+        result: T = self._queue.run(work, self._timeout, lambda: self._writer.lock, self._write_together)
+        return result
+
+    def require_writable(self, dataset: str, seconds: float) -> None:
+        if time.monotonic() - self._queue.committed >= RECENT:
+            self._again_if_lost(self._prober, lambda: self._try_lock(dataset, seconds))
 
     def check(self) -> None:
         """The server looks after its own pages (enable data checksums); `verify` reads every entry anyway."""
 
     def close(self) -> None:
-        self._connection.drop()
+        for connection in (self._prober, self._reader, self._writer):
+            connection.drop()
 
-    def _transact(self, work: Callable[[SqlSession], T], *, write: bool) -> T:
+    def _again_if_lost(self, connection: Connection[Any], work: Callable[[], T]) -> T:
         """Once more on a new connection if the old one broke: requests are idempotent, so doing one twice is doing it once."""
         try:
-            with self._translated(again=self._connection.is_open):
-                return self._attempt(work, write=write)
+            with self._translated(connection, again=connection.is_open):
+                return work()
         except _Broken:
-            with self._translated(again=False):
-                return self._attempt(work, write=write)
+            with self._translated(connection, again=False):
+                return work()
 
-    def _attempt(self, work: Callable[[SqlSession], T], *, write: bool) -> T:
-        with self._connection.use(self._connect) as connection, connection.pipeline(), connection.transaction():
-            if not write:
-                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            return work(PostgresSession(connection, write=write))
+    def _read(self, work: Callable[[SqlSession], T]) -> T:
+        with self._reader.use(self._connect) as connection, connection.pipeline(), connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            return work(PostgresSession(connection, write=False))
+
+    def _write_together(self, turns: Sequence[Turn], seconds: float) -> None:
+        self._again_if_lost(self._writer, lambda: self._attempt(turns, seconds))
+
+    def _attempt(self, turns: Sequence[Turn], seconds: float) -> None:
+        """All turns in one durable transaction; one that is refused is undone by itself."""
+        with self._writer.use(self._connect) as connection, connection.pipeline(), connection.transaction():
+            if seconds < SHORT * self._timeout:
+                wait_at_most(connection, seconds)
+            session = PostgresSession(connection, write=True)
+            if len(turns) == 1:  # no savepoint is needed
+                self._take(session, turns[0])
+                return
+            for turn in turns:
+                with connection.transaction():
+                    self._take(session, turn)
+
+    def _take(self, session: SqlSession, turn: Turn) -> None:
+        """What the driver raises ends the transaction; anything else undoes this turn alone."""
+        try:
+            turn.take(session)
+        except self._driver.Error:
+            raise
+        except Exception as error:
+            turn.error = error
+            raise self._driver.Rollback from None
+
+    def _try_lock(self, dataset: str, seconds: float) -> None:
+        with self._prober.use(self._connect) as connection, connection.transaction():
+            wait_at_most(connection, seconds)
+            connection.execute("SELECT 1 FROM dpexplain_accounts WHERE dataset = %s FOR UPDATE", (dataset,))
 
     def _connect(self) -> psycopg.Connection[Any]:
         connection: psycopg.Connection[Any] = self._driver.connect(
@@ -126,28 +168,34 @@ class PostgresStore:
         elif not exists(run) or is_old(run):
             run("SELECT pg_advisory_xact_lock(?)", (OPENING,))
             if not exists(run):
+                self._require_may_create()
                 create(run)
             migrate(run)
+        self._may_create = False
+
+    def _require_may_create(self) -> None:
+        if not self._may_create:
+            raise LedgerMissing(
+                f"there is no ledger at {self.address}, and it is not made anew because that would forget what was spent: "
+                "restore the database"
+            )
 
     @contextmanager
-    def _translated(self, *, again: bool) -> Iterator[None]:
+    def _translated(self, connection: Connection[Any], *, again: bool) -> Iterator[None]:
         """Convert errors of the driver into dpexplain's own, which never quote a password."""
         try:
             yield
         except self._driver.Error as error:
             broken = (error.sqlstate or LOST[0]).startswith(LOST) and isinstance(error, self._driver.OperationalError)
-            self._forget()
+            if error.sqlstate != LOCKED:
+                connection.drop()
             raise _Broken if broken and again else self._explain(error) from None
-
-    def _forget(self) -> None:
-        with suppress(self._driver.Error):
-            self._connection.drop()
 
     def _explain(self, error: psycopg.Error) -> DpexplainError:
         state, said = error.sqlstate or "", error.diag.message_primary or ""
         if state in TROUBLES:
             what, remedy = TROUBLES[state]
-            return LedgerUnavailable(f"the ledger {self.address} {what} ({state}). {remedy}")
+            return (LedgerBusy if state == LOCKED else LedgerUnavailable)(f"the ledger {self.address} {what} ({state}). {remedy}")
         if state.startswith(DAMAGE):
             return LedgerCorrupt(f"the ledger {self.address} is damaged or not a ledger ({state} {said}). {RESTORE}")
         told = f" ({state} {said})" if state else ""
@@ -161,11 +209,24 @@ class _Broken(Exception):
 
 
 class PostgresLedger(Book):
-    """The `Ledger` protocol in PostgreSQL. `timeout` is how long to wait for the server and for other writers, in seconds."""
+    """The `Ledger` protocol in PostgreSQL. `timeout` is how long to wait for the server and for other writers, in seconds.
 
-    def __init__(self, url: str, account: Account, *, timeout: float = 10.0, **options: Any) -> None:
-        super().__init__(PostgresStore(url, timeout=timeout), account, **options)
-        self.open()
+    `may_create=False` refuses where the tables or the account do not exist yet.
+    """
+
+    def __init__(self, url: str, account: Account, *, timeout: float = 10.0, may_create: bool = True, **options: Any) -> None:
+        super().__init__(PostgresStore(url, timeout=timeout, may_create=may_create), account, **options)
+        self.open(may_create=may_create)
+
+
+def close_quietly(connection: Any) -> None:
+    with suppress(Exception):  # it may be lost already
+        connection.close()
+
+
+def wait_at_most(connection: psycopg.Connection[Any], seconds: float) -> None:
+    """For other sessions' locks, in this transaction."""
+    connection.execute("SELECT set_config('lock_timeout', %s, true)", (f"{max(int(seconds * 1000), 1)}ms",))
 
 
 def driver() -> Any:

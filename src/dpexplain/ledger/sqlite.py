@@ -1,8 +1,9 @@
 """A ledger in one SQLite file: durable without a server, for any number of processes on one machine.
 
 WAL with `synchronous=FULL` (a commit is on disk when it returns) and `BEGIN IMMEDIATE` (the write lock is taken before anything
-is read, so a decision is never made on a stale total). A new file is prepared under another name and linked into place: a ledger
-either does not exist or is whole, so an empty file is damage and never a fresh budget.
+is read, so a decision is never made on a stale total). Readers have a connection of their own and never wait for a writer; writers
+that wait together share a commit. A new file is prepared under another name and linked into place: a ledger either does not exist
+or is whole, so an empty file is damage and never a fresh budget.
 """
 
 from __future__ import annotations
@@ -10,26 +11,43 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from dpexplain.errors import DpexplainError, LedgerCorrupt, LedgerUnavailable
+from dpexplain.errors import DpexplainError, LedgerBusy, LedgerCorrupt, LedgerMissing, LedgerUnavailable
 from dpexplain.ledger.book import Book
 from dpexplain.ledger.chain import RESTORE
 from dpexplain.ledger.connection import Connection
+from dpexplain.ledger.file_checks import (
+    Inode,
+    create_private,
+    flush_directory,
+    remove_with_logs,
+    require_one_name,
+    require_safe_folder,
+    require_sound,
+)
 from dpexplain.ledger.port import Account
 from dpexplain.ledger.schema import create, is_old, migrate, require_current
 from dpexplain.ledger.sql import SqlSession
+from dpexplain.ledger.write_queue import AGAIN, Turn, WriteQueue
 
 T = TypeVar("T")
 PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "trusted_schema = OFF", "cell_size_check = ON")
-AGAIN = "Nothing was released; ask again with the same request id."
+UNDECODABLE = (UnicodeDecodeError, OverflowError, MemoryError)  # the driver's errors, over bytes that cannot be right
+DRIVER = (sqlite3.Error, *UNDECODABLE)
+PAUSES = (0.0005, 0.001, 0.001, 0.002, 0.002, 0.005)  # seconds between attempts to get the write lock
+RECENT = 0.25  # seconds: who has just written need not ask whether writing is possible
+LOCKED = ("is locked by another process", f"Find who holds it (fuser FILE) or wait. {AGAIN}")
 TROUBLES = {  # what SQLite calls it: what it means, and what to do
-    "SQLITE_BUSY": ("is locked by another process", f"Find who holds it (fuser FILE) or wait. {AGAIN}"),
-    "SQLITE_LOCKED": ("is locked by another process", f"Find who holds it (fuser FILE) or wait. {AGAIN}"),
+    "SQLITE_BUSY": LOCKED,
+    "SQLITE_LOCKED": LOCKED,
     "SQLITE_FULL": ("cannot grow: the disk is full", f"Free some space. {AGAIN}"),
     "SQLITE_READONLY": ("cannot be written", f"Make the file and its directory writable for this user. {AGAIN}"),
     "SQLITE_PERM": ("cannot be written", f"Make the file and its directory writable for this user. {AGAIN}"),
@@ -38,55 +56,98 @@ TROUBLES = {  # what SQLite calls it: what it means, and what to do
 }
 
 
-class SqliteStore:
-    """Transactions on one file."""
+@dataclass(slots=True)
+class Opened:
+    """A connection, and the file it was opened on."""
 
-    def __init__(self, path: str | Path, *, timeout: float = 10.0, read_only: bool = False) -> None:
+    connection: sqlite3.Connection
+    inode: Inode
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+class SqliteStore:
+    """Transactions on one file. `may_create` holds until the file has been seen once: a ledger that disappears is never made anew."""
+
+    def __init__(self, path: str | Path, *, timeout: float = 10.0, read_only: bool = False, may_create: bool = True) -> None:
         self.path = Path(os.path.realpath(path))
         self._timeout, self._read_only = timeout, read_only
-        self._connection = Connection(sqlite3.Connection.close)
-        self._inode: tuple[int, int] | None = None
+        self._may_create = may_create and not read_only
+        self._writer, self._reader, self._prober = (Connection(Opened.close) for _ in range(3))
+        self._queue = WriteQueue()
 
     @property
     def address(self) -> str:
         return f"sqlite:///{self.path}"
 
     def read(self, work: Callable[[SqlSession], T]) -> T:
-        return self._transact("BEGIN", work)
+        with self._using(self._reader) as opened, transaction(opened.connection, "BEGIN"):
+            return work(SqlSession(runner(opened.connection)))
 
     def write(self, work: Callable[[SqlSession], T]) -> T:
-        return self._transact("BEGIN IMMEDIATE", work)
+        result: T = self._queue.run(work, self._timeout, lambda: self._writer.lock, self._write_together)
+        return result
+
+    def require_writable(self, dataset: str, seconds: float) -> None:
+        if time.monotonic() - self._queue.committed < RECENT:
+            return
+        with self._using(self._prober) as opened, exclusively(opened.connection, seconds):
+            pass
 
     def check(self) -> None:
-        with self._translated(), self._connection.use(self._connect) as connection:
-            found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        with self._using(self._reader) as opened:
+            found = opened.connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if found != "ok":
             raise LedgerCorrupt(f"the ledger {self.path} is damaged ({found}). {RESTORE}")
 
     def close(self) -> None:
-        self._connection.drop()
+        for connection in (self._prober, self._reader, self._writer):
+            connection.drop()
 
-    def _transact(self, begin: str, work: Callable[[SqlSession], T]) -> T:
-        with self._translated(), self._connection.use(self._connect) as connection:
-            self._require_in_place()
-            try:
-                connection.execute(begin)
-                result = work(SqlSession(runner(connection)))
-                connection.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-                raise
-        return result
+    def _write_together(self, turns: Sequence[Turn], seconds: float) -> None:
+        """All turns in one durable transaction; one that is refused is undone by itself."""
+        with self._using(self._writer) as opened:
+            session = SqlSession(runner(opened.connection))
+            with exclusively(opened.connection, seconds):
+                for turn in turns:
+                    take_turn(opened.connection, session, turn)
 
-    def _connect(self) -> sqlite3.Connection:
-        if not self._read_only and not self.path.exists():
-            self._create()
-        self._require_whole_file()
-        mode = "ro" if self._read_only else "rw"
-        connection = self._opened(f"{file_uri(self.path)}?mode={mode}{self._immutable()}", self._prepare)
-        self._inode = inode(self.path)
-        return connection
+    @contextmanager
+    def _using(self, connection: Connection[Opened]) -> Iterator[Opened]:
+        """One of the connections, open and on the right file. Converts errors of the driver into dpexplain's own."""
+        try:
+            with connection.use(self._connect) as opened:
+                self._require_in_place(opened)
+                yield opened
+        except sqlite3.Error as error:
+            if not is_busy(error):
+                forget(connection)
+            raise self._explain(error) from None
+        except UNDECODABLE as error:
+            forget(connection)
+            raise LedgerCorrupt(f"the ledger {self.path} is damaged ({type(error).__name__}). {RESTORE}") from None
+        except _NotInPlace:
+            forget(connection)
+            raise LedgerUnavailable(f"the ledger {self.path} was moved, deleted or replaced while in use. {AGAIN}") from None
+        except OSError as error:
+            raise LedgerUnavailable(
+                f"the ledger {self.path} cannot be reached ({error.strerror}). {TROUBLES['SQLITE_CANTOPEN'][1]}"
+            ) from None
+
+    def _connect(self) -> Opened:
+        with suppress(FileNotFoundError):
+            inode = require_sound(self.path)
+            return Opened(self._opened(self._uri(), self._prepare), inode)
+        if not self._may_create:
+            raise LedgerMissing(
+                f"there is no ledger at {self.path}, and it is not made anew because that would forget what was spent: put the file back"
+            )
+        self._create()
+        return self._connect()
+
+    def _uri(self) -> str:
+        return f"{file_uri(self.path)}?mode={'ro' if self._read_only else 'rw'}{self._immutable()}"
 
     def _opened(self, uri: str, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
         connection = sqlite3.connect(uri, uri=True, timeout=self._timeout, isolation_level=None, check_same_thread=False)
@@ -100,37 +161,38 @@ class SqliteStore:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
+        self._may_create = False
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'dpexplain_schema'").fetchone():
             raise LedgerCorrupt(f"{self.path} is not a dpexplain ledger, or no longer. Name another file, or: {RESTORE}")
         if self._read_only:
             require_current(runner(connection))
         elif is_old(runner(connection)):
-            connection.execute("BEGIN IMMEDIATE")
-            migrate(runner(connection))
-            connection.execute("COMMIT")
+            with transaction(connection, "BEGIN IMMEDIATE"):
+                migrate(runner(connection))
 
     def _create(self) -> None:
         # Another process may be making it right now: its file appears before its log, so look for the log first.
         if Path(f"{self.path}-wal").exists() and not self.path.exists():
             raise LedgerCorrupt(f"the ledger {self.path} is gone but its log {self.path.name}-wal is there. {RESTORE}")
+        require_safe_folder(self.path)
         draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.new")
         try:
-            self._opened(f"{file_uri(draft)}?mode=rwc", make_tables).close()
+            create_private(draft)
+            self._opened(f"{file_uri(draft)}?mode=rw", make_tables).close()
             with suppress(FileExistsError):  # another process was first: its file is the ledger
                 os.link(draft, self.path)
             flush_directory(self.path.parent)
         finally:
-            draft.unlink(missing_ok=True)
+            remove_with_logs(draft)
 
-    def _require_whole_file(self) -> None:
-        if self.path.exists() and self.path.stat().st_size == 0:
-            raise LedgerCorrupt(f"the ledger {self.path} is an empty file: it was truncated, or is not a ledger. {RESTORE}")
-
-    def _require_in_place(self) -> None:
-        """A file that was moved or replaced under an open connection would take spending with it."""
-        if inode(self.path) != self._inode:
-            self._connection.drop()
-            raise LedgerUnavailable(f"the ledger {self.path} was moved, deleted or replaced while in use. {AGAIN}")
+    def _require_in_place(self, opened: Opened) -> None:
+        """A file that was moved, replaced or linked under an open connection would take spending with it."""
+        try:
+            found = require_one_name(self.path)
+        except FileNotFoundError:
+            raise _NotInPlace from None
+        if found != opened.inode:
+            raise _NotInPlace
 
     def _immutable(self) -> str:
         """A copy on read-only media can only be read as a file that nobody changes, which is safe if it has no log."""
@@ -138,48 +200,100 @@ class SqliteStore:
         alone = not (log.exists() and log.stat().st_size)
         return "&immutable=1" if self._read_only and alone and not os.access(self.path.parent, os.W_OK) else ""
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Convert errors of the driver into dpexplain's own."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            self._forget()
-            raise self._explain(error) from None
-        except (UnicodeDecodeError, OverflowError, MemoryError) as error:  # the driver's, over bytes that cannot be right
-            self._forget()
-            raise LedgerCorrupt(f"the ledger {self.path} is damaged ({type(error).__name__}). {RESTORE}") from None
-        except OSError as error:
-            raise LedgerUnavailable(
-                f"the ledger {self.path} cannot be reached ({error.strerror}). {TROUBLES['SQLITE_CANTOPEN'][1]}"
-            ) from None
-
-    def _forget(self) -> None:
-        with suppress(sqlite3.Error):
-            self._connection.drop()
-
     def _explain(self, error: sqlite3.Error) -> DpexplainError:
         name = getattr(error, "sqlite_errorname", "")
         for prefix, (what, remedy) in TROUBLES.items():
             if name.startswith(prefix) and name != "SQLITE_IOERR_SHORT_READ":
-                return LedgerUnavailable(f"the ledger {self.path} {what} ({name}). {remedy}")
+                kind = LedgerBusy if is_busy(error) else LedgerUnavailable
+                return kind(f"the ledger {self.path} {what} ({name}). {remedy}")
         return LedgerCorrupt(f"the ledger {self.path} is damaged or not a ledger ({name or error}). {RESTORE}")
 
 
-class SqliteLedger(Book):
-    """The `Ledger` protocol in a SQLite file. `timeout` is how long to wait for other writers, in seconds."""
+class _NotInPlace(Exception):
+    """The file under an open connection is no longer the one at its path."""
 
-    def __init__(self, path: str | Path, account: Account, *, timeout: float = 10.0, **options: Any) -> None:
-        super().__init__(SqliteStore(path, timeout=timeout), account, **options)
-        self.open()
+
+class SqliteLedger(Book):
+    """The `Ledger` protocol in a SQLite file. `timeout` is how long to wait for other writers, in seconds.
+
+    `may_create=False` refuses where the ledger or its account does not exist yet.
+    """
+
+    def __init__(
+        self, path: str | Path, account: Account, *, timeout: float = 10.0, may_create: bool = True, **options: Any
+    ) -> None:
+        super().__init__(SqliteStore(path, timeout=timeout, may_create=may_create), account, **options)
+        self.open(may_create=may_create)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    """Commit at the end of the block, or undo all of it."""
+    connection.execute(begin)
+    with committing(connection):
+        yield
+
+
+@contextmanager
+def exclusively(connection: sqlite3.Connection, seconds: float) -> Iterator[None]:
+    """A write transaction that waits at most so long to begin."""
+    take_write_lock(connection, time.monotonic() + seconds)
+    with committing(connection):
+        yield
+
+
+@contextmanager
+def committing(connection: sqlite3.Connection) -> Iterator[None]:
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+def take_write_lock(connection: sqlite3.Connection, deadline: float) -> None:
+    """BEGIN IMMEDIATE. SQLite's own waiting sleeps for up to 0.1 s at a time, in which a busy writer can lock many times over."""
+    connection.execute("PRAGMA busy_timeout = 0")
+    for pause in chain(PAUSES, repeat(PAUSES[-1])):
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() >= deadline:
+                raise
+            time.sleep(pause)
+
+
+def take_turn(connection: sqlite3.Connection, session: SqlSession, turn: Turn) -> None:
+    """Do one turn of a transaction. What the driver raises ends the transaction; anything else undoes this turn alone."""
+    connection.execute("SAVEPOINT turn")
+    try:
+        turn.take(session)
+    except DRIVER:
+        raise
+    except Exception as error:
+        turn.error = error
+        connection.execute("ROLLBACK TO turn")
+    connection.execute("RELEASE turn")
+
+
+def forget(connection: Connection[Opened]) -> None:
+    """The next use opens another."""
+    with suppress(sqlite3.Error):
+        connection.drop()
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("BEGIN IMMEDIATE")
-    create(runner(connection))
-    migrate(runner(connection))
-    connection.execute("COMMIT")
+    with transaction(connection, "BEGIN IMMEDIATE"):
+        create(runner(connection))
+        migrate(runner(connection))
 
 
 def runner(connection: sqlite3.Connection) -> Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]:
@@ -188,20 +302,3 @@ def runner(connection: sqlite3.Connection) -> Callable[[str, tuple[Any, ...]], l
 
 def file_uri(path: Path) -> str:
     return f"file:{quote(str(path))}"
-
-
-def inode(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def flush_directory(path: Path) -> None:
-    """Write a directory's entries to disk, so that a new file name survives a power cut."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -56,7 +56,14 @@ class Store(Protocol):
         ...
 
     def write(self, work: Callable[[Session], T]) -> T:
-        """Do `work` in a durable transaction; any error undoes it. `work` may run twice if a connection broke before it began."""
+        """Do `work` in a durable transaction, which it may share with others; any error undoes it.
+
+        `work` may run twice, if the transaction it ran in was undone. It waits for other writers no longer than the store's timeout.
+        """
+        ...
+
+    def require_writable(self, dataset: str, seconds: float) -> None:
+        """Raise LedgerUnavailable if the data set's write lock cannot be had within `seconds`; nothing is written."""
         ...
 
     def check(self) -> None: ...

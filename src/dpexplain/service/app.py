@@ -1,14 +1,19 @@
-"""The endpoints. Handlers that wait for rows or the ledger run in threads; what is raised becomes a problem document."""
+"""The endpoints. Handlers that wait for rows or the ledger run in threads; what is raised becomes a problem document.
+
+Who asks is found out without a thread, and health has threads of its own: neither waits behind questions that wait for the ledger.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 from uuid import uuid4
 
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
@@ -25,13 +30,14 @@ from dpexplain.service.backend import Backend
 from dpexplain.service.config import Settings
 from dpexplain.service.guard import Guard
 from dpexplain.service.keys import Key, KeyFile
-from dpexplain.service.limits import RateLimit
+from dpexplain.service.limits import RateLimit, network_of
 from dpexplain.service.metrics import Metrics
 from dpexplain.service.page import page_policy, promise, render_page
 from dpexplain.service.problems import Problem
 from dpexplain.service.shapes import Answer, BudgetStatus, Card, Detail, ExplainRequest, Instances, Record
 
 BEARER = HTTPBearer(auto_error=False, description="An API key made by `dpexplain serve keys add`.")
+HEALTH_THREADS, BATCH_THREADS = 2, 8
 CONFLICT = (409, "This request id stands for another question")
 
 
@@ -57,6 +63,8 @@ class Service:
     def __post_init__(self) -> None:
         self.rate = RateLimit(self.settings.requests_per_minute / self.workers)
         self.failures = RateLimit(60)
+        self.health_threads = CapacityLimiter(HEALTH_THREADS)
+        self.batch_threads = CapacityLimiter(BATCH_THREADS)
 
     def caller(self, request: Request, given: HTTPAuthorizationCredentials | None) -> Key:
         """Who asks. An open service knows analysts only."""
@@ -78,35 +86,38 @@ class Service:
             raise Problem(429, "Too many wrong keys.", headers={"Retry-After": str(int(wait) + 1)})
         raise Problem(401, "Send `Authorization: Bearer dpx_…`.", headers={"WWW-Authenticate": "Bearer"})
 
-    def explain(self, request: Request, record: Record, request_id: str | None) -> Explanation:
-        name = request_id or uuid4().hex
-        return self._answered(request, record, lambda: PaidExplanations([self.backend.explain(record, name)], 1))[0]
+    async def explain(self, request: Request, record: Record, request_id: str | None) -> Explanation:
+        """One answer, counted and logged."""
+        with self._watched(request, record) as answers:
+            answers.append(await self.backend.ask(record, request_id or uuid4().hex))
+        return answers[0]
 
-    def explain_many(self, request: Request, records: Sequence[Record], id: str | None) -> PaidExplanations:
+    async def explain_many(self, request: Request, records: Sequence[Record], id: str | None) -> PaidExplanations:
         """Each record is the question `id/position`, so that a repeated call is free."""
         name = id or uuid4().hex
         ids = [f"{name}/{position}" for position in range(len(records))]
-        return self._answered(request, records, lambda: self.backend.explain_many(records, ids))
+        with self._watched(request, records) as answers:
+            found = await run_sync(self.backend.explain_many, records, ids, limiter=self.batch_threads)
+            answers += found
+        if found.refusal is not None:
+            self.metrics.refused("budget")
+        return found
 
-    def _answered(
-        self, request: Request, asked: Record | Sequence[Record], answer: Callable[[], PaidExplanations]
-    ) -> PaidExplanations:
-        """Ask, count and log. Answers that were made together took equal parts of the time."""
-        log, start = request.state.log, time.perf_counter()
+    @contextmanager
+    def _watched(self, request: Request, asked: Record | Sequence[Record]) -> Iterator[list[Explanation]]:
+        """Count and log what is answered inside the block. Answers that were made together took equal parts of the time."""
+        log, start, answers = request.state.log, time.perf_counter(), list[Explanation]()
         if self.settings.log_records:
             log["record"] = asked
         try:
-            answers = answer()
+            yield answers
         except DpexplainError as error:
             self.metrics.refused("budget" if isinstance(error, BudgetExhausted) else "input")
             raise
-        if answers.refusal is not None:
-            self.metrics.refused("budget")
         seconds = time.perf_counter() - start
         for one in answers:
             self.metrics.answered(seconds / len(answers))
             log["epsilon"] = one.cost.epsilon
-        return answers
 
 
 def create_app(service: Service) -> ASGIApp:
@@ -142,7 +153,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.service.backend.close()
 
 
-def _service(request: Request) -> Service:
+async def _service(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
 
@@ -151,21 +162,21 @@ Given = Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]
 Serving = Annotated[Service, Depends(_service)]
 
 
-def _caller(request: Request, service: Serving, given: Given) -> Key:
+async def _caller(request: Request, service: Serving, given: Given) -> Key:
     return service.caller(request, given)
 
 
 Caller = Annotated[Key, Depends(_caller)]
 
 
-def _owner(service: Serving, key: Caller) -> Key:
+async def _owner(service: Serving, key: Caller) -> Key:
     if key.role != "owner":
         service.metrics.refused("role")
         raise Problem(403, "It needs an owner's key.")
     return key
 
 
-def _scraper(request: Request, service: Serving, given: Given) -> None:
+async def _scraper(request: Request, service: Serving, given: Given) -> None:
     if not service.settings.open_metrics:
         service.caller(request, given)
 
@@ -177,19 +188,19 @@ Limit = Annotated[int, Query(ge=1, le=500)]
 
 
 @router.post("/v1/explain", response_model=Answer, responses=documented(400, 401, 403, 409, 413, 422, 429, 503))
-def explain(question: ExplainRequest, request: Request, service: Serving, caller: Caller) -> Response:
+async def explain(question: ExplainRequest, request: Request, service: Serving, caller: Caller) -> Response:
     """Why does the model answer as it does at this record?"""
-    return JSONResponse(service.explain(request, question.record, question.request_id).to_dict())
+    return JSONResponse((await service.explain(request, question.record, question.request_id)).to_dict())
 
 
 @router.post("/v1/models/{name}:explain", responses=documented(400, 401, 403, 404, 409, 413, 422, 429, 503))
-def explain_instances(name: str, body: Instances, request: Request, service: Serving, caller: Caller) -> Response:
+async def explain_instances(name: str, body: Instances, request: Request, service: Serving, caller: Caller) -> Response:
     """The same in KServe's V1 shape. All instances are checked before any is paid for; what was paid for is never withheld."""
     if name != service.settings.name:
         raise Problem(404, f"The model here is {service.settings.name}.")
     if len(body.instances) > service.settings.max_instances:
         raise Problem(413, f"At most {service.settings.max_instances} instances at a time.")
-    answers = service.explain_many(request, body.instances, body.id)
+    answers = await service.explain_many(request, body.instances, body.id)
     answered = [_attributions(answer) for answer in answers]
     if answers.refusal is not None:
         problem = problems.problem_of(answers.refusal)
@@ -278,9 +289,9 @@ async def live() -> Response:
 
 @router.get("/readyz", responses=documented(503))
 @router.get("/v2/health/ready", responses=documented(503))
-def ready(service: Serving) -> Response:
-    """It could answer now: the ledger can be read."""
-    service.backend.check()
+async def ready(service: Serving) -> Response:
+    """It could answer now: the rows are there, and the ledger can be read and written."""
+    await run_sync(service.backend.check, limiter=service.health_threads)
     return JSONResponse({"ready": True})
 
 
@@ -300,4 +311,4 @@ def page(service: Serving) -> Response:
 
 
 def _address(request: Request) -> str:
-    return request.client.host if request.client else "unknown"
+    return network_of(request.client.host) if request.client else "unknown"

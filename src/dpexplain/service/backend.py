@@ -14,9 +14,9 @@ from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain, DomainLike
 from dpexplain.errors import DpexplainError, NotPrivateError
-from dpexplain.explainer import Explainer
+from dpexplain.explainer import MAX_BATCH, Explainer
 from dpexplain.explanation import Explanation
-from dpexplain.ledger import Ledger, open_ledger
+from dpexplain.ledger import Ledger
 from dpexplain.mechanisms.ports import HistoryFree, Mechanism
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee
@@ -24,8 +24,11 @@ from dpexplain.privacy.relation import Neighbours
 from dpexplain.registration.cached_labels import Progress
 from dpexplain.registration.sources import register
 from dpexplain.release.release import Release, load
+from dpexplain.service.batching import Batcher
 from dpexplain.service.config import ServiceConfig, require_servable
+from dpexplain.service.heads import HeadFile, HeadKeeper, open_kept
 
+LOCK_PATIENCE = 0.5  # seconds that asking for health waits for somebody else's write to end
 CURVE = 60  # points of the spending curve that a page draws
 
 
@@ -57,7 +60,9 @@ class Backend(Protocol):
         """Public facts for the card: what answers, from how many rows, by which mechanism."""
         ...
 
-    def explain(self, record: Any, request_id: str) -> Explanation: ...
+    async def ask(self, record: Any, request_id: str) -> Explanation:
+        """The explanation of one record; questions that wait together may be answered together."""
+        ...
 
     def explain_many(self, records: Sequence[Any], request_ids: Sequence[str]) -> PaidExplanations:
         """All are checked before any is paid for; at a refusal the answers before it are kept."""
@@ -109,6 +114,9 @@ class ReleaseBackend:
             "weight": weight,
         }
 
+    async def ask(self, record: Any, request_id: str) -> Explanation:
+        return self.explain(record, request_id)  # too quick to be worth a thread
+
     def explain(self, record: Any, request_id: str) -> Explanation:
         return replace(self.release.explain(record), request_id=request_id)
 
@@ -140,12 +148,17 @@ class LedgerBackend:
     data: PrivateData
     mechanism: Mechanism
     ledger: Ledger
+    heads: HeadFile | None = None
     explainer: Explainer = field(init=False)
+    _batcher: Batcher[tuple[Any, str], Explanation] = field(init=False)
+    _keeper: HeadKeeper | None = field(default=None, init=False)
     _totals: list[int] = field(default_factory=list, init=False)  # quanta after each answer
 
     def __post_init__(self) -> None:
         require_servable(self.mechanism)
         self.explainer = Explainer(self.data, self.ledger.account.budget, self.mechanism, ledger=self.ledger, noise=SecureNoise())
+        self._batcher = Batcher(self.explain_each, MAX_BATCH)
+        self._keeper = None if self.heads is None else HeadKeeper(self.ledger, self.heads)
 
     @property
     def domain(self) -> DomainLike:
@@ -162,8 +175,12 @@ class LedgerBackend:
         }
         return {"source": "ledger", "rows": self.data.size, "columns": self.domain.width, **shown}
 
-    def explain(self, record: Any, request_id: str) -> Explanation:
-        return self.explainer.explain(record, request_id=request_id)
+    async def ask(self, record: Any, request_id: str) -> Explanation:
+        return await self._batcher.ask((record, request_id))
+
+    def explain_each(self, questions: Sequence[tuple[Any, str]]) -> list[Explanation | Exception]:
+        """Records and their request ids, each answered or refused by itself."""
+        return list(self.explainer.explain_each(questions))
 
     def explain_many(self, records: Sequence[Any], request_ids: Sequence[str]) -> PaidExplanations:
         return self.explainer.explain_many(records, request_ids=request_ids)
@@ -214,8 +231,12 @@ class LedgerBackend:
     def check(self) -> None:
         self.data.require_readable()
         self.ledger.head()
+        self.ledger.require_writable(LOCK_PATIENCE)
 
     def close(self) -> None:
+        self._batcher.close()
+        if self._keeper is not None:
+            self._keeper.close()
         self.ledger.close()
 
 
@@ -230,7 +251,7 @@ def _epsilon(quanta: int, delta: float) -> float:
     return Guarantee.of_quanta(quanta, delta, Neighbours()).epsilon if quanta else 0.0
 
 
-def open_backend(config: ServiceConfig, progress: Progress = iter) -> Backend:
+def open_backend(config: ServiceConfig, progress: Progress = iter, *, may_create: bool = True) -> Backend:
     """Load what the configuration names; whatever is wrong with it is said now, to the owner."""
     if config.release is not None:
         return ReleaseBackend(load(config.release))
@@ -238,9 +259,10 @@ def open_backend(config: ServiceConfig, progress: Progress = iter) -> Backend:
         raise DpexplainError("a service needs a release or rows")
     warm_up()
     data = PrivateData.from_registered(register(config.rows.source, progress))
-    ledger = open_ledger(config.rows.ledger, data.account(config.rows.budget))
+    heads = HeadFile(config.rows.heads)
+    ledger = open_kept(config.rows.ledger, data.account(config.rows.budget), heads, may_create=may_create)
     try:
-        return LedgerBackend(data, config.rows.mechanism, ledger)
+        return LedgerBackend(data, config.rows.mechanism, ledger, heads)
     except BaseException:
         with suppress(DpexplainError):
             ledger.close()

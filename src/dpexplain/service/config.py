@@ -62,6 +62,7 @@ class FromRows:
     mechanism: Mechanism
     budget: Budget
     ledger: str
+    heads: Path  # where the ledger's end is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +100,16 @@ def load_config(path: str | Path) -> ServiceConfig:
     if "release" in data:
         _only(data, {"service", "release"}, f"{path.name} with a [release], which needs no data and no budget,")
         return ServiceConfig(path, settings, release=path.parent / _required(_table(data, "release"), "file", "[release]"))
-    return ServiceConfig(path, settings, rows=_rows(data, path.parent))
+    return ServiceConfig(path, settings, rows=_rows(data, path))
 
 
-def _rows(data: Mapping[str, Any], folder: Path) -> FromRows:
-    budget, ledger = _table(data, "budget"), _table(data, "ledger")
+def _rows(data: Mapping[str, Any], path: Path) -> FromRows:
+    folder, budget, ledger = path.parent, _table(data, "budget"), _table(data, "ledger")
     _only(budget, {"epsilon", "delta"}, "[budget]")
-    _only(ledger, {"url"}, "[ledger]")
+    _only(ledger, {"url", "heads"}, "[ledger]")
     total = Budget(*(_number(_required(budget, key, "[budget]"), f"[budget] {key}") for key in ("epsilon", "delta")))
-    return FromRows(_source(data, folder), mechanism_of(_table(data, "mechanism")), total, _ledger_url(ledger, folder))
+    heads = folder / str(ledger.get("heads", f"{path.stem}.heads.json"))
+    return FromRows(_source(data, folder), mechanism_of(_table(data, "mechanism")), total, _ledger_url(ledger, folder), heads)
 
 
 def _source(data: Mapping[str, Any], folder: Path) -> DataSource:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from ipaddress import IPv6Network, ip_address
 from threading import Lock
 
+IPV6_NETWORK = 64  # bits: what one customer of a provider gets at least
 _MOST = 10_000  # callers remembered; the one not seen for longest is forgotten first
 
 
@@ -31,3 +33,15 @@ class RateLimit:
             if len(self._buckets) > _MOST:
                 self._buckets.popitem(last=False)
             return 0.0 if allowed else (1 - tokens) / self._rate
+
+
+def network_of(address: str) -> str:
+    """Whom an address is counted as: itself, or its /64 network with IPv6, where a caller has 2⁶⁴ addresses to choose from."""
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if found.version == 4:
+        return str(found)
+    mapped = found.ipv4_mapped
+    return str(mapped) if mapped is not None else str(IPv6Network((found, IPV6_NETWORK), strict=False))

@@ -6,31 +6,36 @@ the labels it found: from the owner's cache, or from a folder that only this use
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
+import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
-from dpexplain.errors import ParameterError
+from dpexplain.errors import DpexplainError, ParameterError
 from dpexplain.registration.cached_labels import Progress
 from dpexplain.registration.sources import decide_streaming
 from dpexplain.service.app import Service, create_app
 from dpexplain.service.backend import Backend, open_backend
 from dpexplain.service.config import ServiceConfig, load_config
-from dpexplain.service.guard import log_to_stderr
+from dpexplain.service.connections import HttpConnection, raise_file_limit
+from dpexplain.service.guard import LOG, log_to_stderr
 from dpexplain.service.keys import KeyFile
 from dpexplain.service.metrics import Metrics
+from dpexplain.service.processes import end_with_parent, shared_folder
 
 FILE, FOLDER, STREAM = "DPEXPLAIN_SERVICE_FILE", "DPEXPLAIN_SERVICE_FOLDER", "DPEXPLAIN_SERVICE_STREAM"
+RESTART_PAUSE = 1.0  # seconds before a worker that cannot start ends, so that it is not started again and again at once
 GRACE = 30  # seconds that requests under way get when the server is told to stop
 
 
@@ -41,8 +46,9 @@ def serve(config: ServiceConfig, progress: Progress = iter, report: Callable[[st
         raise ParameterError(
             f"there are no keys in {config.keys}, so nobody could ask. Run: dpexplain serve keys add --role analyst"
         )
-    with TemporaryDirectory(prefix="dpexplain-") as folder:
-        config = sharing_labels(streaming_if_needed(config), Path(folder))
+    raise_file_limit()
+    with shared_folder() as folder:
+        config = sharing_labels(streaming_if_needed(config), folder)
         backend = open_backend(config, progress)
         scheme = "https" if settings.tls_certificate else "http"
         report(
@@ -57,7 +63,7 @@ def serve(config: ServiceConfig, progress: Progress = iter, report: Callable[[st
             return
         backend.close()
         del backend  # the rows: each worker reads its own
-        os.environ |= {FILE: str(config.path), FOLDER: folder, STREAM: "yes" if config.streams else "no"}
+        os.environ |= {FILE: str(config.path), FOLDER: str(folder), STREAM: "yes" if config.streams else "no"}
         run_workers(
             uvicorn.Config("dpexplain.service.run:worker", factory=True, workers=settings.workers, **server_options(config))
         )
@@ -94,11 +100,22 @@ def apply_decision(config: ServiceConfig, stream: bool) -> ServiceConfig:
 
 
 def worker() -> ASGIApp:
-    """What each worker process runs."""
+    """What each worker process runs. The parent has made the ledger: a worker that finds none must not make one."""
+    end_with_parent()
     folder = Path(os.environ[FOLDER])
     config = sharing_labels(apply_decision(load_config(os.environ[FILE]), os.environ[STREAM] == "yes"), folder)
     log_to_stderr()
-    return application(config, open_backend(config), folder)
+    return application(config, open_or_exit(config), folder)
+
+
+def open_or_exit(config: ServiceConfig) -> Backend:
+    """A worker that cannot start says why in one line; the parent starts another, which succeeds once the cause is gone."""
+    try:
+        return open_backend(config, may_create=False)
+    except DpexplainError as error:
+        LOG.error("%s", json.dumps({"error": "a worker cannot start", "why": str(error)}))
+        time.sleep(RESTART_PAUSE)
+        sys.exit(1)
 
 
 def application(config: ServiceConfig, backend: Backend, folder: Path | None) -> ASGIApp:
@@ -117,6 +134,6 @@ def server_options(config: ServiceConfig) -> dict[str, Any]:
         "server_header": False,
         "proxy_headers": False,  # a caller must not choose the address it is limited by
         "timeout_graceful_shutdown": GRACE,
-        "limit_concurrency": 500,
+        "http": HttpConnection,
         **{name: str(folder / path) for name, path in tls.items() if path is not None},
     }

@@ -1,0 +1,68 @@
+"""What one process has lately read from or written to a ledger, recognised by its hash.
+
+An entry's hash stands for its text, so an entry whose hash is known need not be read, parsed and checked again. It is a memory of contents
+and not of what is committed: whether an entry is in the ledger, and where it ends, is asked of every transaction anew.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from dpexplain.ledger.chain import Row, parse, unseal
+from dpexplain.ledger.port import Entry, Head
+
+MOST = 1024
+LONGEST = 1 << 16  # characters of a text that is worth remembering
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of a ledger: what the next entry has to continue."""
+
+    sequence: int
+    hash: str
+    total: int
+    answers: int
+
+    @property
+    def head(self) -> Head:
+        return Head(self.sequence, self.hash, self.total)
+
+
+class Recent:
+    """Tails and reservations by hash. Plain dictionaries, so that threads and forks need no lock."""
+
+    def __init__(self) -> None:
+        self._tails: dict[str, Tail] = {}
+        self._reserved: dict[str, tuple[Row, Entry]] = {}
+
+    def tail(self, sequence: int, digest: str) -> Tail | None:
+        found = self._tails.get(digest)
+        return found if found is not None and found.sequence == sequence else None
+
+    def read(self, entry: Entry) -> Tail:
+        return self._keep(Tail(entry.sequence, entry.hash, entry.total, entry.answers))
+
+    def wrote(self, row: Row, total: int, answers: int) -> Tail:
+        if row.kind == "reserve" and len(row.document) <= LONGEST:
+            self._reserved[row.hash] = row, parse(row)
+            trim(self._reserved)
+        return self._keep(Tail(row.sequence, row.hash, total, answers))
+
+    def unseal(self, row: Row) -> Entry:
+        """The entry in this row, checked; its `body` is not to be changed."""
+        known = self._reserved.get(row.hash)
+        return known[1] if known is not None and known[0] == row else unseal(row)
+
+    def _keep(self, tail: Tail) -> Tail:
+        self._tails[tail.hash] = tail
+        trim(self._tails)
+        return tail
+
+
+def trim(remembered: dict[str, object] | dict[str, Tail] | dict[str, tuple[Row, Entry]]) -> None:
+    """Forget the oldest."""
+    with suppress(StopIteration, RuntimeError, KeyError):  # another thread forgets too
+        while len(remembered) > MOST:
+            del remembered[next(iter(remembered))]

@@ -1,0 +1,123 @@
+"""Group commit: write transactions are shared by the threads that wait for one.
+
+Whoever gets the writer's lock first leads: it takes everything that waits, does it in one transaction and commits once. The others
+find their work done when they get the lock. Each caller waits no longer than its own deadline, whatever the others do; work that a
+leader has taken by then ends with that leader's transaction.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from threading import RLock
+from typing import Any
+
+from dpexplain.errors import DpexplainError, LedgerBusy
+from dpexplain.ledger.store import Session
+
+AGAIN = "Nothing was released; ask again with the same request id."
+MOST_TOGETHER = 256  # pieces of work in one transaction
+TAKEN_PATIENCE = 1.0  # seconds between looks at work that a leader has taken
+
+
+class Turn:
+    """One piece of work, and what became of it."""
+
+    __slots__ = ("deadline", "done", "error", "result", "work")
+
+    def __init__(self, work: Callable[[Any], Any], deadline: float) -> None:
+        self.work, self.deadline = work, deadline
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.done = False
+
+    def take(self, session: Session) -> None:
+        """Do it. What dpexplain raises on purpose belongs to this turn alone."""
+        self.result, self.error = None, None
+        self.result = self.work(session)
+
+    def fail(self, error: BaseException) -> None:
+        self.error, self.done = error, True
+
+    @property
+    def outcome(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+Lead = Callable[[Sequence[Turn], float], None]  # does the turns in one transaction, waiting at most so many seconds for it
+
+
+class WriteQueue:
+    """What waits to be written by this process."""
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self._waiting: deque[Turn] = deque()
+        self.committed = float("-inf")  # when a transaction last ended well, by the monotonic clock
+
+    def run(self, work: Callable[[Any], Any], seconds: float, lock: Callable[[], RLock], lead: Lead) -> Any:
+        """The result of `work`, once it is committed. `lock` is asked for anew each time: a fork replaces it."""
+        self._forget_the_parent()
+        turn = Turn(work, time.monotonic() + seconds)
+        self._waiting.append(turn)
+        try:
+            while not turn.done:
+                self._advance(turn, lock(), lead)
+        except BaseException:
+            self._withdraw(turn)
+            raise
+        return turn.outcome
+
+    def _advance(self, turn: Turn, lock: RLock, lead: Lead) -> None:
+        left = turn.deadline - time.monotonic()
+        if lock.acquire(timeout=left if left > 0 else (0 if turn in self._waiting else TAKEN_PATIENCE)):
+            try:
+                if not turn.done:
+                    self._lead(lead)
+            finally:
+                lock.release()
+        elif turn.deadline <= time.monotonic() and self._withdraw(turn):
+            turn.fail(LedgerBusy(f"other writers held the ledger for too long. {AGAIN}"))
+
+    def _lead(self, lead: Lead) -> None:
+        turns = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_TOGETHER))]
+        try:
+            lead(turns, max(min(turn.deadline for turn in turns) - time.monotonic(), 0.0))
+        except LedgerBusy as error:
+            self._fail_expired(turns, error)
+        except DpexplainError as error:
+            for turn in turns:
+                turn.fail(type(error)(*error.args))
+        except BaseException:  # an interrupt of this thread: the others' work was undone with it and is done again
+            self._waiting.extendleft(reversed(turns))
+            raise
+        else:
+            self.committed = time.monotonic()
+            for turn in turns:
+                turn.done = True
+
+    def _fail_expired(self, turns: Sequence[Turn], error: LedgerBusy) -> None:
+        """Whose time is up is refused; the others go on waiting."""
+        now = time.monotonic()
+        for turn in reversed(turns):
+            if turn.deadline <= now:
+                turn.fail(LedgerBusy(*error.args))
+            else:
+                self._waiting.appendleft(turn)
+
+    def _withdraw(self, turn: Turn) -> bool:
+        """Whether the turn was still waiting, and is now gone."""
+        with suppress(ValueError):
+            self._waiting.remove(turn)
+            return True
+        return False
+
+    def _forget_the_parent(self) -> None:
+        """A forked child has none of the threads whose work waits here."""
+        if self._process != os.getpid():
+            self._process, self._waiting = os.getpid(), deque()

@@ -1,0 +1,100 @@
+"""Questions that wait together are answered together.
+
+One thread takes whatever waits, answers it as one batch (shared commits, one read of the rows) and hands the answers out; what arrives meanwhile is the next
+batch. So a busy service reads the rows once for many callers and a quiet one answers at once. Nobody waits for a turn longer than `patience`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from dpexplain.errors import LedgerUnavailable
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+PATIENCE = 5.0  # seconds
+
+
+@dataclass(slots=True, eq=False)
+class Waiting(Generic[Q, A]):
+    question: Q
+    deadline: float
+    answer: Future[A] = field(default_factory=Future)
+
+
+class Batcher(Generic[Q, A]):
+    """`answer` takes up to `most` questions and returns for each its answer, or the error that is its answer."""
+
+    def __init__(self, answer: Callable[[Sequence[Q]], Sequence[A | Exception]], most: int, patience: float = PATIENCE) -> None:
+        self._answer, self._most, self._patience = answer, most, patience
+        self._waiting: deque[Waiting[Q, A]] = deque()
+        self._changed = threading.Condition()
+        self._worker: threading.Thread | None = None
+        self._closed = False
+
+    async def ask(self, question: Q) -> A:
+        """The answer to `question`, or the error it has for an answer. LedgerUnavailable if its turn does not come in time."""
+        waiting: Waiting[Q, A] = Waiting(question, time.monotonic() + self._patience)
+        with self._changed:
+            self._start()
+            self._waiting.append(waiting)
+            self._changed.notify()
+        timer = asyncio.get_running_loop().call_later(self._patience, self._expire, waiting)
+        try:
+            return await asyncio.wrap_future(waiting.answer)
+        finally:
+            timer.cancel()
+
+    def close(self) -> None:
+        """Answer what waits, and end."""
+        with self._changed:
+            self._closed, worker = True, self._worker
+            self._changed.notify()
+        if worker is not None:
+            worker.join()
+
+    def _start(self) -> None:
+        if self._worker is None:
+            self._worker = threading.Thread(target=self._run, name="answers", daemon=True)
+            self._worker.start()
+
+    def _run(self) -> None:
+        while batch := self._take():
+            try:
+                answers = self._answer([one.question for one in batch])
+            except Exception as error:
+                answers = [error] * len(batch)
+            for one, answer in zip(batch, answers, strict=True):
+                deliver(one.answer, answer)
+
+    def _take(self) -> list[Waiting[Q, A]]:
+        """What waits now; nothing once there will be no more. Who has gone away meanwhile has not asked."""
+        with self._changed:
+            while True:
+                taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._most))]
+                taken = [one for one in taken if one.answer.set_running_or_notify_cancel()]
+                if taken or (self._closed and not self._waiting):
+                    return taken
+                if not self._waiting:
+                    self._changed.wait()
+
+    def _expire(self, waiting: Waiting[Q, A]) -> None:
+        with self._changed:
+            if waiting not in self._waiting:
+                return
+            self._waiting.remove(waiting)
+        deliver(waiting.answer, LedgerUnavailable("other questions have held the ledger for too long"))
+
+
+def deliver(future: Future[A], answer: A | Exception) -> None:
+    if isinstance(answer, Exception):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)

@@ -1,0 +1,146 @@
+"""Connections that say nothing must not keep others out.
+
+A request's headers and its body have to arrive in time, however slowly they trickle. When there are too many connections, those that are
+not being answered are closed, oldest first, so that a new caller always gets a turn; if all are being answered, only health is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from dpexplain.service.limits import network_of
+from dpexplain.service.problems import Problem
+
+HEADER_SECONDS = 10.0  # from the first moment a request may begin until its headers are complete
+BODY_SECONDS = 20.0  # from then until its body is complete
+MOST = 1000  # connections of one worker
+MOST_OF_ONE = 200  # … from one address
+SPARE_FILES = 100  # file handles that are not for connections
+HEALTH = frozenset({"/healthz", "/readyz", "/v2/health/live", "/v2/health/ready"})
+
+
+class Crowd:
+    """The connections of one worker, in the order in which they came."""
+
+    def __init__(self, most: int | None = None, most_of_one: int = MOST_OF_ONE) -> None:
+        self._most, self._most_of_one = most or affordable_connections(), most_of_one
+        self._all: dict[HttpConnection, str] = {}
+        self._of: Counter[str] = Counter()
+
+    def enter(self, connection: HttpConnection, address: str) -> bool:
+        """Count it, making room if need be; False if there is none, because everybody is being answered."""
+        self._all[connection] = address
+        self._of[address] += 1
+        if self._of[address] > self._most_of_one:
+            return self._make_room(one for one, where in self._all.items() if where == address)
+        return len(self._all) <= self._most or self._make_room(self._all)
+
+    def leave(self, connection: HttpConnection) -> None:
+        address = self._all.pop(connection, None)
+        if address is not None:
+            self._of[address] -= 1
+            if not self._of[address]:
+                del self._of[address]
+
+    def _make_room(self, among: Iterable[HttpConnection]) -> bool:
+        oldest = next((one for one in among if one.is_idle), None)
+        if oldest is None or oldest is next(reversed(self._all)):
+            return False
+        self.leave(oldest)
+        oldest.end()
+        return True
+
+
+class HttpConnection(H11Protocol):
+    """uvicorn's, with deadlines, and a place in this worker's crowd."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.crowd = crowd_of_this_worker()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timed: object = None
+        if not self.crowd.enter(self, network_of(self.client[0]) if self.client else ""):
+            self.app = health_only(self.app)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        self._stop()
+        super().on_response_complete()  # from here on its own timer runs, until the next request's first byte
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop()
+        self.crowd.leave(self)
+        super().connection_lost(exc)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is being answered: it has not sent one whole, or has its answer."""
+        return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
+
+    def end(self) -> None:
+        """Close without another word."""
+        self._stop()
+        if not self.transport.is_closing():
+            self.transport.abort()
+
+    def _watch(self) -> None:
+        """One deadline for headers, then one for the body, and none while an answer is being made."""
+        waiting = self.cycle is None or self.cycle.response_complete
+        if not waiting and not self.cycle.more_body:
+            self._stop()
+        elif waiting and self.timeout_keep_alive_task is not None:
+            return
+        elif self._timer is None or self._timed is not self.cycle:
+            self._stop()
+            self._timed = self.cycle
+            self._timer = self.loop.call_later(HEADER_SECONDS if waiting else BODY_SECONDS, self.end)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+@cache
+def crowd_of_this_worker() -> Crowd:
+    return Crowd()
+
+
+def health_only(app: ASGIApp) -> ASGIApp:
+    """Answers whether the service lives, and nothing else."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] in HEALTH:
+            await app(scope, receive, send)
+            return
+        headers = {"Retry-After": "1", "Connection": "close"}
+        await Problem(503, "Too many connections. Ask again later.", headers=headers).response()(scope, receive, send)
+
+    return answer
+
+
+def affordable_connections() -> int:
+    """As many as there may be file handles for, with some to spare for the ledger and the files."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST if soft == resource.RLIM_INFINITY else max(min(MOST, soft - SPARE_FILES), 10)
+
+
+def raise_file_limit() -> None:
+    """Use as many file handles as this process may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST + SPARE_FILES if hard == resource.RLIM_INFINITY else min(MOST + SPARE_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -1,0 +1,84 @@
+"""The ledger's end, kept beside service.toml: a ledger that was deleted or rolled back while the service was down is found at the next start.
+
+The file is of the form that `dpexplain ledger verify --save-head` writes. It is written at start, every minute while answers are given, and at the end;
+what was spent since the last time is not covered, so keep heads elsewhere too (docs/ledger.md).
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from dpexplain.errors import DpexplainError, LedgerCorrupt, LedgerMissing
+from dpexplain.ledger import Account, Head, Ledger, open_ledger
+from dpexplain.ledger.anchor import read_heads, require_head, write_heads
+from dpexplain.ledger.chain import RESTORE
+
+SECONDS = 60.0
+TIMEOUT = 5.0  # seconds that a question waits for other writers of the ledger
+
+
+class HeadFile:
+    """The heads of a service's data sets in one file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> dict[str, Head]:
+        return read_heads(self.path) if self.path.exists() else {}
+
+    def keep(self, ledger: Ledger) -> None:
+        """Write down where the ledger ends, unless something newer is written there already."""
+        heads, head, name = self.read(), ledger.head(), ledger.account.dataset
+        known = heads.get(name)
+        if known is None or known.sequence < head.sequence:
+            write_heads(self.path, heads | {name: head})
+
+
+def open_kept(url: str, account: Account, file: HeadFile, *, may_create: bool = True) -> Ledger:
+    """The ledger at `url`, which must contain the head that was kept of it; made only where none was kept."""
+    known = file.read().get(account.dataset)
+    try:
+        ledger = open_ledger(url, account, may_create=may_create and known is None, timeout=TIMEOUT)
+    except LedgerMissing:
+        if known is None:
+            raise
+        raise forgotten(file, account.dataset, known) from None
+    try:
+        if known is not None:
+            require_head(ledger, known)
+        file.keep(ledger)
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
+
+
+def forgotten(file: HeadFile, dataset: str, known: Head) -> LedgerCorrupt:
+    return LedgerCorrupt(
+        f"{file.path} says that the ledger of {dataset!r} had {known.sequence} entries, and now there is none. {RESTORE} "
+        "To begin anew on purpose, as other data or a new period, give [data] another name."
+    )
+
+
+class HeadKeeper:
+    """Keeps the head of a running service's ledger, every minute and at the end."""
+
+    def __init__(self, ledger: Ledger, file: HeadFile, seconds: float = SECONDS) -> None:
+        self._ledger, self._file, self._seconds = ledger, file, seconds
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="head-keeper", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._ended.set()
+        self._keep()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._seconds):
+            self._keep()
+
+    def _keep(self) -> None:
+        with suppress(DpexplainError):  # whoever asks for health is told; the next minute tries again
+            self._file.keep(self._ledger)
