@@ -10,10 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpexplain import plots
-from dpexplain.contributions import Contributions
-from dpexplain.contributions_batch import ContributionsBatch
-from dpexplain.core.answer_scale import AnswerScale
+from dpexplain import AnswerScale, Contributions, plots
 
 REVIEW = (
     "The plot is thin and the acting is bad, sometimes awful. And yet: the music is wonderful, the pictures are great, "
@@ -71,16 +68,20 @@ def many_contributions(rng, count=250):
     values = np.stack(columns, axis=1) + rng.normal(0, 0.01, (count, 4))
     record = list(zip(education.tolist(), hours.tolist(), age.tolist(), married.tolist(), strict=True))
     names = ("education", "hours", "age", "married")
-    base = np.full(count, 0.24)
-    return ContributionsBatch(names, values, base, base + values.sum(axis=1), scale=AnswerScale.of("probability"), record=record)
+    return names, values, record
 
 
 def figures():
     rng = np.random.default_rng(0)
     yield "plot-waterfall", contributions().plot()
-    many = many_contributions(np.random.default_rng(1))
-    yield "plot-beeswarm", many.plot()
-    yield "plot-importance", many.plot(kind="bar")
+    names, values, record = many_contributions(np.random.default_rng(1))
+    scale = AnswerScale.of("probability")
+    yield (
+        "plot-beeswarm",
+        plots.beeswarm(names, values, record, scale, title="What the values of 250 records add to the model's answer"),
+    )
+    means = np.abs(values).mean(axis=0)
+    yield "plot-importance", plots.importance(names, means, scale, title="Mean absolute contribution over 250 records")
     lime, mim = PRIVATE * 3 + rng.normal(0, 0.25, 8), PRIVATE / 40 + rng.normal(0, 0.004, 8)
     yield "plot-bars", plots.bars(FEATURES, PRIVATE, ERROR, title="Why the model answers as it does here")
     yield "plot-text", plots.highlighted(REVIEW, WORDS, EFFECTS, np.full(9, 0.04), title="Why the model likes this review")

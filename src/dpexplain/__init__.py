@@ -1,7 +1,9 @@
 """dpexplain: explain black-box models to anyone without exposing anyone in the data."""
 
 from dpexplain import privacy as privacy
+from dpexplain.contributions import Contributions as Contributions
 from dpexplain.core import weights as weights
+from dpexplain.core.answer_scale import AnswerScale as AnswerScale
 from dpexplain.data import PrivateData as PrivateData
 from dpexplain.discovery import discover as discover
 from dpexplain.domain import Binary as Binary
