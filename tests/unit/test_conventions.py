@@ -17,7 +17,8 @@ from dpexplain import errors
 
 ROOT = Path(__file__).parents[2]
 EXPORTED = {
-    "Adaptive", "AnswerScale", "Basic", "Binary", "Budget", "BudgetExhausted", "Categorical", "Contributions", "Date", "Datetime", "Domain", "DpexplainError", "Enhanced",
+    "Adaptive", "AnswerScale", "Basic", "Binary", "Budget", "BudgetExhausted", "Categorical", "Contributions", "Date", "Datetime",
+    "Domain", "DpexplainError", "Enhanced",
     "Explainer", "Explanation", "Guarantee", "ImageDomain", "Influence", "NonInteractive", "Numeric", "Ordinal", "PrivateData", "Release",
     "Shapley", "TextDomain", "load", "release",
 }  # fmt: skip
