@@ -166,7 +166,7 @@ class LedgerBackend:
 
     @property
     def scale(self) -> AnswerScale:
-        return getattr(self.data, "scale", AnswerScale())
+        return self.data.answer_scale
 
     @property
     def about(self) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def _rows(data: Mapping[str, Any], path: Path) -> FromRows:
 def _source(data: Mapping[str, Any], folder: Path) -> DataSource:
     given, model = dict(_table(data, "data")), dict(_table(data, "model"))
     options = {field.name for field in fields(RegistrationOptions)}
-    _only(given, {"file", "domain", "label", "stream"} | options - {"output", "bounds"}, "[data]")
+    _only(given, {"file", "domain", "label", "stream"} | options, "[data]")
     _only(model, {"path", "trusted", "input", "target", "output", "bounds", "cache"}, "[model]")
     terms = {key: table[key] for table in (given, model) for key in table if key in options}
     given = {key: value for key, value in given.items() if key not in options}
