@@ -7,6 +7,7 @@ and products of a stretch follow each other before the next is touched, for ever
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from itertools import pairwise
 from math import ceil, sqrt
 
@@ -109,6 +110,12 @@ class DenseRows:
         for rows in self.row_major():
             yield np.column_stack([rows, self._labels[start : start + len(rows)]])
             start += len(rows)
+
+    def relabel(self, ask: Callable[[Matrix], Vector]) -> DenseRows:
+        """The same rows, which are not copied, with the labels that `ask` gives each of them."""
+        other = copy(self)
+        other._labels = _padded(np.concatenate([ask(piece) for piece in self.row_major()]))
+        return other
 
     def select(self, positions: NDArray[np.int64], most: int | None = None) -> DenseRows:
         """A copy of the rows at these positions, in this order; `most` as for the constructor."""

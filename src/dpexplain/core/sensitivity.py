@@ -62,6 +62,11 @@ def normalised_terms(numbers: int) -> float:
     return 1 + sqrt(2 * sqrt(numbers / 32)) + 2.0**-20
 
 
+def label_moments() -> float:
+    """|y| ≤ 1 by construction, for one label as for the probabilities of any number of classes; the margin is that of `normalised_moments`."""
+    return 1 + 2.0**-30
+
+
 def histograms(attributes: int) -> float:
     """√A: a record adds 1 to one cell of each of A histograms."""
     return nextafter(sqrt(attributes), inf)

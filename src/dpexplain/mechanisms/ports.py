@@ -93,6 +93,15 @@ class SingleRows(Protocol):
 
 
 @runtime_checkable
+class RelabelledRows(Protocol):
+    """Rows in memory, which another black box can label too."""
+
+    def relabel(self, ask: Callable[[Matrix], Vector]) -> Rows:
+        """The same rows with the labels that `ask`, a function of each row by itself, gives their encoding."""
+        ...
+
+
+@runtime_checkable
 class BoundedQuery(Protocol):
     """A statistic of private rows together with its L2 sensitivity: one object, so that neither is ever used without the other."""
 

@@ -1,0 +1,52 @@
+"""How a model's answers vary with the columns, and nothing else: the statistic that another model's labels are bought with. Proof: `proofs/label_moments.md`.
+
+With v = x - centre, any public centre, and a public scale g ≥ 0,
+
+    Σ w(x) y (1, √g v)    with    w(x) = 1/√(1 + g ‖v‖²),
+
+so no record with |y| ≤ 1 can move the sum by more than 1. These are n + 1 numbers; moments of x alone are not asked for again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from dpexplain.core import sensitivity
+from dpexplain.core.arrays import Vector
+from dpexplain.core.sketch import NormalisedMoments, NormalisedSums, Scales
+
+_SHARE = 2.0  # of the moments yv beside y, for a record of typical length
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class LabelMoments(NormalisedMoments):
+    """A bounded query: Σ w(x) y (1, √g v); `variance` is the columns' public spread, by which g is chosen."""
+
+    def __post_init__(self) -> None:
+        total = float(np.maximum(self.variance, 0.0).sum())
+        scales = Scales(zeroth=0.5, first=0.0, label=_SHARE / sqrt(max(total, _TINY)), second=0.0, squares=0.0)
+        object.__setattr__(self, "scales", scales)
+
+    @property
+    def dimension(self) -> int:
+        return self.layout.width + 1
+
+    def sensitivity(self) -> float:
+        return sensitivity.label_moments()
+
+    def vector(self, sums: NormalisedSums) -> Vector:
+        """The statistic, from what rows answer to a question about normalised moments."""
+        return np.append(sums.t0, sqrt(self.scales.label) * sums.t1)
+
+    def moments(self, released: Vector) -> tuple[float, Vector]:
+        """(Σ w y, Σ w y v) from released numbers."""
+        return float(released[0]), released[1:] / sqrt(self.scales.label)
+
+    @property
+    def noise_ratio(self) -> float:
+        """The standard deviation of the noise on each of Σ w y v, in units of that on Σ w y."""
+        return 1 / sqrt(self.scales.label)
