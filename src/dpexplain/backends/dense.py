@@ -114,7 +114,7 @@ class DenseRows:
     def relabel(self, ask: Callable[[Matrix], Vector]) -> DenseRows:
         """The same rows, which are not copied, with the labels that `ask` gives each of them."""
         other = copy(self)
-        other._labels = _padded(np.concatenate([ask(piece) for piece in self.row_major()]))
+        other._labels = _pad(np.concatenate([ask(piece) for piece in self.row_major()]))
         return other
 
     def select(self, positions: NDArray[np.int64], most: int | None = None) -> DenseRows:
