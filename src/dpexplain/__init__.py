@@ -1,10 +1,12 @@
 """dpexplain: explain black-box models to anyone without exposing anyone in the data."""
 
 from dpexplain import privacy as privacy
+from dpexplain.checks import check as check
 from dpexplain.contributions import Contributions as Contributions
 from dpexplain.core import weights as weights
 from dpexplain.core.answer_scale import AnswerScale as AnswerScale
 from dpexplain.data import PrivateData as PrivateData
+from dpexplain.discovery import count_misfits as count_misfits
 from dpexplain.discovery import discover as discover
 from dpexplain.domain import Binary as Binary
 from dpexplain.domain import Categorical as Categorical

@@ -5,7 +5,7 @@ Proof: `proofs/discover.md`. What is found is rounded outwards and paid from the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from math import ceil, floor
 from pathlib import Path
@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from dpexplain.arguments import require_kind
 from dpexplain.core.text_prior import TextPrior
 from dpexplain.domain import Domain
 from dpexplain.domain.base import hint, listed
@@ -24,6 +25,9 @@ from dpexplain.ledger import open_ledger
 from dpexplain.ledger.port import Account, Ledger, Request, Settled
 from dpexplain.mechanisms.discovery import Discovered, DiscoveryPlan, plan_discovery
 from dpexplain.mechanisms.door import Door
+from dpexplain.mechanisms.gaussian import GaussianMechanism
+from dpexplain.mechanisms.misfits import KINDS as MISFITS
+from dpexplain.mechanisms.misfits import MisfitCounts, MisfitPlan
 from dpexplain.mechanisms.ports import Noise
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget
@@ -56,12 +60,7 @@ def discover(
     to find. Only values that many rows share are found; the rest is read as "other". `unit`, `max_rows_per_unit`, `relation` and `name` are as
     for `PrivateData`. The same `ledger` takes the release that follows; the same `request_id` gives the same answer and spends nothing.
     """
-    if ledger is None:
-        raise ParameterError(
-            "discovery is paid for: pass ledger=, the same as for the release that follows, so that both are counted"
-        )
-    if not isinstance(budget, Budget) or not (spend is None or isinstance(spend, Budget)):
-        raise ParameterError("budget and spend are budgets: write dpx.Budget(epsilon=0.05, delta=1e-6)")
+    _require_payment(budget, spend, ledger)
     terms = RegistrationOptions(**options)
     draft = _draft(rows, columns).declare(declare)
     draft = replace(draft, features=tuple(one for one in draft.features if one.name != terms.unit))
@@ -69,24 +68,75 @@ def discover(
     opened = open_ledger(ledger, Account(terms.name, "", budget, terms.neighbours))
     question = {"discover": [one.name for one in draft.open], "price": str(price(plan.events))}
     request = Request(request_id or f"discover-{uuid4().hex}", question, plan.events)
-    return Domain(_completed(draft, _paid(rows, draft, plan, terms, opened, request, noise or SecureNoise())).complete())
+    found = _run_once(
+        lambda: _raw_columns(rows, draft, terms), plan, opened, request, noise, lambda made: {"discovered": made.to_dict()}
+    )
+    return Domain(_completed(draft, Discovered.from_dict(found["discovered"])).complete())
 
 
-def _paid(
-    rows: Any, draft: Draft, plan: DiscoveryPlan, terms: RegistrationOptions, ledger: Ledger, request: Request, noise: Noise
-) -> Discovered:
-    """Reserve, read, add noise, settle; or what was found under this id before."""
+def count_misfits(
+    rows: Any,
+    domain: Domain,
+    budget: Budget,
+    *,
+    ledger: Ledger | str,
+    spend: Budget | None = None,
+    request_id: str | None = None,
+    noise: Noise | None = None,
+    **options: Unpack[OptionKeywords],
+) -> dict[str, dict[str, float]]:
+    """About how many private rows a domain does not fit: clamped `below` or `above`, `missing`, of an `undeclared` value; for each feature.
+
+    Counts have Gaussian noise, whose standard deviation is under "noise"; they are paid from `budget` (or `spend`, a part of it). The rest is
+    as for `discover`.
+    """
+    _require_payment(budget, spend, ledger)
+    require_kind("domain", domain, Domain, "rows of a table are counted: pass dpx.Domain([…])")
+    terms = RegistrationOptions(**options)
+    query = MisfitCounts(len(domain.features), terms.neighbours)
+    plan = MisfitPlan(GaussianMechanism(query, (spend or budget).mu))
+    opened = open_ledger(ledger, Account(terms.name, "", budget, terms.neighbours))
+    question = {"check": "misfits", "domain": domain.fingerprint, "price": str(price(plan.events))}
+    request = Request(request_id or f"check-{uuid4().hex}", question, plan.events)
+    from dpexplain.registration.misfits import MisfittingRows
+
+    counted = _run_once(
+        lambda: MisfittingRows(rows, domain, terms), plan, opened, request, noise, lambda found: {"misfits": found.tolist()}
+    )
+    pairs = zip(domain.columns, counted["misfits"], strict=True)
+    return {name: dict(zip(MISFITS, counts, strict=True)) | {"noise": plan.mechanism.sigma} for name, counts in pairs}
+
+
+def _require_payment(budget: Any, spend: Any, ledger: Any) -> None:
+    if ledger is None:
+        raise ParameterError("this is paid for: pass ledger=, the same as for the release that follows, so that both are counted")
+    for name, given in (("budget", budget), *((("spend", spend),) if spend is not None else ())):
+        require_kind(name, given, Budget, "write dpx.Budget(epsilon=0.05, delta=1e-6)")
+
+
+def _run_once(
+    rows: Callable[[], Any],
+    plan: Any,
+    ledger: Ledger,
+    request: Request,
+    noise: Noise | None,
+    stored: Callable[[Any], dict[str, Any]],
+) -> dict[str, Any]:
+    """Reserve, read, add noise, settle; or what was released under this id before. The rows' columns are looked at before anything is spent."""
+    private = rows()
+    reserved = ledger.reserve(request)
+    if isinstance(reserved, Settled):
+        return reserved.answer
+    door = Door(private, noise or SecureNoise(), reserved.quanta)
+    answer = stored(plan.run(door))
+    return ledger.settle(reserved, door.events, answer).answer
+
+
+def _raw_columns(rows: Any, draft: Draft, terms: RegistrationOptions) -> Any:
     from dpexplain.registration.raw_columns import RawColumns
 
     kinds = {one.name: str(one.kind) for one in draft.open}
-    private = RawColumns(_table(rows, [*kinds, *([] if terms.unit is None else [terms.unit])]), kinds, terms)
-    reserved = ledger.reserve(request)
-    if isinstance(reserved, Settled):
-        return Discovered.from_dict(reserved.answer["discovered"])
-    door = Door(private, noise, reserved.quanta)  # type: ignore[arg-type]
-    found = plan.run(door)
-    settled = ledger.settle(reserved, door.events, {"discovered": found.to_dict()})
-    return Discovered.from_dict(settled.answer["discovered"])
+    return RawColumns(_table(rows, [*kinds, *([] if terms.unit is None else [terms.unit])]), kinds, terms)
 
 
 def _draft(rows: Any, columns: Any) -> Draft:

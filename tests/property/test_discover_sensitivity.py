@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 
 from dpexplain.core.text_prior import LONGEST, TextPrior
 from dpexplain.core.value_bins import COARSE, coarse_bins, fine_bins
+from dpexplain.domain import Categorical, Domain, Numeric
 from dpexplain.mechanisms.discovery import CoarseCounts, FineCounts, TextCounts
+from dpexplain.mechanisms.misfits import MisfitCounts
 from dpexplain.privacy.relation import Neighbours
+from dpexplain.registration.misfits import MisfittingRows
 from dpexplain.registration.options import RegistrationOptions
 from dpexplain.registration.raw_columns import RawColumns
 
@@ -50,6 +53,20 @@ def test_no_record_moves_text_counts_further_than_claimed_nor_any_other_record(r
     assert all(0 < len(text) <= LONGEST for text in with_)
     assert len(moved) <= query.dimension
     assert np.linalg.norm(list(moved.values()) or [0]) <= query.sensitivity
+
+
+@given(records, st.integers(0, 11))
+def test_no_record_moves_counts_of_misfits_further_than_claimed(rows, i):
+    rest = rows[: i % len(rows)] + rows[i % len(rows) + 1 :]
+    domain = Domain([Numeric("a", 0, 10), Categorical("b", ["a", "7"])])
+    with_, without = (
+        MisfittingRows({name: [row[name] for row in some] for name in "ab"}, domain, RegistrationOptions()).misfits()
+        for some in (rows, rest)
+    )
+    query = MisfitCounts(2, WHOLE)
+    assert len(with_) == query.dimension
+    assert np.linalg.norm(with_ - without) <= query.sensitivity
+    assert set((with_ - without).tolist()) <= {0.0, 1.0}
 
 
 def test_bounds_are_attained_and_grow_with_units():

@@ -7,11 +7,11 @@ import pytest
 from scipy import stats
 
 from dpexplain.core.text_prior import CHARACTERS, TextPrior
-from dpexplain.core.value_bins import COARSE
 from dpexplain.evaluation.audit.bounds import mu_from_errors
 from dpexplain.mechanisms.discovery import CoarseCounts, TextCounts, plan_discovery
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
+from dpexplain.mechanisms.misfits import MisfitCounts
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.events import mu_of, price
 from dpexplain.privacy.relation import Neighbours
@@ -32,6 +32,9 @@ class Given:
     def coarse(self, names):
         return self.numbers
 
+    def misfits(self):
+        return self.numbers
+
 
 class Mutant(Scaled):
     def uniform(self, size):
@@ -39,13 +42,15 @@ class Mutant(Scaled):
 
 
 @every_relation
-def test_noise_on_bins_has_the_stated_scale_and_less_is_noticed(neighbours):
-    mechanism = GaussianMechanism(CoarseCounts(("a", "b"), neighbours), MU)
-    counts = np.arange(2.0 * COARSE)
+@pytest.mark.parametrize("make", [lambda n: CoarseCounts(("a", "b"), n), lambda n: MisfitCounts(2, n)], ids=["bins", "misfits"])
+def test_noise_on_counts_has_the_stated_scale_and_less_is_noticed(make, neighbours):
+    mechanism = GaussianMechanism(make(neighbours), MU)
+    counts = np.arange(float(mechanism.dimension))
 
     def standardised(factor):
         noise = Mutant(SeededNoise(5), factor)
-        draws = [Door(Given(numbers=counts), noise, [mechanism.event()]).release(mechanism) - counts for _ in range(40)]
+        rows, runs = Given(numbers=counts), 4000 // mechanism.dimension
+        draws = [Door(rows, noise, [mechanism.event()]).release(mechanism) - counts for _ in range(runs)]
         return np.concatenate(draws) / (np.sqrt(2) * neighbours.multiplier / MU)
 
     assert has_unit_scale(standardised)

@@ -132,10 +132,32 @@ def test_what_does_not_stand_out_is_listed_and_was_paid(tmp_path):
         found(rows | {"more": ["x"] * 5}, tmp_path, columns=columns, declare=declared)
 
 
+def test_rows_that_do_not_fit_a_domain_are_counted_with_noise(tmp_path):
+    rows = {
+        "age": [10, 50, 200, None] * 500,
+        "work": ["a", "b", None, "circus"] * 500,
+        "opened": ["1990-01-01", "x", "2010-01-01", None] * 500,
+    }
+    domain = dpx.Domain(
+        [dpx.Numeric("age", 18, 98), dpx.Categorical("work", ["a", "b"]), dpx.Date("opened", "2000-01-01", "2020-01-01")]
+    )
+    options = {"ledger": f"sqlite:///{tmp_path}/a.ledger", "noise": SeededNoise(3), "request_id": "fit"}
+    found = dpx.count_misfits(rows, domain, BUDGET, **options)
+    assert dpx.count_misfits(rows, domain, BUDGET, **(options | {"noise": SeededNoise(4)})) == found
+    for name, expected in (("age", (500, 500, 500, 0)), ("work", (0, 0, 500, 500)), ("opened", (500, 0, 1000, 0))):
+        assert np.allclose(
+            [found[name][kind] for kind in ("below", "above", "missing", "undeclared")], expected, atol=6 * found[name]["noise"]
+        )
+    with pytest.raises(BudgetExhausted):
+        dpx.count_misfits(rows, domain, BUDGET, ledger=options["ledger"])
+    with pytest.raises(ParameterError, match="domain cannot be"):
+        dpx.count_misfits(rows, dpx.TextDomain(["a"]), BUDGET, ledger=options["ledger"])
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"ledger": None}, ParameterError, "discovery is paid for: pass ledger="),
+        ({"ledger": None}, ParameterError, "this is paid for: pass ledger="),
         ({"columns": None}, ParameterError, 'pass columns={"age": "number"'),
         ({"columns": {"age": "numbre"}}, ParameterError, r"did you mean 'number'\?"),
         ({"columns": {"nothing": "number"}}, dpx.DpexplainError, "column 'nothing' is missing"),

@@ -1,0 +1,263 @@
+"""Checks before paying: what public facts and the model alone tell. Made-up records of the domain are asked about, private rows are not."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from time import perf_counter
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.uniforms import Uniforms
+from dpexplain.data import PrivateData
+from dpexplain.domain import Date, Datetime, Domain, DomainLike, Numeric
+from dpexplain.domain.base import listed
+from dpexplain.domain.columns import plain_columns
+from dpexplain.errors import DpexplainError, ParameterError, WeakBudget
+from dpexplain.privacy import expected_quality
+from dpexplain.privacy.budget import Budget, warn_if_weak
+
+Frame: TypeAlias = Literal["pandas", "polars", "pyarrow"]
+Level: TypeAlias = Literal["problem", "warning", "note", "good"]
+RECORDS, PROFILES, STEPS = 512, 24, 13  # made-up records, records whose number is varied, values it takes
+MOST_QUESTIONS = 60_000  # rows that profiles may ask the model about
+FLAT = 0.02  # of the largest change of the answer that counts as no change
+MANY_VALUES = 100
+WIDEST = 2048
+SECONDS_PER_CUBE = 2.7e-7  # a release of n columns took about so many seconds times n³ on two cores
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was found: how bad it is, what it is, and what to do about it."""
+
+    level: Level
+    what: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        mark = {"problem": "✗", "warning": "!", "note": "·", "good": "✓"}[self.level]
+        return f"{mark} {self.what}" + (f". {self.remedy}" if self.remedy else "")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """Findings, the worst first. `ok` is False where something would fail or make an answer worthless."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not any(one.level == "problem" for one in self.findings)
+
+    def of(self, level: Level) -> tuple[Finding, ...]:
+        return tuple(one for one in self.findings if one.level == level)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"ok": self.ok, "findings": [asdict(one) for one in self.findings]}
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.findings))
+
+    def __repr__(self) -> str:
+        return f"<CheckReport: {len(self.of('problem'))} problems, {len(self.of('warning'))} warnings>\n{self}"
+
+
+def check(
+    data: PrivateData | DomainLike,
+    budget: Budget | None = None,
+    *,
+    model: Any = None,
+    rows: int | None = None,
+    frame: Frame | None = None,
+    **options: Any,
+) -> CheckReport:
+    """What can be told before anything is paid, from public facts and the model alone.
+
+    `data` is registered data, or a domain with `model=` and, where it is known, the public number of `rows`; `frame` is the kind of table the
+    model takes (pandas by default) and `options` are those of `PrivateData` (`target=`, `output=`, …). The model is asked about made-up
+    records of the domain: whether it accepts them, whether its answer is constant, where it stops changing within the declared bounds and
+    where it goes on beyond them. No private row is read, nothing is spent.
+    """
+    if not isinstance(data, PrivateData):
+        if model is None or not hasattr(data, "encode_query"):
+            raise ParameterError("pass registered data, or a domain with model=: dpx.check(domain, model=model, rows=50_000)")
+        return _sorted([*_of_domain(data), *_with_model(data, model, rows, budget, {"frame": frame, **options})])
+    return _sorted([*_of_domain(data.domain), *_of_data(data, budget, data.size)])
+
+
+def _sorted(findings: list[Finding]) -> CheckReport:
+    order = ("problem", "warning", "note", "good")
+    return CheckReport(tuple(sorted(findings, key=lambda one: order.index(one.level))))
+
+
+def _with_model(
+    domain: DomainLike, model: Any, rows: int | None, budget: Budget | None, options: dict[str, Any]
+) -> Iterator[Finding]:
+    """A model that is not registered with rows yet is registered with made-up ones, which are public."""
+    import narwhals as nw
+
+    if not isinstance(domain, Domain):
+        yield Finding("note", "records of this kind cannot be made up, so the model was not asked")
+        return
+    kind: Frame = options.pop("frame") or ("pandas" if find_spec("pandas") else "pyarrow")
+    try:
+        table = nw.from_dict(plain_columns(domain.decode(made_up(domain))), backend=kind).to_native()
+        registered = PrivateData(table, domain, model=model, **options)
+    except DpexplainError as error:
+        yield Finding("problem", f"the model does not accept made-up records of the domain: {error}")
+        return
+    yield from _of_data(registered, budget, rows)
+
+
+def _of_data(data: PrivateData, budget: Budget | None, rows: int | None) -> Iterator[Finding]:
+    yield from _of_size(data, budget, rows)
+    if not isinstance(data.domain, Domain) or data.labeller is None:
+        yield Finding("note", "there is no model to ask: labels were registered, or records cannot be made up")
+        return
+    try:
+        yield from _of_model(data.domain, data.labeller)
+    except DpexplainError as error:
+        yield Finding("problem", f"the model does not accept made-up records of the domain: {error}")
+
+
+def _of_domain(domain: DomainLike) -> Iterator[Finding]:
+    if domain.width > WIDEST:
+        yield Finding(
+            "problem",
+            f"{domain.width:,} encoded columns are more than a release takes ({WIDEST:,})",
+            "Declare fewer values or features",
+        )
+    if not isinstance(domain, Domain):
+        return
+    wide = [feature.name for feature in domain.features if feature.width > MANY_VALUES]
+    if wide:
+        yield Finding(
+            "warning", f"more than {MANY_VALUES} values in {listed(wide, 5)}", "Join rare values: each costs accuracy for all"
+        )
+    strict = [feature.name for feature in domain.features if feature.substitute is None]
+    if strict:
+        yield Finding(
+            "note",
+            f"records with a missing {listed(strict, 5)} cannot be asked about",
+            "Declare missing= (or other=) to allow it",
+        )
+
+
+def _of_size(data: PrivateData, budget: Budget | None, rows: int | None) -> Iterator[Finding]:
+    width = data.domain.width
+    if width <= WIDEST:
+        yield Finding(
+            "note", f"a release of {width} columns takes about {max(1, round(SECONDS_PER_CUBE * width**3))} s to compute"
+        )
+    if budget is None or rows is None:
+        yield Finding("note", f"{width} encoded columns", "Pass a budget and the number of rows to hear what quality to expect")
+        return
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", WeakBudget)
+        warn_if_weak(budget, rows)
+    yield from (Finding("warning", str(one.message)) for one in heard)
+    expected = expected_quality.release(expected_quality.reach(rows, width, budget, data.setting.neighbours.multiplier))
+    level: Level = "warning" if expected.cosine < 0.7 else "good"
+    told = f"a release of {rows:,} rows and {width} columns at ε={budget.epsilon:g}: {expected.verdict} (cosine about {expected.cosine:.2f})"
+    yield Finding(level, told, "Spend more, or declare fewer columns" if level == "warning" else "")
+
+
+def _of_model(domain: Domain, ask: Any) -> Iterator[Finding]:
+    records = made_up(domain)
+    start = perf_counter()
+    answers = ask(domain.decode(records))
+    seconds = perf_counter() - start
+    yield Finding("good", f"the model accepts made-up records of the domain ({RECORDS / max(seconds, 1e-9):,.0f} a second)")
+    yield Finding("note", f"labelling 131,072 reference records takes about {max(1, round(seconds / RECORDS * (1 << 17)))} s")
+    spread = float(answers.max() - answers.min())
+    if spread < 1e-9:
+        yield Finding(
+            "problem", f"the model answers the same ({answers[0]:+.3f} of [-1, 1]) for all of {RECORDS} made-up records: there is nothing to explain",
+            "Check target=, output= and that column names and units are those the model was trained with",
+        )  # fmt: skip
+        return
+    if float((np.abs(answers) >= 1).mean()) == 1.0 and len(np.unique(answers)) > 2:
+        yield Finding("warning", "every answer is cut off at its bounds", "Declare output= and bounds= that fit the model")
+    rare = float(min((answers > 0).mean(), (answers <= 0).mean()))
+    if 0 < rare < 0.005:
+        yield Finding("note", "nearly all made-up records get the same sign of answer; local answers will be close to flat")
+    yield from _profiles(domain, ask, records, spread)
+
+
+def _profiles(domain: Domain, ask: Any, records: Matrix, spread: float) -> Iterator[Finding]:
+    """How the answer follows each number, between its bounds and half a range beyond them."""
+    numbers = [feature for feature in domain.features if isinstance(feature, (Numeric, Date, Datetime))]
+    base = min(PROFILES, MOST_QUESTIONS // max(len(numbers) * STEPS, 1))
+    if base < 4:
+        yield Finding("note", f"{len(numbers)} numbers are too many to look at one by one")
+        return
+    unused = []
+    for feature in numbers:
+        changes = _changes(domain, ask, records[:base], feature)
+        inside = changes[2:-2]
+        if changes.max() <= 1e-12:
+            unused.append(feature.name)
+        elif inside.max() <= FLAT * changes.max():
+            yield Finding(
+                "warning",
+                f"{feature.name}: the answer changes only beyond the declared bounds [{feature.low}, {feature.high}]",
+                "Check their unit",
+            )
+        else:
+            yield from _ends(feature, inside, changes)
+    if unused:
+        yield Finding(
+            "note",
+            f"the model's answer does not change with {listed(unused, 8)}",
+            "Check their names and bounds, or leave them out",
+        )
+
+
+def _ends(feature: Any, inside: Vector, changes: Vector) -> Iterator[Finding]:
+    used = np.flatnonzero(inside > FLAT * inside.max())
+    low, high = used[0] / len(inside), (used[-1] + 1) / len(inside)
+    if high - low < 0.5:
+        yield Finding(
+            "warning", f"{feature.name}: the answer changes in only {high - low:.0%} of [{feature.low}, {feature.high}]",
+            f"Bounds near the {low:.0%} and {high:.0%} points of it would make explanations sharper, if no row lies beyond",
+        )  # fmt: skip
+    if max(changes[:2].max(), changes[-2:].max()) > 0.5 * inside.max() and isinstance(feature, Numeric):
+        yield Finding(
+            "note",
+            f"{feature.name}: the answer goes on changing beyond [{feature.low:g}, {feature.high:g}]",
+            "Rows out there are clamped",
+        )
+
+
+def _changes(domain: Domain, ask: Any, base: Matrix, feature: Any) -> Vector:
+    """Mean absolute change of the answer between neighbouring values, from a quarter of the range below to a quarter above (raw values)."""
+    columns, shares = domain.decode(base), np.linspace(-2 / (STEPS - 5), 1 + 2 / (STEPS - 5), STEPS)
+    repeated = {name: np.repeat(column, STEPS, axis=0) for name, column in columns.items()}
+    if isinstance(feature, Numeric):
+        values: Any = feature.low + shares * (feature.high - feature.low)
+        values = np.rint(values).astype(np.int64) if feature.integer else values
+    else:
+        values = feature.read(np.clip(shares, 0, 1)[:, None])
+    repeated[feature.name] = np.tile(values, len(base))
+    answers = np.asarray(ask(repeated)).reshape(len(base), STEPS)
+    return np.asarray(np.abs(np.diff(answers, axis=1)).mean(axis=0))
+
+
+def made_up(domain: Domain, count: int = RECORDS) -> Matrix:
+    """Encoded records drawn evenly from the domain, the same for everybody."""
+    uniforms, rows = Uniforms(), np.zeros((count, domain.width))
+    for feature, block in zip(domain.features, domain.blocks, strict=True):
+        drawn = uniforms.take(count)
+        if block.kind == "one-hot":
+            rows[np.arange(count), block.start + (drawn * feature.width).astype(np.intp)] = 1.0
+        elif block.kind == "binary":
+            rows[:, block.start] = drawn < 0.5
+        else:
+            levels = len(feature.levels) - 1 if hasattr(feature, "levels") else 0
+            rows[:, block.start] = np.rint(drawn * levels) / levels if levels else drawn
+    return rows

@@ -1,0 +1,93 @@
+"""`dpexplain check`: what can be told before anything is paid, from public facts and the model alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpexplain.cli.exits import BAD_INPUT, exit_on_error
+from dpexplain.cli.options import Json
+from dpexplain.errors import ParameterError
+
+if TYPE_CHECKING:
+    from dpexplain.checks import CheckReport
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(epilog="Example: dpexplain check --domain domain.toml --model model.onnx --rows 50000 --epsilon 1")(
+        exit_on_error(check)
+    )
+
+
+def check(
+    config: Annotated[
+        Path | None, typer.Argument(metavar="[SERVICE.toml]", help="A service's configuration, with its domain and model.")
+    ] = None,
+    domain: Annotated[Path | None, typer.Option("--domain", help="Or a domain: .toml or .json.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="… and a model: .onnx, .skops, a KServe address, module:function.")
+    ] = None,
+    trusted: Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")] = False,
+    target: Annotated[str | None, typer.Option("--target", help="The class to explain.")] = None,
+    answer: Annotated[str | None, typer.Option("--answer", help="What the model is asked for: probability or class.")] = None,
+    rows: Annotated[int | None, typer.Option("--rows", min=1, help="The public number of private rows.")] = None,
+    epsilon: Annotated[float | None, typer.Option("--epsilon", help="The budget you think of.")] = None,
+    delta: Annotated[float, typer.Option("--delta", help="Its δ.")] = 1e-6,
+    as_json: Json = False,
+) -> None:
+    """Ask the model about made-up records of the domain. No private row is read and nothing is spent."""
+    from dpexplain.privacy.budget import Budget
+
+    budget = None if epsilon is None else Budget(epsilon, delta)
+    options: dict[str, Any] = {} if answer is None else {"output": answer}
+    report = (
+        _of_config(config, rows, budget)
+        if config is not None
+        else _of_files(domain, model, trusted, target, rows, budget, options)
+    )
+    print(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else report)
+    if not report.ok:
+        raise typer.Exit(BAD_INPUT)
+
+
+def _of_files(
+    domain: Path | None,
+    model: str | None,
+    trusted: bool,
+    target: str | None,
+    rows: int | None,
+    budget: Any,
+    options: dict[str, Any],
+) -> CheckReport:
+    from dpexplain.checks import check as check_all
+    from dpexplain.cli.release import target_of
+    from dpexplain.domain import Domain
+    from dpexplain.registration.models import ModelSource
+
+    if domain is None or model is None:
+        raise ParameterError("say what to check. Pass --domain and --model, or a service's configuration")
+    declared, source = Domain.load(domain), ModelSource(model, trusted)
+    if target is not None:
+        options["target"] = target_of(target, source)
+    return check_all(declared, budget, model=source.open(declared), rows=rows, frame="pyarrow", **options)
+
+
+def _of_config(config: Path, rows: int | None, budget: Any) -> CheckReport:
+    from dpexplain.checks import check as check_all
+    from dpexplain.service.config import load_config
+
+    found = load_config(config)
+    if found.rows is None or found.rows.source.model is None:
+        raise ParameterError(
+            f"{config} serves a release, or labels from a column. There is no model to ask: pass --domain and --model"
+        )
+    source = found.rows.source
+    assert source.model is not None
+    options = {"target": source.terms.target, "output": source.terms.output}
+    opened = source.model.open(source.domain)
+    return check_all(
+        source.domain, budget or found.rows.budget, model=opened, rows=rows or source.terms.size, frame="pyarrow", **options
+    )
