@@ -17,7 +17,7 @@ import pandas as pd
 import dpexplain as dpx
 from dpexplain import evaluation
 from dpexplain.errors import Undeclared
-from dpexplain.noise.seeded import SeededNoise
+from dpexplain.noise import SeededNoise
 from experiments.datasets import adult, arguments, data_folder, random_records
 
 ADULT = {

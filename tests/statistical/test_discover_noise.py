@@ -49,7 +49,7 @@ def test_noise_on_counts_has_the_stated_scale_and_less_is_noticed(make, neighbou
 
     def standardised(factor):
         noise = Mutant(SeededNoise(5), factor)
-        rows, runs = Given(numbers=counts), 4000 // mechanism.dimension
+        rows, runs = Given(numbers=counts), 10_000 // mechanism.dimension
         draws = [Door(rows, noise, [mechanism.event()]).release(mechanism) - counts for _ in range(runs)]
         return np.concatenate(draws) / (np.sqrt(2) * neighbours.multiplier / MU)
 
