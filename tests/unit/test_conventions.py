@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -97,11 +98,11 @@ def test_errors_are_one_tree_in_one_file():
                 assert not {base.id for base in node.bases if isinstance(base, ast.Name)} & named, f"{path.name}: {node.name}"
 
 
-def _parsed(*folders: str) -> Iterator[tuple[str, ast.Module]]:
+@cache
+def _parsed(*folders: str) -> list[tuple[str, ast.Module]]:
     """Each Python file under these folders, with its path from the root."""
-    for folder in folders:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+    paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    return [(path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
 
 def _imported(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ...]]]:
