@@ -96,9 +96,9 @@ def forest(columns, seed=0):
 
 
 def as_trees(model):
-    from dpexplain.release.tree_model import _trees
+    from dpexplain.release.tree_model import trees_of
 
-    return _trees(model, None)
+    return trees_of(model, None)
 
 
 def test_trees_are_exact():

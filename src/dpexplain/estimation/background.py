@@ -29,7 +29,8 @@ _BINS = 8  # of a number
 _FEWEST = 16  # records of the subsample that a bin must have to be worth a calibration
 _SLACK = 1e-4  # of a feature's variance, by which its average may be missed: keeps weights tame
 _TOGETHER = 1 << 14  # records whose features are in memory at once
-_REHEARSED = 0.5  # share of the rehearsals that their variance is divided by: they are few and linear
+_REHEARSED = 1.75  # by which their variance is enlarged: rehearsals are linear, and choose neither bins nor records anew
+_COMMON = 8.0  # rehearsals' worth of evidence for what all columns have in common
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +64,7 @@ class Background:
         spare = max(len(values) - self.features.shape[1], 1) / len(values)
         drawn = np.square(self.weights) @ np.square(left) / spare
         spread = np.maximum(self.weights @ np.square(values) - np.square(found), 0.0)
-        return found, np.sqrt(drawn + self.noise_variance(self.shifts(values)) + (self.bias + 1 / self.records) * spread)
+        return found, np.sqrt(drawn + self.noise_variance(self.shifts(values), spread) + (self.bias + 1 / self.records) * spread)
 
     def shifts(self, values: Matrix) -> Matrix:
         """(K, columns): by how much other noise would move the averages of `values`, in each rehearsal."""
@@ -71,9 +72,15 @@ class Background:
         return np.asarray(self.responses @ slopes + (self.changes * self.weights) @ left)
 
     @staticmethod
-    def noise_variance(shifts: Matrix) -> Vector:
-        """The variance due to noise, from shifts in a few rehearsals."""
-        return np.asarray(np.square(shifts).sum(axis=0) / max(_REHEARSED * len(shifts), 1.0))
+    def noise_variance(shifts: Matrix, spread: Vector) -> Vector:
+        """The variance due to noise, from shifts in K rehearsals: each column's own, pooled with what is typical for columns of its spread."""
+        if not len(shifts):
+            return np.zeros(len(spread))
+        own = np.square(shifts).mean(axis=0)
+        moving = spread > 1e-12 * max(float(spread.max(initial=0.0)), 1e-300)
+        typical = float(np.median(own[moving] / spread[moving])) if moving.any() else 0.0
+        evidence = len(shifts) / (len(shifts) + _COMMON)
+        return np.asarray(_REHEARSED * (evidence * own + (1 - evidence) * typical * spread))
 
     def _explained(self, values: Matrix) -> tuple[Matrix, Matrix]:
         """(β, e): the regression of the values on the features."""

@@ -160,9 +160,9 @@ def mean_sizes(over: ShapleyReference, queries: dict[str, NDArray[Any]], answers
     found = np.array(values)
     sizes = np.abs(found)
     moved = np.mean(shifts, axis=0) + (changes - changes.mean(axis=1, keepdims=True)) @ sizes / len(sizes)
-    drawn = sizes.var(axis=0) / max(len(sizes) - 1, 1)
-    spread = np.sqrt(drawn + over.background.noise_variance(moved))
-    return MeanSizes(found, np.array(errors), answers, sizes.mean(axis=0), spread)
+    spread = sizes.var(axis=0)
+    error = np.sqrt(spread / max(len(sizes) - 1, 1) + over.background.noise_variance(moved, spread))
+    return MeanSizes(found, np.array(errors), answers, sizes.mean(axis=0), error)
 
 
 def dependences(over: ShapleyReference, scale: AnswerScale) -> tuple[Dependence, ...]:

@@ -56,7 +56,7 @@ def find_trees(model: Any, target: Any, table: Callable[[Columns], Any], ask: La
         return np.ascontiguousarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float32)
 
     try:
-        return _checked(_trees(last, target), prepare, ask, _some(records, _PROBED))
+        return _checked(trees_of(last, target), prepare, ask, _some(records, _PROBED))
     except (
         Exception
     ):  # whatever a foreign model or its steps raise: it is asked as a black box instead, which reports what is wrong
@@ -78,7 +78,7 @@ def _checked(raw: Trees, prepare: Callable[[Columns], NDArray[np.float32]], ask:
     return TreeModel(scaled, prepare, owner)
 
 
-def _trees(model: Any, target: Any) -> Trees:
+def trees_of(model: Any, target: Any) -> Trees:
     """Probabilities of the target class, or values, as a sum over trees."""
     each = [one.tree_ for one in getattr(model, "estimators_", [model])]
     starts = np.cumsum([0] + [tree.node_count for tree in each])

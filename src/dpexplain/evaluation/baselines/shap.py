@@ -95,15 +95,24 @@ def tree_shap(model: Any, point: Vector, rows: Matrix, blocks: Sequence[Block], 
     return on_own_columns(2 * np.add.reduceat(values, [block.start for block in blocks]), point, blocks)
 
 
-def row_shapley(model: Model, domain: DomainLike, query: Any, rows: Matrix, first: int = 1) -> Matrix:
+def row_shapley(model: Any, domain: DomainLike, query: Any, rows: Matrix, first: int = 1) -> Matrix:
     """Shapley values of the game between `query` and each background row, (rows, features): SHAP values are their mean over the rows.
 
-    `model` takes encoded rows. Each row's values are averaged over one order of the features and its reverse. The orders come from a public
-    sequence of numbers that starts at number `first`.
+    `model` takes encoded rows. A scikit-learn forest or tree is computed exactly, labels being 2p - 1 for the last of its classes, or its values.
+    For anything else each row's values are averaged over one order of the features and its reverse; the orders come from a public sequence
+    of numbers that starts at number `first`.
     """
-    features = len(domain.blocks)
+    point, owner, features = encoded_point(domain, query), owners(domain.blocks), len(domain.blocks)
+    if hasattr(model, "estimators_") or hasattr(model, "tree_"):
+        from dpexplain.estimation.tree_shapley import tree_values
+        from dpexplain.release.tree_model import trees_of
+
+        found = tree_values(
+            trees_of(model, getattr(model, "classes_", [None])[-1]), owner, point.astype(np.float32), rows.astype(np.float32)
+        )
+        return found * (2 if hasattr(model, "classes_") else 1)
     orders = orders_from(Uniforms(first).take(len(rows) * features).reshape(-1, features))
-    return baseline_shapley(model, encoded_point(domain, query), rows, owners(domain.blocks), orders)
+    return baseline_shapley(model, point, rows, owner, orders)
 
 
 def owners(blocks: Sequence[Block]) -> Orders:

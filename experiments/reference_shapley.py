@@ -1,0 +1,173 @@
+"""SHAP over private reference records beside SHAP over true rows: error, coverage of its bars, and time.
+
+python -m experiments.reference_shapley --data DIR [--tables Adult ACS "mixed 60" "numbers 40"] [--queries 20]
+python -m experiments.reference_shapley --coverage
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from sklearn.ensemble import RandomForestClassifier
+
+import dpexplain as dpx
+from dpexplain import evaluation
+from dpexplain.noise.seeded import SeededNoise
+from experiments.datasets import acs, adult, arguments, data_folder
+from experiments.made_up import FAMILY, made_up
+
+REAL = {"Adult": adult, "ACS": acs}
+EPSILONS = (0.1, 0.5, 1.0)
+TRUTH = 5_000
+COVERED = (
+    "numbers 10", "binaries 15", "categories 30", "mixed 21", "mixed 30", "mixed 30, probabilities", "rare categories 90",
+    "independent 50", "dependent 40", "weak labels 40", "skewed numbers 40", "mixed 60, probabilities",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Soft:
+    """A forest on encoded columns as a black box on tables: 2p - 1."""
+
+    forest: Any
+    domain: dpx.Domain
+
+    def __call__(self, table):
+        encoded = self.domain.encode(table)
+        parts = [self.forest.predict_proba(encoded[start : start + 100_000])[:, 1] for start in range(0, len(encoded), 100_000)]
+        return 2 * np.concatenate(parts) - 1
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Rows, the black box and its forest."""
+
+    name: str
+    domain: dpx.Domain
+    encoded: np.ndarray
+    forest: Any
+
+    def private(self):
+        """The rows behind the wall, decoded: what the black box is asked about."""
+        return dpx.PrivateData(self.domain.decode(self.encoded), self.domain, model=Soft(self.forest, self.domain))
+
+    def exact(self, query, rows):
+        """Exact SHAP values of the forest with these rows as background, features as players."""
+        return evaluation.row_shapley(self.forest, self.domain, query, rows).mean(axis=0)
+
+
+def real(name, folder, trees=50):
+    data = REAL[name](folder, trees=trees)
+    data.model.forest.n_jobs = 1
+    return Subject(name, data.domain, data.encoded[np.random.default_rng(3).permutation(len(data.encoded))], data.model.forest)
+
+
+def invented(name, rows=None, seed=0, trees=50):
+    recipe = FAMILY[name] if rows is None else replace(FAMILY[name], rows=min(rows, FAMILY[name].rows))
+    made = made_up(recipe, seed)
+    forest = RandomForestClassifier(trees, max_depth=10, random_state=0).fit(made.encoded[:30_000], made.labels[:30_000] > 0)
+    return Subject(name, made.domain, made.encoded, forest)
+
+
+def scores(found, truth, k=5):
+    """Relative error, cosine, and how many of the five strongest features are shared."""
+    size = np.linalg.norm(truth)
+    top = len(set(np.argsort(-np.abs(found))[:k]) & set(np.argsort(-np.abs(truth))[:k]))
+    return np.linalg.norm(found - truth) / size, found @ truth / (np.linalg.norm(found) * size), top
+
+
+def baselines(subject, query, at):
+    """SHAP over true rows that the truth does not use, and KernelSHAP's own noise over 100 of them."""
+    rows = subject.encoded[TRUTH:]
+    few = rows[at * 100 : at * 100 + 100]
+    yield "100 true rows", subject.exact(query, few)
+    yield "1,000 true rows", subject.exact(query, rows[3_000:4_000])
+    private = subject.private() if at == 0 else None
+    if private is not None:
+        options = {"model": lambda x: 2 * subject.forest.predict_proba(x)[:, 1] - 1, "background": few, "permutations": 10}
+        kernel = evaluation.shap_values(private, query, method="kernel", **options)
+        yield "KernelSHAP, 100 true rows", np.add.reduceat(kernel, [block.start for block in subject.domain.blocks])
+
+
+def measure(subject, queries, console):
+    points = subject.encoded[-queries:]
+    truths = [subject.exact(point, subject.encoded[:TRUTH]) for point in track(points, subject.name, transient=True)]
+    found = {}
+    for at, (point, truth) in enumerate(zip(points, truths, strict=True)):
+        for name, values in baselines(subject, point, at):
+            found.setdefault(name, []).append(scores(values, truth))
+    for epsilon in EPSILONS:
+        started = perf_counter()
+        release = dpx.release(subject.private(), dpx.Budget(epsilon, 1e-6), reference=True, noise=SeededNoise(1))
+        built, started = perf_counter() - started, perf_counter()
+        records = subject.domain.decode(points)
+        answers = release.shapley_many(records)
+        console.print(
+            f"{subject.name}, ε = {epsilon:g}: built in {built:.1f} s, {(perf_counter() - started) / queries:.2f} s an answer,"
+            f" {answers.details['questions']:,} questions each"
+        )
+        found[f"**reference, total ε = {epsilon:g}**"] = [scores(*pair) for pair in zip(answers.values, truths, strict=True)]
+    found["dpx.Shapley, ε = 0.1 a query"] = paid(subject, points[:5], truths[:5])
+    return {name: np.mean(all_, axis=0) for name, all_ in found.items()}
+
+
+def paid(subject, points, truths):
+    explainer = dpx.Explainer(subject.private(), dpx.Budget(100, 1e-6), dpx.Shapley(0.1, 1e-6, rows=5_000), noise=SeededNoise(1))
+    starts = [block.start for block in subject.domain.blocks]
+    records = [
+        dict(zip(subject.domain.columns, one, strict=True)) for one in zip(*subject.domain.decode(points).values(), strict=True)
+    ]
+    values = [np.add.reduceat(explainer.explain(record).values, starts) for record in records]
+    return [scores(*pair) for pair in zip(values, truths, strict=True)]
+
+
+def coverage(console, seeds=2, queries=8):
+    """How often ±2 errors hold SHAP over all true rows."""
+    table = Table(
+        "table", "rows", *(f"ε = {epsilon:g}" for epsilon in (1.0, 0.1)), title="SHAP over all true rows within two errors"
+    )
+    everything = []
+    for name in track(COVERED, "tables", transient=True):
+        shares = {1.0: [], 0.1: []}
+        for seed in range(seeds):
+            subject = invented(name, rows=30_000, seed=seed, trees=12)
+            points = subject.encoded[-queries:]
+            truths = np.array([subject.exact(point, subject.encoded) for point in points])
+            for epsilon, found in shares.items():
+                budget = dpx.Budget(epsilon, 1e-6)
+                release = dpx.release(subject.private(), budget, reference=1 << 16, noise=SeededNoise(seed))
+                answers = release.shapley_many(subject.domain.decode(points))
+                found.append((np.abs(answers.values - truths) <= 2 * answers.error + 1e-9).mean())
+        everything.append([np.mean(found) for found in shares.values()])
+        table.add_row(name, f"{len(subject.encoded):,}", *(f"{share:.0%}" for share in everything[-1]))
+    console.print(table)
+    console.print(f"all tables: {np.mean(everything):.1%}")
+
+
+def main():
+    parser = arguments(__doc__.splitlines()[0])
+    parser.add_argument("--tables", nargs="+", default=["Adult", "ACS", "mixed 60, probabilities", "numbers 40"])
+    parser.add_argument("--coverage", action="store_true")
+    parser.set_defaults(queries=20)
+    options, console = parser.parse_args(), Console(width=140)
+    if options.coverage:
+        coverage(console)
+        return
+    for name in options.tables:
+        subject = real(name, data_folder(options.data)) if name in REAL else invented(name)
+        table = Table(
+            "background", "relative error", "cosine", "top 5 shared", title=f"{name}: against SHAP on {TRUTH:,} true rows"
+        )
+        for row, (error, cosine, top) in measure(subject, options.queries, console).items():
+            table.add_row(row.strip("*"), f"{error:.3f}", f"{cosine:.4f}", f"{top:.1f}")
+        console.print(table)
+
+
+if __name__ == "__main__":
+    main()
