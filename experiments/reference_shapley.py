@@ -18,7 +18,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import dpexplain as dpx
 from dpexplain import evaluation
-from dpexplain.noise.seeded import SeededNoise
+from dpexplain.noise import SeededNoise
 from experiments.datasets import acs, adult, arguments, data_folder
 from experiments.made_up import FAMILY, made_up
 
