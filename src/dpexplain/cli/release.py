@@ -18,6 +18,7 @@ from dpexplain.privacy.budget import Budget
 from dpexplain.progress import with_bar
 from dpexplain.registration.declared_answers import OUTPUTS, Output
 from dpexplain.registration.options import RegistrationOptions
+from dpexplain.release.announced import WIDE
 from dpexplain.release.release import Release
 from dpexplain.release.release import release as make_release
 
@@ -29,7 +30,9 @@ EXAMPLE = "Example: dpexplain release data.parquet --domain domain.toml --label 
 
 Rows = Annotated[
     list[str],
-    typer.Argument(metavar="DATA.parquet…", help="Private rows: Parquet files, folders of them, patterns, addresses (s3://…)."),
+    typer.Argument(
+        metavar="DATA…", help="Private rows: Parquet files, folders of them, patterns, addresses (s3://…); or .csv, .arrow."
+    ),
 ]
 Public = Annotated[Path, typer.Option("--domain", help="What is public about them: .toml or .json (docs/domain.md).")]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="How much to spend.")]
@@ -110,7 +113,7 @@ def release(
     source = decide_streaming(DataSource(data, Domain.load(domain), label, opened, terms, stream=stream))
     private = PrivateData.from_registered(register(source, labelling, bars=True, keep_model=reference))
     with (
-        nullcontext() if source.stream or reference else Console(stderr=True).status("Releasing")
+        nullcontext() if source.stream or reference or source.domain.width >= WIDE else Console(stderr=True).status("Releasing")
     ):  # those have bars of their own
         made = make_release(private, budget, spend=spend, ledger=ledger, request_id=request, reference=reference)
     made.save(output)

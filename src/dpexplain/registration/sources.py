@@ -16,6 +16,7 @@ from dpexplain.domain.columns import plain_columns
 from dpexplain.errors import DataError, InputError
 from dpexplain.registration.cached_labels import Progress, cache_key, from_model
 from dpexplain.registration.declaration_check import check_declaration
+from dpexplain.registration.declared_tables import declared_files, read_declared
 from dpexplain.registration.in_memory import register_labelled
 from dpexplain.registration.label_column import from_column
 from dpexplain.registration.label_file import LabelFile
@@ -61,6 +62,12 @@ class DataSource:
 
 def decide_streaming(source: DataSource, copies: int = 1) -> DataSource:
     """With `stream` settled, for so many processes on this machine that would each hold the rows."""
+    if declared_files(source.file) is not None:
+        if source.stream or source.cache is not None:
+            raise DataError(
+                "only Parquet files can be streamed or have their labels cached. Write the rows as Parquet, or leave that out"
+            )
+        return replace(source, stream=False)
     if source.stream is not None:
         return source
     return replace(source, stream=not fits(ParquetFiles.find(source.file, source.columns), source.domain.width, copies))
@@ -90,8 +97,21 @@ def _arrow_table(columns: dict[str, Any]) -> pa.Table:
     return pa.table(plain_columns(columns))
 
 
+def _read_rows(source: DataSource) -> pa.Table:
+    files = declared_files(source.file)
+    if files is None:
+        return read_private(source.file, source.columns)
+    numeric = source.label is not None and source.terms.output in ("probability", "value")
+    if source.label is not None and not numeric and source.terms.target is None and files[0].suffix.lower() == ".csv":
+        raise DataError(
+            f"the label column {source.label!r} of a CSV file has no type. Say which class to explain (target), or that answers are "
+            "probabilities or values (output)"
+        )
+    return read_declared(files, source.domain, source.columns, [str(source.label)] if numeric else [])
+
+
 def _in_memory(source: DataSource, progress: Progress) -> Registered:
-    table, declared = read_private(source.file, source.columns), source.terms.answers
+    table, declared = _read_rows(source), source.terms.answers
     if source.model is None:
         column = ColumnLabels(str(source.label), declared)
         scale, labels = column.scale(table.schema), from_column(table, column.name, declared)

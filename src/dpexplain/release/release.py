@@ -39,6 +39,7 @@ from dpexplain.privacy.relation import Neighbours
 from dpexplain.progress import progress_steps
 from dpexplain.registration.labels import Labeller
 from dpexplain.release import file as container
+from dpexplain.release.announced import with_progress
 from dpexplain.release.batch import Explanations, anchors_of, free_of_charge, solve_in_batches
 from dpexplain.release.model_questions import ModelQuestions
 from dpexplain.release.page import OUTCOME, TITLE, publish
@@ -113,7 +114,12 @@ def release(
         "price": str(price(plan.events)),
     }
     spending = Spending.open(data, budget, ledger, noise, model_answers=bool(plan.rows) and data.labeller is not None)
-    return _make_once(spending, request_id or f"release-{uuid4().hex}", question, Making(plan.events, make))
+    return _make_once(
+        spending,
+        request_id or f"release-{uuid4().hex}",
+        question,
+        Making(plan.events, make if plan.rows else with_progress(make, plan.sketch.layout)),
+    )
 
 
 def _build_reference(
