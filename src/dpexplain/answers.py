@@ -1,4 +1,4 @@
-"""Several answers at once, and why there are no more of them."""
+"""Batches of paid explanations, with the refusal that ended them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class PaidExplanations(ExplanationBatch):
 def answer_in_batches(
     questions: Sequence[T], answer: Callable[[Sequence[T]], PaidExplanations], together: int = 1
 ) -> PaidExplanations:
-    """Answer in order, `together` at a time, until all are answered or the budget is; a progress bar on a terminal when there are many."""
+    """Answer in order, `together` at a time, until all are answered or the budget is exhausted; with a progress bar on a terminal when there are many."""
     answered: list[Explanation] = []
     for group in in_groups(questions, together, "Explaining"):
         more = answer(group)
@@ -62,6 +62,6 @@ def answer_in_batches(
 
 
 def in_groups(items: Sequence[T], size: int, description: str) -> Iterable[Sequence[T]]:
-    """The items, `size` at a time, with a bar on standard error if a person is watching and they are many."""
+    """The items, `size` at a time, with a progress bar on a terminal when there are many."""
     groups = [items[start : start + size] for start in range(0, len(items), size)]
     return with_bar(groups, description) if len(items) >= _LONG else groups

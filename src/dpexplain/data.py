@@ -27,7 +27,7 @@ from dpexplain.registration.registered import Registered
 
 
 class PrivateData:
-    """Sensitive records behind a wall: releases and explainers may ask them bounded questions, and pay.
+    """Sensitive records that answer bounded questions only, of releases and explainers that pay for the answers.
 
     `rows` is any data frame, list of dicts, dict of columns, array (for `Domain.encoded`), or texts. Labels come from `model`, asked once
     about the rows as given, or from `labels`. Every option is explained under `__init__`; `scan` and `cluster` take the same ones.
@@ -58,7 +58,7 @@ class PrivateData:
 
         `files` is a file, a folder, a pattern such as "rows/*.parquet", an address such as "s3://…", or a list of these. Labels come from
         the column `label` (booleans; classes, +1 where they are `target`; or numbers in [-1, 1]) or from `model`, which is asked once
-        about every row, its answers being kept in a nameless file of 8 bytes a row. The rest is as for the constructor, and so are
+        about every row, its answers being stored in an unnamed temporary file of 8 bytes a row. The rest is as for the constructor, and so are
         the answers. Files that change after this are refused. `progress` shows a bar on a terminal when reading takes long.
         """
         from dpexplain.registration import scanning
@@ -246,7 +246,7 @@ class PrivateData:
         return doors
 
     def require_readable(self) -> None:
-        """RowsUnavailable if rows outside this process's memory are not there as registered; told before anything is spent."""
+        """Raise RowsUnavailable, before anything is spent, if rows outside this process's memory are not there as registered."""
         if isinstance(self._rows, ChangeDetecting):
             self._rows.require_unchanged()
 
@@ -322,20 +322,20 @@ class Divisible(Rows, Protocol):
 
 @runtime_checkable
 class ChangeDetecting(Protocol):
-    """Rows that somebody else could change or take away."""
+    """Rows outside this process, which may change or become unavailable."""
 
     def require_unchanged(self) -> None: ...
 
 
 @runtime_checkable
 class Closable(Protocol):
-    """Rows that hold something beyond this process."""
+    """Rows that hold resources outside this process, such as a cluster's workers."""
 
     def close(self) -> None: ...
 
 
 class _SplitRows:
-    """What is left of rows that were split: nothing. Whatever is asked of them is refused."""
+    """Placeholder for rows that were split: every question raises DataError."""
 
     def __getattr__(self, question: str) -> Any:
         raise DataError("these data were split: use the shards, so that no row is ever asked in two places")

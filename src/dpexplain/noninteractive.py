@@ -1,4 +1,4 @@
-"""Explanations from what was released already: free, for ever, also when the budget is gone."""
+"""Explanations computed from released answers alone. They cost nothing, also when the budget is exhausted."""
 
 from __future__ import annotations
 

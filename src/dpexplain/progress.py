@@ -1,4 +1,4 @@
-"""Bars for long work, on standard error where a person is watching; silent everywhere else.
+"""Progress bars on standard error for long work. They are shown on a terminal only.
 
 Rich is loaded when a bar may be shown, not with the library.
 """

@@ -1,4 +1,4 @@
-"""What the history says about a new query, for nothing: an answer to copy, or a place to start from and how far off it may be."""
+"""What the released history offers for a new query at no cost: an answer to copy, or a starting point and an estimate of its distance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.history import History, Released
 from dpexplain.privacy.events import PrivacyEvent
 
-FEWEST = 5  # answers before a regression on them is believed
+FEWEST = 5  # answers that a regression needs at least
 MEMORY = 2000  # latest answers it learns from: older ones add little, and a plan stays quick
 
 

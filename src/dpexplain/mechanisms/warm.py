@@ -1,4 +1,4 @@
-"""Noisy descent from a start that is known to be near: less noise to pay for, less way to go."""
+"""Noisy descent from a start that is near the answer: fewer steps, at a lower price."""
 
 from __future__ import annotations
 
