@@ -13,6 +13,7 @@ from rich.console import Console
 
 from dpexplain.cli.exits import exit_on_error
 from dpexplain.cli.options import File, Json
+from dpexplain.cli.records import parse_record
 from dpexplain.errors import ParameterError, QueryError
 from dpexplain.release.release import Release, load
 
@@ -43,15 +44,30 @@ def explain(
         bool, typer.Option("--clip", help="Ask about the nearest value within the bounds in place of one outside.")
     ] = False,
     skip: Annotated[bool, typer.Option("--skip-errors", help="Leave out records of --rows that cannot be asked about.")] = False,
+    method: Annotated[str, typer.Option("--method", help="plane (slopes), or shapley: SHAP over reference records.")] = "plane",
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="The model, for --method shapley: .onnx, .skops, a KServe address, module:function."),
+    ] = None,
+    target: Annotated[str | None, typer.Option("--target", help="The class that --model is asked about.")] = None,
+    trusted: Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")] = False,
     as_json: Json = False,
 ) -> None:
     """Explain one record or many, free of charge: needs no private data and no ledger."""
     if (record is None) == (rows is None):
         raise ParameterError("say what to explain. Pass either --record with JSON, or --rows with a file")
+    if method not in ("plane", "shapley"):
+        raise ParameterError(f"--method must be plane or shapley, got {method!r}")
+    if (method == "shapley") != (model is not None):
+        raise ParameterError("--method shapley asks the model: pass --model with it, and only with it")
     made = load(file)
     rules: dict[str, Any] = {"extra": "ignore" if ignore_extra else "refuse", "clip": clip}
-    if record is not None:
-        show(made, parsed(record), anchor, as_json, rules)
+    if model is not None:
+        from dpexplain.cli.shapley import ShapleyRequest, explain_by_shapley
+
+        explain_by_shapley(made, ShapleyRequest(model, target, trusted), record, rows, output, rules, as_json=as_json)
+    elif record is not None:
+        show(made, parse_record(record), anchor, as_json, rules)
     elif rows is not None:
         explain_file(made, rows, output, anchor, as_json, rules | {"on_error": "skip" if skip else "raise"})
 
@@ -88,13 +104,6 @@ def explain_file(
         print(json.dumps([one.to_dict() for one in answers], ensure_ascii=False))
     else:
         raise ParameterError("many explanations need a place. Pass -o explanations.parquet, or --json to print them")
-
-
-def parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise QueryError("the record is not JSON. Write --record '{\"age\": 40, …}', in single quotes for the shell") from None
 
 
 def _number(text: str) -> float:

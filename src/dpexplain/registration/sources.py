@@ -83,14 +83,14 @@ def register(source: DataSource, progress: Progress = iter, *, bars: bool = Fals
         registered = register_streamed(source.file, source.domain, labels, keep, source.terms, progress=bars)
     else:
         registered = replace(_in_memory(source, progress), label_column=source.label)
-    return replace(registered, labeller=_labeller(source)) if keep_model else registered
+    if not keep_model or source.model is None:
+        return registered
+    return replace(registered, labeller=open_labeller(source.model, source.domain, source.terms))
 
 
-def _labeller(source: DataSource) -> Labeller | None:
-    if source.model is None:
-        return None
-    model, terms = source.model.open(source.domain), source.terms
-    return Labeller(model, terms.target, terms.output, _arrow_table, terms.bounds, source.domain)
+def open_labeller(model: ModelSource, domain: DomainLike, terms: RegistrationOptions) -> Labeller:
+    """The model of a file or an address, asked about Arrow tables of the domain's columns."""
+    return Labeller(model.open(domain), terms.target, terms.output, _arrow_table, terms.bounds, domain)
 
 
 def _arrow_table(columns: dict[str, Any]) -> pa.Table:

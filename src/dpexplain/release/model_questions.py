@@ -64,19 +64,24 @@ class ModelQuestions:
         if isinstance(records, bool) or not isinstance(records, int) or records < 2:
             raise ParameterError(f"records must be a whole number of at least 2, got {records!r}")
         return summarise(
-            self._with_reference, labeller_of(model, self.labeller), records, background, self._scale, self.guarantee
+            self._with_reference,
+            labeller_of(model, self.labeller, scale_of(self)),
+            records,
+            background,
+            scale_of(self),
+            self.guarantee,
         )
 
     def _shapley(self, points: Matrix, model: Any, background: int | None) -> ContributionsBatch:
         from dpexplain.release.shapley import shapley_batch
 
-        return shapley_batch(self._compared(model, background), points, self._scale, self.guarantee, self.fingerprint)
+        return shapley_batch(self._compared(model, background), points, scale_of(self), self.guarantee, self.fingerprint)
 
     def _compared(self, model: Any, background: int | None) -> ShapleyReference:
         """The model beside the reference records that it is compared on."""
         from dpexplain.release.shapley import prepare
 
-        return prepare(self._with_reference, labeller_of(model, self.labeller), background)
+        return prepare(self._with_reference, labeller_of(model, self.labeller, scale_of(self)), background)
 
     @property
     def _with_reference(self) -> ReferenceData:
@@ -86,21 +91,31 @@ class ModelQuestions:
             )
         return self.reference
 
-    @property
-    def _scale(self) -> AnswerScale:
-        scale = getattr(self, "scale", None)
-        return scale if isinstance(scale, AnswerScale) else AnswerScale()
+
+def scale_of(release: Any) -> AnswerScale:
+    """The units of a release's answers."""
+    return getattr(release, "scale", AnswerScale())
 
 
-def labeller_of(model: Any, known: Labeller | None) -> Labeller:
-    """Who labels records: `model`, asked as the release's own model was, or about data frames where that is not known."""
+def answers_declared(scale: AnswerScale) -> dict[str, Any]:
+    """How a model's answers are declared at registration so that they have this scale."""
+    if scale.kind == "label":
+        return {}
+    return {"output": scale.kind} | ({"bounds": (scale.low, scale.high)} if scale.kind == "value" else {})
+
+
+def labeller_of(model: Any, known: Labeller | None, scale: AnswerScale) -> Labeller:
+    """Who labels records: `model`, asked as the release's own model was, or about data frames and for answers of the release's kind."""
     if isinstance(model, Labeller):
         return model
     if model is None:
         if known is None:
             raise ParameterError("this needs the model, which a release file does not contain: pass model=")
         return known
-    return replace(known, model=model) if known is not None else Labeller(model, None, None, _as_frame)
+    if known is not None:
+        return replace(known, model=model)
+    declared = answers_declared(scale)
+    return Labeller(model, None, declared.get("output"), _as_frame, declared.get("bounds"))
 
 
 def _as_frame(columns: dict[str, Any]) -> Any:

@@ -9,11 +9,13 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Protocol
 
+from anyio.to_thread import run_sync
+
 from dpexplain.answers import PaidExplanations
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain, DomainLike
-from dpexplain.errors import DpexplainError, NotPrivateError
+from dpexplain.errors import DpexplainError, NotPrivateError, ParameterError
 from dpexplain.explainer import MAX_BATCH, Explainer
 from dpexplain.explanation import Explanation
 from dpexplain.ledger import Ledger
@@ -22,10 +24,13 @@ from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.registration.cached_labels import Progress
-from dpexplain.registration.sources import register
+from dpexplain.registration.options import RegistrationOptions
+from dpexplain.registration.sources import open_labeller, register
+from dpexplain.release.model_questions import answers_declared, scale_of
 from dpexplain.release.release import Release, load
+from dpexplain.release.shapley import ShapleyReference, prepare, shapley_batch
 from dpexplain.service.batching import Batcher
-from dpexplain.service.config import ServiceConfig, require_servable
+from dpexplain.service.config import AskedModel, ServiceConfig, require_servable
 from dpexplain.service.heads import HeadFile, HeadKeeper, open_kept
 
 LOCK_PATIENCE = 0.5  # seconds that asking for health waits for somebody else's write to end
@@ -87,9 +92,10 @@ class Backend(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseBackend:
-    """Answers by post-processing: nothing is spent, nothing is kept."""
+    """Answers by post-processing: nothing is spent, nothing is kept. With a model at hand, contributions are SHAP values over the reference."""
 
     release: Release
+    over: ShapleyReference | None = None
 
     def __post_init__(self) -> None:
         if not self.release.guarantee.private or SEEDED_NOISE in self.release.guarantee.note:
@@ -110,15 +116,21 @@ class ReleaseBackend:
             "source": "release",
             "rows": self.release.size,
             "columns": self.domain.width,
-            "mechanism": "release",
+            "mechanism": "release" if self.over is None else "shapley",
             "weight": weight,
         }
 
     async def ask(self, record: Any, request_id: str) -> Explanation:
-        return self.explain(record, request_id)  # too quick to be worth a thread
+        if self.over is None:
+            return self.explain(record, request_id)  # too quick to be worth a thread
+        return await run_sync(self.explain, record, request_id)
 
     def explain(self, record: Any, request_id: str) -> Explanation:
-        return replace(self.release.explain(record), request_id=request_id)
+        plane = replace(self.release.explain(record), request_id=request_id)
+        if self.over is None:
+            return plane
+        added = shapley_batch(self.over, plane.point[None], self.scale, self.release.guarantee, self.release.fingerprint)[0]
+        return replace(plane, added=added)
 
     def explain_many(self, records: Sequence[Any], request_ids: Sequence[str]) -> PaidExplanations:
         return PaidExplanations(map(self.explain, records, request_ids), len(records))
@@ -139,6 +151,17 @@ class ReleaseBackend:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def open_with_model(release: Release, model: AskedModel) -> ReleaseBackend:
+    """The model is asked about the reference records now: one that cannot answer is found before anybody asks."""
+    if release.reference is None:
+        raise ParameterError(
+            "[model] beside a [release] needs reference records: make the release with --reference, or leave [model] out"
+        )
+    declared = RegistrationOptions(**answers_declared(scale_of(release))) if model.terms.output is None else model.terms
+    labeller = open_labeller(model.source, release.domain, replace(declared, target=model.terms.target))
+    return ReleaseBackend(release, prepare(release.reference, labeller))
 
 
 @dataclass(slots=True)
@@ -254,7 +277,8 @@ def _epsilon(quanta: int, delta: float) -> float:
 def open_backend(config: ServiceConfig, progress: Progress = iter, *, may_create: bool = True) -> Backend:
     """Load what the configuration names; whatever is wrong with it is said now, to the owner."""
     if config.release is not None:
-        return ReleaseBackend(load(config.release))
+        release = load(config.release)
+        return ReleaseBackend(release) if config.model is None else open_with_model(release, config.model)
     if config.rows is None:
         raise DpexplainError("a service needs a release or rows")
     warm_up()

@@ -55,6 +55,14 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
+class AskedModel:
+    """A model that can be asked while the service answers, and what its answers are."""
+
+    source: ModelSource
+    terms: RegistrationOptions
+
+
+@dataclass(frozen=True, slots=True)
 class FromRows:
     """Private rows, the mechanism that answers from them, and the budget every answer is paid from."""
 
@@ -71,6 +79,7 @@ class ServiceConfig:
     settings: Settings
     release: Path | None = None
     rows: FromRows | None = None
+    model: AskedModel | None = None  # beside a release: answers are then SHAP values
 
     @property
     def streams(self) -> bool:
@@ -98,8 +107,9 @@ def load_config(path: str | Path) -> ServiceConfig:
             f"{path.name} must name what it answers from. Write either [release] with a file, or [data] and [budget]"
         )
     if "release" in data:
-        _only(data, {"service", "release"}, f"{path.name} with a [release], which needs no data and no budget,")
-        return ServiceConfig(path, settings, release=path.parent / _required(_table(data, "release"), "file", "[release]"))
+        _only(data, {"service", "release", "model"}, f"{path.name} with a [release], which needs no data and no budget,")
+        file = path.parent / _required(_table(data, "release"), "file", "[release]")
+        return ServiceConfig(path, settings, release=file, model=_asked_model(data, path.parent))
     return ServiceConfig(path, settings, rows=_rows(data, path))
 
 
@@ -110,6 +120,16 @@ def _rows(data: Mapping[str, Any], path: Path) -> FromRows:
     total = Budget(*(_number(_required(budget, key, "[budget]"), f"[budget] {key}") for key in ("epsilon", "delta")))
     heads = folder / str(ledger.get("heads", f"{path.stem}.heads.json"))
     return FromRows(_source(data, folder), mechanism_of(_table(data, "mechanism")), total, _ledger_url(ledger, folder), heads)
+
+
+def _asked_model(data: Mapping[str, Any], folder: Path) -> AskedModel | None:
+    """The model that a release's answers are computed with, where one is named."""
+    if not (model := dict(_table(data, "model"))):
+        return None
+    _only(model, {"path", "trusted", "input", "target", "output", "bounds"}, "[model] beside a [release]")
+    options = {key: model[key] for key in ("target", "output", "bounds") if key in model}
+    source = ModelSource(_model_path(model, folder), model.get("trusted") is True, model.get("input"))
+    return AskedModel(source, RegistrationOptions(**options))
 
 
 def _source(data: Mapping[str, Any], folder: Path) -> DataSource:

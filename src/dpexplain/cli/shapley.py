@@ -1,0 +1,85 @@
+"""`dpexplain explain --method shapley`: SHAP values over a release's reference records, for a model from a file or an address."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from dpexplain.cli.records import parse_record
+from dpexplain.errors import ParameterError
+
+if TYPE_CHECKING:
+    from dpexplain.contributions_batch import ContributionsBatch
+    from dpexplain.registration.labels import Labeller
+    from dpexplain.release.release import Release
+
+
+@dataclass(frozen=True, slots=True)
+class ShapleyRequest:
+    """The model as it was named on the command line."""
+
+    model: str
+    target: str | None
+    trusted: bool
+
+    def labeller(self, made: Release) -> Labeller:
+        from dpexplain.cli.release import target_of
+        from dpexplain.registration.models import ModelSource
+        from dpexplain.registration.options import RegistrationOptions
+        from dpexplain.registration.sources import open_labeller
+        from dpexplain.release.model_questions import answers_declared, scale_of
+
+        source = ModelSource(self.model, self.trusted)
+        declared = answers_declared(scale_of(made))
+        return open_labeller(source, made.domain, RegistrationOptions(target=target_of(self.target, source), **declared))
+
+
+def explain_by_shapley(
+    made: Release,
+    asked: ShapleyRequest,
+    record: str | None,
+    rows: Path | None,
+    output: Path | None,
+    rules: dict[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    """Print contributions of one record, or write those of many."""
+    labeller = asked.labeller(made)
+    if record is not None:
+        answer = made.shapley(parse_record(record), labeller, **rules)
+        print(answer.to_json(indent=2)) if as_json else Console().print(answer)
+        return
+    from dpexplain.cli.explanation_files import require_writable_kind
+    from dpexplain.registration.tables import read_queries
+
+    if output is None and not as_json:
+        raise ParameterError("many explanations need a place. Pass -o contributions.parquet, or --json to print them")
+    if output is not None:
+        require_writable_kind(output)
+    answers = made.shapley_many(read_queries(Path(str(rows)), made.domain), labeller, **rules)
+    if output is None:
+        print(json.dumps([one.to_dict() for one in answers], ensure_ascii=False))
+        return
+    _write(output, answers)
+    done = {"file": str(output), "explanations": len(answers)}
+    print(json.dumps(done) if as_json else f"Wrote {output}: {len(answers):,} explanations.")
+
+
+def _write(path: Path, answers: ContributionsBatch) -> None:
+    """One row for each record: answer, base, and the contribution of each feature; .json has whole contributions with their errors."""
+    if path.suffix.lower() == ".json":
+        path.write_text(json.dumps([one.to_dict() for one in answers], ensure_ascii=False), encoding="utf-8")
+        return
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    table = answers.to_frame("pyarrow").replace_schema_metadata({"dpexplain.guarantee": str(answers.guarantee)})
+    if path.suffix.lower() == ".csv":
+        pyarrow.csv.write_csv(table, path)
+    else:
+        pyarrow.parquet.write_table(table, path)

@@ -1,0 +1,115 @@
+"""SHAP over reference records from the command line and over HTTP: a release in a file, and a model beside it."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dpexplain as dpx
+from dpexplain.cli import app
+from dpexplain.demo.people import DOMAIN, people
+from dpexplain.errors import ParameterError
+from dpexplain.service.app import Service, create_app
+from dpexplain.service.backend import open_backend
+from dpexplain.service.config import Settings, load_config
+from service_support import JSON, OTHER, RECORD, InProcess, release_only, write_config
+
+BOX = """
+import numpy as np
+
+def answer(table):
+    age = np.asarray(table["age"], dtype=float)
+    return np.tanh((age - 40) / 20 + np.asarray(table["married"]).astype(float) - 0.5)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("owner")
+    (place / "shapley_box.py").write_text(BOX)
+    return place
+
+
+@pytest.fixture(scope="module", autouse=True)
+def released(folder):
+    rows, _ = people(1500, seed=7)
+    space = {}
+    exec(BOX, space)
+    data = dpx.PrivateData(rows, DOMAIN, model=space["answer"])
+    release = dpx.release(data, dpx.Budget(1.0, 1e-6), reference=1024)
+    release.save(folder / "people.dpx")
+    return release
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "160"})
+
+
+@pytest.fixture(autouse=True)
+def importable(folder, monkeypatch):
+    monkeypatch.syspath_prepend(folder)
+
+
+def test_one_record_from_the_command_line(folder, released):
+    result = run(
+        "explain", folder / "people.dpx", "--record", JSON, "--method", "shapley", "--model", "shapley_box:answer", "--json"
+    )
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["base"] + sum(found["values"]) == pytest.approx(found["answer"])
+    np.testing.assert_allclose(found["values"], released.shapley(RECORD).values, atol=1e-9)
+    shown = run("explain", folder / "people.dpx", "--record", JSON, "--method", "shapley", "--model", "shapley_box:answer")
+    assert "age" in shown.stdout
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".json"])
+def test_many_records_go_to_a_file(folder, tmp_path, ending):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("\n".join(json.dumps(one) for one in (RECORD, OTHER)))
+    out = tmp_path / f"out{ending}"
+    result = run(
+        "explain", folder / "people.dpx", "--rows", rows, "--method", "shapley", "--model", "shapley_box:answer", "-o", out
+    )
+    assert result.exit_code == 0, result.stderr
+    assert "2 explanations" in result.stdout
+    assert out.stat().st_size > 100
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--method", "shapley"], "--model"),
+        (["--model", "shapley_box:answer"], "--method shapley"),
+        (["--method", "lime"], "plane or shapley"),
+        (["--method", "shapley", "--model", "shapley_box:nothing"], "nothing"),
+    ],
+)
+def test_mistakes_are_told_with_the_remedy(folder, words, says):
+    result = run("explain", folder / "people.dpx", "--record", JSON, *words)
+    assert result.exit_code == 2
+    assert says in result.stderr
+
+
+def test_a_service_with_the_model_answers_with_shap_values(folder, released):
+    config = load_config(
+        write_config(folder, **release_only(), model={"path": "shapley_box:answer"}, service={"keys": None, "open": True})
+    )
+    backend = open_backend(config)
+    client = InProcess(create_app(Service(backend, Settings(name="income", open=True, requests_per_minute=0), None)))
+    answer = client.post("/v1/explain", json={"record": RECORD}).json()
+    assert answer["contributions"]["details"]["quantity"] == "shapley"
+    np.testing.assert_allclose(answer["contributions"]["values"], released.shapley(RECORD).values, atol=1e-9)
+    assert answer["cost"]["epsilon"] == 0
+    many = client.post("/v1/models/income:explain", json={"instances": [RECORD, OTHER]}).json()["explanations"]
+    assert many[0]["quantity"] == "contributions"
+    assert many[0]["base_value"] + sum(many[0]["attributions"].values()) == pytest.approx(many[0]["answer"])
+    assert backend.about["mechanism"] == "shapley"
+
+
+def test_a_service_whose_release_has_no_reference_says_so_at_start(folder, tmp_path):
+    rows, rich = people(300, seed=7)
+    dpx.release(dpx.PrivateData(rows, DOMAIN, labels=2.0 * rich - 1), dpx.Budget(1.0, 1e-6)).save(tmp_path / "people.dpx")
+    path = write_config(tmp_path, **release_only(), model={"path": "shapley_box:answer"}, service={"keys": None, "open": True})
+    with pytest.raises(ParameterError, match="--reference"):
+        open_backend(load_config(path))
