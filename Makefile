@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-fast lint web bench docs serve clean
+.PHONY: demo test test-fast lint web bench docs clients serve clean
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -43,6 +43,10 @@ bench: $(VENV)/.dev  ## ratios against the alternatives, measured in one run
 
 docs: $(VENV)/.dev  ## the documentation as a site in out/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir out/site
+
+clients:  ## an environment with KServe's client and a client generator, for tests/e2e/test_foreign_clients.py
+	$(PYTHON) -m venv .venv-clients
+	.venv-clients/bin/pip install --quiet --disable-pip-version-check kserve==0.21.0 openapi-python-client==0.29.1
 
 serve: $(VENV)/.service  ## the real service on made-up data, at http://127.0.0.1:8000; prints an owner's key the first time
 	$(BIN)/python -m dpexplain.demo.owner out/service

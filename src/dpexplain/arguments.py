@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import isfinite
@@ -9,7 +10,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from dpexplain.errors import InputError, ParameterError
+from dpexplain.errors import DataError, InputError, ParameterError
 
 
 def is_finite(value: Any) -> bool:
@@ -44,6 +45,27 @@ def file_errors(path: str | Path, action: str) -> Iterator[None]:
         raise InputError(
             f"cannot {action} {str(path)!r}: {error.strerror or type(error).__name__}. Check the name, and that you may {action} it"
         ) from None
+    except ValueError:  # a NUL in the name
+        raise InputError(f"cannot {action} {str(path)!r}: this is no file name. Check it") from None
+
+
+def require_regular_file(path: str | Path) -> int:
+    """The size of a file; InputError for pipes, devices and folders, which could be read for ever."""
+    with file_errors(path, "read"):
+        found = Path(path).stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(f"cannot read {str(path)!r}: it is a folder, a pipe or a device. Name a file")
+    return found.st_size
+
+
+@contextmanager
+def without_causes() -> Iterator[None]:
+    """Raise DataError without the errors that led to it: their arguments may hold rows."""
+    try:
+        yield
+    except DataError as error:
+        error.__cause__ = error.__context__ = None
+        raise
 
 
 def _shown(value: object) -> str:

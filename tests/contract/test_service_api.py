@@ -285,7 +285,7 @@ def test_headers_and_no_cross_origin(api):
         response = api.client.get(path, headers=api.analyst | {"Origin": "https://elsewhere.example"})
         assert all(name in response.headers for name in SPEC_HEADERS), path
         assert not any(name.startswith("access-control") for name in response.headers)
-    policy = api.get("/").headers["content-security-policy"]
+    policy = api.client.get("/", headers={"Accept": "text/html"}).headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     assert (
@@ -364,3 +364,74 @@ def test_adaptive_serves_from_history(make):
     costs = [api.ask(RECORD | {"age": 30 + i}).json()["cost"]["epsilon"] for i in range(3)]
     assert all(0 < cost <= 0.11 for cost in costs)
     assert api.ask(RECORD | {"age": 30}).json()["cost"]["epsilon"] == 0  # the same point again is the same answer
+
+
+def test_the_longest_kserve_id_is_as_good_as_any(api):
+    for length in (199, 200):
+        call = dict(json={"instances": [RECORD], "id": "i" * length}, headers=api.analyst)
+        first = api.client.post("/v1/models/income:explain", **call)
+        assert first.status_code == 200, first.text
+        assert api.client.post("/v1/models/income:explain", **call).json() == first.json()
+    problem(
+        api.client.post("/v1/models/income:explain", json={"instances": [RECORD], "id": "i" * 201}, headers=api.analyst),
+        422,
+        "invalid-request",
+    )
+
+
+def test_kserves_other_addresses_need_no_key(api):
+    assert api.get("/v1/models", {}).json() == {"models": ["income"]}
+    for path in ("/v1/models/income", "/v2/models/income/ready"):
+        assert api.get(path, {}).json() == {"name": "income", "ready": True}
+    for path in ("/v1/models/other", "/v2/models/other/ready"):
+        problem(api.get(path, {}), 404, "not-found")
+    assert api.get("/v2", {}).json()["name"] == "dpexplain"
+
+
+def test_the_front_door_answers_browsers_with_a_page_and_others_with_json(api):
+    page = api.get("/", {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    assert page.headers["content-type"].startswith("text/html")
+    other = api.get("/", {"Accept": "*/*"})
+    assert other.json() == {"status": "alive"}
+    assert page.headers["vary"] == other.headers["vary"] == "Accept"
+
+
+def test_the_description_names_problems_as_they_are_sent_and_records_as_they_are(api, released):
+    described = api.get("/openapi.json", {}).json()
+    for path in described["paths"].values():
+        for operation in path.values():
+            for status, response in operation["responses"].items():
+                assert status[0] == "2" or set(response["content"]) == {"application/problem+json"}
+    record = described["components"]["schemas"]["Record"]
+    assert record["type"] == "object"
+    assert set(record["properties"]) == set(RECORD)
+    assert described["components"]["schemas"]["ExplainRequest"]["properties"]["record"] == {"$ref": "#/components/schemas/Record"}
+    problem(api.ask("a text"), 422, "record-not-in-domain")
+
+
+def test_a_text_is_described_as_a_text():
+    from dpexplain.service.openapi import record_schema
+
+    assert record_schema(dpx.TextDomain(["good", "bad"]))["type"] == "string"
+
+
+def test_metrics_are_what_promtool_accepts(api, tmp_path):
+    """Every family has help, type and samples under its own name; `promtool check metrics` agrees where it is installed."""
+    import shutil
+    import subprocess
+
+    api.ask()
+    text = api.get("/metrics").text
+    families = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    helped = [line.split()[2] for line in text.splitlines() if line.startswith("# HELP")]
+    assert families == helped
+    assert len(set(families)) == len(families)
+    for line in text.splitlines():
+        name, value = line.split("{")[0].split()[0], line.split()[-1]
+        assert line.startswith("#") or any(name.startswith(family) for family in families)
+        assert line.startswith("#") or float(value) >= 0
+    for family in families:
+        assert ("counter" in text.split(f"# TYPE {family} ")[1].split()[0]) == family.endswith("_total")
+    if (promtool := shutil.which("promtool")) is not None:
+        checked = subprocess.run([promtool, "check", "metrics"], input=text, text=True, capture_output=True, check=False)
+        assert checked.returncode == 0, checked.stderr

@@ -10,6 +10,10 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpexplain.errors import DomainError
+
+MOST_COLUMNS = 1_000_000
+
 FloatArray: TypeAlias = NDArray[np.float64]
 Kind: TypeAlias = Literal["numeric", "binary", "one-hot"]
 
@@ -97,3 +101,9 @@ def hint(name: object, known: Iterable[object]) -> str:
     """' (did you mean …?)' when a known name is close, else nothing."""
     close = get_close_matches(str(name), [k for k in known if isinstance(k, str)], n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def require_width(width: int) -> None:
+    """DomainError for more columns than anything here could be computed with: a description may come from anywhere."""
+    if width > MOST_COLUMNS:
+        raise DomainError(f"a domain has at most {MOST_COLUMNS:,} columns, got {width:,}: declare fewer, or a coarser grid")

@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from dpexplain.domain.base import hint, listed
+from dpexplain.domain.base import hint, listed, require_width
 from dpexplain.domain.catalogue import FEATURES, Feature
 from dpexplain.domain.features import Numeric
 from dpexplain.domain.labelled import LABELS
@@ -80,6 +80,7 @@ def vector_features(width: Any, bounds: Any, names: Any) -> list[Feature]:
     """One numeric feature per column of a vector."""
     if isinstance(width, bool) or not hasattr(width, "__index__") or width < 1:
         raise DomainError(f"width must be a whole number of columns, at least 1, got {width!r}")
+    require_width(width)
     names = column_names(width) if names is None else _per_column("names", names, width)
     try:
         low, high = bounds
@@ -119,7 +120,7 @@ def read(path: str | Path) -> Any:
     path = _path(path)
     try:
         text = path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the name
         raise DomainError(f"cannot read the domain from {path}: {error}; check the path") from None
     return from_json(text) if path.suffix.lower() == ".json" else from_toml(text)
 

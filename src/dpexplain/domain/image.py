@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpexplain.domain import files
-from dpexplain.domain.base import Block, FloatArray, listed
+from dpexplain.domain.base import Block, FloatArray, listed, require_width
 from dpexplain.domain.features import to_unit
 from dpexplain.errors import DataError, DomainError, QueryError
 
@@ -51,6 +51,7 @@ class ImageDomain(files.DomainDescription):
             raise DomainError(f"grid={grid} has more cells than the image has pixels, {shape[:2]}: declare a coarser grid")
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "grid", grid)
+        require_width(self.width)
         object.__setattr__(self, "bounds", _bounds(self.bounds))
         object.__setattr__(self, "names", _names(grid, self.channels))
         object.__setattr__(self, "blocks", tuple(Block(i, i + 1, "numeric") for i in range(self.width)))

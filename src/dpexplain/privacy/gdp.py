@@ -26,6 +26,7 @@ from dpexplain.core.arrays import Vector
 from dpexplain.errors import ParameterError
 
 _SAFE = 1e-11
+_MOST_EPSILON = 1e9  # far beyond any meaning; larger ones leave the range in which μ is searched
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(48)
 _remembered = lru_cache(maxsize=4096)  # pure and milliseconds long; a service asks for the same few numbers with every answer
 _LARGE = 6.0  # beyond this, 1 - tR(t) cancels and the continued fraction converges fast
@@ -68,6 +69,10 @@ def mu(epsilon: float, delta: float) -> float:
     """The largest μ for which μ-GDP implies (ε, δ)-DP, rounded down: what an (ε, δ) budget is worth."""
     if not (is_finite(epsilon) and epsilon > 0):
         raise ParameterError(f"epsilon must be positive and finite, got {epsilon!r}: try 0.1 to 1 in total")
+    if epsilon > _MOST_EPSILON:
+        raise ParameterError(
+            f"epsilon must be at most {_MOST_EPSILON:g}, got {epsilon!r}, which protects nobody: try 0.1 to 1 in total"
+        )
     _require_delta(delta)
     target = log(delta) - _SAFE
     log_mu = scipy.optimize.brentq(lambda v: _log_delta(exp(v), epsilon) - target, log(1e-30), log(1e8), xtol=1e-14)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from dpexplain.arguments import without_causes
 from dpexplain.backends.dense import DenseRows
 from dpexplain.backends.sparse import SparseRows
 from dpexplain.core.answer_scale import AnswerScale
@@ -30,6 +31,7 @@ from dpexplain.registration.registered import Registered
 _CHUNK, _NUMBERS = 1 << 16, 1 << 22  # at most so many rows are encoded at a time, and fewer where they are wide: 32 MB
 
 
+@without_causes()
 def register_in_memory(rows: Any, domain: DomainLike, model: Any, labels: Any, terms: RegistrationOptions) -> Registered:
     """Label the rows once, keep each owner's first ones, and encode them."""
     if (model is None) == (labels is None):

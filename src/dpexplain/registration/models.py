@@ -132,7 +132,10 @@ def _load_skops(where: str, trusted: bool) -> Any:
         raise NotPrivateError(
             f"{where} contains types that skops does not know: {', '.join(unknown[:5])}. Read what they are, then say trusted = true"
         )
-    return skops.load(where, trusted=unknown)
+    try:
+        return skops.load(where, trusted=unknown)
+    except Exception as error:  # whatever the types in the file do with what they are given
+        raise _unreadable(where, error, "skops.io.dump") from None
 
 
 def _open_pickle(source: ModelSource, domain: DomainLike) -> Model:
@@ -146,7 +149,17 @@ def _load_pickle(where: str, trusted: bool) -> Any:
             "Save the model as ONNX or with skops, or say trusted = true if you made the file yourself"
         )
     _require_file(where)
-    return _need("joblib").load(where)
+    joblib = _need("joblib")
+    try:
+        return joblib.load(where)
+    except Exception as error:  # whatever the code in the file does
+        raise _unreadable(where, error, "joblib.dump") from None
+
+
+def _unreadable(where: str, error: Exception, writer: str) -> DataError:
+    return DataError(
+        f"{where} is not a whole model, or needs packages that are missing ({type(error).__name__}). Save it again with {writer}"
+    )
 
 
 def _estimator(model: Any, given: Input | None, domain: DomainLike) -> Model:
@@ -187,6 +200,8 @@ def _open_import(source: ModelSource, domain: DomainLike) -> Model:
         raise DataError(
             f"cannot import {source.where} ({error}). Write module:function, importable from where you start"
         ) from None
+    except Exception as error:  # the module's own code failed
+        raise DataError(f"importing {source.where} failed ({type(error).__name__}: {error}). Correct the module") from None
     if source.input == "encoded":
         return lambda table: model(domain.encode(table))
     return model
@@ -201,7 +216,7 @@ def _need(module: str, package: str | None = None) -> Any:
 
 
 def _require_file(where: str) -> None:
-    if not Path(where).is_file():
+    if "\0" in where or not Path(where).is_file():
         raise DataError(f"there is no model file {where}. Check the name")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import scipy
 
+from dpexplain.arguments import without_causes
 from dpexplain.backends.distributed import ClusterRows
 from dpexplain.backends.encoded import EncodedFiles, UsedRows
 from dpexplain.backends.parquet import ParquetFiles
@@ -108,6 +109,7 @@ def _require_columns(names: Sequence[str], table: pa.Table) -> list[str]:
     return [str(name) for name in names]
 
 
+@without_causes()
 def register_streamed(
     files: Where,
     domain: DomainLike,
@@ -126,6 +128,7 @@ def register_streamed(
     return Registered(rows, domain, terms, size, labels.labeller(), label_column=_column_of(labels), scale=scale)
 
 
+@without_causes()
 def register_clustered(
     files: Where,
     domain: DomainLike,

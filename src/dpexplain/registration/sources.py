@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from dpexplain.arguments import without_causes
 from dpexplain.backends.parquet import ParquetFiles
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import DomainLike
@@ -73,6 +74,7 @@ def decide_streaming(source: DataSource, copies: int = 1) -> DataSource:
     return replace(source, stream=not fits(ParquetFiles.find(source.file, source.columns), source.domain.width, copies))
 
 
+@without_causes()
 def register(source: DataSource, progress: Progress = iter, *, bars: bool = False, keep_model: bool = False) -> Registered:
     """Read the rows, label each once, and register them. `bars` shows progress bars when a question is answered from files.
 

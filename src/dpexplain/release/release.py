@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from dpexplain.arguments import file_errors, require_kind, require_method
+from dpexplain.arguments import file_errors, require_kind, require_method, require_regular_file
 from dpexplain.core import weights
 from dpexplain.core.arrays import Matrix
 from dpexplain.core.ball import Ball
@@ -369,9 +369,7 @@ def _chosen(anchor: Any, rows: Sequence[int], count: int) -> Any:
 
 def load(path: str | Path) -> Release:
     """Read a release; ReleaseCorrupt unless the file is whole. Needs no private data and no ledger, and executes nothing."""
-    with file_errors(path, "read"):
-        size = Path(path).stat().st_size
-    if size > container.LARGEST:
+    if require_regular_file(path) > container.LARGEST:
         raise ReleaseCorrupt("this file is larger than any release: get the file again from its owner")
     with file_errors(path, "read"):
         content = Path(path).read_bytes()
@@ -382,7 +380,7 @@ def _parse(content: bytes) -> Release:
     header, arrays = container.read(content)
     try:
         return _restore(header, arrays)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, DpexplainError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, MemoryError, DpexplainError) as error:
         raise ReleaseCorrupt(
             f"this release's contents do not fit together ({type(error).__name__}): get the file again from its owner"
         ) from None
@@ -423,7 +421,8 @@ def _restore(header: dict[str, Any], arrays: dict[str, Any]) -> Release:
     )
     paid = header["guarantee"]
     said = {"subject": _SUBJECT, "private": paid["private"], "note": paid["note"], "model_answers": "model_answers" in paid}
-    guarantee = Guarantee(_positive(paid["mu"]), paid["delta"], Neighbours.from_dict(paid), **said)
+    guarantee = Guarantee(_positive(paid["mu"]), _positive(paid["delta"]), Neighbours.from_dict(paid), **said)
+    _require_meaningful(guarantee)
     weight, reference = weights.from_dict(header["weight"]), restore_reference(extra, domain, solver)
     return Release(
         solver,
@@ -436,6 +435,14 @@ def _restore(header: dict[str, Any], arrays: dict[str, Any]) -> Release:
         reference,
         tuple(map(str, header.get("other_columns", ()))),
     )
+
+
+def _require_meaningful(guarantee: Guarantee) -> None:
+    """A file can be sealed again with anything in it: a guarantee must be one that can be stated."""
+    if not isinstance(guarantee.private, bool) or not isinstance(guarantee.note, str):
+        raise ValueError("guarantee")
+    if not (isinstance(guarantee.neighbours.unit, str | None) and np.isfinite(guarantee.epsilon) and str(guarantee)):
+        raise ValueError("guarantee")
 
 
 def _require_fitting(arrays: dict[str, Any], layout: Layout) -> None:

@@ -32,9 +32,11 @@ from dpexplain.service.guard import Guard
 from dpexplain.service.keys import Key, KeyFile
 from dpexplain.service.limits import RateLimit, network_of
 from dpexplain.service.metrics import Metrics
+from dpexplain.service.openapi import describe
 from dpexplain.service.page import page_policy, promise, render_page
 from dpexplain.service.problems import Problem
 from dpexplain.service.shapes import Answer, BudgetStatus, Card, Detail, ExplainRequest, Instances, Record
+from dpexplain.version import __version__
 
 BEARER = HTTPBearer(auto_error=False, description="An API key made by `dpexplain serve keys add`.")
 HEALTH_THREADS, BATCH_THREADS = 2, 8
@@ -134,6 +136,7 @@ def create_app(service: Service) -> ASGIApp:
     for kind, handler in _HANDLERS.items():
         app.add_exception_handler(kind, handler)
     app.include_router(router)
+    describe(app, service.backend.domain)
     return Guard(app, service.metrics, service.settings.max_body)
 
 
@@ -196,8 +199,7 @@ async def explain(question: ExplainRequest, request: Request, service: Serving, 
 @router.post("/v1/models/{name}:explain", responses=documented(400, 401, 403, 404, 409, 413, 422, 429, 503))
 async def explain_instances(name: str, body: Instances, request: Request, service: Serving, caller: Caller) -> Response:
     """The same in KServe's V1 shape. All instances are checked before any is paid for; what was paid for is never withheld."""
-    if name != service.settings.name:
-        raise Problem(404, f"The model here is {service.settings.name}.")
+    _require_name(name, service)
     if len(body.instances) > service.settings.max_instances:
         raise Problem(413, f"At most {service.settings.max_instances} instances at a time.")
     answers = await service.explain_many(request, body.instances, body.id)
@@ -207,6 +209,11 @@ async def explain_instances(name: str, body: Instances, request: Request, servic
         problem.more = {**problem.more, "explanations": answered}
         raise problem
     return JSONResponse({"explanations": answered})
+
+
+def _require_name(name: str, service: Service) -> None:
+    if name != service.settings.name:
+        raise Problem(404, f"The model here is {service.settings.name}.")
 
 
 def _attributions(answer: Explanation) -> dict[str, Any]:
@@ -284,7 +291,7 @@ def ledger(service: Serving, after: After = 0, limit: Limit = 100) -> Response:
 @router.get("/v2/health/live")
 async def live() -> Response:
     """The process is running."""
-    return JSONResponse({"live": True})
+    return JSONResponse({"live": True, "status": "alive"})
 
 
 @router.get("/readyz", responses=documented(503))
@@ -295,6 +302,27 @@ async def ready(service: Serving) -> Response:
     return JSONResponse({"ready": True})
 
 
+@router.get("/v1/models", responses=documented(503))
+async def models(service: Serving) -> Response:
+    """KServe V1: what is served."""
+    return JSONResponse({"models": [service.settings.name]})
+
+
+@router.get("/v1/models/{name}", responses=documented(404, 503))
+@router.get("/v2/models/{name}/ready", responses=documented(404, 503))
+async def model_ready(name: str, service: Serving) -> Response:
+    """KServe: whether this model could be explained now."""
+    _require_name(name, service)
+    await run_sync(service.backend.check, limiter=service.health_threads)
+    return JSONResponse({"name": name, "ready": True})
+
+
+@router.get("/v2", responses=documented(503))
+async def server_metadata(service: Serving) -> Response:
+    """KServe V2: who answers."""
+    return JSONResponse({"name": "dpexplain", "version": __version__, "extensions": []})
+
+
 @router.get("/metrics", dependencies=[Depends(_scraper)], response_class=PlainTextResponse, responses=documented(401, 429, 503))
 def metrics(service: Serving) -> Response:
     """Prometheus text: spent, remaining, latency, refusals."""
@@ -303,10 +331,13 @@ def metrics(service: Serving) -> Response:
 
 
 @router.get("/", include_in_schema=False)
-def page(service: Serving) -> Response:
+async def front(request: Request, service: Serving) -> Response:
+    """The page for browsers; for others what KServe's V1 protocol has here: whether the server lives."""
+    if "text/html" not in request.headers.get("accept", ""):
+        return JSONResponse({"status": "alive"}, headers={"Vary": "Accept"})
     return HTMLResponse(
         render_page(service.settings, service.backend.scale),
-        headers={"Content-Security-Policy": page_policy(), "Cache-Control": "no-cache"},
+        headers={"Content-Security-Policy": page_policy(), "Cache-Control": "no-cache", "Vary": "Accept"},
     )
 
 

@@ -19,6 +19,48 @@ from dpexplain.registration.models import ModelSource
 from dpexplain.registration.options import RegistrationOptions
 from dpexplain.registration.sources import DataSource
 
+LIMITS = {  # what makes sense of each number under [service]
+    "port": (1, 65_535),
+    "workers": (1, 256),
+    "requests_per_minute": (0, 1_000_000),
+    "max_body": (1, 1 << 26),
+    "max_instances": (1, 10_000),
+}
+TYPES = {  # of the keys that are not fields of a class
+    "[release]": {"file": "str"},
+    "[data]": {
+        "file": "str",
+        "domain": "str",
+        "label": "str",
+        "name": "str",
+        "unit": "str",
+        "max_rows_per_unit": "int",
+        "relation": "str",
+        "size": "int",
+        "stream": "bool",
+        "target": "str, int or float",
+    },
+    "[model]": {
+        "path": "str",
+        "target": "str, int or float",
+        "output": "str",
+        "input": "str",
+        "cache": "str",
+        "trusted": "bool",
+        "bounds": "list",
+    },
+    "[ledger]": {"url": "str", "heads": "str"},
+}
+ACCEPTED: dict[str, Any] = {
+    "int": int,
+    "bool": bool,
+    "str": str,
+    "float": (int, float),
+    "str, int or float": (str, int, float, bool),
+    "list": list,
+    "str | None": str,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -49,9 +91,12 @@ class Settings:
             )
         if not self.name.isascii() or not self.name.replace("-", "").replace("_", "").isalnum():
             raise ParameterError(f"[service] name must be letters, digits, - and _, got {self.name!r}. It is part of an address")
-        for what in ("port", "workers", "max_body", "max_instances"):
-            if getattr(self, what) < 1:
-                raise ParameterError(f"[service] {what} must be at least 1, got {getattr(self, what)}")
+        for what, (least, most) in LIMITS.items():
+            value = getattr(self, what)
+            if not least <= value <= most:
+                raise ParameterError(f"[service] {what} must be at least {least} and at most {most}, got {value}. Correct it")
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ParameterError("TLS needs both tls_certificate and tls_key under [service]. Name both, or neither")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +145,7 @@ def load_config(path: str | Path) -> ServiceConfig:
         raise ParameterError(f"there is no file {path}. docs/service.md shows what goes into it") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ParameterError(f"{path.name} is not valid TOML ({error}). Correct it") from None
+    _require_plain_text(data, path.name)
     _only(data, {"service", "release", "data", "model", "mechanism", "budget", "ledger"}, path.name)
     settings = _build(Settings, _table(data, "service"), "[service]")
     if ("release" in data) == ("data" in data):
@@ -108,7 +154,9 @@ def load_config(path: str | Path) -> ServiceConfig:
         )
     if "release" in data:
         _only(data, {"service", "release", "model"}, f"{path.name} with a [release], which needs no data and no budget,")
-        file = path.parent / _required(_table(data, "release"), "file", "[release]")
+        release = _table(data, "release")
+        _only(release, {"file"}, "[release]")
+        file = path.parent / _required(release, "file", "[release]")
         return ServiceConfig(path, settings, release=file, model=_asked_model(data, path.parent))
     return ServiceConfig(path, settings, rows=_rows(data, path))
 
@@ -168,6 +216,7 @@ def mechanism_of(given: Mapping[str, Any]) -> Mechanism:
     """A mechanism from its public parameters; what is not private is refused here, before anything is loaded."""
     options = dict(given)
     kind = options.pop("kind", "basic")
+    _typed(kind, "str", "[mechanism] kind")
     if kind not in MECHANISMS:
         raise ParameterError(
             f"[mechanism] kind must be one of {listed(MECHANISMS)}, got {kind!r}{hint(kind, MECHANISMS)}. Correct it"
@@ -175,10 +224,21 @@ def mechanism_of(given: Mapping[str, Any]) -> Mechanism:
     if {"noise", "seed"} & options.keys():
         raise NotPrivateError("a service draws its noise from the operating system only. Remove noise and seed from [mechanism]")
     if "weight" in options:
-        options["weight"] = weights.from_dict(options["weight"])
+        options["weight"] = _weight(options["weight"])
     mechanism: Mechanism = _build(MECHANISMS[kind], options, "[mechanism]")
     require_servable(mechanism)
     return mechanism
+
+
+def _weight(given: Any) -> weights.Weight:
+    try:
+        return weights.from_dict(given)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise ParameterError(
+            f'[mechanism] weight cannot be read, got {given!r:.80}. Write weight = {{ kind = "gaussian", width = 0.8 }}'
+        ) from None
 
 
 def require_servable(mechanism: Mechanism) -> None:
@@ -189,14 +249,13 @@ def require_servable(mechanism: Mechanism) -> None:
 def _build(kind: Any, given: Mapping[str, Any], where: str) -> Any:
     _only(given, {field.name for field in fields(kind)}, where)
     for field in fields(kind):
-        if field.name in given and field.type in ("int", "bool", "str", "float"):
+        if field.name in given and field.type in ACCEPTED:
             _typed(given[field.name], str(field.type), f"{where} {field.name}")
     return kind(**given)
 
 
 def _typed(value: Any, kind: str, where: str) -> None:
-    accepted = {"int": int, "bool": bool, "str": str, "float": (int, float)}[kind]
-    if not isinstance(value, accepted) or (isinstance(value, bool) and kind != "bool"):  # type: ignore[arg-type]
+    if not isinstance(value, ACCEPTED[kind]) or (isinstance(value, bool) and kind in ("int", "float")):
         raise ParameterError(f"{where} must be {kind}, got {value!r}. Correct it")
 
 
@@ -209,7 +268,22 @@ def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     table = data.get(name, {})
     if not isinstance(table, Mapping):
         raise ParameterError(f"{name} must be a table. Write [{name}] and its keys below")
+    for key, kind in TYPES.get(f"[{name}]", {}).items():
+        if key in table:
+            _typed(table[key], kind, f"[{name}] {key}")
     return table
+
+
+def _require_plain_text(value: Any, where: str) -> None:
+    """No NUL in any text: paths and addresses cannot hold one."""
+    if isinstance(value, str) and "\0" in value:
+        raise ParameterError(f"{where} holds a NUL character. Remove it")
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            _require_plain_text(one, f"{where} {key}")
+    elif isinstance(value, list):
+        for one in value:
+            _require_plain_text(one, where)
 
 
 def _required(table: Mapping[str, Any], key: str, where: str) -> Any:

@@ -24,7 +24,7 @@ BODY_SECONDS = 20.0  # from then until its body is complete
 MOST = 1000  # connections of one worker
 MOST_OF_ONE = 200  # … from one address
 SPARE_FILES = 100  # file handles that are not for connections
-HEALTH = frozenset({"/healthz", "/readyz", "/v2/health/live", "/v2/health/ready"})
+HEALTH = frozenset({"/", "/healthz", "/readyz", "/v2/health/live", "/v2/health/ready"})
 
 
 class Crowd:
