@@ -26,6 +26,7 @@ from dpexplain.mechanisms.registry import Basic as Basic
 from dpexplain.mechanisms.registry import Enhanced as Enhanced
 from dpexplain.mechanisms.registry import Influence as Influence
 from dpexplain.mechanisms.registry import Shapley as Shapley
+from dpexplain.model_release import release_model as release_model
 from dpexplain.noninteractive import NonInteractive as NonInteractive
 from dpexplain.privacy.budget import Budget as Budget
 from dpexplain.privacy.budget import Guarantee as Guarantee

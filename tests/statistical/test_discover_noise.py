@@ -101,6 +101,7 @@ def attack(mechanism, factor, runs=3000):
     return mu_from_errors(guesses[0], runs - guesses[1], runs, 1e-4)
 
 
+@pytest.mark.slow
 def test_an_audit_finds_what_was_paid_and_not_more_and_refutes_too_little_noise():
     claimed = 2.0
     mechanism = GaussianMechanism(TextCounts((("c", TextPrior()),), Neighbours()), claimed)

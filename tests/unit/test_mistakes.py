@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import dpexplain as dpx
 from dpexplain.contributions import Contributions
@@ -100,6 +101,46 @@ MISTAKES = {
     "a weight by name, asked": (lambda: RELEASE.explain(RECORD, weight="x"), ParameterError, "dpx.weights.Gaussian(0.8)"),
     "a palette nobody has": (lambda: RELEASE.explain(RECORD).plot(palette="rainbow"), ParameterError, "'blue-orange'"),
     "a kind of plot nobody has": (lambda: RELEASE.explain(RECORD).plot(kind="pie"), ParameterError, "'slopes'"),
+    "a missing value that nothing stands for": (
+        lambda: RELEASE.explain({**RECORD, "age": None}),
+        QueryError,
+        "declare what stands for a missing",
+    ),
+    "a field too many": (lambda: RELEASE.explain({**RECORD, "person": 7}), QueryError, 'extra="ignore"'),
+    "an unknown rule for extra fields": (lambda: RELEASE.explain(RECORD, extra="drop"), ParameterError, "'refuse' or 'ignore'"),
+    "an unknown rule for errors": (lambda: RELEASE.explain_many([RECORD], on_error="pass"), ParameterError, "'raise' or 'skip'"),
+    "clip in words": (lambda: RELEASE.explain(RECORD, clip="yes"), ParameterError, "True or False"),
+    "out of bounds, with the offer": (lambda: RELEASE.explain({**RECORD, "age": 400}), QueryError, "clip=True"),
+    # dates, labels, whole numbers
+    "a date that is a number": (lambda: dpx.Date("opened", 2000, 2020), DomainError, "ISO text"),
+    "dates the wrong way round": (lambda: dpx.Date("opened", "2020-01-01", "2000-01-01"), DomainError, "must be before"),
+    "a title that is a number": (lambda: dpx.Numeric("age", 0, 1, title=3), DomainError, "non-empty text"),
+    "whole numbers with broken bounds": (lambda: dpx.Numeric("age", 0, 1.5, integer=True), DomainError, "both bounds whole"),
+    # domains from models and schemas
+    "a domain from a function": (lambda: dpx.Domain.from_model(lambda rows: rows), DomainError, "fitted scikit-learn estimator"),
+    "a domain from an unfitted model": (
+        lambda: dpx.Domain.from_model(LogisticRegression()),
+        DomainError,
+        "fit it on a data frame",
+    ),
+    "a domain from text": (lambda: dpx.Domain.from_model("model.txt"), DomainError, ".onnx"),
+    "a domain from rows": (lambda: dpx.Domain.from_schema(ROWS), DomainError, "JSON Schema"),
+    "a schema that is not there": (lambda: dpx.Domain.from_schema("not/there.parquet"), DomainError, "check the path"),
+    "a declaration of nothing": (
+        lambda: dpx.Domain.from_schema({"properties": {"a": {"type": "number"}}}, {"b": (0, 1)}),
+        DomainError,
+        "is no column",
+    ),
+    # what is paid for, and what is not
+    "discovery without a ledger": (
+        lambda: dpx.discover(ROWS, BUDGET, columns={"age": "number"}, ledger=None),
+        ParameterError,
+        "pass ledger=",
+    ),
+    "discovery of unknown kinds": (lambda: dpx.discover(ROWS, BUDGET, ledger="sqlite:///x"), ParameterError, 'columns={"age"'),
+    "discovery for a number": (lambda: dpx.discover(ROWS, 0.05, ledger="sqlite:///x"), ParameterError, "dpx.Budget"),
+    "misfits of a dict": (lambda: dpx.count_misfits(ROWS, {}, BUDGET, ledger="sqlite:///x"), ParameterError, "dpx.Domain(["),
+    "a check of nothing": (lambda: dpx.check(ROWS), ParameterError, "dpx.check(domain, model=model"),
     # contributions
     "contributions of an influence": (lambda: RELEASE.influence(RECORD).contributions(), InputError, "baseline record"),
     "contributions that do not add up": (

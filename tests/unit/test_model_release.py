@@ -1,0 +1,67 @@
+"""One line for a fitted estimator, and a release in an MLflow run."""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import dpexplain as dpx
+from dpexplain.errors import DataError, ParameterError, Undeclared
+from dpexplain.noise.seeded import SeededNoise
+from dpexplain.release.mlflow import log_release
+
+BUDGET = dpx.Budget(2.0, 1e-5)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(2)
+    return pd.DataFrame({"age": rng.normal(40, 10, 800), "income": rng.gamma(2, 2, 800)})
+
+
+@pytest.fixture(scope="module")
+def model(frame):
+    return make_pipeline(StandardScaler(), LogisticRegression()).fit(frame, (frame["age"] > 40).astype(int))
+
+
+def test_one_line_explains_a_fitted_estimator(frame, model):
+    release = dpx.release_model(model, frame, BUDGET, declare={"age": (0, 100)}, suggested=True, noise=SeededNoise(1))
+    assert release.explain({"age": 40, "income": 3}).top(1)[0][0] == "age"
+    with pytest.raises(Undeclared, match="income"):
+        dpx.release_model(model, frame, BUDGET, declare={"age": (0, 100)})
+
+
+def test_nothing_is_paid_for_a_constant_answer(frame, tmp_path):
+    constant = DummyClassifier().fit(frame, frame["age"] > 40)
+    bounds = {"age": (0, 100), "income": (0, 20)}
+    with pytest.raises(DataError, match=r"nothing to explain.*\(nothing was spent\)"):
+        dpx.release_model(constant, frame, BUDGET, declare=bounds, target=True, ledger=f"sqlite:///{tmp_path}/a.ledger")
+    assert not (tmp_path / "a.ledger").exists()
+
+
+def test_a_release_is_logged_to_mlflow(frame, model, monkeypatch):
+    logged = {}
+
+    def artifacts(folder, path):
+        from pathlib import Path
+
+        logged[path] = sorted(one.name for one in Path(folder).iterdir())
+
+    fake = SimpleNamespace(
+        log_artifacts=artifacts, log_params=logged.update, set_tag=lambda name, text: logged.update({name: text})
+    )
+    monkeypatch.setitem(sys.modules, "mlflow", fake)
+    release = dpx.release_model(model, frame, BUDGET, suggested=True, noise=SeededNoise(1))
+    log_release(release)
+    assert logged["dpexplain"] == ["release.dpx", "release.html"]
+    assert logged["dpexplain.delta"] == 1e-5
+    assert "differential privacy" in logged["dpexplain.guarantee"]
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with pytest.raises(ParameterError, match="pip install mlflow"):
+        log_release(release)
