@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from dpexplain.backends.oracle import OracleRows
-from dpexplain.core.cells import Code, Line, Scale
+from dpexplain.core.cells import CodeCells, LevelCells, NumberCells
 from dpexplain.core.marginals import Bins, Histograms, PairTables
 from rows_support import ALL, BACKENDS, cases
 
-CELLS = (Line(0), Code(1, 4), Scale(4, 6), Code(5, 6))
-BINARY_CELLS = (Code(0, 4), Code(4, 8), Code(8, 9), Code(9, 10))
+CELLS = (NumberCells(0), CodeCells(1, 4), LevelCells(4, 6), CodeCells(5, 6))
+BINARY_CELLS = (CodeCells(0, 4), CodeCells(4, 8), CodeCells(8, 9), CodeCells(9, 10))
 
 
 def rows(m, seed=0):

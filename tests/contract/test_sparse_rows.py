@@ -12,7 +12,7 @@ from dpexplain.backends.dense import DenseRows
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.backends.sparse import GRID, SparseRows
 from dpexplain.core import weights
-from dpexplain.core.cells import Code
+from dpexplain.core.cells import CodeCells
 from dpexplain.core.marginals import Bins, Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, RawMoments
 from dpexplain.core.sketch import CentreMoments, NormalisedMoments
@@ -146,7 +146,7 @@ def mixed(m, codes, numbers):
 @pytest.mark.parametrize("m", [1, 4096, 5000])
 def test_counts_are_the_oracles(m):
     X, y = rows(m, 4)
-    cells = (Code(0, 1), Code(1, 2), Code(2, 3), Code(3, 4))
+    cells = (CodeCells(0, 1), CodeCells(1, 2), CodeCells(2, 3), CodeCells(3, 4))
     pairs = PairTables(Bins(cells, (np.array([0, 1]),) * 4, (2,) * 4))
     ours, oracle = stored(X, y), OracleRows(X, y)
     assert (ours.histograms(Histograms(cells)) == oracle.histograms(Histograms(cells))).all()

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpexplain.backends.oracle import OracleRows
-from dpexplain.core.cells import Code, Line, Scale
+from dpexplain.core.cells import CodeCells, LevelCells, NumberCells
 from dpexplain.core.marginals import Bins, Histograms, PairTables
 
-CELLS = (Line(0), Scale(1, 4), Code(2, 5), Code(5, 6), Line(6))
+CELLS = (NumberCells(0), LevelCells(1, 4), CodeCells(2, 5), CodeCells(5, 6), NumberCells(6))
 RECORD = st.lists(st.floats(0, 1), min_size=7, max_size=7)
 
 

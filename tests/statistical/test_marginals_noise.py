@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpexplain.backends.oracle import OracleRows
-from dpexplain.core.cells import Code, Line
+from dpexplain.core.cells import CodeCells, NumberCells
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.marginals import HISTOGRAM_SHARE, plan_marginals
@@ -12,7 +12,7 @@ from dpexplain.privacy.events import mu_of, price
 from dpexplain.privacy.relation import Neighbours
 from noise_support import Scaled, every_relation, has_unit_scale, run
 
-CELLS = (Line(0), Code(1, 4), Code(4, 5))
+CELLS = (NumberCells(0), CodeCells(1, 4), CodeCells(4, 5))
 MU = 0.3
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpexplain.core.cells import Line
+from dpexplain.core.cells import NumberCells
 from dpexplain.core.marginals import one_hot
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.estimation.gibbs import learn_potentials, refresh_records
@@ -133,7 +133,7 @@ def test_joined_cells_are_consecutive_and_few(mass, size):
 def test_an_atom_gets_a_bin_of_its_own():
     histogram = np.full(258, 10.0)
     histogram[0] = 5000
-    joined = join(Line(0), histogram, 10, 1.0)
+    joined = join(NumberCells(0), histogram, 10, 1.0)
     assert (joined == joined[0]).sum() == 1
 
 

@@ -84,11 +84,11 @@ def explain_file(
     made: Release, rows: Path, output: Path | None, anchor: str | None, as_json: bool, rules: dict[str, Any]
 ) -> None:
     from dpexplain.cli.explanation_files import require_writable_kind, write_explanations
-    from dpexplain.registration.tables import read_queries
+    from dpexplain.registration.tables import read_query_file
 
     if output is not None:
         require_writable_kind(output)
-    records = read_queries(rows, made.domain)
+    records = read_query_file(rows, made.domain)
     levels = None if anchor is None else [_taken(record, anchor) for record in records]
     answers = made.explain_many(records, anchor=levels, **rules)
     if output is not None:

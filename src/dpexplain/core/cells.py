@@ -53,7 +53,7 @@ class Cells(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class CodeCells:
     """k columns in {0, 1}, at most one of them 1."""
 
     start: int
@@ -78,7 +78,7 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class LevelCells:
     """One column with k equally spaced levels in [0, 1]; 1/2 where it is no level means missing."""
 
     start: int
@@ -109,7 +109,7 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class NumberCells:
     """One column in [0, 1]: the cells {0}, (0, 1/FINE], …, (1 - 1/FINE, 1), {1}."""
 
     start: int
@@ -140,5 +140,5 @@ def cells_of(blocks: Iterable[BlockLike], levels: Iterable[int]) -> tuple[Cells,
 
 def _cells(block: BlockLike, levels: int) -> Cells:
     if block.kind != "numeric":
-        return Code(block.start, block.stop)
-    return Scale(block.start, levels) if 2 <= levels <= FINE else Line(block.start)
+        return CodeCells(block.start, block.stop)
+    return LevelCells(block.start, levels) if 2 <= levels <= FINE else NumberCells(block.start)

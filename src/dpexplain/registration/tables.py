@@ -32,7 +32,7 @@ def read_private(where: Where, columns: Iterable[str]) -> pa.Table:
         raise DataError(f"cannot read the data as Parquet ({type(error).__name__}). Write the files again as Parquet") from None
 
 
-def read_queries(path: str | Path, domain: DomainLike) -> list[dict[str, Any]]:
+def read_query_file(path: str | Path, domain: DomainLike) -> list[dict[str, Any]]:
     """Public records from .csv, .json (a list of objects), .jsonl or .parquet."""
     reader = _READERS.get(Path(path).suffix.lower())
     if reader is None:

@@ -13,12 +13,13 @@ from rich.console import Group
 from rich.table import Table
 
 from dpexplain import plots
+from dpexplain.contributions import feature_names
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import Plane
 from dpexplain.core.weights import Weight
 from dpexplain.data import PrivateData
 from dpexplain.errors import ParameterError
-from dpexplain.evaluation.baselines.inputs import column_spread, encoded_point, feature_names
+from dpexplain.evaluation.baselines.inputs import column_spread, encoded_point
 from dpexplain.evaluation.baselines.lime import lime
 from dpexplain.evaluation.baselines.mim import mim
 from dpexplain.evaluation.baselines.shap import shap_values

@@ -87,11 +87,3 @@ def _code(columns: Matrix, block: Block) -> Vector:
     if block.kind != "one-hot":
         return columns[:, 0]
     return np.where(columns.max(axis=1) > 0.5, columns.argmax(axis=1), block.stop - block.start).astype(np.float64)
-
-
-def feature_names(domain: DomainLike) -> tuple[str, ...]:
-    """One name a block: the feature's where the domain has features, else its columns'."""
-    features = getattr(domain, "features", None)
-    if features is not None:
-        return tuple(feature.name for feature in features)
-    return tuple("/".join(domain.names[block.start : block.stop]) for block in domain.blocks)
