@@ -55,13 +55,13 @@ def explain_by_shapley(
         print(answer.to_json(indent=2)) if as_json else Console().print(answer)
         return
     from dpexplain.cli.explanation_files import require_writable_kind
-    from dpexplain.registration.tables import read_queries
+    from dpexplain.registration.tables import read_query_file
 
     if output is None and not as_json:
         raise ParameterError("many explanations need a place. Pass -o contributions.parquet, or --json to print them")
     if output is not None:
         require_writable_kind(output)
-    answers = made.shapley_many(read_queries(Path(str(rows)), made.domain), labeller, **rules)
+    answers = made.shapley_many(read_query_file(Path(str(rows)), made.domain), labeller, **rules)
     if output is None:
         print(json.dumps([one.to_dict() for one in answers], ensure_ascii=False))
         return
