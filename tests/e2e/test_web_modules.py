@@ -60,7 +60,7 @@ def scale_cases():
         for scale in scales
         for value in numbers
     ]
-    return {"formats": formats, "contributions": [contribution_case(count) for count in (3, 6, 7, 20)]}
+    return {"formats": formats, "contributions": [contribution_case(count) for count in (3, 6, 7, 20, 90)]}
 
 
 def contribution_case(count):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.text import Text
 
-_BAR = 28  # letters of the longest bar on a terminal
+_BAR = 22  # letters of the longest bar on a terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +51,15 @@ def steps(labels: Sequence[str], values: Vector, error: Vector | None, base: flo
 
 
 def sentence(answer: float, base: float, scale: AnswerScale, average: str, *, exact: bool = False) -> str:
-    """The sentence that every surface begins with: the answer, and the average it is compared with."""
+    """What every surface says first. A plane may pass the ends of the scale; then the end is named, and what the steps add up to."""
+    within = min(max(answer, scale.low), scale.high)
     about = "" if exact else "about "
-    said = f"The model's answer here is {about}{scale.format(answer)}; {average} is {scale.format(base)}; these values make the difference."
-    if scale.low <= answer <= scale.high:
-        return said
-    return f"{said} ({scale.format(answer)} is what a straight line gives: no answer lies beyond {_nearest(answer, scale)}.)"
-
-
-def _nearest(answer: float, scale: AnswerScale) -> str:
-    return scale.format(scale.low if answer < scale.low else scale.high)
+    said = f"The model's answer here is {about}{scale.format(within)}; {average} is {scale.format(base)}; these values make the difference."
+    return (
+        said
+        if within == answer
+        else f"{said} They add up to {scale.format(answer)}: a straight line passes the end of the scale."
+    )
 
 
 def shown(value: Any) -> str:
@@ -84,7 +83,7 @@ def rich_table(
 
     table = Table(box=None, pad_edge=False, caption=note or None, caption_justify="left")
     table.add_column("")
-    table.add_column(f"contribution{f', {scale.unit}' if scale.unit else ''}", justify="right")
+    table.add_column(scale.unit or "contribution", justify="right")
     table.add_column("± error", justify="right")
     table.add_column("")
     low, high = _extent(found, base, answer)
@@ -100,9 +99,8 @@ def html_table(
 ) -> str:
     """For notebooks: the same as a fragment of HTML, readable on light and dark ground."""
     low, high = _extent(found, base, answer)
-    unit = f", {scale.unit}" if scale.unit else ""
     right = "scope='col' style='text-align:right'"
-    head = f"<tr><td></td><th {right}>contribution{unit}</th><th {right}>± error</th><td></td></tr>"
+    head = f"<tr><td></td><th {right}>{scale.unit or 'contribution'}</th><th {right}>± error</th><td></td></tr>"
     rows = "".join(_html_row(step, low, high, scale) for step in found)
     first, last = _html_end(average, base, low, high, scale), _html_end("this record", answer, low, high, scale)
     small = f"<p style='font-size:smaller'>{escape(note)}</p>" if note else ""
@@ -156,5 +154,5 @@ def _html_end(name: str, place: float, low: float, high: float, scale: AnswerSca
 def _cells(name: str, number: str, spread: str, bar: str, *, bold: bool = False) -> str:
     label = f"<b>{escape(name)}</b>" if bold else escape(name)
     right = "style='text-align:right;white-space:nowrap'"
-    cells = f"<td {right}>{number}</td><td {right}>{spread}</td><td style='width:16em;padding:0'>{bar}</td>"
+    cells = f"<td {right}>{number}</td><td {right}>{spread}</td><td style='width:45%;min-width:5em;padding:0'>{bar}</td>"
     return f"<tr><td style='text-align:left'>{label}</td>{cells}</tr>"

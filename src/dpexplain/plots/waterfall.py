@@ -88,11 +88,12 @@ def _draw(ax: Axes, row: int, step: Step, scale: AnswerScale, palette: Palette) 
 
 def _ruler(ax: Axes, scale: AnswerScale) -> None:
     """Answers along the axis, with room for the numbers at its right end."""
-    from matplotlib.ticker import FuncFormatter
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     low, high = ax.get_xlim()
     ax.set_xlim(low - 0.03 * (high - low), high + 0.12 * (high - low))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda place, _: scale.format(place)))
+    ax.xaxis.set_major_locator(MaxNLocator(6))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda place, _: scale.format(place).replace(".0 %", " %")))
     unit = f"; steps in percentage {scale.unit}" if scale.unit else ""
     ax.set_xlabel(f"the model's answer{unit}", color=MUTED, fontsize=9)
 

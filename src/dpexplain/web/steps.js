@@ -18,11 +18,11 @@ export function waterfallSteps({ values, error, base }, labels, top = 10) {
   return [...steps, rest];
 }
 
-/** What every surface says first. */
+/** What every surface says first. A plane may pass the ends of the scale; then the end is named, and what the steps add up to. */
 export function sentenceOf({ answer, base, average = "the average", exact = false }, scale) {
-  const said = `The model’s answer here is ${exact ? "" : "about "}${scale.format(answer)}; ${average} is ${scale.format(base)}; these values make the difference.`;
-  if (answer >= scale.low && answer <= scale.high) return said;
-  return `${said} (${scale.format(answer)} is what a straight line gives: no answer lies beyond ${scale.format(answer < scale.low ? scale.low : scale.high)}.)`;
+  const within = Math.min(Math.max(answer, scale.low), scale.high);
+  const said = `The model’s answer here is ${exact ? "" : "about "}${scale.format(within)}; ${average} is ${scale.format(base)}; these values make the difference.`;
+  return within === answer ? said : `${said} They add up to ${scale.format(answer)}: a straight line passes the end of the scale.`;
 }
 
 /** Labels of the mathematics in the answer's own units. */
