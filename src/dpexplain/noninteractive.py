@@ -11,6 +11,8 @@ from dpexplain.answers import PaidExplanations, answer_in_batches
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.weights import Stable, Weight
+from dpexplain.domain import QueryRules, read_queries, read_query
+from dpexplain.domain.queries import Notes
 from dpexplain.errors import ParameterError, QueryError
 from dpexplain.explanation import Explanation
 from dpexplain.mechanisms.history import History
@@ -45,13 +47,18 @@ class NonInteractive:
 
     def explain(self, record: Any) -> Explanation:
         """An explanation at `record` (or at an encoded point, if the history has no domain). Costs nothing."""
-        return replace(self._at(self._encode(record)), record=record)
+        point, notes = self._encode(record)
+        return replace(self._at(point, notes), record=record)
 
     def explain_many(self, records: Any) -> PaidExplanations:
         """The same for many records."""
         domain = self._history.domain
-        points = np.asarray(records, dtype=np.float64) if domain is None else domain.encode_queries(records)
-        return answer_in_batches(list(points), lambda group: PaidExplanations(map(self._at, group), len(group)))
+        if domain is None:
+            questions = [(point, Notes()) for point in np.asarray(records, dtype=np.float64)]
+        else:
+            read = read_queries(domain, records, QueryRules())
+            questions = list(zip(read.points, read.notes, strict=True))
+        return answer_in_batches(questions, lambda group: PaidExplanations([self._at(*one) for one in group], len(group)))
 
     def _require_optima(self) -> None:
         """Regression and the paper's labels take answers for local optima; influence sums and Shapley values are none."""
@@ -59,7 +66,7 @@ class NonInteractive:
         if quantity and self._method != "neighbour":
             raise ParameterError(f"this history holds {quantity}, not local optima: use method='neighbour'")
 
-    def _at(self, point: Vector) -> Explanation:
+    def _at(self, point: Vector, notes: Notes) -> Explanation:
         self._require_optima()
         found = predict(self._method, self._history, point, self._ball, self._weight)
         return Explanation(
@@ -69,7 +76,7 @@ class NonInteractive:
             cost=replace(self._total, mu=0.0, subject="This answer"),
             guarantee=self._total,
             error=found.error,
-            details={"start": "history", "method": self._method, "gradients": 0},
+            details={"start": "history", "method": self._method, "gradients": 0} | ({"read_as": notes} if notes else {}),
             domain=self._history.domain,
         )
 
@@ -82,14 +89,14 @@ class NonInteractive:
         note = "this history does not say what was spent on it."
         return Guarantee(0.0, 1e-6, Neighbours(), private=False, note=note)
 
-    def _encode(self, record: Any) -> Vector:
+    def _encode(self, record: Any) -> tuple[Vector, Notes]:
         domain = self._history.domain
         if domain is not None:
-            return domain.encode_query(record)
+            return read_query(domain, record, QueryRules())
         point = np.array(record, dtype=np.float64)
         if len(self._history) and point.shape != self._history[0].point.shape:
             raise QueryError("this history knows no domain: pass an encoded point, one number for each column")
-        return point
+        return point, Notes()
 
     def _names(self, width: int) -> tuple[str, ...]:
         domain = self._history.domain

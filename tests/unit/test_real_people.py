@@ -239,3 +239,15 @@ def test_an_explainer_reads_records_by_the_same_rules_and_can_be_called():
     answers = explainer([WHOLE, WHOLE | {"age": 3}, WHOLE | {"x": 1}], on_error="skip")
     assert len(answers) == 1
     assert [one.row for one in answers.skipped] == [1, 2]
+
+
+def test_every_kind_of_answer_says_what_was_read_how(release):
+    asked = WHOLE | {"income": None}
+    assert release.influence(asked).notes == {"income": "missing, read as 30.0"}
+    rows = [WHOLE | {"income": float(i % 100)} for i in range(200)]
+    private = dpx.PrivateData(rows, DOMAIN, labels=[0.5] * 200)
+    explainer = dpx.Explainer(private, dpx.Budget(1.0, 1e-4), mechanism=dpx.Basic(0.1, 1e-6, steps=5), noise=SeededNoise(1))
+    explainer.explain(WHOLE)
+    later = dpx.NonInteractive(explainer.history)
+    assert later.explain(asked).notes == {"income": "missing, read as 30.0"}
+    assert later.explain_many([WHOLE, asked])[1].notes == {"income": "missing, read as 30.0"}

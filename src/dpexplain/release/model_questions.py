@@ -44,15 +44,17 @@ class ModelQuestions:
         the reference's estimated bias. Private for the explanation data by post-processing; what the model's answers say about its
         training data is another matter (docs/shap.md).
         """
-        point, _ = read_query(self.domain, record, QueryRules(extra, clip, known_extra=self.other_columns))
-        return self._shapley(point[None], model, background)[0]
+        point, notes = read_query(self.domain, record, QueryRules(extra, clip, known_extra=self.other_columns))
+        found = self._shapley(point[None], model, background)[0]
+        return replace(found, details={**found.details, "read_as": notes}) if notes else found
 
     def shapley_many(
         self, records: Any, model: Any = None, *, background: int | None = None, extra: Extra = "refuse", clip: bool = False
     ) -> ContributionsBatch:
         """The same for many records: a data frame, a list of dicts, a dict of columns, or an array where all is numeric. `.plot()` is a beeswarm."""
         read = read_queries(self.domain, records, QueryRules(extra, clip, "raise", self.other_columns))
-        return self._shapley(read.points, model, background)
+        found, notes = self._shapley(read.points, model, background), {row: said for row, said in enumerate(read.notes) if said}
+        return replace(found, details={**found.details, "read_as": notes}) if notes else found
 
     def summary(self, model: Any = None, *, records: int = 100, background: int | None = None) -> Summary:
         """The model as a whole: mean absolute contribution of each feature, a beeswarm, partial dependence; over the reference, free.

@@ -260,7 +260,8 @@ class Release(ModelQuestions):
         Rows that count alike are known from the moments; what a local weight changes is estimated from the reference distribution, and
         that estimate's own bias is not in the error bars (docs/baselines.md has how large it is).
         """
-        local, point = weight or self.weight, self.domain.encode_query(record)
+        local = weight or self.weight
+        point, notes = read_query(self.domain, record, QueryRules(known_extra=self.other_columns))
         values, error = self.solver.influence(point, local)
         told = {
             "source": "release",
@@ -268,6 +269,7 @@ class Release(ModelQuestions):
             "others": "against",
             "weight": local.kind,
             "fingerprint": self.fingerprint,
+            **({"read_as": notes} if notes else {}),
         }
         return Explanation(
             values,
