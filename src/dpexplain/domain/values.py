@@ -32,9 +32,16 @@ EXACT = 2**53  # below it float64 holds every integer, so a column stored as flo
 
 
 def readable(array: NDArray[Any]) -> NDArray[Any]:
-    """The array itself, or all missing where its type holds nothing a tabular feature reads."""
+    """The array itself, or all missing where its type holds nothing a tabular feature reads.
+
+    One odd entry can make NumPy store numbers as bytes or as complex numbers: these are read as the text and the numbers they were.
+    """
     if array.dtype.kind in READABLE_KINDS:
         return array
+    if array.dtype.kind == "S":
+        return np.char.decode(array, "latin-1")
+    if array.dtype.kind == "c":
+        return np.where(array.imag == 0, array.real, np.nan)
     return np.full(array.shape, None, dtype=object)
 
 

@@ -101,7 +101,7 @@ def _check_class(answers: Any, reading: Any) -> None:
 
 def _check_value(answers: Any, reading: Any) -> None:
     low, high = _range(answers)
-    outside = np.mean([not reading.scale.low <= number(one) <= reading.scale.high for one in answers])
+    outside = np.mean([number(one) < reading.scale.low or number(one) > reading.scale.high for one in answers])
     bounds = f"bounds=({reading.scale.low:g}, {reading.scale.high:g})"
     if outside == 1:
         raise DataError(

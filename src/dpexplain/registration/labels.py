@@ -86,9 +86,16 @@ def label_rows(
 
     ask, reading = question_of(model, declared), declared.reading(model)
     question = ask if prepare is None else lambda table: ask(prepare(table))
+    batches = list(present(rows, domain, count))
+    found = [_ask_together(question, reading, batch.rows, len(batch.positions)) for batch in batches]
+    failures = [one for one in found if isinstance(one, DataError)]
+    if len(failures) == len(found):
+        raise failures[0]
     labels = np.empty(count)
-    for batch in present(rows, domain, count):
-        labels[batch.positions] = _ask_each(question, reading, batch.rows, len(batch.positions))
+    for batch, one in zip(batches, found, strict=True):
+        if isinstance(one, DataError):
+            one = _ask_apart(question, reading, batch.rows, np.arange(len(batch.positions)))
+        labels[batch.positions] = one
     return labels
 
 
@@ -102,21 +109,22 @@ def question_of(model: Any, declared: AnswerDeclaration) -> Callable[[Any], Any]
     raise DataError("the model must have predict_proba or predict, or be callable on the rows: wrap it in a function")
 
 
-def _ask_each(question: Callable[[Any], Any], reading: Reading, rows: Any, count: int) -> Vector:
-    """All at once; where that fails, in halves until the rows are found that cannot be answered."""
+def _ask_together(question: Callable[[Any], Any], reading: Reading, rows: Any, count: int) -> Vector | DataError:
+    """All rows at once, or why that is not possible; then in parts if the model can answer one of the first rows by itself."""
     try:
         return reading.labels(question(rows), count)
     except (DataError, *_INFRASTRUCTURE) as error:
         raise _failure(error, "private", count) from None
     except Exception as error:  # whatever a foreign model raises; its text may quote private rows, so only its type is kept
         failure = _failure(error, "private", count)
-    few = [_one_or_nan(question, reading, rows, i) for i in range(min(count, _TRIED))]
-    if np.isnan(few).all():
-        raise failure
-    return _apart(question, reading, rows, np.arange(count))
+    for position in range(min(count, _TRIED)):
+        if not np.isnan(_ask_apart(question, reading, rows, np.array([position]))[0]):
+            return _ask_apart(question, reading, rows, np.arange(count))
+    return failure
 
 
-def _apart(question: Callable[[Any], Any], reading: Reading, rows: Any, positions: np.ndarray[Any, Any]) -> Vector:
+def _ask_apart(question: Callable[[Any], Any], reading: Reading, rows: Any, positions: np.ndarray[Any, Any]) -> Vector:
+    """In halves until the rows are found that cannot be answered: these are NaN."""
     from dpexplain.registration.presentation import take
 
     try:
@@ -124,12 +132,7 @@ def _apart(question: Callable[[Any], Any], reading: Reading, rows: Any, position
     except Exception:
         if len(positions) == 1:
             return np.full(1, np.nan)
-    halves = np.array_split(positions, 2)
-    return np.concatenate([_apart(question, reading, rows, half) for half in halves])
-
-
-def _one_or_nan(question: Callable[[Any], Any], reading: Reading, rows: Any, position: int) -> float:
-    return float(_apart(question, reading, rows, np.array([position]))[0])
+    return np.concatenate([_ask_apart(question, reading, rows, half) for half in np.array_split(positions, 2)])
 
 
 def _failure(error: Exception, about: str, count: int) -> DataError:

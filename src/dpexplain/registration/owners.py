@@ -44,6 +44,8 @@ def _name(value: Any) -> str:
         return "" if value in MISSING else whole[1] if whole else str(value)
     if isinstance(value, np.generic):
         value = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value.item()
+    if isinstance(value, complex):  # what a column of numbers becomes beside one complex number
+        value = value.real if value.imag == 0 else None
     if isinstance(value, (int, float, Decimal, Fraction)):
         return _number_name(value)
     if isinstance(value, (date, time)):  # a datetime is a date, and pandas' NaT a datetime that does not equal itself

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpexplain.domain import Domain, DomainLike
 from dpexplain.domain.columns import plain_columns, read_columns
 from dpexplain.domain.features import Binary, Categorical, Numeric, Ordinal
-from dpexplain.domain.frames import open_frame
+from dpexplain.domain.frames import open_frame, open_series
 from dpexplain.domain.values import Column, floats, is_missing
 from dpexplain.errors import DataError
 
@@ -133,20 +133,44 @@ def _typed(rows: Any, domain: DomainLike, whole: bool) -> Any:
     if isinstance(rows, np.ndarray):
         numeric = rows.ndim == 2 and all(isinstance(feature, Numeric) for feature in domain.features)
         return rows if rows.dtype.kind == "f" or not numeric else floats(rows.reshape(-1)).reshape(rows.shape)
-    if isinstance(rows, Mapping):  # lists hold Python objects, each with its own type: they stay
-        arrays = {name: (column, column.dtype) for name, column in rows.items() if isinstance(column, np.ndarray)}
-        return {**rows, **_converted({name: arrays[name] for name in domain.columns if name in arrays}, domain, whole)}
+    if isinstance(rows, Mapping):
+        return {**rows, **_typed_columns(rows, domain, whole)}
     return _typed_frame(open_frame(rows), domain, whole)
 
 
+def _typed_columns(rows: Mapping[str, Any], domain: Domain, whole: bool) -> dict[str, Any]:
+    """Of a dict of columns, those that are to have another type. Lists hold Python objects, each with its own type: they stay."""
+    given = {name: rows[name] for name in domain.columns if not isinstance(rows[name], (list, tuple))}
+    read = {name: (read_columns(rows, [name])[name], getattr(column, "dtype", None)) for name, column in given.items()}
+    made = _converted(read, domain, whole)
+    return {
+        name: column if isinstance(given[name], np.ndarray) else _series_like(given[name], name, column)
+        for name, column in made.items()
+    }
+
+
+def _series_like(given: Any, name: str, column: Column) -> Any:
+    return _series(name, column, open_series(given).implementation).to_native()
+
+
 def _typed_frame(frame: nw.DataFrame[Any], domain: Domain, whole: bool) -> Any:
-    backend = frame.implementation
-    read = {name: (read_columns(frame.to_native(), [name])[name], _numpy_type(frame.schema[name])) for name in domain.columns}
-    made = {name: nw.new_series(name, column, backend=backend) for name, column in _converted(read, domain, whole).items()}
-    if not backend.is_pandas_like():  # which alone takes NaN for null
-        made = {name: _null_for_nan(series) for name, series in made.items()}
-    others = [nw.col(name).cast(nw.Float64) for name, dtype in frame.schema.items() if name not in read and dtype.is_integer()]
-    return frame.with_columns(*made.values(), *others).to_native() if made or others else frame.to_native()
+    native, backend = frame.to_native(), frame.implementation
+    read = {name: (read_columns(native, [name])[name], _numpy_type(frame.schema[name])) for name in domain.columns}
+    made = _converted(read, domain, whole)
+    for name, dtype in frame.schema.items():
+        if name not in read and dtype.is_integer():
+            made[name] = floats(read_columns(native, [name])[name])
+    series = [_series(name, column, backend) for name, column in made.items()]
+    return frame.with_columns(*series).to_native() if series else native
+
+
+def _series(name: str, column: Column, backend: Any) -> nw.Series[Any]:
+    """NaN is null for all libraries but pandas, which alone takes one for the other."""
+    series = nw.new_series(name, column, backend=backend)
+    if backend.is_pandas_like() or column.dtype.kind != "f":
+        return series
+    nothing = nw.new_series(name, [None] * len(column), nw.Float64, backend=backend)
+    return series.zip_with(~series.is_nan(), nothing)
 
 
 def _numpy_type(dtype: nw.dtypes.DType) -> np.dtype[Any] | None:
@@ -154,17 +178,7 @@ def _numpy_type(dtype: nw.dtypes.DType) -> np.dtype[Any] | None:
     return next((np.dtype(numpy) for mine, numpy in known.items() if dtype == mine), None)
 
 
-def _null_for_nan(series: nw.Series[Any]) -> nw.Series[Any]:
-    return (
-        series.zip_with(
-            ~series.is_nan(), nw.new_series(series.name, [None] * len(series), series.dtype, backend=series.implementation)
-        )
-        if series.dtype.is_float()
-        else series
-    )
-
-
-def _converted(columns: dict[str, tuple[Column, np.dtype[Any] | None]], domain: Domain, whole: bool) -> dict[str, Column]:
+def _converted(columns: dict[str, tuple[Column, Any]], domain: Domain, whole: bool) -> dict[str, Column]:
     """Columns, each with the type it has in its table, that are to have another one."""
     found = {}
     for feature in domain.features:
