@@ -25,6 +25,7 @@ Frame: TypeAlias = Literal["pandas", "polars", "pyarrow"]
 Level: TypeAlias = Literal["problem", "warning", "note", "good"]
 RECORDS, PROFILES, STEPS = 512, 24, 13  # made-up records, records whose number is varied, values it takes
 MOST_QUESTIONS = 60_000  # rows that profiles may ask the model about
+MOST_SECONDS = 5.0  # for them
 FLAT = 0.02  # of the largest change of the answer that counts as no change
 MANY_VALUES = 100
 WIDEST = 2048
@@ -186,15 +187,16 @@ def _of_model(domain: Domain, ask: Any) -> Iterator[Finding]:
     rare = float(min((answers > 0).mean(), (answers <= 0).mean()))
     if 0 < rare < 0.005:
         yield Finding("note", "nearly all made-up records get the same sign of answer; local answers will be close to flat")
-    yield from _profiles(domain, ask, records, spread)
+    yield from _profiles(domain, ask, records, seconds / RECORDS)
 
 
-def _profiles(domain: Domain, ask: Any, records: Matrix, spread: float) -> Iterator[Finding]:
+def _profiles(domain: Domain, ask: Any, records: Matrix, seconds: float) -> Iterator[Finding]:
     """How the answer follows each number, between its bounds and half a range beyond them."""
     numbers = [feature for feature in domain.features if isinstance(feature, (Numeric, Date, Datetime))]
-    base = min(PROFILES, MOST_QUESTIONS // max(len(numbers) * STEPS, 1))
+    affordable = min(MOST_QUESTIONS, int(MOST_SECONDS / max(seconds, 1e-9)))
+    base = min(PROFILES, affordable // max(len(numbers) * STEPS, 1))
     if base < 4:
-        yield Finding("note", f"{len(numbers)} numbers are too many to look at one by one")
+        yield Finding("note", f"{len(numbers)} numbers are too many to look at one by one with a model of this speed")
         return
     unused = []
     for feature in numbers:

@@ -50,6 +50,7 @@ LETTERS = (
 SHARES = (("lower", 0.72), ("upper", 0.10), ("digits", 0.05), ("joints", 0.10), ("other", 0.03))  # of the characters of a word
 JOINTS = " -_/&."
 Uniform = Callable[[int], Vector]
+Chance = Callable[[float], float]
 
 
 def _characters() -> dict[str, float]:
@@ -69,6 +70,11 @@ _LOG = {one: log(part + RARE / CODE_POINTS) for one, part in CHARACTERS.items()}
 def _log_length(length: int) -> float:
     """log of 1/(l(l+1)), made to sum to one over 1 … LONGEST."""
     return -log(length * (length + 1)) - log(LONGEST / (LONGEST + 1))
+
+
+def _tail(threshold: float) -> float:
+    """P(N(0, 1) > threshold)."""
+    return float(scipy.special.ndtr(-threshold))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +105,18 @@ class TextPrior:
         """T with Φ(-T) = η·P(text): in standard deviations of the noise on one count."""
         return -float(scipy.special.ndtri_exp(self.log_probability(text) + log(self.expected_spurious)))
 
-    def spurious(self, uniform: Uniform, seen: frozenset[str]) -> list[str]:
-        """Texts outside `seen` that noise alone lifts above their thresholds, each with probability η·P, independently.
+    def spurious(self, uniform: Uniform, seen: frozenset[str], chance: Chance = _tail) -> list[str]:
+        """Texts outside `seen` that noise alone lifts above their thresholds T, each with probability `chance(T)` ≈ η·P, independently.
 
-        A Poisson number of draws from P at rate η(1 + η) dominates the rates -log(1 - ηP(s)) that make "at least one draw of s" have
-        probability ηP(s); each draw is accepted with the ratio of the two.
+        A Poisson number of draws from P at rate η(1 + η) dominates the rates -log(1 - chance) that make "at least one draw of this text"
+        have that probability; each draw is accepted with the ratio of the two.
         """
         eta = self.expected_spurious
         found: dict[str, None] = {}
         for _ in range(_poisson(eta * (1 + eta), float(uniform(1)[0]))):
             text = self._draw(uniform)
-            chance = exp(self.log_probability(text)) * eta
-            accepted = -log1p(-chance) / (chance * (1 + eta))
+            rate = -log1p(-chance(self.threshold(text)))
+            accepted = rate / (eta * (1 + eta) * exp(self.log_probability(text)))
             if float(uniform(1)[0]) < accepted and text not in seen:
                 found[text] = None
         return list(found)

@@ -14,7 +14,7 @@ from dpexplain.core.text_prior import TextPrior
 from dpexplain.core.value_bins import COARSE, FINE, coarse_range, fine_range, median
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.door import Door
-from dpexplain.mechanisms.gaussian import GaussianMechanism
+from dpexplain.mechanisms.gaussian import Cut, GaussianMechanism
 from dpexplain.privacy import gdp
 from dpexplain.privacy.events import PrivacyEvent
 from dpexplain.privacy.relation import Neighbours
@@ -102,15 +102,16 @@ class TextCounts:
         return np.array([texts[text] for text in sorted(texts)], dtype=np.float64)
 
     def visible(
-        self, rows: Any, noisy: Callable[[Vector], Vector], sigma: float, uniform: Callable[[int], Vector]
+        self, rows: Any, noisy: Callable[[Vector], Vector], cut: Cut, uniform: Callable[[int], Vector]
     ) -> dict[str, list[str]]:
-        """For each column, the texts whose noisy counts pass σ·T(text), those that nobody has included."""
+        """For each column, the texts whose noisy counts pass their limits, those that nobody has included."""
         found = {}
         for name, prior in self.priors:
             texts = sorted(cast(Columns, rows).texts(name))
             counts = noisy(self.evaluate(rows, name)) if texts else np.zeros(0)
-            passed = [text for text, count in zip(texts, counts, strict=True) if count > sigma * prior.threshold(text)]
-            found[name] = sorted([*passed, *prior.spurious(uniform, frozenset(texts))])
+            passed = [text for text, count in zip(texts, counts, strict=True) if count > cut.at(prior.threshold(text))]
+            lifted = prior.spurious(uniform, frozenset(texts), lambda threshold: cut.chance(cut.at(threshold)))
+            found[name] = sorted([*passed, *lifted])
         return found
 
 

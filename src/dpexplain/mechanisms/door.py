@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dpexplain.core.arrays import Vector
 from dpexplain.core.moments import LocalMoments, Moments
 from dpexplain.errors import NotPrivateError, ReservationExceeded
-from dpexplain.mechanisms.gaussian import GaussianMechanism, quantise, rounded_gaussian
+from dpexplain.mechanisms.gaussian import Cut, GaussianMechanism, quantise, rounded_gaussian, rounded_scale
 from dpexplain.mechanisms.ports import BoundedQuery, Noise, Rows, SelectionQuery
 from dpexplain.privacy.events import PrivacyEvent, price
 
@@ -103,7 +103,7 @@ class Door:
             units = quantise(counts, grid) + rounded_gaussian(mechanism.sigma / grid, len(counts), self._noise)
             return units.astype(np.float64) * grid
 
-        return mechanism.query.visible(self._rows, noisy, mechanism.sigma, self._noise.uniform)
+        return mechanism.query.visible(self._rows, noisy, Cut(grid, rounded_scale(mechanism.sigma / grid)), self._noise.uniform)
 
     def select(self, query: SelectionQuery) -> int:
         """A candidate with probability ∝ exp(exponent): the largest of the exponents plus Gumbel noise."""

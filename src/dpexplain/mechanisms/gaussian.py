@@ -21,10 +21,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import frexp, inf, isfinite, ldexp, nextafter, sqrt
+from math import floor, frexp, inf, isfinite, ldexp, nextafter, sqrt
 from typing import Generic, TypeVar
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from dpexplain.errors import ParameterError
@@ -155,6 +156,27 @@ def rounded_gaussian(scale: float, size: int, noise: Noise) -> NDArray[np.int64]
         total += whole.astype(np.int64)
         carry = exact - whole
     return total
+
+
+def rounded_scale(scale: float) -> float:
+    """The exact standard deviation of the sum that `rounded_gaussian` rounds: a sum of independent Gaussians is one."""
+    return sqrt(sum(step * step for step in ladder(scale)))
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where noisy counts are cut: half way between two grid points, so that the chance of an empty cell to pass is known exactly."""
+
+    grid: float
+    scale: float  # standard deviation of the noise, in grid units
+
+    def at(self, deviations: float) -> float:
+        """The limit next to so many standard deviations of noise."""
+        return (floor(self.scale * deviations) + 0.5) * self.grid
+
+    def chance(self, limit: float) -> float:
+        """P(noise > limit) = P(Y > limit) for the Gaussian Y before it was rounded to the grid."""
+        return float(scipy.special.ndtr(-limit / (self.scale * self.grid)))
 
 
 def ladder(scale: float) -> tuple[float, ...]:

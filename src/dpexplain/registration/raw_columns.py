@@ -44,7 +44,7 @@ class RawColumns:
         items = column.tolist() if column.dtype.kind != "M" else list(column)
         try:
             counted = Counter(items)  # values that are equal have the same name, so each is named once
-        except TypeError:  # unhashable entries
+        except Exception:  # unhashable entries, or such whose own comparison fails
             return _joined((owner_name(item), 1) for item in items)
         return _joined((owner_name(item), count) for item, count in counted.items())
 
