@@ -44,7 +44,7 @@ def setting(data, shapley_rows, epsilons):
     mechanisms = {
         f"Basic ε={low:g}": dpx.Basic(low, 1e-6),
         f"Basic ε={high:g}": dpx.Basic(high, 1e-6),
-        f"Basic ε={high:g}, anchored": dpx.Basic(high, 1e-6, anchored=True),
+        f"Basic ε={high:g}, anchored": dpx.Basic(high, 1e-6, plane="anchored"),
         f"Influence ε={low:g}": dpx.Influence(low, 1e-6),
         f"Shapley ε={high:g}, {shapley_rows:,} rows": dpx.Shapley(high, 1e-6, rows=shapley_rows, clip=1.0),
     }

@@ -34,7 +34,7 @@ def theorem_steps(size, width, epsilon):
 def interactive(data, faces, calibration, epsilon, runs):
     """Secure-noise answers about each face, several times, and the norm of the noise on one gradient."""
     steps = PAPER_STEPS if calibration == "paper" else None
-    mechanism = dpx.Basic(epsilon, DELTA, steps=steps, calibration=calibration)
+    mechanism = dpx.Basic(epsilon, DELTA, steps=steps, calibration=calibration, plane="paper")
     explainer = dpx.Explainer(data, dpx.Budget(10_000, DELTA), mechanism)
     answers = [[explainer.explain(face) for face in faces] for _ in range(runs)]
     last = answers[0][0].details

@@ -46,12 +46,12 @@ def accuracy(private, records, weight, answers):
 
 
 def basic(private, records, weight, epsilon=0.1):
-    explainer = dpx.Explainer(private, dpx.Budget(1000, 1e-6), dpx.Basic(epsilon, 1e-6, weight=weight))
+    explainer = dpx.Explainer(private, dpx.Budget(1000, 1e-6), dpx.Basic(epsilon, 1e-6, weight=weight, plane="paper"))
     return np.array([explainer.explain(record).values for record in records])
 
 
 def adaptive(private, records, weight, epsilon=0.1):
-    mechanism = dpx.Adaptive(epsilon, 1e-7, steps=300, weight=weight)
+    mechanism = dpx.Adaptive(epsilon, 1e-7, steps=300, weight=weight, plane="paper")
     explainer = dpx.Explainer(private, dpx.Budget(1000, 1e-6), mechanism)
     return np.array([explainer.explain(record).values for record in records])
 

@@ -55,7 +55,8 @@ def answers_of(data, texts, model, options):
     reference = released(data, texts, ALMOST_EXACT, 99).values
     noise = SeededNoise(options.seed)
     explainers = {
-        f"Basic, ε = {e:g} a query": dpx.Explainer(data, dpx.Budget(1e5, DELTA), dpx.Basic(e, DELTA), noise=noise) for e in BASICS
+        f"Basic, ε = {e:g} a query": dpx.Explainer(data, dpx.Budget(1e5, DELTA), dpx.Basic(e, DELTA, plane="paper"), noise=noise)
+        for e in BASICS
     }
     values = {name: list(many.values) for name, many in releases.items()} | {name: [] for name in explainers}
     found, scores = {name: [] for name in BASIS}, {name: [] for name in values}

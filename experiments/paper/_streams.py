@@ -33,11 +33,11 @@ def mechanisms(epsilon):
         "basic, paper": dpx.Basic(epsilon, DELTA, STEPS, calibration="paper"),
         "adaptive, paper": dpx.Adaptive(epsilon, DELTA, STEPS, calibration="paper"),
         "enhanced, paper": dpx.Enhanced(epsilon, DELTA, STEPS, calibration="paper"),
-        "basic, ours": dpx.Basic(epsilon, DELTA),
-        "adaptive, ours": dpx.Adaptive(epsilon, DELTA, STEPS),
-        "enhanced, ours": dpx.Enhanced(epsilon, DELTA, STEPS),
-        "adaptive, paper's rule made private": dpx.Adaptive(epsilon, DELTA, STEPS, rule="paper"),
-        "enhanced, paper's rule made private": dpx.Enhanced(epsilon, DELTA, STEPS, rule="paper"),
+        "basic, ours": dpx.Basic(epsilon, DELTA, plane="paper"),
+        "adaptive, ours": dpx.Adaptive(epsilon, DELTA, STEPS, plane="paper"),
+        "enhanced, ours": dpx.Enhanced(epsilon, DELTA, STEPS, plane="paper"),
+        "adaptive, paper's rule made private": dpx.Adaptive(epsilon, DELTA, STEPS, rule="paper", plane="paper"),
+        "enhanced, paper's rule made private": dpx.Enhanced(epsilon, DELTA, STEPS, rule="paper", plane="paper"),
     }
 
 

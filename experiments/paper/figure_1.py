@@ -20,7 +20,7 @@ PRINTED, EXACT = (0.07, 0.1, 1.0), (0.1, 1.0, 4.0)
 
 def mechanisms():
     papers = {f"paper, ε = {e:g}": dpx.Basic(e, DELTA, STEPS, calibration="paper") for e in PRINTED}
-    return papers | {f"ours, ε = {e:g}": dpx.Basic(e, DELTA) for e in EXACT}
+    return papers | {f"ours, ε = {e:g}": dpx.Basic(e, DELTA, plane="paper") for e in EXACT}
 
 
 def run(inputs, queries):

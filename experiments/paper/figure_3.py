@@ -20,7 +20,7 @@ def chosen(factor):
     """The paper's mechanisms at `factor` times ε, ours at the ε of `factor` times μ, and one without either."""
     exact = gdp.epsilon(gdp.mu(EPSILON, _streams.DELTA) * factor, _streams.DELTA)
     printed, ours = _streams.mechanisms(EPSILON * factor), _streams.mechanisms(exact)
-    own = {AT_ITS_OWN: dpx.Basic(EPSILON, _streams.DELTA)}
+    own = {AT_ITS_OWN: dpx.Basic(EPSILON, _streams.DELTA, plane="paper")}
     return {name: printed[name] for name in THE_PAPERS} | {name: ours[name] for name in OURS} | own
 
 

@@ -20,7 +20,7 @@ DELTA, SEEN = 1e-5, (24, 24)
 MODELS = {"f": None, "f_10": 10.0, "f_2": 2.0, "f_0.5": 0.5, "f_0.02": 0.02}
 KINDS = {
     "paper, pixels, ε = 0.1": (48, dpx.Basic(0.1, DELTA, 200, calibration="paper")),
-    "ours, 12×12, ε = 1": (12, dpx.Basic(1.0, DELTA)),
+    "ours, 12×12, ε = 1": (12, dpx.Basic(1.0, DELTA, plane="paper")),
 }
 EXACT = "exact, 12×12, not private"
 

@@ -25,7 +25,7 @@ def mechanisms(factor):
         "paper, T=200": dpx.Basic(EPSILON, DELTA, 200, calibration="paper"),
         "paper, T=200, noise of 8.8 M": dpx.Basic(EPSILON * factor, DELTA, 200, calibration="paper"),
         "paper, T=500, noise of 8.8 M": dpx.Basic(EPSILON * factor, DELTA, 500, calibration="paper"),
-        "ours, ε = 1": dpx.Basic(1.0, DELTA),
+        "ours, ε = 1": dpx.Basic(1.0, DELTA, plane="paper"),
     }
 
 

@@ -11,8 +11,11 @@ from experiments.paper._study import ACS_FILE, SEED, Study, digits, figure, lege
 
 EPSILON, DELTA = 0.1, 1e-6
 GROUPS = {1: "White", 2: "Black", 3: "Asian", 4: "American Indian\nor Alaska Native", 5: "other,\nor several"}
-MECHANISMS = {"paper, ε = 0.1": dpx.Basic(EPSILON, DELTA, 300, calibration="paper"), "ours, ε = 0.1": dpx.Basic(EPSILON, DELTA)}
-MECHANISMS |= {"ours, ε = 0.01": dpx.Basic(0.01, DELTA)}
+MECHANISMS = {
+    "paper, ε = 0.1": dpx.Basic(EPSILON, DELTA, 300, calibration="paper"),
+    "ours, ε = 0.1": dpx.Basic(EPSILON, DELTA, plane="paper"),
+}
+MECHANISMS |= {"ours, ε = 0.01": dpx.Basic(0.01, DELTA, plane="paper")}
 
 
 def run(inputs, queries):

@@ -28,9 +28,9 @@ def mechanisms(factor):
     return {
         "paper, ε = 0.1": dpx.Basic(EPSILON, DELTA, STEPS, calibration="paper"),
         "paper, noise of 8.8 M reviews": dpx.Basic(EPSILON * factor, DELTA, STEPS, calibration="paper"),
-        "ours, ε = 0.1": dpx.Basic(EPSILON, DELTA),
-        "ours, ε = 1": dpx.Basic(1.0, DELTA),
-        f"ours, μ of 8.8 M reviews (ε = {exact:.3g})": dpx.Basic(exact, DELTA),
+        "ours, ε = 0.1": dpx.Basic(EPSILON, DELTA, plane="paper"),
+        "ours, ε = 1": dpx.Basic(1.0, DELTA, plane="paper"),
+        f"ours, μ of 8.8 M reviews (ε = {exact:.3g})": dpx.Basic(exact, DELTA, plane="paper"),
     }
 
 

@@ -41,11 +41,11 @@ def sources(inputs, queries):
 
 
 def mechanisms(epsilon, steps, factor):
-    chosen = {"paper": dpx.Basic(epsilon, DELTA, steps, calibration="paper"), "ours": dpx.Basic(epsilon, DELTA)}
+    chosen = {"paper": dpx.Basic(epsilon, DELTA, steps, calibration="paper"), "ours": dpx.Basic(epsilon, DELTA, plane="paper")}
     if factor != 1:
         exact = gdp.epsilon(gdp.mu(epsilon, DELTA) * factor, DELTA)
         chosen |= {"paper, noise of its size": dpx.Basic(epsilon * factor, DELTA, steps, calibration="paper")}
-        chosen |= {"ours, μ of its size": dpx.Basic(exact, DELTA)}
+        chosen |= {"ours, μ of its size": dpx.Basic(exact, DELTA, plane="paper")}
     return chosen
 
 

@@ -211,6 +211,32 @@ def per_feature(domain: DomainLike, columns: Matrix) -> Matrix:
     return np.asarray(np.add.reduceat(columns, [block.start for block in domain.blocks], axis=-1))
 
 
+def contributions_against(
+    baseline: Vector,
+    domain: DomainLike,
+    point: Vector,
+    slopes: Vector,
+    intercept: float,
+    scale: AnswerScale,
+    guarantee: Guarantee,
+    plane: str,
+) -> Contributions:
+    """What the values of `point` add compared with those of an encoded `baseline` record, by the plane with these slopes and intercept."""
+    added, answer = scale.slopes(per_feature(domain, slopes * (point - baseline))), float(scale.answers(intercept))
+    return Contributions(
+        names=feature_names(domain),
+        values=added,
+        base=answer - float(added.sum()),
+        answer=answer,
+        scale=scale,
+        record=feature_values(domain, point[None])[0],
+        average="the baseline",
+        guarantee=guarantee,
+        titles=feature_titles(domain),
+        details={"quantity": "plane", "plane": plane, "source": "baseline record"},
+    )
+
+
 def frame_of(columns: dict[str, Any], backend: str | None) -> Any:
     """Columns as a data frame of the named package, or of the first one installed."""
     import narwhals as nw

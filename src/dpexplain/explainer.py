@@ -13,6 +13,7 @@ import numpy as np
 
 from dpexplain.answers import PaidExplanations, answer_in_batches
 from dpexplain.arguments import require_kind, require_method
+from dpexplain.contributions import Contributions, contributions_against
 from dpexplain.core.arrays import Vector
 from dpexplain.data import PrivateData
 from dpexplain.domain import DomainLike, QueryRules, read_queries, read_query
@@ -75,7 +76,8 @@ class Explainer:
 
     `ledger` makes spending durable ("sqlite:///…", "postgresql://…" or a Ledger); None keeps it in memory. `noise` is secure unless a
     test or experiment passes a seeded one. With `release=`, adaptive answers may start from that release, and answers go on from it for
-    nothing once the budget is gone.
+    nothing once the budget is gone. `baseline` is a record that stands for the average: an answer's contributions are then what its values
+    add compared with that record's.
     """
 
     def __init__(
@@ -87,18 +89,24 @@ class Explainer:
         ledger: Ledger | str | None = None,
         noise: Noise | None = None,
         release: FreeAnswers | None = None,
+        baseline: Any = None,
     ) -> None:
         _require_arguments(data, budget, mechanism, noise)
         if release is not None and release.domain != data.domain:
             raise ParameterError("release= was made for another domain: pass a release of these data")
         self._release = release
         self._data, self._mechanism = data, _with_model(mechanism or Basic(), data)
-        self._quantity = self._mechanism.to_dict().get("quantity")  # None: the local optimum, as a release answers
+        described = self._mechanism.to_dict()
+        self._quantity = described.get("quantity")
+        self._plane = described.get("plane") or (None if self._quantity else "paper")
         if release is not None and self._quantity is not None:
-            raise ParameterError(f"a release answers with local optima, not with {self._quantity}: leave out release=")
+            raise ParameterError(f"a release answers with planes, not with {self._quantity}: leave out release=")
+        if release is not None and self._plane == "anchored":
+            raise ParameterError("a release does not know the model's answer at a query: leave out release=, or plane='anchored'")
+        self._baseline = None if baseline is None else data.domain.encode_query(baseline)
         if not self._mechanism.private and ledger is not None:
             raise NotPrivateError("this mechanism is for offline reproduction and is not private: use it without a ledger")
-        asked_model = self._quantity == ANCHORED
+        asked_model = self._plane == "anchored"
         private = self._mechanism.private
         self._spending = Spending.open(data, budget, ledger, noise, private=private, model_answers=asked_model)
         self._ledger = self._spending.ledger
@@ -123,14 +131,14 @@ class Explainer:
             for done in self._ledger.settled(after=self._read):
                 answer = done.answer
                 if self._of_this_kind(answer):
-                    self._history.append(Released(answer["point"], answer["values"], answer["copied"], answer["details"]))
+                    self._history.append(_released(answer))
                 self._read = done.position
             return self._history
 
     def _of_this_kind(self, answer: dict[str, Any]) -> bool:
         """A release on the same ledger answers no single query, and other mechanisms' numbers may mean something else."""
         same_domain = len(answer.get("point", ())) == self._data.domain.width
-        return same_domain and answer["details"].get("quantity") == self._quantity
+        return same_domain and _quantity(answer) == (self._quantity, self._plane)
 
     def explain(self, record: Any, *, request_id: str | None = None, extra: Extra = "refuse", clip: bool = False) -> Explanation:
         """A private explanation of the model at `record`. Raises BudgetExhausted before touching a row, unless there is a release.
@@ -277,9 +285,10 @@ class Explainer:
         if self._release is None:
             return None
         free = self._release.explain(record, extra="ignore", clip=True)  # what may not be ignored or clipped was refused before
-        if free.error is None:
+        if free.error is None or (free.plane or "paper") != self._plane:
             return None
-        return Start(free.values, 2 * float(np.linalg.norm(free.error)), "release")
+        state = free.values if self._plane != "fitted" else np.append(free.values, free.intercept or 0.0)
+        return Start(state, 2 * float(np.linalg.norm(free.error)), "release")
 
     def _from_release(self, release: FreeAnswers, question: Question) -> Explanation:
         """The free answer, under everything these data have spent, the release included."""
@@ -302,7 +311,20 @@ class Explainer:
             details=answer["details"] | ({"read_as": question.notes} if question.notes else {}),
             domain=self._data.domain,
             record=question.record,
+            plane=_quantity(answer)[1],
+            intercept=answer.get("intercept"),
+            scale=self._data.answer_scale,
+            added=self._added(answer, total),
         )
+
+    def _added(self, answer: dict[str, Any], total: Guarantee) -> Callable[[], Contributions] | None:
+        """Contributions against the declared baseline, once somebody asks for them."""
+        baseline, intercept = self._baseline, answer.get("intercept")
+        if baseline is None or intercept is None:
+            return None
+        domain, point, slopes = self._data.domain, np.array(answer["point"]), np.array(answer["values"])
+        scale, plane = self._data.answer_scale, str(answer["plane"])
+        return lambda: contributions_against(baseline, domain, point, slopes, intercept, scale, total, plane)
 
     def _qualified(self, guarantee: Guarantee) -> Guarantee:
         """Says so when the mechanism is for reproduction only, or noise came from a seed."""
@@ -343,4 +365,19 @@ def _stored(point: Vector, outcome: Outcome) -> dict[str, Any]:
         "error": None if outcome.error is None else outcome.error.tolist(),
         "copied": outcome.copied,
         "details": outcome.details,
+        **({} if outcome.plane is None else {"plane": outcome.plane, "intercept": outcome.intercept}),
     }
+
+
+def _quantity(answer: dict[str, Any]) -> tuple[str | None, str | None]:
+    """(quantity, plane) of a stored answer; before planes were stored, optima without a quantity were the paper's."""
+    quantity = answer["details"].get("quantity")
+    if quantity == ANCHORED:
+        return None, "anchored"
+    return quantity, answer.get("plane") or (None if quantity else "paper")
+
+
+def _released(answer: dict[str, Any]) -> Released:
+    plane = _quantity(answer)[1]
+    intercept = None if plane == "paper" else answer.get("intercept", answer["details"].get("anchor"))
+    return Released(answer["point"], answer["values"], answer["copied"], answer["details"], plane, intercept)

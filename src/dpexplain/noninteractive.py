@@ -10,6 +10,7 @@ import numpy as np
 from dpexplain.answers import PaidExplanations, answer_in_batches
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
+from dpexplain.core.plane import PAPER_RADIUS, Plane, require_plane
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.domain import QueryRules, read_queries, read_query
 from dpexplain.domain.queries import Notes
@@ -27,8 +28,9 @@ class NonInteractive:
     """Answers new queries from a history: `NonInteractive(explainer.history).explain(record)`.
 
     method="regression" (default) predicts φ from z by ridge regression over the computed answers, with leave-one-out errors.
-    method="labels" is the paper's non-interactive phase: the local loss on points z_j with labels φ_j·z_j. method="neighbour" returns
-    the nearest answer. `docs/interactive.md` compares them.
+    method="labels" is the paper's non-interactive phase: the local loss on points z_j, with the planes' answers there for labels. method="neighbour"
+    returns the nearest answer. `docs/interactive.md` compares them. Answers are planes of the same kind as the history's; `plane` says which
+    kind is expected. `radius` caps ‖φ‖; None takes the largest cap in the history.
     """
 
     def __init__(
@@ -37,13 +39,29 @@ class NonInteractive:
         method: Method = "regression",
         *,
         weight: Weight | None = None,
-        radius: float = 1.0,
+        radius: float | None = None,
         norm: int = 2,
+        plane: Plane | None = None,
     ) -> None:
         if method not in METHODS:
             raise ParameterError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
         self._history, self._method = history, method
-        self._weight, self._ball = weight or Stable(), Ball(radius, norm)
+        self._weight, self._radius, self._norm = weight or Stable(), radius, norm
+        self._expected = None if plane is None else require_plane(plane)
+        Ball(1.0 if radius is None else radius, norm)
+
+    @property
+    def _ball(self) -> Ball:
+        caps = (one.details.get("radius", PAPER_RADIUS) for one in self._history)
+        return Ball(max(caps, default=PAPER_RADIUS) if self._radius is None else self._radius, self._norm)
+
+    @property
+    def _plane(self) -> str | None:
+        """The kind of plane that the history holds; None for other quantities."""
+        last = self._history[-1] if len(self._history) else None
+        if last is None or last.details.get("quantity"):
+            return None
+        return last.plane or "paper"
 
     def explain(self, record: Any) -> Explanation:
         """An explanation at `record` (or at an encoded point, if the history has no domain). Costs nothing."""
@@ -65,6 +83,10 @@ class NonInteractive:
         quantity = self._history[-1].details.get("quantity") if len(self._history) else None
         if quantity and self._method != "neighbour":
             raise ParameterError(f"this history holds {quantity}, not local optima: use method='neighbour'")
+        if self._expected is not None and len(self._history) and self._plane != self._expected:
+            raise ParameterError(
+                f"this history holds {self._plane} planes, not {self._expected}: leave out plane=, or ask its explainer anew"
+            )
 
     def _at(self, point: Vector, notes: Notes) -> Explanation:
         self._require_optima()
@@ -78,6 +100,8 @@ class NonInteractive:
             error=found.error,
             details={"start": "history", "method": self._method, "gradients": 0} | ({"read_as": notes} if notes else {}),
             domain=self._history.domain,
+            plane=self._plane,
+            intercept=0.0 if self._plane == "paper" else found.intercept,
         )
 
     @property

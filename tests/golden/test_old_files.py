@@ -23,8 +23,8 @@ DOMAIN = dpx.Domain(
     ]
 )
 MECHANISMS = (
-    dpx.Basic(0.05, 1e-6),
-    dpx.Adaptive(epsilon=0.05, delta=1e-6, steps=60),
+    dpx.Basic(0.05, 1e-6, plane="paper"),
+    dpx.Adaptive(epsilon=0.05, delta=1e-6, steps=60, plane="paper"),
     dpx.Influence(0.05, 1e-6),
 )
 

@@ -157,7 +157,9 @@ def test_what_is_released_differs_by_no_more_than_is_paid_for_and_comes_near_it(
     binaries = Layout(tuple(range(SIZE)), tuple(range(1, SIZE + 1)), (False,) * SIZE)
     setting = Setting(SIZE, size, Neighbours(), 1e-13, layout=binaries)
     z = (rng.random(SIZE) < 0.5).astype(float)
-    mechanism = dpx.Basic(3.0, 1e-6, steps=steps, anchored=anchor is not None).with_model(lambda rows: np.full(len(rows), anchor))
+    mechanism = dpx.Basic(3.0, 1e-6, steps=steps, plane="paper" if anchor is None else "anchored").with_model(
+        lambda rows: np.full(len(rows), anchor)
+    )
     plan = mechanism.plan(z, setting, History())
     outputs = 40 * rng.standard_normal((steps, SIZE))
     sent = []

@@ -20,12 +20,12 @@ from dpexplain.privacy.events import mu_of
 from dpexplain.privacy.relation import Neighbours
 from noise_support import Scaled
 
-BASIC = dpx.Basic(1.0, 1e-6, steps=5)
+BASIC = dpx.Basic(1.0, 1e-6, steps=5, plane="paper")
 INFLUENCE = dpx.Influence(1.0, 1e-6)
 SHAPLEY = dpx.Shapley(1.0, 1e-6)
 RELEASE = evaluation.Releasing(1.0, 1e-6)
-MEASURED = dpx.Adaptive(1.0, 1e-6, steps=4, rule="paper")
-GAUSSIAN = dpx.Basic(1.0, 1e-6, steps=6, weight=dpx.weights.Gaussian(1.0))
+MEASURED = dpx.Adaptive(1.0, 1e-6, steps=4, rule="paper", plane="paper")
+GAUSSIAN = dpx.Basic(1.0, 1e-6, steps=6, weight=dpx.weights.Gaussian(1.0), plane="paper")
 
 
 def audit(mechanism, runs, **options):
@@ -117,11 +117,20 @@ def test_transcripts_and_last_iterates_show_something_and_not_too_much(mechanism
 
 def test_shapley_values_anchored_answers_and_reference_counts_pass():
     tables = dpx.Domain([dpx.Categorical(name, values=[0, 1, 2]) for name in "ab"])
-    anchored = audit(dpx.Basic(1.0, 1e-6, steps=6, anchored=True), 100)
+    anchored = audit(dpx.Basic(1.0, 1e-6, steps=6, plane="anchored"), 100)
     counts = audit(evaluation.Releasing(1.0, 1e-6, reference=True), 100, domain=tables)
     for one in (audit(SHAPLEY, 100), anchored, counts):
         assert one.passed
         assert one.estimate > 0.6 * one.claimed_mu
+
+
+CATEGORIES = dpx.Domain([*(dpx.Categorical(name, values=[0, 1, 2]) for name in "abc"), dpx.Binary("d"), dpx.Numeric("e", 0, 1)])
+
+
+def test_fitted_planes_are_audited_where_their_bound_is_attained():
+    found = audit(dpx.Basic(1.0, 1e-6, steps=6), 150, domain=CATEGORIES)
+    assert found.passed
+    assert found.estimate > 0.75 * found.claimed_mu
 
 
 def test_a_whole_release_can_be_looked_at_too():

@@ -26,7 +26,9 @@ class Slope:
 
 def plan():
     past = History.of([Released(np.full(WIDTH, 5.0), np.zeros(WIDTH))])
-    return dpx.Adaptive(2.0, 1e-6, 200, rule="paper").plan(np.zeros(WIDTH), Setting(WIDTH, SIZE, Neighbours(), 1e-13), past)
+    return dpx.Adaptive(2.0, 1e-6, 200, rule="paper", plane="paper").plan(
+        np.zeros(WIDTH), Setting(WIDTH, SIZE, Neighbours(), 1e-13), past
+    )
 
 
 def norm_p_value(share, draws=4000):

@@ -24,8 +24,9 @@ class Flat:
         return Moments(np.zeros((WIDTH, WIDTH)), np.zeros(WIDTH), np.zeros(WIDTH))
 
 
-PLAIN = dpx.Basic(1.0, 1e-6, steps=GRADIENTS + 1)
-ANCHORED = dpx.Basic(1.0, 1e-6, steps=GRADIENTS + 1, anchored=True).with_model(lambda rows: np.full(len(rows), 0.7))
+PLAIN = dpx.Basic(1.0, 1e-6, steps=GRADIENTS + 1, plane="paper")
+FITTED = dpx.Basic(1.0, 1e-6, steps=GRADIENTS + 1)
+ANCHORED = dpx.Basic(1.0, 1e-6, steps=GRADIENTS + 1, plane="anchored").with_model(lambda rows: np.full(len(rows), 0.7))
 
 
 def p_value(mechanism, share):
@@ -37,7 +38,7 @@ def p_value(mechanism, share):
     return stats.kstest(np.concatenate(released), stats.norm(scale=event.sigma).cdf).pvalue
 
 
-@pytest.mark.parametrize("mechanism", [PLAIN, ANCHORED], ids=["plain", "anchored"])
+@pytest.mark.parametrize("mechanism", [PLAIN, ANCHORED, FITTED], ids=["plain", "anchored", "fitted"])
 def test_noise_has_the_stated_scale_and_less_is_noticed(mechanism):
     assert p_value(mechanism, 1.0) > 1e-5
     assert p_value(mechanism, 0.8) < 1e-5

@@ -54,35 +54,36 @@ def test_a_record_attains_the_bound(weight):
 
 @pytest.mark.parametrize("answer", [-1.0, 0.0, 0.5, 7.0])
 def test_a_query_costs_its_epsilon_whatever_the_model_answers(answer):
-    mechanism = dpx.Basic(0.1, 1e-6, steps=101, anchored=True).with_model(lambda rows: np.full(len(rows), answer))
+    mechanism = dpx.Basic(0.1, 1e-6, steps=101, plane="anchored", radius=1.0).with_model(lambda rows: np.full(len(rows), answer))
     planned = mechanism.plan(Z, Setting(4, 100_000, Neighbours(), 1e-13), History())
     assert mu_of(price(planned.events)) == pytest.approx(gdp.mu(0.1, 1e-6), rel=1e-6)
     assert mu_of(price(planned.events)) <= gdp.mu(0.1, 1e-6) * (1 + 1e-12)
     label = 1 + min(abs(answer), 1.0)
     expected = sensitivity.gradient(weights.Stable(), 1.0, label) * 10 / gdp.mu(0.1, 1e-6)
-    assert planned.descent.gaussian.sigma == pytest.approx(expected, rel=1e-4)
+    assert planned.gaussian.sigma == pytest.approx(expected, rel=1e-4)
 
 
 def test_answers_are_the_slopes_of_a_linear_model_and_plain_ones_are_not(data):
     budget, noise = dpx.Budget(50, 1e-6), SeededNoise(2)
-    anchored = dpx.Explainer(data, budget, dpx.Basic(2.0, 1e-6, anchored=True), noise=noise).explain(Z)
+    anchored = dpx.Explainer(data, budget, dpx.Basic(2.0, 1e-6, plane="anchored"), noise=noise).explain(Z)
     assert anchored.values == pytest.approx(SLOPES, abs=0.03)
     best = evaluation.optimum(data, Z, anchor=float(model(Z[None])[0]), radius=1.0)
     assert best == pytest.approx(SLOPES, abs=1e-4)  # float32 rows
-    plain = dpx.Explainer(data, budget, dpx.Basic(2.0, 1e-6), noise=noise).explain(Z)
+    plain = dpx.Explainer(data, budget, dpx.Basic(2.0, 1e-6, plane="paper"), noise=noise).explain(Z)
     assert evaluation.agreement(plain.values, SLOPES).cosine < 0.95
-    assert anchored.details["quantity"] == "anchored optima"
+    assert anchored.plane == "anchored"
+    assert anchored.intercept == anchored.details["anchor"]
     assert anchored.details["anchor"] == pytest.approx(float(model(Z[None])[0]))
     assert "last_step" not in anchored.details  # `privacy.training` makes no statement about anchored answers
 
 
 def test_what_is_missing_is_said_before_anything_is_spent():
     labelled = dpx.PrivateData(np.random.default_rng(0).random((50, 4)), dpx.Domain.encoded(4), labels=np.ones(50))
-    explainer = dpx.Explainer(labelled, dpx.Budget(1, 1e-6), dpx.Basic(0.1, 1e-6, anchored=True))
+    explainer = dpx.Explainer(labelled, dpx.Budget(1, 1e-6), dpx.Basic(0.1, 1e-6, plane="anchored"))
     with pytest.raises(ParameterError, match="model="):
         explainer.explain(Z)
     assert explainer.spent.epsilon == 0
     with pytest.raises(ParameterError, match="paper"):
-        dpx.Basic(0.1, 1e-6, calibration="paper", anchored=True)
-    assert mechanism_of({"kind": "basic", "anchored": True}).anchored
+        dpx.Basic(0.1, 1e-6, calibration="paper", plane="anchored")
+    assert mechanism_of({"kind": "basic", "plane": "anchored"}).plane == "anchored"
     assert "quantity" not in dpx.Basic().to_dict()

@@ -47,11 +47,11 @@ def test_a_budget_pays_for_one_query_of_the_same_price(mechanism):
 
 
 def test_the_noise_is_what_the_sensitivity_asks_for_and_little_more():
-    planned = plan(dpx.Basic(0.1, 1e-6, steps=101))
+    planned = plan(dpx.Basic(0.1, 1e-6, steps=101, plane="paper"))
     assert planned.gaussian.sigma == pytest.approx(1.0 * sqrt(100) / gdp.mu(0.1, 1e-6), rel=1e-4)
-    doubled = plan(dpx.Basic(0.1, 1e-6, steps=101), relation=Relation.REPLACE_ONE)
+    doubled = plan(dpx.Basic(0.1, 1e-6, steps=101, plane="paper"), relation=Relation.REPLACE_ONE)
     assert doubled.gaussian.sigma == pytest.approx(2 * planned.gaussian.sigma, rel=1e-4)
-    wide = plan(dpx.Basic(0.1, 1e-6, steps=101, weight=dpx.weights.Gaussian(1.0)))
+    wide = plan(dpx.Basic(0.1, 1e-6, steps=101, plane="paper", weight=dpx.weights.Gaussian(1.0)))
     assert wide.gaussian.sigma == pytest.approx(1.52707 * planned.gaussian.sigma, rel=1e-4)
 
 
@@ -86,7 +86,7 @@ def data():
 
 @pytest.mark.parametrize("norm", [1, 2])
 def test_answers_come_close_to_the_optimum_and_stay_in_the_ball(data, norm):
-    explainer = dpx.Explainer(data, dpx.Budget(5, 1e-6), dpx.Basic(0.5, 1e-6, norm=norm), noise=SeededNoise(1))
+    explainer = dpx.Explainer(data, dpx.Budget(5, 1e-6), dpx.Basic(0.5, 1e-6, norm=norm, plane="paper"), noise=SeededNoise(1))
     z = np.full(6, 0.4)
     explanation = explainer.explain(z)
     assert np.linalg.norm(explanation.values, norm) <= 1

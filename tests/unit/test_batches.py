@@ -90,7 +90,7 @@ def make(data, mechanism=None, answers=1000, **options):
 
 MECHANISMS = [
     dpx.Basic(**CHEAP, steps=5),
-    dpx.Basic(**CHEAP, steps=5, anchored=True),
+    dpx.Basic(**CHEAP, steps=5, plane="anchored"),
     dpx.Basic(**CHEAP, steps=5, calibration="paper"),
     dpx.Influence(**CHEAP),
 ]

@@ -170,7 +170,7 @@ def test_the_norm_is_measured_inside_the_ball_also_where_the_past_had_a_larger_o
     """After answers from a ball of radius 50, β̃ was measured at norm 17.7, where a record moves it by 11.5 instead of 1."""
     setting = Setting(2, 100, Neighbours(), 1e-13)
     past = History.of([Released(np.full(2, 5.0), np.array([10.0, 14.6]))])
-    plan = dpx.Adaptive(1.0, 1e-6, steps=20, rule="paper", radius=1.0).plan(np.zeros(2), setting, past)
+    plan = dpx.Adaptive(1.0, 1e-6, steps=20, rule="paper", radius=1.0, plane="paper").plan(np.zeros(2), setting, past)
     assert np.linalg.norm(plan.start.values) == pytest.approx(1.0)
     assert np.linalg.norm(plan.norm.query.phi) <= 1 + 1e-12
     without = plan.norm.query.evaluate(OracleRows(np.zeros((1, 2)), np.ones(1)))

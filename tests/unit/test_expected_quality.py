@@ -40,7 +40,10 @@ def test_it_agrees_with_answers_given_now():
     for epsilon in (0.1, 1.0):
         budget = dpx.Budget(epsilon, 1e-6)
         reached = expected_quality.reach(20_000, DOMAIN.width, budget)
-        explainer, release = dpx.Explainer(data, dpx.Budget(100, 1e-6), dpx.Basic(epsilon, 1e-6)), dpx.release(data, budget)
+        explainer, release = (
+            dpx.Explainer(data, dpx.Budget(100, 1e-6), dpx.Basic(epsilon, 1e-6, plane="paper")),
+            dpx.release(data, budget),
+        )
         for ask, rule in ((explainer.explain, expected_quality.basic), (release.explain, expected_quality.release)):
             cosine = np.mean([evaluation.score(ask(record).values, data, record, plane="paper").cosine for record in records])
             assert abs(rule(reached).cosine - cosine) < 0.12

@@ -16,7 +16,7 @@ def explainer():
     rng = np.random.default_rng(0)
     rows = rng.random((20_000, 4))
     data = dpx.PrivateData(rows, dpx.Domain.encoded(4), labels=np.tanh(4 * (rows[:, 0] - rows[:, 1] * rows[:, 2])))
-    made = dpx.Explainer(data, dpx.Budget(5, 1e-6), dpx.Basic(0.3, 1e-6))
+    made = dpx.Explainer(data, dpx.Budget(5, 1e-6), dpx.Basic(0.3, 1e-6, plane="paper"))
     made.explain_many(rng.random((40, 4)))
     return made
 

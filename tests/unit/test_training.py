@@ -95,7 +95,7 @@ def test_a_private_models_own_guarantee_holds_without_a_last_step():
 def test_nothing_is_promised_whatever_the_model_where_its_own_answers_were_published():
     rows = np.random.default_rng(0).random((300, 2))
     data = dpx.PrivateData({"a": rows[:, 0], "b": rows[:, 1]}, DOMAIN, model=lambda table: 2 * np.asarray(table["a"]) - 1)
-    explainer = dpx.Explainer(data, dpx.Budget(5, 1e-6), dpx.Basic(0.1, 1e-6, steps=3, anchored=True))
+    explainer = dpx.Explainer(data, dpx.Budget(5, 1e-6), dpx.Basic(0.1, 1e-6, steps=3, plane="anchored"))
     explainer.explain({"a": 0.5, "b": 0.5})
     assert data.spent.model_answers
     with pytest.raises(ParameterError, match="answers of the model itself were published"):

@@ -59,7 +59,7 @@ class DenseRows:
     def local_many(self, queries: Sequence[LocalMoments]) -> list[Moments]:
         n = self.width
         grams = self._around([(query.point, query.weight) for query in queries])
-        return [Moments(gram[:n, :n], gram[:n, n + 1], gram[:n, n]) for gram in grams]
+        return [Moments(gram[:n, :n], gram[:n, n + 1], gram[:n, n], float(gram[n, n]), float(gram[n, n + 1])) for gram in grams]
 
     def raw(self, query: RawMoments) -> RawSums:
         n = self.width

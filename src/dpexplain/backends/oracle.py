@@ -29,7 +29,7 @@ class OracleRows:
 
     def local(self, query: LocalMoments) -> Moments:
         sums = self.raw(RawMoments(query.point, query.weight))
-        return Moments(sums.S2, sums.t1, sums.S1)
+        return Moments(sums.S2, sums.t1, sums.S1, sums.S0, sums.t0)
 
     def local_many(self, queries: Sequence[LocalMoments]) -> list[Moments]:
         return [self.local(query) for query in queries]

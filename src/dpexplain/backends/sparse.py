@@ -65,7 +65,7 @@ class SparseRows:
 
     def local(self, query: LocalMoments) -> Moments:
         sums = self.raw(RawMoments(query.point, query.weight))
-        return Moments(sums.S2, sums.t1, sums.S1)
+        return Moments(sums.S2, sums.t1, sums.S1, sums.S0, sums.t0)
 
     def local_many(self, queries: Sequence[LocalMoments]) -> list[Moments]:
         """`local` of each query. A shared read would save little: counting pairs takes the time, not reading rows."""

@@ -69,8 +69,9 @@ def _mechanisms(epsilon: float, delta: float, steps: int) -> dict[str, Callable[
     def make(kind: Any) -> Any:
         return kind(epsilon, delta, **({"steps": steps} if "steps" in {field.name for field in fields(kind)} else {}))
 
-    return {name: partial(make, kind) for name, kind in MECHANISMS.items()} | {
-        "anchored": lambda: dpx.Basic(epsilon, delta, steps, anchored=True),
+    named: dict[str, Callable[[], Any]] = {name: partial(make, kind) for name, kind in MECHANISMS.items()}
+    return named | {
+        "anchored": lambda: dpx.Basic(epsilon, delta, steps, plane="anchored"),
         "release": lambda: Releasing(epsilon, delta),
         "reference": lambda: Releasing(epsilon, delta, reference=True),
     }

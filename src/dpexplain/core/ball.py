@@ -36,6 +36,20 @@ class Ball:
         return minimise_2(A, b, self.radius) if self.norm == 2 else minimise_1(A, b, self.radius)
 
 
+@dataclass(frozen=True, slots=True)
+class FreeBall:
+    """States (φ, a) of a plane that is free at the query: φ in a ball, and its answer a there a label, |a| ≤ 1."""
+
+    ball: Ball
+
+    @property
+    def radius(self) -> float:
+        return self.ball.radius
+
+    def project(self, state: Vector) -> Vector:
+        return np.append(self.ball.project(state[:-1]), min(max(float(state[-1]), -1.0), 1.0))
+
+
 def project_2(phi: Vector, radius: float) -> Vector:
     """Scale back to the sphere when outside."""
     length = float(np.linalg.norm(phi))

@@ -13,7 +13,7 @@ from math import cbrt, ceil
 import numpy as np
 
 from dpexplain.core.arrays import Vector
-from dpexplain.core.ball import Ball
+from dpexplain.core.ball import Ball, FreeBall
 
 _FEWEST, _MOST = 50, 1000
 
@@ -64,7 +64,14 @@ def schedule(reach: float, dimension: int, curvature: float, gradients: int | No
     return Schedule(count, travel, curvature)
 
 
-def descend(start: Vector, steps: Vector, gradient: Callable[[Vector], Vector], ball: Ball) -> Vector:
+def free_schedule(reach: float, dimension: int, curvature: float, steepest: float, gradients: int | None = None) -> Schedule:
+    """The same way for a plane that is free at the query, in steps that are stable for its larger curvature `steepest`."""
+    travel = travel_length(reach, dimension, curvature)
+    count = gradients or min(max(ceil(2 * travel * steepest), _FEWEST), 2 * _MOST)
+    return Schedule(count, travel, steepest)
+
+
+def descend(start: Vector, steps: Vector, gradient: Callable[[Vector], Vector], ball: Ball | FreeBall) -> Vector:
     """φ ← Proj(φ - η g(φ)) for each step; the last iterate."""
     phi = ball.project(start)
     for step in steps:

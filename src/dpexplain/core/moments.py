@@ -4,7 +4,9 @@ The local loss (SPEC §1) is a quadratic, so a few moments around z are all a me
 
     L(φ) = (1/m̄) Σ α_i (φ·u_i - y_i)²,   A = Σ α u uᵀ,   b = Σ α y u,   ∇L(φ) = (2/m̄)(Aφ - b),   u = x - z,
 
-and s = Σ α u, with which labels can be shifted by a public number afterwards: y - c has b - cs.
+and s = Σ α u, with which labels can be shifted by a public number afterwards: y - c has b - cs. A plane a + φ·u that is free at z has
+
+    ∇_φ = 2(Aφ + as - b),   ∇_a = 2(s·φ + aS0 - t0),   S0 = Σ α,   t0 = Σ α y.
 """
 
 from __future__ import annotations
@@ -28,19 +30,27 @@ class LocalMoments:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """(A, b, s): sums over rows, not divided by m̄. Private until released."""
+    """(A, b, s, S0, t0): sums over rows, not divided by m̄. Private until released."""
 
     A: Matrix
     b: Vector
     s: Vector
+    S0: float = 0.0
+    t0: float = 0.0
 
     def gradient(self, phi: Vector) -> Vector:
         """2(Aφ - b): m̄ times the gradient of the local loss."""
         return 2 * (self.A @ phi - self.b)
 
+    def free_gradient(self, state: Vector) -> Vector:
+        """(∇_φ, ∇_a): m̄ times the gradient of the loss of a plane a + φ·u, at the state (φ, a)."""
+        phi, a = state[:-1], state[-1]
+        slopes = 2 * (self.A @ phi + a * self.s - self.b)
+        return np.append(slopes, 2 * (self.s @ phi + a * self.S0 - self.t0))
+
     def anchored(self, label: float) -> Moments:
         """The moments of labels y - `label`, a public number."""
-        return replace(self, b=self.b - label * self.s)
+        return replace(self, b=self.b - label * self.s, t0=self.t0 - label * self.S0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,4 +83,4 @@ class RawSums:
         """(A, b, s) around z, with h = anchor - z: A = S2 + S1hᵀ + hS1ᵀ + S0hhᵀ, b = t1 + t0h (SPEC §7) and s = S1 + S0h."""
         cross = np.outer(self.S1, offset)
         second = self.S2 + cross + cross.T + self.S0 * np.outer(offset, offset)
-        return Moments(second, self.t1 + self.t0 * offset, self.S1 + self.S0 * offset)
+        return Moments(second, self.t1 + self.t0 * offset, self.S1 + self.S0 * offset, self.S0, self.t0)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, sqrt
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ _CELLS, _RATIO = 100, 1.05  # of lengths s of the numbers' part, finer where the
 _ROUND_UP = 1 + 2.0**-30
 _NEAR = 0.02  # by how much shares along a path may be too large: it saves most of the work
 LEAST_SHARE = 0.25  # of the bound for the whole ball: so rounding errors weigh at most four times as much
+LEAST_FREE_SHARE = 1 / 16  # of a plane that is free at z, whose ball is larger
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,20 +91,20 @@ class Reach:
     anchor: float  # c
     everywhere: float  # the bound for the whole ball
     steepness: float  # sup α(d)d²
+    least: float = LEAST_SHARE
 
     @classmethod
     def around(cls, point: Vector, layout: Layout, weight: Weight, radius: float, anchor: float = 0.0) -> Reach:
         codes, loose = _codes(point, layout)
         numbers = _numbers(point, loose)
-        units, squared = np.arange(codes.units + 1.0)[:, None], np.square(numbers.edges)
-        low, high = np.sqrt(units + squared[:-1]) / _ROUND_UP, np.sqrt(units + squared[1:]) * _ROUND_UP
+        low, high = _cells(codes, numbers)
         pulls = 2 * weight.largest_pull(low, high)
         everywhere = sensitivity.gradient(weight, radius, 1 + abs(anchor))
         return cls(codes, numbers, pulls, anchor, everywhere, sensitivity.quadratic(weight))
 
     def share(self, phi: Vector) -> float:
-        """reach(φ) as a share of the bound for the whole ball, at least `LEAST_SHARE`."""
-        return min(max(self.at(phi) / self.everywhere, LEAST_SHARE), 1.0)
+        """reach(φ) as a share of the bound for the whole ball, at least `least`."""
+        return min(max(self.at(phi) / self.everywhere, self.least), 1.0)
 
     def along(self) -> Callable[[Vector], float]:
         """`share` for the points of one path: within `_NEAR` of where it was computed last, that and how far φ has moved are a bound.
@@ -122,9 +124,39 @@ class Reach:
 
     def at(self, phi: Vector) -> float:
         """A bound on reach(φ)."""
-        both, labels = np.array([phi, -phi]), np.array([1 + self.anchor, 1 - self.anchor])
+        return self._bound(phi, self.anchor)
+
+    def _bound(self, phi: Vector, offset: float) -> float:
+        both, labels = np.array([phi, -phi]), np.array([1 + offset, 1 - offset])
         gains = self.codes.gains(both)[:, :, None] + self.numbers.gains(both)[:, None, :]
         return float((self.pulls * (gains + labels[:, None, None]).max(axis=0)).max()) * _ROUND_UP
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FreeReach(Reach):
+    """The same for a plane a + φ·u that is free at z, at its state (φ, a): a takes the anchor's place, and the constant s makes pulls longer.
+
+    2α(d)√(d² + s²) on a cell is at most 2√((sup αd)² + s²(sup α)²). `proofs/free_plane.md`.
+    """
+
+    @classmethod
+    def with_constant(cls, point: Vector, layout: Layout, weight: Weight, radius: float, constant: float) -> Self:
+        codes, loose = _codes(point, layout)
+        numbers = _numbers(point, loose)
+        low, high = _cells(codes, numbers)
+        pulls = 2 * np.hypot(weight.largest_pull(low, high), constant * weight.largest_weight(low)) * _ROUND_UP
+        everywhere = sensitivity.free_gradient(weight, radius, constant)
+        return cls(codes, numbers, pulls, 0.0, everywhere, sensitivity.free_steepness(weight, constant), LEAST_FREE_SHARE)
+
+    def at(self, phi: Vector) -> float:
+        """A bound at the state (φ, a)."""
+        return self._bound(phi[:-1], float(phi[-1]))
+
+
+def _cells(codes: Codes, numbers: Numbers) -> tuple[Matrix, Matrix]:
+    """(least, largest) distance of each cell: units of codes by lengths of the numbers' part."""
+    units, squared = np.arange(codes.units + 1.0)[:, None], np.square(numbers.edges)
+    return np.sqrt(units + squared[:-1]) / _ROUND_UP, np.sqrt(units + squared[1:]) * _ROUND_UP
 
 
 def _codes(point: Vector, layout: Layout) -> tuple[Codes, Indices]:

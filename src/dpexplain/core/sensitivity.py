@@ -3,6 +3,7 @@
 A record at distance d from z, with u = x - z, ‖u‖ = d and |y| ≤ 1, adds to the sums over rows
 
     gradient      2α(φ·u - y)u          ≤ 2αd(kd + 1)        for ‖φ‖₂ ≤ k; anchored, y - f(z) for y: ≤ 2αd(kd + 1 + |f(z)|)
+    free gradient (2αru, s·2αr), r = φ·u + a - y    ≤ 2α√(d² + s²)(kd + 2)   for ‖φ‖₂ ≤ k, |a| ≤ 1: `proofs/free_plane.md`
     linear  b     αyu                   ≤ αd
     quadratic A   αuuᵀ (Frobenius)      = αd²
     raw moments   w(1, v, vvᵀ, y, yv)   ≤ w√(2 + 2d² + d⁴)    with v = x - anchor, ‖v‖ = d
@@ -30,6 +31,30 @@ def gradient(weight: Weight, radius: float, label: float = 1.0) -> float:
     if not (is_finite(radius) and radius >= 0):
         raise ParameterError(f"radius must be finite and not negative, got {radius}")
     return _finite_supremum(weight, gradient_norm_squared(radius, label), "the gradient")
+
+
+def free_gradient(weight: Weight, radius: float, constant: float) -> float:
+    """sup 2α(d)√(d² + s²)(kd + 2): the gradient (∇_φ, s∇_a) of a plane a + φ·u with ‖φ‖₂ ≤ k and |a| ≤ 1. `proofs/free_plane.md`."""
+    if not (isfinite(radius) and radius >= 0 and isfinite(constant) and constant > 0):
+        raise ParameterError(f"radius must be finite and not negative, and constant positive, got {radius} and {constant}")
+    line, length = Polynomial([2.0, radius]), Polynomial([constant**2, 0.0, 1.0])
+    return _finite_supremum(weight, 4 * line * line * length, "the gradient of a plane that is free at the query")
+
+
+def free_steepness(weight: Weight, constant: float) -> float:
+    """sup α(d)√((d² + s²)(d² + 1)): half of how fast one record's gradient of a free plane changes with (φ, a)."""
+    squared = Polynomial([constant**2, 0.0, 1.0]) * Polynomial([1.0, 0.0, 1.0])
+    return _finite_supremum(weight, squared, "the gradient of a plane that is free at the query")
+
+
+def free_quadratic(weight: Weight) -> float:
+    """sup α(d)(d² + 1): the matrix of a plane that is free at the query, Σ α (u, 1)(u, 1)ᵀ."""
+    return _finite_supremum(weight, Polynomial([1.0, 0.0, 1.0]) ** 2, "the moments of a plane that is free at the query")
+
+
+def free_pull(weight: Weight, constant: float) -> float:
+    """sup α(d)√(d² + s²)."""
+    return _finite_supremum(weight, Polynomial([constant**2, 0.0, 1.0]), "the gradient of a plane that is free at the query")
 
 
 def linear(weight: Weight) -> float:

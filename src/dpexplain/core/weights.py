@@ -51,6 +51,10 @@ class Weight(ABC):
         distance = np.clip(self.peak, low, high)
         return np.asarray(self(distance) * distance)
 
+    def largest_weight(self, low: Vector) -> Vector:
+        """sup of α(d) over d ≥ low, elementwise: α does not rise."""
+        return np.asarray(self(low))
+
     @property
     def profile(self) -> tuple[float, float, float, float] | None:
         """(height, cap, width, reach) with α(d) = min(height, cap/(2d(1+d)))·exp(-(d/width)²) for d ≤ reach, else 0; at most one of cap and
@@ -268,6 +272,9 @@ class Custom(Weight):
     def largest_pull(self, low: Vector, high: Vector) -> Vector:
         distance = np.clip(self.peak, low, high)
         return np.asarray(_cap(self.maximum, self.constant, distance) * distance)
+
+    def largest_weight(self, low: Vector) -> Vector:
+        return np.asarray(_cap(self.maximum, self.constant, low))
 
     def to_dict(self) -> dict[str, Any]:
         raise ParameterError("a custom weight is code and cannot be stored: use a built-in weight for releases and ledgers")

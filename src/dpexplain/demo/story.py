@@ -91,8 +91,8 @@ def _ask(explainer: Explainer, data: PrivateData, model: Any) -> tuple[list[Aske
                 who,
                 probability,
                 explanation,
-                optimum(data, record, plane="paper"),
-                score(explanation.values, data, record, plane="paper"),
+                optimum(data, record, radius=explanation.details["radius"]),
+                score(explanation.values, data, record, radius=explanation.details["radius"]),
             )
         )
     try:

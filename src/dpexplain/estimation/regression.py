@@ -6,7 +6,8 @@ Wahba 1979), so nothing is fitted twice:
     φ_j ≈ φ̄ + (z_j - z̄)W,     residual_j = (φ_j - fitted_j)/(1 - h_j),     h the diagonal of the hat matrix.
 
 It misses what matters most to the loss. All explanations of one model say nearly the same label for the middle of the data: φ_j·(z̄ - z_j) hardly
-varies, while its direction z̄ - z_j carries most of the curvature. So `Levelled` moves a prediction along z̄ - z towards that common level.
+varies, while its direction z̄ - z_j carries most of the curvature. So `LevelledRegression` moves a prediction along z̄ - z towards that common
+level. A plane that has found its answer a_j at z_j too, as one value more, says a_j + φ_j·(z̄ - z_j) there: its direction is (z̄ - z_j, 1).
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class LevelledRegression:
     def fit(cls, points: Matrix, values: Matrix) -> LevelledRegression:
         """Fit on at least two past explanations, one a row."""
         ridge = Ridge.fit(points, values)
-        towards = ridge.centre - points
+        towards = _middle(ridge.centre - points, values.shape[1])
         levels = np.einsum("ij,ij->i", values, towards)
         level, tight = float(levels.mean()), float(levels.var()) + 1e-12
         loose = float(np.square(ridge.left_out).mean())
@@ -90,8 +91,16 @@ class LevelledRegression:
         return float(np.linalg.norm(self.errors))
 
     def predict(self, point: Vector) -> Vector:
-        raw, towards = self.ridge.predict(point), self.ridge.centre - point
+        raw = self.ridge.predict(point)
+        towards = _middle(self.ridge.centre - point, len(raw))
         return np.asarray(raw + _towards(towards, self.loose, self.tight) * (self.level - float(raw @ towards)))
+
+
+def _middle(offsets: Matrix, width: int) -> Matrix:
+    """The directions in which values say a label for the middle: the offsets, and 1 for an answer at the point where there is one."""
+    if offsets.shape[-1] == width:
+        return offsets
+    return np.concatenate([offsets, np.ones((*offsets.shape[:-1], 1))], axis=-1)
 
 
 def _towards(directions: Matrix, loose: float, tight: float) -> Matrix:

@@ -12,18 +12,21 @@ calibration="paper" is Algorithms 2 and 3 to the letter, for reproduction: expon
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
-from dpexplain.core import sensitivity
-from dpexplain.core.arrays import Vector
-from dpexplain.core.ball import Ball
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.moments import LocalMoments
+from dpexplain.core.plane import PAPER_RADIUS, Plane
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.base import AuditSetup, Calibration, Outcome, Setting, require_calibration, require_steps
+from dpexplain.mechanisms.base import AuditSetup, Calibration, Outcome, Setting, WithModel, require_calibration, require_steps
+from dpexplain.mechanisms.gradient import FreeGradientSum, GradientSum, plane_gradient
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.measured import measured_plan
 from dpexplain.mechanisms.paper_algorithms import paper_plan
+from dpexplain.mechanisms.planes import chosen_plane, chosen_radius, described_plane, radius_within, require_model
 from dpexplain.mechanisms.ports import Plan
 from dpexplain.mechanisms.start import Start, best, copyable, nearest, predicted
 from dpexplain.mechanisms.warm import cold_plan, warm_plan
@@ -37,7 +40,7 @@ FLOOR = 0.1
 @dataclass(frozen=True, slots=True)
 class Adaptive:
     """Explain from history: at most (ε, δ) a query, less where past answers are informative. `steps` is the paper's T, the most
-    iterations a query may take. calibration="paper" follows the paper's rule whatever `rule` says.
+    iterations a query may take. calibration="paper" follows the paper's rule whatever `rule` says. `plane` and `radius` are as for `Basic`.
     """
 
     epsilon: float = 0.01
@@ -46,8 +49,9 @@ class Adaptive:
     calibration: Calibration = "exact"
     rule: Rule = "history"
     weight: Weight = field(default_factory=Stable)
-    radius: float = 1.0
+    radius: float | None = None
     norm: int = 2
+    plane: Plane | None = None
 
     name: ClassVar[str] = "adaptive"
     exponent: ClassVar[int] = 1  # a start at distance r gets the share r**exponent of the price
@@ -59,8 +63,8 @@ class Adaptive:
         require_calibration(self.calibration)
         if self.rule not in ("history", "paper"):
             raise ParameterError(f"rule must be 'history' (ours) or 'paper' (its rule, made private), got {self.rule!r}")
-        Ball(self.radius, self.norm)
-        sensitivity.gradient(self.weight, self.radius)
+        object.__setattr__(self, "plane", chosen_plane(self.plane, self.calibration, self.weight))
+        object.__setattr__(self, "radius", chosen_radius(self.radius, self.norm, self.plane, self.weight))
 
     @property
     def private(self) -> bool:
@@ -72,30 +76,49 @@ class Adaptive:
         """As many queries as it takes until the history matters; the paper's rule copies answers to points that are not near."""
         return AuditSetup("pull", 2, 1.0) if "paper" in (self.rule, self.calibration) else AuditSetup("pull", 7)
 
-    @property
-    def ball(self) -> Ball:
-        return Ball(self.radius, self.norm)
+    def with_model(self, model: Callable[[Matrix], Vector]) -> Adaptive | AnchoredAdaptive:
+        """The same, with a black box at hand that answers about encoded public points."""
+        return AnchoredAdaptive(self, model) if self.plane == "anchored" else self
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan[Outcome]:
+        require_model(self.plane)
+        return self.plan_with(point, setting, history, hint, None)
+
+    def plan_with(
+        self, point: Vector, setting: Setting, history: History, hint: Start | None, anchor: float | None
+    ) -> Plan[Outcome]:
+        """`plan`, with the model's answer at the point where planes go through it."""
         if self.calibration == "paper" or self.rule == "paper":
-            return self._by_the_paper(point, setting, history)
+            return self._by_the_paper(point, setting, history, anchor)
         # The same point again is the same answer; a merely near one is worth its price.
-        return copyable(history, point, within=0.0) or self._by_history(point, setting, history, hint)
+        return copyable(history, point, within=0.0) or self._by_history(point, setting, history, hint, anchor)
 
-    def _by_history(self, point: Vector, setting: Setting, history: History, hint: Start | None) -> Plan[Outcome]:
-        start = best(history, point, self.ball, FLOOR ** (1 / self.exponent), hint)
-        return warm_plan(self, point, setting, start, start.distance**self.exponent)
+    def _gradient(self, point: Vector, setting: Setting, anchor: float | None) -> GradientSum | FreeGradientSum:
+        plane, mu = self.plane or "fitted", gdp.mu(self.epsilon, self.delta)
+        radius = radius_within(self.radius, point, setting, self.weight, plane, anchor, mu)
+        return plane_gradient(point, setting, self.weight, radius, plane, anchor)
 
-    def _by_the_paper(self, point: Vector, setting: Setting, history: History) -> Plan[Outcome]:
+    def _by_history(
+        self, point: Vector, setting: Setting, history: History, hint: Start | None, anchor: float | None
+    ) -> Plan[Outcome]:
+        gradient = self._gradient(point, setting, anchor)
+        ball, floor = gradient.feasible(self.norm), FLOOR ** (1 / self.exponent)
+        start = best(history, point, ball, gradient.dimension, floor, hint)
+        return warm_plan(self, gradient, start, start.distance**self.exponent)
+
+    def _by_the_paper(self, point: Vector, setting: Setting, history: History, anchor: float | None) -> Plan[Outcome]:
         copied = copyable(history, point, paper.reuse_distance(self.steps))
         if copied is not None:
             return copied
         if self.calibration == "paper":
-            return paper_plan(self, point, setting, history)
+            return paper_plan(self, GradientSum(LocalMoments(point, self.weight), self.radius or PAPER_RADIUS, setting), history)
+        gradient = self._gradient(point, setting, anchor)
         if history.computed == 0:
-            return cold_plan(self, point, setting)
-        start = predicted(history, point, self.ball, FLOOR)
-        return measured_plan(self, point, setting, start if start.kind == "prediction" else nearest(history, point, self.ball))
+            return cold_plan(self, gradient)
+        ball, width = gradient.feasible(self.norm), gradient.dimension
+        start = predicted(history, point, ball, width, FLOOR)
+        start = start if start.kind == "prediction" else nearest(history, point, ball, width)
+        return measured_plan(self, replace(gradient, reach=None), start)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -108,4 +131,13 @@ class Adaptive:
             "weight": self.weight.to_dict(),
             "radius": self.radius,
             "norm": self.norm,
+            **described_plane(self.plane),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class AnchoredAdaptive(WithModel[Adaptive]):
+    """`Adaptive` or `Enhanced` with the black box that it asks about each query. The query is public, so asking costs nothing."""
+
+    def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan[Outcome]:
+        return self.given.plan_with(point, setting, history, hint, self.label_of(point))

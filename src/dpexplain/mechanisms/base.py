@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
+import numpy as np
+
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.errors import ParameterError
@@ -56,6 +58,8 @@ class Outcome:
     values: Vector
     error: Vector | None = None
     copied: bool = False
+    plane: str | None = None  # None: the values are no slopes of a plane
+    intercept: float | None = None  # the plane's answer at the query, a label
     details: dict[str, Any] = field(default_factory=dict)
 
 
@@ -79,6 +83,10 @@ class WithModel(Generic[Given]):
 
     def to_dict(self) -> dict[str, Any]:
         return self.given.to_dict()
+
+    def label_of(self, point: Vector) -> float:
+        """The model's answer at an encoded public point, a label."""
+        return float(np.clip(self.model(point[None])[0], -1.0, 1.0))
 
 
 def require_steps(steps: int | None) -> None:

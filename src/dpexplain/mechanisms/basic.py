@@ -7,30 +7,28 @@ and steps; its noise is 17 to 20 times larger than its claim needs, and is charg
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.ball import Ball
-from dpexplain.core.descent import HarmonicSchedule, Schedule, descend, schedule
+from dpexplain.core.descent import HarmonicSchedule, Schedule, descend, free_schedule, schedule
 from dpexplain.core.moments import LocalMoments
-from dpexplain.core.reach import Reach
-from dpexplain.core.shape import noise_shape
+from dpexplain.core.plane import Plane
 from dpexplain.core.weights import Stable, Weight
-from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.base import AuditSetup, Calibration, Outcome, Setting, WithModel, require_calibration, require_steps
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
-from dpexplain.mechanisms.gradient import GradientSum, Place
+from dpexplain.mechanisms.gradient import Gradient, GradientSum, Place, plane_gradient
 from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.planes import answer_at, chosen_plane, chosen_radius, described_plane, radius_within, require_model
 from dpexplain.privacy import gdp, paper
 from dpexplain.privacy.events import PrivacyEvent
 
 _PAPER_STEPS = 300
-ANCHORED = "anchored optima"
+ANCHORED = "anchored optima"  # how older ledgers name the quantity of anchored answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +39,17 @@ class NoisyDescent:
     (`proofs/training.md`).
     """
 
-    gaussian: GaussianMechanism[GradientSum]
+    gaussian: GaussianMechanism[Gradient]
     start: Vector
     schedule: Schedule | HarmonicSchedule
-    ball: Ball
+    norm: int = 2
 
     @property
     def query(self) -> LocalMoments:
         return self.gradient.local
 
     @property
-    def gradient(self) -> GradientSum:
+    def gradient(self) -> Gradient:
         return self.gaussian.query
 
     @property
@@ -59,44 +57,33 @@ class NoisyDescent:
         return (self.gaussian.event(self.schedule.gradients),)
 
     def run(self, door: Door) -> Outcome:
-        release, path, steps = door.releases(self.gaussian, self.schedule.gradients), self.gradient.path(), self.schedule.steps
+        gradient, steps, ball = self.gradient, self.schedule.steps, self.gradient.feasible(self.norm)
+        release, path = door.releases(self.gaussian, self.schedule.gradients), self.gradient.path()
 
         def noisy_gradient(at: Place) -> Vector:
-            return self.gradient.mean(release(at), at)
+            return gradient.mean(release(at), at)
 
-        near = descend(self.start, steps[:-1], lambda phi: noisy_gradient(path(phi)), self.ball)
-        values = descend(near, steps[-1:], lambda phi: noisy_gradient(Place(phi)), self.ball)
-        quietest = self.gaussian.sigma / self.gradient.setting.size * float(np.min(self.gradient.shape))
-        details = {"gradients": self.schedule.gradients, "last_step": float(steps[-1]), "sigma": quietest}
-        return Outcome(values, details=details)
-
-
-@dataclass(frozen=True, slots=True)
-class AnchoredDescent:
-    """A plan: the same descent on labels y - f(z)."""
-
-    descent: NoisyDescent
+        near = descend(self.start, steps[:-1], lambda phi: noisy_gradient(path(phi)), ball)
+        state = descend(near, steps[-1:], lambda phi: noisy_gradient(Place(phi)), ball)
+        return answer_at(state, gradient, self.norm, self._details)
 
     @property
-    def query(self) -> LocalMoments:
-        return self.descent.query
-
-    @property
-    def events(self) -> tuple[PrivacyEvent, ...]:
-        return self.descent.events
-
-    def run(self, door: Door) -> Outcome:
-        outcome = self.descent.run(door)
-        anchor = self.descent.gradient.anchor
-        return replace(outcome, details={"quantity": ANCHORED, "gradients": outcome.details["gradients"], "anchor": anchor})
+    def _details(self) -> dict[str, Any]:
+        """What `privacy.training` needs, unless the model's own answer is part of the plane: then it makes no statement."""
+        told: dict[str, Any] = {"gradients": self.schedule.gradients}
+        if isinstance(self.gradient, GradientSum) and self.gradient.anchor is not None:
+            return told | {"anchor": self.gradient.anchor}
+        quietest = self.gaussian.sigma / self.gradient.setting.size * self.gradient.quietest
+        return told | {"last_step": float(self.schedule.steps[-1]), "sigma": quietest}
 
 
 @dataclass(frozen=True, slots=True)
 class Basic:
     """Explain each query afresh at (ε, δ). `steps` is the paper's T; None chooses it from public quantities.
 
-    The paper's plane φ·(x - z) goes through 0 at z. `anchored` lets it go through the model's answer there: it fits y - f(z), as LIME and SHAP
-    do in effect, and needs the model to be asked about the query, which is public.
+    `plane` is "fitted" (free at the query, as LIME's is; the default), "anchored" (through the model's answer there, for which the model is asked
+    about the query, which is public) or "paper" (through 0). calibration="paper" implies the last. `radius` caps ‖φ‖; None chooses it from what
+    accuracy is paid for, and 1 for the paper's plane. An answer's details say whether the cap binds.
     """
 
     epsilon: float = 0.1
@@ -104,18 +91,16 @@ class Basic:
     steps: int | None = None
     calibration: Calibration = "exact"
     weight: Weight = field(default_factory=Stable)
-    radius: float = 1.0
+    radius: float | None = None
     norm: int = 2
-    anchored: bool = False
+    plane: Plane | None = None
 
     def __post_init__(self) -> None:
-        if self.anchored and self.calibration == "paper":
-            raise ParameterError("the paper has no anchored explanations: leave out calibration='paper' or anchored=True")
         gdp.mu(self.epsilon, self.delta)  # refuses what has no meaning
         require_steps(self.steps)
         require_calibration(self.calibration)
-        Ball(self.radius, self.norm)
-        sensitivity.gradient(self.weight, self.radius)
+        object.__setattr__(self, "plane", chosen_plane(self.plane, self.calibration, self.weight))
+        object.__setattr__(self, "radius", chosen_radius(self.radius, self.norm, self.plane, self.weight))
 
     @property
     def private(self) -> bool:
@@ -127,29 +112,26 @@ class Basic:
 
     def with_model(self, model: Callable[[Matrix], Vector]) -> Basic | AnchoredBasic:
         """The same, with a black box at hand that answers about encoded public points."""
-        return AnchoredBasic(self, model) if self.anchored else self
+        return AnchoredBasic(self, model) if self.plane == "anchored" else self
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyDescent:
         del history, hint
         return self.plan_alone(point, setting)
 
     def plan_alone(self, point: Vector, setting: Setting) -> NoisyDescent:
-        if self.anchored:
-            raise ParameterError("anchored=True needs the model's answer at the query: register the data with model=")
-        make = exact_descent if self.calibration == "exact" else self._paper_descent
-        return make(self, point, setting)
+        require_model(self.plane)
+        return exact_descent(self, point, setting) if self.calibration == "exact" else self._paper_descent(point, setting)
 
-    def _paper_descent(self, _: Basic, point: Vector, setting: Setting) -> NoisyDescent:
-        steps = self.steps or _PAPER_STEPS
+    def _paper_descent(self, point: Vector, setting: Setting) -> NoisyDescent:
+        steps, radius = self.steps or _PAPER_STEPS, self.radius or 1.0
         sigma = paper.basic_sigma(setting.size, self.epsilon, self.delta, steps)
-        rate = paper.learning_rate(setting.width, sigma, sensitivity.gradient(self.weight, self.radius))
-        gradient = GradientSum(LocalMoments(point, self.weight), self.radius, setting)
-        gaussian = GaussianMechanism(gradient, gradient.sensitivity / (sigma * setting.size))
-        return NoisyDescent(gaussian, np.zeros(setting.width), HarmonicSchedule(steps - 1, rate), Ball(self.radius, self.norm))
+        rate = paper.learning_rate(setting.width, sigma, sensitivity.gradient(self.weight, radius))
+        gradient = GradientSum(LocalMoments(point, self.weight), radius, setting)
+        gaussian: GaussianMechanism[Gradient] = GaussianMechanism(gradient, gradient.sensitivity / (sigma * setting.size))
+        return NoisyDescent(gaussian, np.zeros(setting.width), HarmonicSchedule(steps - 1, rate), self.norm)
 
     def to_dict(self) -> dict[str, Any]:
-        kind = {"quantity": ANCHORED} if self.anchored else {}
-        return kind | {
+        return {
             "mechanism": "basic",
             "epsilon": self.epsilon,
             "delta": self.delta,
@@ -158,6 +140,7 @@ class Basic:
             "weight": self.weight.to_dict(),
             "radius": self.radius,
             "norm": self.norm,
+            **described_plane(self.plane),
         }
 
 
@@ -165,27 +148,27 @@ class Basic:
 class AnchoredBasic(WithModel[Basic]):
     """`Basic` with the black box that it asks about each query. The query is public, so asking costs nothing."""
 
-    def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> AnchoredDescent:
+    def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyDescent:
         del history, hint
         return self.plan_alone(point, setting)
 
-    def plan_alone(self, point: Vector, setting: Setting) -> AnchoredDescent:
-        anchor = float(np.clip(self.model(point[None])[0], -1.0, 1.0))
-        return AnchoredDescent(exact_descent(self.given, point, setting, anchor))
+    def plan_alone(self, point: Vector, setting: Setting) -> NoisyDescent:
+        return exact_descent(self.given, point, setting, self.label_of(point))
 
 
-def exact_descent(basic: Basic, point: Vector, setting: Setting, anchor: float = 0.0) -> NoisyDescent:
-    """T-1 noisy gradients that together cost exactly (ε, δ), with steps from public quantities, for labels y - `anchor`."""
-    mu = gdp.mu(basic.epsilon, basic.delta)
-    gradient = local_gradient(point, setting, basic.weight, basic.radius, anchor)
-    noise_norm = gradient.noise_norm / mu  # of one gradient that takes the whole budget
-    curvature = sensitivity.quadratic(basic.weight)  # λmax(A)/m̄ ≤ sup αd²
-    steps = schedule(basic.radius / noise_norm, setting.width, curvature, basic.steps and basic.steps - 1)
+def exact_descent(basic: Basic, point: Vector, setting: Setting, anchor: float | None = None) -> NoisyDescent:
+    """T-1 noisy gradients that together cost exactly (ε, δ), with steps from public quantities."""
+    mu, plane = gdp.mu(basic.epsilon, basic.delta), basic.plane or "fitted"
+    radius = radius_within(basic.radius, point, setting, basic.weight, plane, anchor, mu)
+    gradient: Gradient = plane_gradient(point, setting, basic.weight, radius, plane, anchor)
+    reach = radius / (gradient.noise_norm / mu)  # in units of the noise on one gradient that takes the whole budget
+    steps = _schedule(reach, setting.width, basic.weight, plane, basic.steps and basic.steps - 1)
     gaussian = GaussianMechanism(gradient, gdp.part(mu, 1 / steps.gradients))
-    return NoisyDescent(gaussian, np.zeros(setting.width), steps, Ball(basic.radius, basic.norm))
+    return NoisyDescent(gaussian, np.zeros(gradient.dimension), steps, basic.norm)
 
 
-def local_gradient(point: Vector, setting: Setting, weight: Weight, radius: float, anchor: float = 0.0) -> GradientSum:
-    """The gradient around `point` with the noise shaped to the encoding, and to what the domain's records can do where one is declared."""
-    reach = None if setting.layout is None else Reach.around(point, setting.layout, weight, radius, anchor)
-    return GradientSum(LocalMoments(point, weight), radius, setting, anchor, noise_shape(point, setting.one_hot), reach)
+def _schedule(reach: float, width: int, weight: Weight, plane: Plane, gradients: int | None) -> Schedule:
+    curvature = sensitivity.quadratic(weight)  # λmax(A)/m̄ ≤ sup αd²
+    if plane == "fitted":
+        return free_schedule(reach, width, curvature, sensitivity.free_quadratic(weight), gradients)
+    return schedule(reach, width, curvature, gradients)

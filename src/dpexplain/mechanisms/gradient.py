@@ -1,21 +1,28 @@
 """Bounded queries about the gradient of the local loss: the gradient sum at any φ of the ball, and its norm at one φ.
 
-The bound is sup 2α(d)d(kd + l) for labels |y - c| ≤ l (`proofs/sensitivity.md`), in coordinates divided by the noise's shape (`proofs/shape.md`). Where a
-domain says what records look like, values at φ are also divided by the share of that bound that records can reach there (`proofs/reach.md`).
+Through a given point (0, or the model's answer c) the bound is sup 2α(d)d(kd + l) for labels |y - c| ≤ l (`proofs/sensitivity.md`); for a plane that is
+free at the query, whose state is (φ, a), it is sup 2α(d)√(d² + s²)(kd + 2) (`proofs/free_plane.md`). Both are in coordinates divided by the noise's shape
+(`proofs/shape.md`). Where a domain says what records look like, values are also divided by the share of the bound that records can reach at
+that φ (`proofs/reach.md`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Vector
+from dpexplain.core.ball import Ball, FreeBall
+from dpexplain.core.free_plane import TYPICAL_RESIDUAL, constant_for
 from dpexplain.core.moments import LocalMoments
-from dpexplain.core.reach import LEAST_SHARE, Reach
+from dpexplain.core.plane import Plane
+from dpexplain.core.reach import LEAST_FREE_SHARE, LEAST_SHARE, FreeReach, Reach
+from dpexplain.core.shape import noise_shape
+from dpexplain.core.weights import Weight
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.ports import Rows
@@ -25,10 +32,77 @@ _ROUNDED = 1 + 2.0**-30  # a projection's own rounding
 
 
 class Place(NamedTuple):
-    """Where a gradient is asked, and the share of the sensitivity that records can reach there. `GradientSum` makes it."""
+    """Where a gradient is asked, and the share of the sensitivity that records can reach there. A gradient's `path` makes it."""
 
     phi: Vector
     share: float = 1.0
+
+
+class Gradient(Protocol):
+    """The gradient of a plane's loss as a bounded query, and what a descent needs to know about it."""
+
+    what: ClassVar[str]
+
+    @property
+    def local(self) -> LocalMoments: ...
+    @property
+    def radius(self) -> float: ...
+    @property
+    def setting(self) -> Setting: ...
+    @property
+    def sensitivity(self) -> float: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def noise_norm(self) -> float:
+        """How long the noise on a mean gradient is at μ = 1: Δ/m̄ times the norm of the shape, which takes the place of √n."""
+        ...
+
+    @property
+    def planned_noise(self) -> float:
+        """The same for noise that follows what records can reach, whether that is known by now or not."""
+        ...
+
+    @property
+    def shape_norm(self) -> float:
+        """The norm of the noise's shape over all coordinates."""
+        ...
+
+    @property
+    def quietest(self) -> float:
+        """The least noise on any coordinate, as a multiple of σ."""
+        ...
+
+    @property
+    def per_record(self) -> float:
+        """How far one record can move the exact sum."""
+        ...
+
+    def require(self, state: Vector) -> None:
+        """The bound holds for feasible states and for no others. A state is public, so that saying so costs nothing."""
+        ...
+
+    def exact(self, rows: Rows, state: Vector) -> Vector:
+        """The sum whose length `per_record` bounds."""
+        ...
+
+    def evaluate(self, rows: Rows, at: Place) -> Vector: ...
+
+    def mean(self, released: Vector, at: Place) -> Vector:
+        """The noisy gradient of the mean loss, in its own units."""
+        ...
+
+    def path(self) -> Callable[[Vector], Place]:
+        """Places along one path of descent, with the share at each."""
+        ...
+
+    def feasible(self, norm: int) -> Ball | FreeBall:
+        """Where the state of a descent may be."""
+        ...
+
+    def intercept(self, state: Vector) -> float | None:
+        """The plane's answer at the query; None for the paper's plane, which has 0 there."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,16 +113,24 @@ class GradientSum:
     local: LocalMoments
     radius: float
     setting: Setting
-    anchor: float = 0.0  # c
+    anchor: float | None = None  # c; None: 0, which is the paper's plane
     shape: Vector | float = 1.0
     reach: Reach | None = None
     sensitivity: float = field(init=False)
 
     def __post_init__(self) -> None:
-        per_record = sensitivity.gradient(self.local.weight, self.radius, 1 + abs(self.anchor))
-        terms = per_record if self.anchor == 0 else _ROUNDINGS * per_record
+        per_record = self.per_record
+        terms = per_record if self._c == 0 else _ROUNDINGS * per_record
         terms = terms if self.reach is None else terms / LEAST_SHARE  # rounding errors are divided by the share, too
         object.__setattr__(self, "sensitivity", self.setting.sensitivity_of_sum(per_record, terms=terms))
+
+    @property
+    def _c(self) -> float:
+        return self.anchor or 0.0
+
+    @property
+    def per_record(self) -> float:
+        return sensitivity.gradient(self.local.weight, self.radius, 1 + abs(self._c))
 
     @property
     def dimension(self) -> int:
@@ -56,52 +138,165 @@ class GradientSum:
 
     @property
     def noise_norm(self) -> float:
-        """How long the noise on a mean gradient is at μ = 1: Δ/m̄ times the norm of the shape, which takes the place of √n."""
-        return self.sensitivity / self.setting.size * float(np.linalg.norm(self.shape))
+        return self.sensitivity / self.setting.size * self.shape_norm
+
+    @property
+    def planned_noise(self) -> float:
+        return self.noise_norm
+
+    @property
+    def shape_norm(self) -> float:
+        return float(np.linalg.norm(self.shape))
+
+    @property
+    def quietest(self) -> float:
+        return float(np.min(self.shape))
 
     def evaluate(self, rows: Rows, at: Place) -> Vector:
-        require_inside(at.phi, self.radius)
+        return self.exact(rows, at.phi) / (self.shape * at.share)
+
+    def require(self, state: Vector) -> None:
+        require_inside(state, self.radius)
+
+    def exact(self, rows: Rows, state: Vector) -> Vector:
+        self.require(state)
         moments = rows.local(self.local)
-        moments = moments.anchored(self.anchor) if self.anchor else moments
-        return moments.gradient(at.phi) / (self.shape * at.share)
+        return (moments.anchored(self._c) if self._c else moments).gradient(state)
 
     def mean(self, released: Vector, at: Place) -> Vector:
-        """The noisy gradient of the mean loss, in its own units."""
         return released * (self.shape * at.share) / self.setting.size
 
     def path(self) -> Callable[[Vector], Place]:
-        """Places along one path of descent, with the share at each."""
-        if self.reach is None:
-            return Place
-        share = self.reach.along()
-        return lambda phi: Place(phi, share(phi))
+        return _path(self.reach)
+
+    def feasible(self, norm: int) -> Ball:
+        return Ball(self.radius, norm)
+
+    def intercept(self, state: Vector) -> float | None:
+        del state
+        return self.anchor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FreeGradientSum:
+    """(Σ 2αru, s·Σ 2αr) with r = φ·u + a - y, at any state (φ, a) with ‖φ‖₂ ≤ radius and |a| ≤ 1: noise on a's own gradient is σ/s."""
+
+    what: ClassVar[str] = "gradient"
+    local: LocalMoments
+    radius: float
+    setting: Setting
+    constant: float  # s
+    slopes: Vector  # the noise's shape on the slopes
+    reach: FreeReach | None = None
+    sensitivity: float = field(init=False)
+    shape: Vector = field(init=False)
+    _scaled: Vector = field(init=False)
+
+    def __post_init__(self) -> None:
+        per_record = self.per_record
+        terms = _ROUNDINGS * per_record / (1.0 if self.reach is None else LEAST_FREE_SHARE)
+        object.__setattr__(self, "sensitivity", self.setting.sensitivity_of_sum(per_record, terms=terms))
+        object.__setattr__(self, "shape", np.append(self.slopes, 1 / self.constant))
+        object.__setattr__(self, "_scaled", np.append(self.slopes, 1.0))
+
+    @property
+    def per_record(self) -> float:
+        return sensitivity.free_gradient(self.local.weight, self.radius, self.constant)
+
+    @property
+    def dimension(self) -> int:
+        return self.setting.width + 1
+
+    @property
+    def noise_norm(self) -> float:
+        return self.planned_noise if self.reach else self.sensitivity / self.setting.size * self.shape_norm
+
+    @property
+    def planned_noise(self) -> float:
+        """About what a residual of `TYPICAL_RESIDUAL` gives."""
+        typical = 2 * TYPICAL_RESIDUAL * sensitivity.free_pull(self.local.weight, self.constant) / self.per_record
+        return min(typical, 1.0) * self.sensitivity / self.setting.size * self.shape_norm
+
+    @property
+    def shape_norm(self) -> float:
+        return float(np.linalg.norm(self.shape))
+
+    @property
+    def quietest(self) -> float:
+        return float(np.min(self.shape))
+
+    def evaluate(self, rows: Rows, at: Place) -> Vector:
+        return self.exact(rows, at.phi) / (self._scaled * at.share)
+
+    def require(self, state: Vector) -> None:
+        require_inside(state[:-1], self.radius)
+        if not abs(state[-1]) <= 1:
+            raise ParameterError(f"a plane's answer at the query is a label from -1 to 1, got {state[-1]}: project it first")
+
+    def exact(self, rows: Rows, state: Vector) -> Vector:
+        self.require(state)
+        gradient = rows.local(self.local).free_gradient(state)
+        gradient[-1] *= self.constant
+        return gradient
+
+    def mean(self, released: Vector, at: Place) -> Vector:
+        return released * (self.shape * at.share) / self.setting.size
+
+    def path(self) -> Callable[[Vector], Place]:
+        return _path(self.reach)
+
+    def feasible(self, norm: int) -> FreeBall:
+        return FreeBall(Ball(self.radius, norm))
+
+    def intercept(self, state: Vector) -> float | None:
+        return float(state[-1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GradientNorm:
-    """‖Σ 2α(φ·u - y)u‖ at one φ of the ball: 1-Lipschitz in the sum, and computing it adds at most (n + 4) roundings of 2m̄c."""
+    """The norm of a gradient sum at one state: 1-Lipschitz in the sum, and computing it adds at most (n + 4) roundings of 2m̄ bounds."""
 
     what: ClassVar[str] = "gradient norm"
     dimension: ClassVar[int] = 1
-    gradient: GradientSum
+    gradient: Gradient
     phi: Vector
     sensitivity: float = field(init=False)
 
     def __post_init__(self) -> None:
-        require_inside(self.phi, self.gradient.radius)
-        given = self.gradient
-        largest = 2 * given.setting.size * sensitivity.gradient(given.local.weight, given.radius)
-        reach = given.setting.sensitivity_of_sum(sensitivity.gradient(given.local.weight, given.radius))
-        object.__setattr__(self, "sensitivity", reach + 2 * (given.setting.width + 4) * 2.0**-53 * largest)
+        setting, per_record = self.gradient.setting, self.gradient.per_record
+        self.gradient.require(self.phi)
+        rounding = 2 * (self.gradient.dimension + 4) * 2.0**-53 * 2 * setting.size * per_record
+        object.__setattr__(self, "sensitivity", setting.sensitivity_of_sum(per_record) + rounding)
 
     def evaluate(self, rows: Rows, at: None = None) -> Vector:
         del at
-        return np.array([np.linalg.norm(rows.local(self.gradient.local).gradient(self.phi))])
+        return np.array([np.linalg.norm(self.gradient.exact(rows, self.phi))])
+
+
+def _path(reach: Reach | None) -> Callable[[Vector], Place]:
+    if reach is None:
+        return Place
+    share = reach.along()
+    return lambda phi: Place(phi, share(phi))
 
 
 def require_inside(phi: Vector, radius: float) -> None:
     """The bound holds inside the ball and nowhere else. φ is public, so saying so costs nothing."""
     if not float(phi @ phi) <= (radius * _ROUNDED) ** 2:
+        length = float(np.linalg.norm(phi))
         raise ParameterError(
-            f"a gradient was asked at ‖φ‖ = {float(np.linalg.norm(phi)):.4g}, outside the ball of radius {radius:g}: project it first"
+            f"a gradient was asked at ‖φ‖ = {length:.4g}, outside the ball of radius {radius:g}: project it first"
         )
+
+
+def plane_gradient(
+    point: Vector, setting: Setting, weight: Weight, radius: float, plane: Plane, anchor: float | None = None
+) -> GradientSum | FreeGradientSum:
+    """The gradient of a plane's loss, with noise shaped to the encoding, and to what the domain's records can do where one is declared."""
+    local, layout, shape = LocalMoments(point, weight), setting.layout, noise_shape(point, setting.one_hot)
+    if plane == "fitted":
+        s = constant_for(weight, shape)
+        free = None if layout is None else FreeReach.with_constant(point, layout, weight, radius, s)
+        return FreeGradientSum(local, radius, setting, s, shape, free)
+    reach = None if layout is None else Reach.around(point, layout, weight, radius, anchor or 0.0)
+    return GradientSum(local, radius, setting, anchor if plane == "anchored" else None, shape, reach)

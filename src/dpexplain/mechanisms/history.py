@@ -29,6 +29,13 @@ class Released:
     values: Vector
     copied: bool = False
     details: dict[str, Any] = field(default_factory=dict)
+    plane: str | None = None
+    intercept: float | None = None  # the plane's answer at the point; None where planes go through 0
+
+    @property
+    def state(self) -> Vector:
+        """(φ, a) where a was found too, else φ."""
+        return self.values if self.intercept is None else np.append(self.values, self.intercept)
 
     def __post_init__(self) -> None:
         for name in ("point", "values"):
@@ -42,6 +49,7 @@ class Released:
             "values": self.values.tolist(),
             "copied": self.copied,
             "details": self.details,
+            **({} if self.plane is None else {"plane": self.plane, "intercept": self.intercept}),
         }
 
 
@@ -74,7 +82,7 @@ class History:
             if not released.copied:
                 self._computed.append(len(self._released))
                 self._points.push(released.point)
-                self._values.push(released.values)
+                self._values.push(released.state)
             self._released.append(released)
 
     def nearest(self, point: Vector) -> tuple[Released, float] | None:
@@ -101,7 +109,7 @@ class History:
         return len(self._computed)
 
     def latest(self, most: int) -> tuple[Matrix, Matrix]:
-        """(points, values) of the last `most` computed answers, one a row, oldest first."""
+        """(points, states) of the last `most` computed answers, one a row, oldest first; a state is φ, or (φ, a) where a was found too."""
         with self._lock:
             return self._points.rows[-most:], self._values.rows[-most:]
 

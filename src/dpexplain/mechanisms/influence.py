@@ -16,8 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.moments import LocalMoments, Moments
@@ -158,5 +156,4 @@ class InfluenceWithModel(WithModel[Influence]):
         return self.plan_alone(point, setting)
 
     def plan_alone(self, point: Vector, setting: Setting) -> NoisyInfluence:
-        label = float(np.clip(self.model(point[None])[0], -1.0, 1.0))
-        return replace(self.given, label=label).plan_alone(point, setting)
+        return replace(self.given, label=self.label_of(point)).plan_alone(point, setting)

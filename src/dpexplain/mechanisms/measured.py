@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import ceil, log, sqrt
 
-import numpy as np
-
 from dpexplain.core.arrays import Vector
-from dpexplain.core.ball import Ball
 from dpexplain.core.descent import HarmonicSchedule, descend
 from dpexplain.core.moments import LocalMoments
-from dpexplain.core.shape import noise_shape
-from dpexplain.mechanisms.base import Outcome, Setting
+from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
-from dpexplain.mechanisms.gradient import GradientNorm, GradientSum, Place
+from dpexplain.mechanisms.gradient import Gradient, GradientNorm, Place
+from dpexplain.mechanisms.planes import answer_at
 from dpexplain.mechanisms.start import Start
 from dpexplain.mechanisms.warm import Parameters
 from dpexplain.privacy import gdp, paper
@@ -30,10 +27,10 @@ class MeasuredDescent:
 
     start: Start
     norm: GaussianMechanism[GradientNorm]
-    finest: GaussianMechanism[GradientSum]  # of one gradient at σ_min, the least noise a gradient ever gets
+    finest: GaussianMechanism[Gradient]  # of one gradient at σ_min, the least noise a gradient ever gets
     steps: int
     only_beta: bool
-    ball: Ball
+    norm_of_ball: int
 
     @property
     def query(self) -> LocalMoments:
@@ -44,8 +41,8 @@ class MeasuredDescent:
         """√n σ_min, with the norm of the noise's shape in the place of √n."""
         return self._noise_norm(self.finest)
 
-    def _noise_norm(self, gaussian: GaussianMechanism[GradientSum]) -> float:
-        return float(np.linalg.norm(gaussian.query.shape)) * gaussian.sigma / self._size
+    def _noise_norm(self, gaussian: GaussianMechanism[Gradient]) -> float:
+        return gaussian.query.shape_norm * gaussian.sigma / self._size
 
     @property
     def _size(self) -> int:
@@ -67,14 +64,15 @@ class MeasuredDescent:
             return gradient.mean(release(at), at)
 
         schedule = HarmonicSchedule(iterations - 1, rate)
-        values = descend(self.start.values, schedule.steps, noisy_gradient, self.ball)
-        return Outcome(values, details={"start": self.start.kind, "gradients": iterations - 1, "beta": beta})
+        state = descend(self.start.values, schedule.steps, noisy_gradient, gradient.feasible(self.norm_of_ball))
+        details = {"start": self.start.kind, "gradients": iterations - 1, "beta": beta}
+        return answer_at(state, gradient, self.norm_of_ball, details)
 
     def measure(self, door: Door) -> float:
         """β̃ = max(‖∇L(start)‖ + noise, 0)."""
         return max(float(door.release(self.norm)[0]) / self._size, 0.0)
 
-    def settings(self, beta: float) -> tuple[GaussianMechanism[GradientSum], float, int]:
+    def settings(self, beta: float) -> tuple[GaussianMechanism[Gradient], float, int]:
         """(noise, step constant, T') from β̃ alone: s = max(β̃, √n σ_min), σ = s/√n."""
         quiet = beta <= self.floor * (1 + 1e-9)  # then exactly σ_min: rounding must not price it above the reservation
         level = self.floor if quiet else beta
@@ -82,19 +80,18 @@ class MeasuredDescent:
         rate = paper.warm_rate(1, self._noise_norm(gaussian), beta, self.steps)
         return gaussian, rate, paper.iterations(beta if self.only_beta else level, self.steps)
 
-    def _noisier(self, level: float) -> GaussianMechanism[GradientSum]:
+    def _noisier(self, level: float) -> GaussianMechanism[Gradient]:
         return replace(self.finest, mu=self.finest.mu * self.floor / level)
 
 
-def measured_plan(parameters: Parameters, point: Vector, setting: Setting, start: Start) -> MeasuredDescent:
-    """σ_min is such that β̃ and T-1 gradients at σ_min cost (ε, δ) together."""
-    mu, shape = gdp.mu(parameters.epsilon, parameters.delta), noise_shape(point, setting.one_hot)
-    gradient = GradientSum(LocalMoments(point, parameters.weight), parameters.radius, setting, shape=shape)
+def measured_plan(parameters: Parameters, gradient: Gradient, start: Start) -> MeasuredDescent:
+    """σ_min is such that β̃ and T-1 gradients at σ_min cost (ε, δ) together. `gradient` follows the ball's bound, not what φ reaches."""
+    mu = gdp.mu(parameters.epsilon, parameters.delta)
     return MeasuredDescent(
         start=start,
         norm=GaussianMechanism(GradientNorm(gradient, start.values), gdp.part(mu, NORM_SHARE)),
         finest=GaussianMechanism(gradient, gdp.part(mu, (1 - NORM_SHARE) / (parameters.steps - 1))),
         steps=parameters.steps,
         only_beta=parameters.only_beta,
-        ball=parameters.ball,
+        norm_of_ball=parameters.norm,
     )

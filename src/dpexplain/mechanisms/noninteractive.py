@@ -20,30 +20,41 @@ Method = Literal["regression", "labels", "neighbour"]
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """An answer without a price, and its standard error by leave-one-out where that is known."""
+    """An answer without a price, the plane's answer at the point where that was found too, and its standard error by leave-one-out."""
 
     values: Vector
+    intercept: float | None = None
     error: Vector | None = None
 
 
 def by_regression(history: History, point: Vector, ball: Ball) -> Prediction:
-    """Ridge regression of the explanations φ_j on their points z_j, levelled, at z (`estimation/regression.py`). With few answers, the nearest."""
+    """Ridge regression of the planes on their points z_j, levelled, at z (`estimation/regression.py`). With few answers, the nearest."""
     if history.computed < FEWEST:
         return by_neighbour(history, point)
-    fitted = LevelledRegression.fit(*history.latest(MEMORY))
-    return Prediction(ball.project(fitted.predict(point)), fitted.errors * fitted.ridge.spread(point))
+    fitted, width = LevelledRegression.fit(*history.latest(MEMORY)), len(point)
+    state, error = fitted.predict(point), fitted.errors * fitted.ridge.spread(point)
+    intercept = None if len(state) == width else float(np.clip(state[-1], -1.0, 1.0))
+    return Prediction(ball.project(state[:width]), intercept, error[:width])
 
 
 def by_labels(history: History, point: Vector, ball: Ball, weight: Weight) -> Prediction:
-    """The paper's: the local loss on the history itself, argmin Σ α(‖z_j - z‖)(φ·(z_j - z) - φ_j·z_j)² over the ball.
+    """The local loss on the history itself: points z_j, and labels that the planes give them.
 
-    φ_j·z_j is not what the model answers at z_j (explanations go through 0 at their own point), so most of the signal is lost.
+    The paper's planes go through 0 at their own point, so it takes φ_j·z_j for labels, which is not what the model answers there: most of the signal is
+    lost. A plane that knows its answer a_j at z_j gives that; the new plane is then free at z as well.
     """
     everything = list(history)
     points, values = np.array([one.point for one in everything]), np.array([one.values for one in everything])
-    labels, offsets = np.einsum("ij,ij->i", values, points), points - point
+    offsets = points - point
     weights = weight(np.linalg.norm(offsets, axis=1))
-    return Prediction(ball.minimise((offsets * weights[:, None]).T @ offsets, (weights * labels) @ offsets))
+    if everything[-1].intercept is None:
+        labels = np.einsum("ij,ij->i", values, points)
+        return Prediction(ball.minimise((offsets * weights[:, None]).T @ offsets, (weights * labels) @ offsets))
+    labels, total = np.array([one.intercept for one in everything], dtype=np.float64), float(weights.sum()) or 1.0
+    mean, answer = weights @ offsets / total, float(weights @ labels) / total
+    centred = offsets - mean
+    slopes = ball.minimise((centred * weights[:, None]).T @ centred, (weights * (labels - answer)) @ centred)
+    return Prediction(slopes, float(np.clip(answer - slopes @ mean, -1.0, 1.0)))
 
 
 def by_neighbour(history: History, point: Vector) -> Prediction:
@@ -51,7 +62,7 @@ def by_neighbour(history: History, point: Vector) -> Prediction:
     found = history.nearest(point)
     if found is None:
         raise InputError("nothing has been released yet, so there is nothing to answer from: ask the explainer first")
-    return Prediction(found[0].values)
+    return Prediction(found[0].values, found[0].intercept)
 
 
 def predict(method: Method, history: History, point: Vector, ball: Ball, weight: Weight) -> Prediction:

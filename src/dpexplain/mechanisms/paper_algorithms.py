@@ -11,17 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.ball import Ball
 from dpexplain.core.descent import HarmonicSchedule, descend
 from dpexplain.core.moments import LocalMoments
-from dpexplain.mechanisms.base import Outcome, Setting
+from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.basic import NoisyDescent
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
-from dpexplain.mechanisms.gradient import GradientSum, Place
+from dpexplain.mechanisms.gradient import Gradient, GradientSum, Place
 from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.planes import answer_at
 from dpexplain.mechanisms.ports import Plan, Rows
 from dpexplain.mechanisms.warm import Parameters, WithDetails
 from dpexplain.privacy import paper
@@ -101,7 +100,7 @@ class PaperDescent:
     quoted: Quoted
     before: Bookkeeping
     only_beta: bool
-    ball: Ball
+    norm: int
 
     @property
     def query(self) -> LocalMoments:
@@ -121,14 +120,14 @@ class PaperDescent:
         sigma, rate, iterations = self.settings(beta)
         release = door.releases(quoted.gaussian(sigma), iterations - 1)
         steps = HarmonicSchedule(iterations - 1, rate).steps
-        values = descend(start, steps, lambda phi: release(Place(phi)) / quoted.size, self.ball)
+        state = descend(start, steps, lambda phi: release(Place(phi)) / quoted.size, quoted.gradient.feasible(self.norm))
         details = {
             "start": "selected",
             "gradients": iterations - 1,
             "exact_beta": beta,
             "paper": quoted.booked(self.before, sigma, iterations - 1, selected=True),
         }
-        return Outcome(values, details=details)
+        return answer_at(state, quoted.gradient, self.norm, details)
 
     def settings(self, beta: float) -> tuple[float, float, int]:
         """(σ, step constant, T') of Algorithm 3."""
@@ -140,18 +139,19 @@ class PaperDescent:
         return sigma, rate, paper.iterations(beta if self.only_beta else root * sigma, quoted.steps)
 
 
-def paper_plan(parameters: Parameters, point: Vector, setting: Setting, history: History) -> Plan[Outcome]:
+def paper_plan(parameters: Parameters, gradient: GradientSum, history: History) -> Plan[Outcome]:
     """Algorithm 3 on this history, or DPGrad from zero with σ_min and T when it is empty."""
-    gradient = GradientSum(LocalMoments(point, parameters.weight), parameters.radius, setting)
     quoted, before = Quoted(parameters.epsilon, parameters.delta, parameters.steps, gradient), _booked_before(history)
     if history.computed:
-        candidates = np.array([parameters.ball.project(one) for one in history.latest(history.computed)[1]])
+        ball = gradient.feasible(parameters.norm)
+        candidates = np.array([ball.project(one) for one in history.latest(history.computed)[1]])
         selection = StartingPoint(gradient, candidates, quoted.step_epsilon)
-        return PaperDescent(selection, quoted, before, parameters.only_beta, parameters.ball)
+        return PaperDescent(selection, quoted, before, parameters.only_beta, parameters.norm)
     sigma = quoted.sigma_min
-    rate = paper.learning_rate(setting.width, sigma, sensitivity.gradient(parameters.weight, parameters.radius))
+    rate = paper.learning_rate(gradient.dimension, sigma, gradient.per_record)
     schedule = HarmonicSchedule(parameters.steps - 1, rate)
-    first = NoisyDescent(quoted.gaussian(sigma), np.zeros(setting.width), schedule, parameters.ball)
+    gaussian: GaussianMechanism[Gradient] = quoted.gaussian(sigma)  # type: ignore[assignment]
+    first = NoisyDescent(gaussian, np.zeros(gradient.dimension), schedule, parameters.norm)
     return WithDetails(first, {"start": "cold", "paper": quoted.booked(before, sigma, parameters.steps - 1, selected=False)})
 
 

@@ -55,7 +55,7 @@ class Rows(Protocol):
         ...
 
     def local(self, query: LocalMoments) -> Moments:
-        """(Σ α u uᵀ, Σ α y u, Σ α u) with u = x - z, for one point of interest."""
+        """(Σ α u uᵀ, Σ α y u, Σ α u, Σ α, Σ α y) with u = x - z, for one point of interest."""
         ...
 
     def local_many(self, queries: Sequence[LocalMoments]) -> list[Moments]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpexplain.core.arrays import Vector
-from dpexplain.core.ball import Ball
+from dpexplain.core.ball import Ball, FreeBall
 from dpexplain.estimation.regression import LevelledRegression
 from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.door import Door
@@ -33,12 +33,13 @@ class Copy:
     def run(self, door: Door) -> Outcome:
         del door
         told: dict[str, Any] = {"start": "copied", "gradients": 0, "distance": self.distance}
-        return Outcome(self.source.values, copied=True, details=told)
+        found = self.source
+        return Outcome(found.values, copied=True, details=told, plane=found.plane or "paper", intercept=found.intercept or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A feasible point, and a guess of its distance from the answer as a share of the ball's radius (1: nothing is known)."""
+    """A feasible state, and a guess of its distance from the answer as a share of the ball's radius (1: nothing is known)."""
 
     values: Vector
     distance: float
@@ -51,33 +52,38 @@ def copyable(history: History, point: Vector, within: float) -> Copy | None:
     return Copy(*found) if found is not None and found[1] <= within else None
 
 
-def best(history: History, point: Vector, ball: Ball, floor: float, hint: Start | None) -> Start:
+def best(history: History, point: Vector, ball: Ball | FreeBall, width: int, floor: float, hint: Start | None) -> Start:
     """The nearer of the history's prediction and a `hint` from elsewhere (a release), by their own guesses."""
-    found = predicted(history, point, ball, floor)
+    found = predicted(history, point, ball, width, floor)
     if hint is None or hint.distance >= found.distance:
         return found
     return Start(ball.project(hint.values), max(hint.distance, floor), hint.kind)
 
 
-def predicted(history: History, point: Vector, ball: Ball, floor: float) -> Start:
-    """Ridge regression of past answers on their points, evaluated here; `cold` while there are too few.
+def predicted(history: History, point: Vector, ball: Ball | FreeBall, width: int, floor: float) -> Start:
+    """Ridge regression of past answers on their points, evaluated here; `cold` while there are too few. `width` is that of a state.
 
     The guess of its distance is the leave-one-out error, larger where the point is unlike the past, and never below `floor`: answers
     that hardly move from their predictions would confirm them, and each next one would move less.
     """
     if history.computed < FEWEST:
-        return cold(len(point))
+        return cold(width)
     fitted = LevelledRegression.fit(*history.latest(MEMORY))
     distance = fitted.residual * fitted.ridge.spread(point) / ball.radius
     if distance >= 1:
-        return cold(len(point))
-    return Start(ball.project(fitted.predict(point)), max(distance, floor), "prediction")
+        return cold(width)
+    return Start(ball.project(_widened(fitted.predict(point), width)), max(distance, floor), "prediction")
 
 
-def nearest(history: History, point: Vector, ball: Ball) -> Start:
+def nearest(history: History, point: Vector, ball: Ball | FreeBall, width: int) -> Start:
     """The answer of the nearest computed neighbour, projected: it may come from a larger ball."""
     found = history.nearest(point)
-    return cold(len(point)) if found is None else Start(ball.project(found[0].values), 1.0, "neighbour")
+    return cold(width) if found is None else Start(ball.project(_widened(found[0].state, width)), 1.0, "neighbour")
+
+
+def _widened(state: Vector, width: int) -> Vector:
+    """A state of this width: planes of older histories do not say their answer at the point, and begin at 0 there."""
+    return np.concatenate([state[:width], np.zeros(max(width - len(state), 0))])
 
 
 def cold(width: int) -> Start:

@@ -9,14 +9,13 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from dpexplain.core import sensitivity
-from dpexplain.core.arrays import Vector
-from dpexplain.core.ball import Ball
 from dpexplain.core.descent import Schedule, travel_length
 from dpexplain.core.weights import Weight
-from dpexplain.mechanisms.base import Outcome, Setting
-from dpexplain.mechanisms.basic import NoisyDescent, local_gradient
+from dpexplain.mechanisms.base import Outcome
+from dpexplain.mechanisms.basic import NoisyDescent
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
+from dpexplain.mechanisms.gradient import Gradient
 from dpexplain.mechanisms.ports import Plan
 from dpexplain.mechanisms.start import Start, cold
 from dpexplain.privacy import gdp
@@ -39,9 +38,7 @@ class Parameters(Protocol):
     @property
     def weight(self) -> Weight: ...
     @property
-    def radius(self) -> float: ...
-    @property
-    def ball(self) -> Ball: ...
+    def norm(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,26 +57,24 @@ class WithDetails:
         return replace(outcome, details={**outcome.details, **self.details})
 
 
-def warm_plan(parameters: Parameters, point: Vector, setting: Setting, start: Start, share: float) -> WithDetails:
+def warm_plan(parameters: Parameters, gradient: Gradient, start: Start, share: float) -> WithDetails:
     """`share` of (ε, δ)'s μ², and the way that Basic would walk in a ball of radius `start.distance`·k. At most T-1 gradients."""
-    descent = _descent(parameters, point, setting, start, share, None)
+    descent = _descent(parameters, gradient, start, share, None)
     return WithDetails(descent, {"start": start.kind, "distance": start.distance, "share": share})
 
 
-def cold_plan(parameters: Parameters, point: Vector, setting: Setting) -> WithDetails:
+def cold_plan(parameters: Parameters, gradient: Gradient) -> WithDetails:
     """The first query: from zero, all T-1 gradients, the whole (ε, δ)."""
-    descent = _descent(parameters, point, setting, cold(setting.width), 1.0, parameters.steps - 1)
+    descent = _descent(parameters, gradient, cold(gradient.dimension), 1.0, parameters.steps - 1)
     return WithDetails(descent, {"start": "cold"})
 
 
-def _descent(
-    parameters: Parameters, point: Vector, setting: Setting, start: Start, share: float, gradients: int | None
-) -> NoisyDescent:
+def _descent(parameters: Parameters, gradient: Gradient, start: Start, share: float, gradients: int | None) -> NoisyDescent:
     mu = gdp.part(gdp.mu(parameters.epsilon, parameters.delta), share)
-    gradient = local_gradient(point, setting, parameters.weight, parameters.radius)
-    noise_norm = gradient.noise_norm / mu
+    noise_norm, width = gradient.noise_norm / mu, gradient.setting.width
     curvature = sensitivity.quadratic(parameters.weight)
-    travel = travel_length(start.distance * parameters.radius / noise_norm, setting.width, curvature)
-    count = gradients or min(max(ceil(2 * travel * curvature), _FEWEST), parameters.steps - 1)
+    steepest = sensitivity.free_quadratic(parameters.weight) if gradient.dimension > width else curvature
+    travel = travel_length(start.distance * gradient.radius / noise_norm, width, curvature)
+    count = gradients or min(max(ceil(2 * travel * steepest), _FEWEST), parameters.steps - 1)
     gaussian = GaussianMechanism(gradient, gdp.part(mu, 1 / count))
-    return NoisyDescent(gaussian, np.array(start.values), Schedule(count, travel, curvature), parameters.ball)
+    return NoisyDescent(gaussian, np.array(start.values), Schedule(count, travel, steepest), parameters.norm)

@@ -145,7 +145,8 @@ def audit(
     inside, outside = _worlds(stage, subject, canary)
     choosing = min(max(int(runs * _CHOOSING), 30), 200)
     counted, error = runs - choosing, 1 - confidence
-    kind = ", anchored" if getattr(mechanism, "anchored", False) else ""
+    plane = getattr(mechanism, "plane", None)
+    kind = f", {plane}" if plane in ("anchored", "paper") else ""
     name = f"{mechanism.to_dict()['mechanism']}{kind} ({view})"
     ratio = Ratio(inside.rows, outside.rows)
     learnt = [
