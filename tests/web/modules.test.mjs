@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { axisLimit, niceTicks } from "../../src/dpexplain/web/chart.js";
+import { changesOf, rankedChanges } from "../../src/dpexplain/web/changes.js";
 import { unpack } from "../../src/dpexplain/web/data.js";
 import { decode, encode, featuresOf, middle, refusal, rounded, wordsOf } from "../../src/dpexplain/web/domain.js";
 import { rank, signed, summary } from "../../src/dpexplain/web/effects.js";
@@ -107,6 +108,19 @@ test("answers and contributions read as Python's do", () => {
   }
   const own = inOwnUnits({ values: Float64Array.of(0.2), error: Float64Array.of(0.02), base: -0.5, answer: -0.3 }, scaleOf({ kind: "value", low: 0, high: 100 }));
   assert.deepEqual([own.base, own.answer, own.values[0], own.error[0]], [25, 35, 10, 1]);
+});
+
+test("a category changes from the record's own value to another, and errors add up at most", () => {
+  const features = featuresOf({ kind: "tabular", features: [{ kind: "numeric", name: "age", low: 17, high: 97 }, { kind: "categorical", name: "trade", values: ["sales", "law"] }, { kind: "binary", name: "married", title: "Married", unit: "now" }] }, []);
+  const changes = changesOf(features, [40, "sales", true]);
+  assert.deepEqual(changes.map(({ name, note }) => `${name}: ${note}`), ["age: 17 → 97", "trade: sales, this record", "trade: sales → law", "Married (now): yes → no"]);
+  const ranked = rankedChanges(changes, [0.1, 0.4, -0.2, 0.3], [0.01, 0.02, 0.03, 0.04], scaleOf({ kind: "probability", low: 0, high: 1 }));
+  assert.deepEqual(ranked.map(({ index }) => index), [2, 3, 0, 1]);
+  assert.ok(far(ranked.map(({ value }) => value), [-0.3, -0.15, 0.05, 0]) < 1e-12);
+  assert.ok(far(ranked.map(({ error }) => error), [0.025, 0.02, 0.005, 0]) < 1e-12);
+  assert.deepEqual(ranked[0].exact, { value: -0.2, error: 0.03 });
+  const [text] = featuresOf({ kind: "text", vocabulary: ["good", "bad"] }, ["good", "bad"]);
+  assert.deepEqual(changesOf([text], ["a good film"]).map(({ note, sign }) => [note, sign]), [["taken out", -1], ["added", 1]]);
 });
 
 test("texts are cut into the words that Python finds", () => {

@@ -4,7 +4,7 @@
     domain.js   records ↔ points                     chart.js    bars and waterfalls with error bars
     effects.js  slopes: ranking, signs, sentences    table.js    the same numbers as a table
     steps.js    contributions, from average to answer    scale.js    percentage points, or the model's own units
-    answer.js   one answer: sentence, waterfall, slopes
+    answer.js   one answer: sentence, waterfall, changes    changes.js  slopes as changes of the record's own values
     presets.js  example records                      data.js     exact arrays out of JSON
     dom.js      elements whose text stays text       frame.js    colours, counts, the record's own values
     gauge.js    a budget and how it was spent

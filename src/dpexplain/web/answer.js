@@ -1,8 +1,9 @@
 // One answer on a page: the sentence, the waterfall from the average to the answer, and what would change it. Shared by both pages.
+import { changesOf, rankedChanges } from "./changes.js";
 import { barsAxis, createChart, stepsAxis } from "./chart.js";
 import { setText } from "./dom.js";
-import { rank, summary } from "./effects.js";
-import { fillCounts, notesOf, partsOf } from "./frame.js";
+import { summary } from "./effects.js";
+import { fillCounts, partsOf } from "./frame.js";
 import { sentenceOf, waterfallSteps } from "./steps.js";
 import { createStepsTable, createTable } from "./table.js";
 
@@ -38,8 +39,7 @@ export function createAnswer(at, { names, features, outcome, scale }) {
   fillCounts(count, names.length);
   return {
     update({ values, error, contributions }, record, wait = 0) {
-      const notes = notesOf(features, record);
-      ranked = rank(names, values, error).map((effect) => inUnits(effect, notes, scale));
+      ranked = rankedChanges(changesOf(features, record), values, error, scale);
       showBars();
       table.update(ranked, words);
       at("whole").hidden = at("reading-whole").hidden = contributions === null;
@@ -56,11 +56,6 @@ export function createAnswer(at, { names, features, outcome, scale }) {
     },
     strongest: () => ranked,
   };
-}
-
-function inUnits(effect, notes, scale) {
-  const exact = { value: effect.value, error: effect.error };
-  return { ...effect, exact, note: notes[effect.index], value: scale.slope(effect.value), error: effect.error === null ? null : scale.slope(effect.error) };
 }
 
 function inUnit(scale) {

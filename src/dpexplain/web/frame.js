@@ -1,15 +1,6 @@
 // What every page with an explanation has around it: colours, how many bars, the numbers on demand, the record's own values.
 import { element, setText } from "./dom.js";
-import { inWords, present, titleOf, valuesOf } from "./domain.js";
-
-/** What the record itself holds in each encoded column, in words. */
-export function notesOf(features, record) {
-  return features.flatMap((feature, i) => {
-    if (feature.kind === "text") return present(feature, record[i]).map((there) => (there ? "in the text" : ""));
-    if (feature.kind !== "categorical") return [inWords(feature, record[i])];
-    return valuesOf(feature).map((value) => (value === record[i] ? "this record" : ""));
-  });
-}
+import { inWords, present, titleOf } from "./domain.js";
 
 /** The name and the record's own value of each part that contributions speak of: a feature, or a word of a text. */
 export function partsOf(features, record) {

@@ -6,7 +6,7 @@ const STEPS = { positive: "raises", negative: "lowers", uncertain: "sign uncerta
 
 /** Slopes: `update(effects, words)` takes effects from `rank`; `note` is the record's own value. */
 export function createTable(root, caption) {
-  return tableOf(root, caption, ["Feature", "This record", "Effect", "± 2 errors", "Reading"], CHANGES);
+  return tableOf(root, caption, ["Feature", "Change", "Effect", "± 2 errors", "Reading"], CHANGES);
 }
 
 /** Contributions: `update(steps, words)` takes one step for each feature. */
