@@ -62,7 +62,7 @@ def test_a_release_and_its_units_are_those_of_the_rows_in_memory(folder, cluster
     table = pq.read_table(folder)
     options = {"unit": "person", "max_rows_per_unit": 2}
     memory = dpx.PrivateData(table, DOMAIN, labels=table["y"].to_numpy(), **options)
-    there = cluster(folder, DOMAIN, model=lambda rows: rows["y"].to_numpy(), **options)
+    there = cluster(folder, DOMAIN, model=lambda rows: rows["y"].to_numpy(), output="value", bounds=(-1, 1), **options)
     assert there.size == memory.size
     one, other = (dpx.release(data, BUDGET, noise=SeededNoise(4)).explain(POINT) for data in (memory, there))
     assert other.values == pytest.approx(one.values, rel=1e-6, abs=1e-9)
@@ -127,7 +127,7 @@ def test_nothing_a_worker_meets_is_quoted(folder, cluster):
         raise ValueError(f"cannot score {rows['x0'][0]}")
 
     with pytest.raises(DataError, match="the model raised ValueError on the private rows") as told:
-        cluster(folder, DOMAIN, model=quoting)
+        cluster(folder, DOMAIN, model=quoting, output="probability")
     assert str(pq.read_table(folder)["x0"][0]) not in str(told.value)
 
     def broken_weight(distances):

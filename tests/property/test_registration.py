@@ -4,6 +4,7 @@
 the others. What is compared is what sums see: the encoded rows and labels, as multisets; and what decides about a row besides them.
 """
 
+import sys
 from collections import Counter
 from datetime import date, datetime
 from decimal import Decimal
@@ -21,6 +22,7 @@ import dpexplain as dpx
 from dpexplain.core.row_hash import hash_rows
 from dpexplain.core.shapley import ShapleySum, walk_orders
 from dpexplain.registration.owners import owner_name
+from rows_support import ray_session
 
 DOMAIN = dpx.Domain(
     [
@@ -381,6 +383,7 @@ def test_one_more_row_in_a_file_changes_nobody_elses(how, record, place, unit, t
 @pytest.mark.slow
 def test_one_more_row_changes_nobody_elses_sums_on_a_cluster(tmp_path):
     """Each worker labels and encodes its own rows; what it adds to an exact sum shows what they are."""
+    ray_session().cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not have this file
     query = ShapleySum(np.full(DOMAIN.width, 0.5), lambda x: np.tanh(x @ np.arange(DOMAIN.width)), np.arange(DOMAIN.width), 2.0)
     found = []
     for rows in (FILE_BASE, [dict.fromkeys(FILE_SCHEMA.names), *FILE_BASE]):
