@@ -21,7 +21,7 @@ PICTURE = ROOT / "docs/images/import-graph.png"
 KEYWORD = "Imports"
 GROUPS = {
     "serves people": ("#e8d5ec", "cli service demo plots web"),
-    "results people hold": ("#fce3c5", "explainer explanation noninteractive contributions contributions_batch release answers"),
+    "results people hold": ("#fce3c5", "explainer noninteractive release answers onboarding"),
     "private rows, noise, ledger": ("#f7c9c9", "evaluation data registration backends noise ledger spending"),
     "public mathematics": ("#cfe3f5", "mechanisms estimation privacy core domain"),
 }

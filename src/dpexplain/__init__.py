@@ -1,13 +1,11 @@
 """dpexplain: explain black-box models to anyone without exposing anyone in the data."""
 
 from dpexplain import privacy as privacy
-from dpexplain.checks import check as check
-from dpexplain.contributions import Contributions as Contributions
+from dpexplain.answers.contributions import Contributions as Contributions
+from dpexplain.answers.explanation import Explanation as Explanation
 from dpexplain.core import weights as weights
 from dpexplain.core.answer_scale import AnswerScale as AnswerScale
 from dpexplain.data import PrivateData as PrivateData
-from dpexplain.discovery import count_misfits as count_misfits
-from dpexplain.discovery import discover as discover
 from dpexplain.domain import Binary as Binary
 from dpexplain.domain import Categorical as Categorical
 from dpexplain.domain import Date as Date
@@ -20,14 +18,16 @@ from dpexplain.domain import TextDomain as TextDomain
 from dpexplain.errors import BudgetExhausted as BudgetExhausted
 from dpexplain.errors import DpexplainError as DpexplainError
 from dpexplain.explainer import Explainer as Explainer
-from dpexplain.explanation import Explanation as Explanation
 from dpexplain.mechanisms.registry import Adaptive as Adaptive
 from dpexplain.mechanisms.registry import Basic as Basic
 from dpexplain.mechanisms.registry import Enhanced as Enhanced
 from dpexplain.mechanisms.registry import Influence as Influence
 from dpexplain.mechanisms.registry import Shapley as Shapley
-from dpexplain.model_release import release_model as release_model
 from dpexplain.noninteractive import NonInteractive as NonInteractive
+from dpexplain.onboarding.checks import check as check
+from dpexplain.onboarding.discovery import count_misfits as count_misfits
+from dpexplain.onboarding.discovery import discover as discover
+from dpexplain.onboarding.model_release import release_model as release_model
 from dpexplain.privacy.budget import Budget as Budget
 from dpexplain.privacy.budget import Guarantee as Guarantee
 from dpexplain.release.release import Release as Release

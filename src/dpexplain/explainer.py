@@ -11,15 +11,15 @@ from uuid import uuid4
 
 import numpy as np
 
-from dpexplain.answers import PaidExplanations, answer_in_batches
+from dpexplain.answers.contributions import Contributions, contributions_against
+from dpexplain.answers.explanation import Explanation
+from dpexplain.answers.paid import PaidExplanations, answer_in_batches
 from dpexplain.arguments import require_kind, require_method
-from dpexplain.contributions import Contributions, contributions_against
 from dpexplain.core.arrays import Vector
 from dpexplain.data import PrivateData
 from dpexplain.domain import DomainLike, QueryRules, read_queries, read_query
 from dpexplain.domain.queries import Extra, Notes, OnError
 from dpexplain.errors import BudgetExhausted, DpexplainError, NotPrivateError, ParameterError
-from dpexplain.explanation import Explanation
 from dpexplain.ledger.port import Ledger, Settled
 from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.basic import ANCHORED, Basic

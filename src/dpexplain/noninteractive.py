@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpexplain.answers import PaidExplanations, answer_in_batches
+from dpexplain.answers.explanation import Explanation
+from dpexplain.answers.paid import PaidExplanations, answer_in_batches
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.plane import PAPER_RADIUS, Plane, require_plane
@@ -15,7 +16,6 @@ from dpexplain.core.weights import Stable, Weight
 from dpexplain.domain import QueryRules, read_queries, read_query
 from dpexplain.domain.queries import Notes
 from dpexplain.errors import ParameterError, QueryError
-from dpexplain.explanation import Explanation
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.noninteractive import Method, predict
 from dpexplain.privacy.budget import Guarantee

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpexplain.contributions import Contributions
+from dpexplain.answers.contributions import Contributions
 from dpexplain.core import weights
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.demo.people import DOMAIN

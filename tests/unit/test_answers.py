@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import dpexplain as dpx
-from dpexplain.answers import answer_in_batches, in_groups
+from dpexplain.answers.paid import answer_in_batches, in_groups
 from dpexplain.errors import QueryError
 
 DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("work", values=["a", "b", "c"])])

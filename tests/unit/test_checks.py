@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 import dpexplain as dpx
-from dpexplain.checks import made_up
 from dpexplain.cli import app
 from dpexplain.errors import ParameterError
+from dpexplain.onboarding.checks import made_up
 
 DOMAIN = dpx.Domain(
     [

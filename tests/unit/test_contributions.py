@@ -9,12 +9,12 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 import dpexplain as dpx
-from dpexplain.answers import PaidExplanations
-from dpexplain.contributions import Contributions, feature_names, feature_values, per_feature
-from dpexplain.contributions_batch import ContributionsBatch
+from dpexplain.answers.contributions import Contributions, feature_names, feature_values, per_feature
+from dpexplain.answers.contributions_batch import ContributionsBatch
+from dpexplain.answers.explanation_batch import batch_of
+from dpexplain.answers.paid import PaidExplanations
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.errors import InputError, ParameterError
-from dpexplain.explanation_batch import batch_of
 from dpexplain.privacy.relation import Neighbours
 
 GUARANTEE = dpx.Guarantee(0.1, 1e-6, Neighbours())

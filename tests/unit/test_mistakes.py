@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import dpexplain as dpx
-from dpexplain.contributions import Contributions
+from dpexplain.answers.contributions import Contributions
 from dpexplain.errors import DataError, DomainError, DpexplainError, InputError, ParameterError, QueryError
 
 DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("work", ["a", "b"]), dpx.Binary("married")])

@@ -13,7 +13,7 @@ from dpexplain.cli.options import Json
 from dpexplain.errors import ParameterError
 
 if TYPE_CHECKING:
-    from dpexplain.checks import CheckReport
+    from dpexplain.onboarding.checks import CheckReport
 
 
 def add_to(app: typer.Typer) -> None:
@@ -62,9 +62,9 @@ def _of_files(
     budget: Any,
     options: dict[str, Any],
 ) -> CheckReport:
-    from dpexplain.checks import check as check_all
     from dpexplain.cli.release import target_of
     from dpexplain.domain import Domain
+    from dpexplain.onboarding.checks import check as check_all
     from dpexplain.registration.models import ModelSource
 
     if domain is None or model is None:
@@ -76,7 +76,7 @@ def _of_files(
 
 
 def _of_config(config: Path, rows: int | None, budget: Any) -> CheckReport:
-    from dpexplain.checks import check as check_all
+    from dpexplain.onboarding.checks import check as check_all
     from dpexplain.service.config import load_config
 
     found = load_config(config)

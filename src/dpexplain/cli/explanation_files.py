@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from dpexplain.answers.explanation import Explanation
 from dpexplain.errors import ParameterError
-from dpexplain.explanation import Explanation
 
 
 def write_explanations(path: Path, names: Sequence[str], answers: Sequence[Explanation]) -> None:

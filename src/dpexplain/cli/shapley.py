@@ -13,7 +13,7 @@ from dpexplain.cli.records import parse_record
 from dpexplain.errors import ParameterError
 
 if TYPE_CHECKING:
-    from dpexplain.contributions_batch import ContributionsBatch
+    from dpexplain.answers.contributions_batch import ContributionsBatch
     from dpexplain.registration.labels import Labeller
     from dpexplain.release.release import Release
 

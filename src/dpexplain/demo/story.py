@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from dpexplain.answers.explanation import Explanation
 from dpexplain.core.arrays import Vector
 from dpexplain.data import PrivateData
 from dpexplain.demo.people import DOMAIN, people
@@ -17,7 +18,6 @@ from dpexplain.demo.report import write_report
 from dpexplain.errors import BudgetExhausted
 from dpexplain.evaluation import Score, optimum, score
 from dpexplain.explainer import Explainer
-from dpexplain.explanation import Explanation
 from dpexplain.mechanisms.basic import Basic
 from dpexplain.privacy.budget import Budget
 from dpexplain.release.release import Release

@@ -9,6 +9,8 @@ from typing import Any, Protocol, overload
 
 import numpy as np
 
+from dpexplain.answers.explanation import Explanation
+from dpexplain.answers.explanation_batch import ExplanationBatch
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.weights import Weight
 from dpexplain.domain import DomainLike, Skipped
@@ -16,8 +18,6 @@ from dpexplain.domain.queries import Notes
 from dpexplain.errors import ParameterError
 from dpexplain.estimation.answer import BATCH, PlaneAnswers, Solver
 from dpexplain.estimation.local_reference import LocalReference
-from dpexplain.explanation import Explanation
-from dpexplain.explanation_batch import ExplanationBatch
 from dpexplain.mechanisms.basic import ANCHORED
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.progress import with_bar

@@ -6,8 +6,8 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from dpexplain.contributions import Contributions
-from dpexplain.contributions_batch import ContributionsBatch
+from dpexplain.answers.contributions import Contributions
+from dpexplain.answers.contributions_batch import ContributionsBatch
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix
 from dpexplain.domain import DomainLike, QueryRules, read_queries, read_query

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from dpexplain.answers.explanation import Explanation
 from dpexplain.arguments import file_errors, require_kind, require_method, require_regular_file
 from dpexplain.core import weights
 from dpexplain.core.arrays import Matrix
@@ -27,7 +28,6 @@ from dpexplain.estimation import reference as ref
 from dpexplain.estimation.answer import NoiseLevels, Solver
 from dpexplain.estimation.calibrate import calibrate
 from dpexplain.estimation.local_reference import LocalReference
-from dpexplain.explanation import Explanation
 from dpexplain.ledger.port import Ledger, Settled
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.marginals import NoisyMarginals

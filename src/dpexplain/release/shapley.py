@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpexplain.contributions import feature_values
-from dpexplain.contributions_batch import ContributionsBatch
+from dpexplain.answers.contributions import feature_values
+from dpexplain.answers.contributions_batch import ContributionsBatch
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain import Domain

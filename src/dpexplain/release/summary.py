@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpexplain import plots
-from dpexplain.contributions import frame_of
-from dpexplain.contributions_batch import ContributionsBatch
+from dpexplain.answers.contributions import frame_of
+from dpexplain.answers.contributions_batch import ContributionsBatch
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.errors import ParameterError

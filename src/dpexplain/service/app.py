@@ -21,10 +21,10 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from dpexplain.answers import PaidExplanations
-from dpexplain.contributions import feature_names
+from dpexplain.answers.contributions import feature_names
+from dpexplain.answers.explanation import Explanation
+from dpexplain.answers.paid import PaidExplanations
 from dpexplain.errors import BudgetExhausted, DpexplainError
-from dpexplain.explanation import Explanation
 from dpexplain.service import problems
 from dpexplain.service.backend import Backend
 from dpexplain.service.config import Settings

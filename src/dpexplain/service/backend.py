@@ -11,13 +11,13 @@ from typing import Any, Protocol
 
 from anyio.to_thread import run_sync
 
-from dpexplain.answers import PaidExplanations
+from dpexplain.answers.explanation import Explanation
+from dpexplain.answers.paid import PaidExplanations
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain, DomainLike
 from dpexplain.errors import DpexplainError, NotPrivateError, ParameterError
 from dpexplain.explainer import MAX_BATCH, Explainer
-from dpexplain.explanation import Explanation
 from dpexplain.ledger import Ledger
 from dpexplain.mechanisms.ports import HistoryFree, Mechanism
 from dpexplain.noise.secure import SecureNoise

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+from dpexplain.answers.explanation import Explanation
 from dpexplain.domain import Domain, DomainLike
 from dpexplain.errors import BudgetExhausted, InputError, ParameterError, QueryError, RequestIdInUse, ServiceError
-from dpexplain.explanation import Explanation
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.privacy.relation import Neighbours
 

@@ -13,7 +13,7 @@ from rich.console import Group
 from rich.table import Table
 
 from dpexplain import plots
-from dpexplain.contributions import feature_names
+from dpexplain.answers.contributions import feature_names
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import Plane
 from dpexplain.core.weights import Weight

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dpexplain import plots
-from dpexplain.contributions import Contributions, frame_of
+from dpexplain.answers.contributions import Contributions, frame_of
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import DomainLike, ImageDomain

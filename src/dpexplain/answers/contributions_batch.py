@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from dpexplain import plots
-from dpexplain.contributions import AVERAGE, Contributions, frame_of
+from dpexplain.answers.contributions import AVERAGE, Contributions, frame_of
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.errors import ParameterError

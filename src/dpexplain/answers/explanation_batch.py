@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from dpexplain.contributions import Contributions, frame_of
-from dpexplain.contributions_batch import ContributionsBatch
+from dpexplain.answers.contributions import Contributions, frame_of
+from dpexplain.answers.contributions_batch import ContributionsBatch
+from dpexplain.answers.explanation import Explanation
 from dpexplain.core.arrays import Vector
 from dpexplain.errors import InputError
-from dpexplain.explanation import Explanation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from dpexplain.checks import check
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
 from dpexplain.errors import DataError
 from dpexplain.ledger.port import Ledger
 from dpexplain.mechanisms.ports import Noise
+from dpexplain.onboarding.checks import check
 from dpexplain.privacy.budget import Budget
 from dpexplain.registration.options import OptionKeywords
 from dpexplain.release.release import Release, release

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar, overload
 
+from dpexplain.answers.explanation import Explanation
+from dpexplain.answers.explanation_batch import ExplanationBatch
 from dpexplain.domain import Skipped
 from dpexplain.errors import BudgetExhausted
-from dpexplain.explanation import Explanation
-from dpexplain.explanation_batch import ExplanationBatch
 from dpexplain.progress import with_bar
 
 T = TypeVar("T")
