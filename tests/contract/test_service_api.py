@@ -70,6 +70,27 @@ def released(data, tmp_path):
     return Api(ReleaseBackend(dpx.release(data, dpx.Budget(1, 1e-6))), tmp_path)
 
 
+def test_answers_are_compared_with_a_declared_baseline(data, tmp_path):
+    ledger = open_ledger(f"sqlite:///{tmp_path}/x.ledger", data.account(dpx.Budget(1.0, 1e-6)))
+    api = Api(LedgerBackend(data, dpx.Basic(0.3, 1e-6), ledger, baseline=OTHER), tmp_path)
+    added = api.ask(request_id="one").json()["contributions"]
+    assert added["base"] + sum(added["values"]) == pytest.approx(added["answer"])
+    assert (added["average"], added["scale"]["kind"]) == ("the baseline", "class")
+    same = [value for name, value in zip(added["names"], added["values"], strict=True) if RECORD[name] == OTHER[name]]
+    assert same == [0.0] * 6  # where the records agree there is nothing to add
+    body = {"instances": [RECORD], "id": "one"}
+    told = api.client.post("/v1/models/income:explain", json=body, headers=api.analyst).json()["explanations"][0]
+    assert (told["quantity"], set(told["attributions"])) == ("contributions", set(RECORD))
+    assert told["base_value"] + sum(told["attributions"].values()) == pytest.approx(told["answer"])
+
+
+def test_without_a_baseline_attributions_are_slopes_and_say_so(api):
+    assert api.ask(request_id="two").json()["contributions"] is None
+    body = {"instances": [RECORD]}
+    told = api.client.post("/v1/models/income:explain", json=body, headers=api.analyst).json()["explanations"][0]
+    assert (told["quantity"], told["base_value"], told["answer"]) == ("slopes", None, None)
+
+
 def problem(response, status, kind):
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"

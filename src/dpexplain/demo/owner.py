@@ -24,6 +24,16 @@ domain = "domain.toml"        # what is public about the columns
 label = "above"               # the model's answer for each row
 name = "people"
 
+[baseline]                    # a public record that answers are compared with
+age = 43
+hours = 37
+education = "college"
+work = "private"
+trade = "office"
+region = "north"
+married = true
+city = true
+
 [mechanism]
 kind = "basic"                # or "adaptive", "enhanced"
 epsilon = 0.2                 # for each answer

@@ -126,11 +126,11 @@ class ReleaseBackend:
         return await run_sync(self.explain, record, request_id)
 
     def explain(self, record: Any, request_id: str) -> Explanation:
-        plane = replace(self.release.explain(record), request_id=request_id)
+        answer = replace(self.release.explain(record), request_id=request_id)
         if self.over is None:
-            return plane
-        added = shapley_batch(self.over, plane.point[None], self.scale, self.release.guarantee, self.release.fingerprint)[0]
-        return replace(plane, added=added)
+            return answer
+        added = shapley_batch(self.over, answer.point[None], self.scale, self.release.guarantee, self.release.fingerprint)[0]
+        return replace(answer, added=added)
 
     def explain_many(self, records: Sequence[Any], request_ids: Sequence[str]) -> PaidExplanations:
         return PaidExplanations(map(self.explain, records, request_ids), len(records))
@@ -172,6 +172,7 @@ class LedgerBackend:
     mechanism: Mechanism
     ledger: Ledger
     heads: HeadFile | None = None
+    baseline: dict[str, Any] | None = None
     explainer: Explainer = field(init=False)
     _batcher: Batcher[tuple[Any, str], Explanation] = field(init=False)
     _keeper: HeadKeeper | None = field(default=None, init=False)
@@ -179,7 +180,8 @@ class LedgerBackend:
 
     def __post_init__(self) -> None:
         require_servable(self.mechanism)
-        self.explainer = Explainer(self.data, self.ledger.account.budget, self.mechanism, ledger=self.ledger, noise=SecureNoise())
+        paying: dict[str, Any] = {"ledger": self.ledger, "noise": SecureNoise(), "baseline": self.baseline}
+        self.explainer = Explainer(self.data, self.ledger.account.budget, self.mechanism, **paying)
         self._batcher = Batcher(self.explain_each, MAX_BATCH)
         self._keeper = None if self.heads is None else HeadKeeper(self.ledger, self.heads)
 
@@ -286,7 +288,7 @@ def open_backend(config: ServiceConfig, progress: Progress = iter, *, may_create
     heads = HeadFile(config.rows.heads)
     ledger = open_kept(config.rows.ledger, data.account(config.rows.budget), heads, may_create=may_create)
     try:
-        return LedgerBackend(data, config.rows.mechanism, ledger, heads)
+        return LedgerBackend(data, config.rows.mechanism, ledger, heads, config.rows.baseline)
     except BaseException:
         with suppress(DpexplainError):
             ledger.close()

@@ -116,6 +116,7 @@ class FromRows:
     budget: Budget
     ledger: str
     heads: Path  # where the ledger's end is kept
+    baseline: dict[str, Any] | None = None  # a public record that stands for the average
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ def load_config(path: str | Path) -> ServiceConfig:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ParameterError(f"{path.name} is not valid TOML ({error}). Correct it") from None
     _require_plain_text(data, path.name)
-    _only(data, {"service", "release", "data", "model", "mechanism", "budget", "ledger"}, path.name)
+    _only(data, {"service", "release", "data", "model", "mechanism", "budget", "ledger", "baseline"}, path.name)
     settings = _build(Settings, _table(data, "service"), "[service]")
     if ("release" in data) == ("data" in data):
         raise ParameterError(
@@ -167,7 +168,10 @@ def _rows(data: Mapping[str, Any], path: Path) -> FromRows:
     _only(ledger, {"url", "heads"}, "[ledger]")
     total = Budget(*(_number(_required(budget, key, "[budget]"), f"[budget] {key}") for key in ("epsilon", "delta")))
     heads = folder / str(ledger.get("heads", f"{path.stem}.heads.json"))
-    return FromRows(_source(data, folder), mechanism_of(_table(data, "mechanism")), total, _ledger_url(ledger, folder), heads)
+    baseline = dict(_table(data, "baseline")) or None
+    return FromRows(
+        _source(data, folder), mechanism_of(_table(data, "mechanism")), total, _ledger_url(ledger, folder), heads, baseline
+    )
 
 
 def _asked_model(data: Mapping[str, Any], folder: Path) -> AskedModel | None:
