@@ -9,7 +9,7 @@ from dpexplain.backends.dense import DenseRows
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core.label_moments import LabelMoments
 from dpexplain.core.layout import Layout
-from dpexplain.core.shapley import row_wise
+from dpexplain.mechanisms.label_moments import row_wise_matrix, simplex
 
 LAYOUT = Layout((0, 1, 4), (1, 4, 5), (True, False, True))
 unit = st.floats(0, 1)
@@ -43,6 +43,15 @@ def test_all_classes_together_move_no_further_than_one(row, centre, variance, ra
     assert np.linalg.norm(np.concatenate(parts)) <= query.sensitivity()
 
 
+@settings(max_examples=200, deadline=None)
+@given(points, points, spreads, arrays.arrays(np.float64, 4, elements=st.floats(-1, 1)))
+def test_whatever_a_model_answers_all_classes_together_move_no_further_than_one(row, centre, variance, labels):
+    query = LabelMoments(LAYOUT, centre, variance)
+    summed = simplex(labels[None])[0]
+    parts = [query.vector(OracleRows(row[None], np.array([p])).normalised(query)) for p in summed]
+    assert np.linalg.norm(np.concatenate(parts)) <= query.sensitivity()
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_the_numbers_are_the_moments_they_are_said_to_be(seed):
@@ -62,9 +71,9 @@ def test_rows_that_another_model_cannot_answer_move_no_other_row():
     def ask(rows):
         if (rows[:, 0] > 0.99).any():
             raise ValueError("some row")
-        return 3 * rows[:, 1] - 1
+        return 3 * rows[:, [1]] - 1
 
-    rows = DenseRows(iter([X]), np.zeros(600), 5).relabel(row_wise(ask))
+    (rows,) = DenseRows(iter([X]), np.zeros(600), 5).relabel(row_wise_matrix(ask, 1))
     kept = np.concatenate(list(rows.labelled()))
     expected = np.where(kept[:, 0] > 0.99, 0.0, np.clip(3 * kept[:, 1] - 1, -1, 1))
     np.testing.assert_allclose(kept[:, 5], expected)

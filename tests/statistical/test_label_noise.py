@@ -20,13 +20,14 @@ def plan_for(neighbours):
     store = DenseRows(iter([rng.random((60, WIDTH))]), rng.uniform(-1, 1, 60), WIDTH)
     query = LabelMoments(LAYOUT, np.full(WIDTH, 0.5), np.full(WIDTH, 0.1))
     setting = Setting(WIDTH, 60, neighbours, store.summation_error)
-    return plan_label_moments(query, MU, setting, lambda rows: np.tanh(rows[:, 0] - rows[:, 4])), query, store
+    return plan_label_moments(query, MU, setting, lambda rows: np.tanh(rows[:, [0]] - rows[:, [4]])), query, store
 
 
 def standardised(factor, neighbours, runs=400):
     plan, query, store = plan_for(neighbours)
     noise = Scaled(SeededNoise(5), factor)
-    exact = query.vector(store.relabel(lambda rows: np.tanh(rows[:, 0] - rows[:, 4])).normalised(query))
+    (labelled,) = store.relabel(lambda rows: np.tanh(rows[:, [0]] - rows[:, [4]]))
+    exact = query.vector(labelled.normalised(query))
     draws = [(run(plan, store, noise)[0] - exact) / (neighbours.multiplier / MU) for _ in range(runs)]
     return np.concatenate(draws)
 

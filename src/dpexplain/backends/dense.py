@@ -111,10 +111,14 @@ class DenseRows:
             yield np.column_stack([rows, self._labels[start : start + len(rows)]])
             start += len(rows)
 
-    def relabel(self, ask: Callable[[Matrix], Vector]) -> DenseRows:
-        """The same rows, which are not copied, with the labels that `ask` gives each of them."""
+    def relabel(self, ask: Callable[[Matrix], Matrix]) -> list[DenseRows]:
+        """The same rows, which are not copied, with each of the labels, (rows, K), that `ask` gives them."""
+        labels = np.concatenate([ask(piece) for piece in self.row_major()])
+        return [self._with_labels(column) for column in labels.T]
+
+    def _with_labels(self, labels: Vector) -> DenseRows:
         other = copy(self)
-        other._labels = _pad(np.concatenate([ask(piece) for piece in self.row_major()]))
+        other._labels = _pad(labels)
         return other
 
     def select(self, positions: NDArray[np.int64], most: int | None = None) -> DenseRows:

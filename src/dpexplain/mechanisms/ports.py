@@ -96,8 +96,8 @@ class SingleRows(Protocol):
 class RelabelledRows(Protocol):
     """Rows in memory, which another black box can label too."""
 
-    def relabel(self, ask: Callable[[Matrix], Vector]) -> Rows:
-        """The same rows with the labels that `ask`, a function of each row by itself, gives their encoding."""
+    def relabel(self, ask: Callable[[Matrix], Matrix]) -> Sequence[Rows]:
+        """The same rows with each of the labels, (rows, K), that `ask`, a function of each row by itself, gives their encoding."""
         ...
 
 
