@@ -79,7 +79,7 @@ def measure(scale: AnswerScale, outcome: str) -> str:
     """What the numbers of an answer are, as a heading."""
     if scale.kind == "probability":
         return f"The model’s probability of {outcome}"
-    return f"How far the model’s answers are {outcome}" if scale.kind == "class" else f"The model’s answer: {outcome}"
+    return f"How strongly the model leans towards {outcome}" if scale.kind == "class" else f"The model’s answer: {outcome}"
 
 
 def units(scale: AnswerScale) -> str:

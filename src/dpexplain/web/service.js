@@ -144,7 +144,8 @@ function inShort(card, features, answer) {
   if (!answer.values) return "a release";
   const scale = scaleOf(card.scale);
   const strongest = rank(card.names, answer.values, answer.error).slice(0, 3);
-  return strongest.map(({ name, value }) => `${name} ${scale.difference(scale.slope(value))}`).join(", ");
+  const about = typeof answer.intercept === "number" ? `about ${scale.format(scale.answer(answer.intercept))}; slopes: ` : "";
+  return about + strongest.map(({ name, value }) => `${name} ${scale.difference(scale.slope(value))}`).join(", ");
 }
 
 function tell(text) {
