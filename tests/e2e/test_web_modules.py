@@ -8,12 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import dpexplain as dpx
 from dpexplain.answers.contributions import Contributions
 from dpexplain.core import weights
 from dpexplain.core.answer_scale import AnswerScale
-from dpexplain.demo.people import DOMAIN
+from dpexplain.demo.people import DOMAIN, people
 from dpexplain.domain import Date, Datetime, Domain
 from dpexplain.domain.text import TextDomain, words_of
+from dpexplain.estimation import calibrate
+from dpexplain.noise.seeded import SeededNoise
 from dpexplain.release.page import render
 from release_support import StandIn
 
@@ -29,7 +32,10 @@ TEXT = TextDomain(["film", "good", "don't", "été", "10", "never"])
 
 
 def case(release, record=RECORD, entries=None):
-    values, error = release.explain(record)
+    return case_of(release, record, entries, *release.explain(record))
+
+
+def case_of(release, record, entries, values, error):
     data = json.loads(render(release).split('id="data">')[1].split("</script>")[0])
     return {
         "data": data,
@@ -38,6 +44,19 @@ def case(release, record=RECORD, entries=None):
         "values": values.tolist(),
         "error": error.tolist(),
     }
+
+
+def released_case(**options):
+    """What a real release answers, by the plane it was made with."""
+    rows, _ = people(1500, seed=4)
+    model = lambda table: np.tanh(DOMAIN.encode(table) @ np.linspace(-2, 2, DOMAIN.width))  # noqa: E731
+    made = dpx.release(dpx.PrivateData(rows, DOMAIN, model=model), dpx.Budget(2.0, 1e-6), noise=SeededNoise(1), **options)
+    answer, added = made.explain(RECORD), made.explain(RECORD).contributions()
+    whole = {"values": added.values, "base": added.base, "answer": added.answer}
+    errors = {"error": added.error, "baseError": added.base_error, "answerError": added.answer_error}
+    given = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in (whole | errors).items()}
+    plane = {"plane": answer.plane, "intercept": answer.intercept, "contributions": given}
+    return case_of(made, RECORD, None, answer.values, answer.error) | plane
 
 
 def scale_cases():
@@ -72,7 +91,7 @@ def contribution_case(count):
     return {"given": given, "scale": scale.to_dict(), "sentence": one.sentence, "steps": steps, "labels": names}
 
 
-def test_under_node(tmp_path):
+def test_under_node(tmp_path, monkeypatch):
     node = shutil.which("node")
     if node is None:
         pytest.skip(
@@ -84,6 +103,13 @@ def test_under_node(tmp_path):
     ]
     cases.append(case(StandIn(DATES), {"opened": "2010-06-01", "seen": "2020-01-01T06:00:01"}))
     cases.append(case(StandIn(TEXT), "film don't 10", ["film don't 10"]))
+    monkeypatch.setattr(calibrate, "replicates", lambda _: 2)
+    cases += [
+        released_case(),
+        released_case(weight=weights.Gaussian(1.2)),
+        released_case(radius=0.3),
+        released_case(plane="paper"),
+    ]
     (tmp_path / "texts.json").write_text(json.dumps([[text, sorted(words_of(text))] for text in TEXTS]), encoding="utf-8")
     (tmp_path / "scales.json").write_text(json.dumps(scale_cases()), encoding="utf-8")
     (tmp_path / "cases.json").write_text(json.dumps(cases), encoding="utf-8")

@@ -45,7 +45,7 @@ def releases():
 def test_two_errors_cover_about_as_often_as_they_should(releases, weight):
     data, quiet, noisy = releases
     records = [{name: column[i] for name, column in people().items()} for i in range(8)]
-    exact = np.array([evaluation.optimum(data, record, weight=weight, plane="paper") for record in records])
+    exact = np.array([evaluation.optimum(data, record, weight=weight) for record in records])
     answers = [release.explain_many(records, weight) for release in noisy]
     for truth, least in ((quiet.explain_many(records, weight).values, 0.85), (exact, 0.8)):
         z = np.abs([(answer.values - truth) / answer.error for answer in answers])

@@ -78,8 +78,10 @@ def records(count=50, seed=3):
     return [dict(zip(rows, values, strict=True)) for values in zip(*(list(column) for column in rows.values()), strict=True)]
 
 
-def test_explanations_are_close_to_the_optimum(data, release):
-    scores = [evaluation.score(release.explain(record).values, data, record, plane="paper") for record in records(20)]
+@pytest.mark.parametrize("plane", ["fitted", "paper"])
+def test_explanations_are_close_to_the_optimum(data, release, plane):
+    answers = [release.explain(record, plane=plane).values for record in records(20)]
+    scores = [evaluation.score(one, data, record, plane=plane) for one, record in zip(answers, records(20), strict=True)]
     assert np.mean([score.relative_excess for score in scores]) < 0.01
     assert np.mean([score.cosine for score in scores]) > 0.99
 
@@ -95,7 +97,7 @@ def test_an_explanation_is_free_and_carries_the_release_guarantee(release):
     assert explanation.error.shape == explanation.values.shape
     assert (explanation.error > 0).all()
     assert explanation.details["fingerprint"] == "people, spring"
-    assert np.linalg.norm(explanation.values) <= 1
+    assert explanation.plane == release.plane == "fitted"
     json.loads(explanation.to_json())
 
 
@@ -137,8 +139,8 @@ def test_another_weight_changes_the_locality(data, release):
     narrow = dpx.weights.Gaussian(0.8)
     local = release.explain(RECORD, weight=narrow)
     wide = release.explain(RECORD)
-    closer = evaluation.score(local.values, data, RECORD, weight=narrow, plane="paper").relative_excess
-    assert closer < evaluation.score(wide.values, data, RECORD, weight=narrow, plane="paper").relative_excess
+    closer = evaluation.score(local.values, data, RECORD, weight=narrow).relative_excess
+    assert closer < evaluation.score(wide.values, data, RECORD, weight=narrow).relative_excess
     assert local.details["weight"] == "gaussian"
 
 
@@ -316,18 +318,57 @@ def test_headers_that_make_no_sense_are_refused(saved, tmp_path, name, value):
         dpx.load(tmp_path / "x.dpx")
 
 
-def explain_from_payload(payload, z, c):
-    """`explain` written out from docs/release.md, one query at a time, without any of the library's code."""
-    mean, w, V = (np.array(payload[key]) for key in ("mean", "eigenvalues", "eigenvectors"))
-    t0, t1, k, noise = payload["t0"], np.array(payload["t1"]), payload["radius"], payload["noise"]
-    points = np.zeros((len(payload["reference"]["labels"]), len(mean)))
+def points_of(payload):
+    points = np.zeros((len(payload["reference"]["labels"]), len(payload["mean"])))
     for block, codes in zip(payload["layout"], payload["reference"]["points"], strict=True):
         for r, code in enumerate(codes):
             if block["kind"] == "number":
                 points[r, block["start"]] = code / 4096
             elif code < block["stop"] - block["start"]:
                 points[r, block["start"] + code] = 1
-    h = mean - z
+    return points
+
+
+def fitted_from_payload(payload, z):
+    """The fitted plane written out from docs/release.md, one query at a time, without any of the library's code."""
+    mean, _w, V = (np.array(payload[key]) for key in ("mean", "eigenvalues", "eigenvectors"))
+    f = {key: np.array(value) if isinstance(value, list) else value for key, value in payload["fitted"].items()}
+    u, inverse = points_of(payload) - mean, (V * f["inverse"]) @ V.T
+    r = f["labels"] - payload["t0"] - u @ f["slopes"]
+    d = np.linalg.norm(u + mean - z, axis=1)
+    alpha = np.minimum(1, payload["weight"]["c"] / np.maximum(2 * d * (1 + d), 1e-300)) * payload["reference"]["inverse_weight"]
+    share, N = alpha.sum() ** 2 / (len(d) * (alpha @ alpha)), len(d)
+    s = alpha * f["raked"] / (alpha @ f["raked"])
+    m = s @ u
+    A = ((u - m) * s[:, None]).T @ (u - m) + f["ridge"] * np.eye(len(z))
+    level = np.mean(f["raked"] * r)
+    rest = (s * r) @ (u - m) - share * (f["raked"] * (r - level) / N) @ u
+    delta, ahead = np.zeros(len(z)), inverse @ rest
+    for _ in range(f["steps"]):
+        size = rest @ inverse @ rest
+        length = size / (ahead @ A @ ahead)
+        delta, rest = delta + length * ahead, rest - length * A @ ahead
+        ahead = inverse @ rest + rest @ inverse @ rest / size * ahead
+    phi = f["slopes"] + delta
+    answer = payload["t0"] + m @ f["slopes"] + s @ r - share * level + phi @ (z - mean - m)
+    kept, rows = min(1, f["kept"] * share), slice(None, None, f["every"])
+    q = np.clip(N * s - share * f["raked"], -f["limit"] / share, f["limit"] / share)[rows] * r[rows]
+    q = q**2 * f["doubt"] / np.sqrt(share) / len(q)
+    moved, root = (u[rows] - m) @ inverse, kept * f["factors"][:, None] * V * f["spread"]
+    covariance = root @ root.T + (moved * q[:, None]).T @ moved
+    starts = [block["start"] for block in payload["layout"]]
+    offset = z - f["average"]
+    owner = np.repeat(np.arange(len(starts)), np.diff([*starts, len(z)]))
+    across = (owner[:, None] == np.arange(len(starts))) * offset[:, None]
+    variance = np.diag(across.T @ covariance @ across) + f["average_error"] ** 2 * np.add.reduceat(phi**2, starts)
+    return phi, np.sqrt(np.diag(covariance)), answer, np.add.reduceat(phi * offset, starts), np.sqrt(variance)
+
+
+def explain_from_payload(payload, z, c):
+    """The paper's plane, and anchored ones in a ball, written out from docs/release.md."""
+    mean, w, V = (np.array(payload[key]) for key in ("mean", "eigenvalues", "eigenvectors"))
+    t0, t1, k, noise = payload["t0"], np.array(payload["t1"]), 1.0, payload["noise"]
+    points, h = points_of(payload), mean - z
     A = (V * w) @ V.T + np.outer(h, h)
 
     def ball(b):
@@ -356,17 +397,28 @@ def explain_from_payload(payload, z, c):
 def test_the_payload_and_its_formulas_suffice(release):
     payload = json.loads(json.dumps(release.payload(), allow_nan=False))
     for record, anchor in zip(records(5), (None, None, 0.0, -0.7, 1.0), strict=True):
-        explanation = release.explain(record, anchor=anchor)
+        explanation = release.explain(record, anchor=anchor, plane="paper" if anchor is None else None, radius=1.0)
         values, errors = explain_from_payload(payload, np.array(explanation.point), anchor or 0.0)
         assert explanation.values == pytest.approx(values, rel=0, abs=1e-10)
         assert explanation.error == pytest.approx(errors, rel=1e-6)
+        fitted = release.explain(record)
+        values, errors, answer, added, added_errors = fitted_from_payload(payload, np.array(fitted.point))
+        assert fitted.values == pytest.approx(values, rel=0, abs=1e-9)
+        assert fitted.error == pytest.approx(errors, rel=1e-6)
+        assert fitted.intercept == pytest.approx(answer, abs=1e-9)
+        contributions = fitted.contributions()
+        assert contributions.values == pytest.approx(added, abs=1e-9)
+        assert contributions.error == pytest.approx(added_errors, rel=1e-6)
+        assert contributions.base + contributions.values.sum() == pytest.approx(contributions.answer, abs=1e-12)
 
 
 def sane(release, queries):
     many = release.explain_many(queries)
     assert np.isfinite(many.values).all()
     assert np.isfinite(many.error).all()
-    assert (np.linalg.norm(many.values, axis=1) <= 1 + 1e-12).all()
+    held = release.explain_many(queries, plane="paper")
+    assert np.isfinite(held.error).all()
+    assert (np.linalg.norm(held.values, axis=1) <= 1 + 1e-6).all()
     return many
 
 
@@ -416,7 +468,7 @@ def test_unknown_categories_are_not_forced_to_sum_to_one():
     release = dpx.release(data, dpx.Budget(5.0, 1e-6), noise=SeededNoise(0))
     reference = np.array(release.payload()["reference"]["points"][1])
     assert (reference == 3).mean() == pytest.approx(0.4, abs=0.08)
-    scores = [evaluation.score(release.explain(record).values, data, record, plane="paper") for record in records(20)]
+    scores = [evaluation.score(release.explain(record).values, data, record) for record in records(20)]
     assert np.mean([score.relative_excess for score in scores]) < 0.01
 
 
@@ -463,3 +515,66 @@ def test_of_two_processes_with_one_request_the_first_to_settle_wins(data, monkey
     monkeypatch.setattr(SketchPlan, "run", overtaken)
     second = dpx.release(data, BUDGET, ledger=ledger, request_id="race")
     assert second.payload() == dpx.release(data, BUDGET, ledger=ledger, request_id="race").payload()
+
+
+def test_files_from_before_there_were_planes_answer_by_the_fitted_plane(release, data, tmp_path):
+    header, arrays = container.read(release._content())
+    header = {name: value for name, value in header.items() if name not in ("plane", "planes", "scale", "arrays")} | {
+        "radius": 1.0
+    }
+    arrays = {name: array for name, array in arrays.items() if not name.startswith("plane_")}
+    (tmp_path / "old.dpx").write_bytes(container.write(header, arrays))
+    old = dpx.load(tmp_path / "old.dpx")
+    assert old.plane == "fitted"
+    assert old.radius is None
+    scores = [evaluation.score(old.explain(record).values, data, record) for record in records(20)]
+    assert np.mean([score.relative_excess for score in scores]) < 0.02
+    assert (old.explain(RECORD, plane="paper").values == release.explain(RECORD, plane="paper").values).all()
+    assert old.explain(RECORD).contributions().error is not None
+
+
+def always(value):
+    return lambda table: np.full(len(table["age"]), value)
+
+
+@pytest.mark.parametrize(
+    "answers", [{"labels": np.ones(4_000)}, {"model": always(1.0)}, {"model": always(0.3)}], ids=["labels", "yes", "0.3"]
+)
+def test_a_constant_model_has_no_explanation(answers):
+    value = 0.3 if "model" in answers and answers["model"]({"age": [0]})[0] < 1 else 1.0
+    declared = {"output": "value", "bounds": (-1, 1)} if "model" in answers else {}
+    made = dpx.release(dpx.PrivateData(people(4_000)[0], DOMAIN, **answers, **declared), BUDGET, noise=SeededNoise(3))
+    for record in records(5):
+        answer = made.explain(record)
+        assert (np.abs(answer.values) <= 2 * answer.error + 1e-6).all()
+        added = answer.contributions()
+        assert (np.abs(added.values) <= 2 * added.error + 1e-6).all()
+        assert added.answer == pytest.approx(value, abs=2 * added.answer_error + 1e-9)
+        assert added.base == pytest.approx(value, abs=2 * added.base_error + 1e-9)
+
+
+def test_a_cap_that_binds_is_named(release):
+    free, held = release.explain(RECORD), release.explain(RECORD, radius=0.4)
+    assert "cap" not in free.details
+    assert "radius 0.4" in held.details["cap"]
+    assert np.linalg.norm(held.values) == pytest.approx(0.4)
+    assert "cap" not in release.explain(RECORD, radius=50.0).details
+    assert 0 < free.details["effective_rows"] <= release.size
+    assert set(free.details["error_parts"]) == {"noise", "reference"}
+    assert "radius 1" in release.explain(RECORD, plane="paper").details["cap"]
+
+
+@pytest.mark.parametrize("asked", [{"plane": "flat"}, {"plane": "anchored"}, {"plane": "paper", "anchor": 0.2}, {"radius": -1.0}])
+def test_planes_that_cannot_be_are_refused(release, asked):
+    with pytest.raises(ParameterError):
+        release.explain(RECORD, **asked)
+
+
+def test_batches_of_contributions_are_those_of_single_answers(release):
+    many = release.explain_many(records(70))
+    batch = many.contributions()
+    one = many[66].contributions()
+    assert batch[66].values == pytest.approx(one.values, abs=1e-12)
+    assert batch[66].error == pytest.approx(one.error, rel=1e-9)
+    assert batch.base + batch.values.sum(axis=1) == pytest.approx(batch.answer, abs=1e-12)
+    assert one.record == many[66:67].contributions()[0].record

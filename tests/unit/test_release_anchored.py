@@ -50,7 +50,7 @@ def test_anchored_answers_come_close_to_the_anchored_optimum_and_far_from_the_pl
     points = DOMAIN.encode_queries(queries)
     plain = release.explain_many(queries)
     for i in range(0, 100, 10):
-        best = evaluation.optimum(data, points[i], anchor=answers[i], radius=1.0)
+        best = evaluation.optimum(data, points[i], anchor=answers[i])
         near, far = (np.linalg.norm(values[i] - best) for values in (many.values, plain.values))
         assert near < 0.1 * np.linalg.norm(best)
         assert near < far or abs(answers[i]) < 0.3  # the two planes hardly differ there
@@ -59,7 +59,7 @@ def test_anchored_answers_come_close_to_the_anchored_optimum_and_far_from_the_pl
 def test_anchoring_is_a_shift_of_the_labels(release, asked):
     queries, answers = asked
     points = DOMAIN.encode_queries(queries)[:7]
-    many = release.explain_many(queries, anchor=answers)
+    many = release.explain_many(queries, anchor=answers, radius=1.0)
     solver = release.solver
     for point, answer, values in zip(points, answers, many.values, strict=False):
         shifted = replace(
@@ -80,7 +80,10 @@ def test_one_and_many_agree_and_say_what_they_are(release, asked):
     assert one.cost.epsilon == 0
     plain = release.explain(record)
     assert "anchor" not in plain.details
-    assert release.explain(record, anchor=0.0).values == pytest.approx(plain.values, abs=1e-15)
+    held, paper = release.explain(record, anchor=0.0, radius=1.0), release.explain(record, plane="paper")
+    assert held.values == pytest.approx(paper.values, abs=1e-15)
+    through = release.explain(record, anchor=plain.intercept)
+    assert through.values == pytest.approx(plain.values, abs=1e-12)  # the fitted plane goes through its own answer
 
 
 def test_labelled_reference_rows_are_shifted_too():

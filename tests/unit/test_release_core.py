@@ -88,7 +88,7 @@ def test_shrinkage_brings_noisy_moments_closer_to_the_truth():
 
     def distance(shrink):
         errors = [
-            np.linalg.norm(found(sigma=200.0, shrink=shrink, seed=seed)[0].covariance - truth.covariance) for seed in range(20)
+            np.linalg.norm(found(sigma=400.0, shrink=shrink, seed=seed)[0].covariance - truth.covariance) for seed in range(20)
         ]
         return np.mean(errors)
 

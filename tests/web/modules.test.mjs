@@ -25,6 +25,24 @@ test("explanations and errors equal Python's", () => {
   }
 });
 
+test("planes, intercepts and contributions equal Python's", () => {
+  const planes = opened.filter(({ plane }) => plane);
+  assert.ok(planes.length >= 4);
+  for (const { data, point, plane, intercept, contributions: given } of planes) {
+    const answer = explain(prepare(data.release), Float64Array.from(point));
+    assert.equal(answer.plane, plane);
+    assert.ok(Math.abs(answer.intercept - intercept) < 1e-9);
+    const found = answer.contributions;
+    assert.ok(far(found.values, given.values) < 1e-9 && Math.abs(found.base - given.base) < 1e-9);
+    assert.ok(Math.abs(found.base + found.values.reduce((sum, value) => sum + value, 0) - found.answer) < 1e-12);
+    if (given.error === null) assert.equal(found.error, null);
+    else {
+      assert.ok(far(found.error, given.error) < 1e-9, `errors differ by ${far(found.error, given.error)}`);
+      assert.ok(Math.abs(found.baseError - given.baseError) < 1e-9 && Math.abs(found.answerError - given.answerError) < 1e-9);
+    }
+  }
+});
+
 test("records are encoded to the last bit as Python does, and come back", () => {
   for (const { data, record, point } of opened) {
     const features = featuresOf(data.domain, data.names);

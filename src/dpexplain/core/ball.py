@@ -66,18 +66,19 @@ def project_1(phi: Vector, radius: float) -> Vector:
     return np.asarray(np.sign(phi) * np.maximum(np.abs(phi) - threshold, 0.0))
 
 
-def minimise_2(A: Matrix, b: Vector, radius: float) -> Vector:
+def minimise_2(A: Matrix, b: Vector, radius: float, cut: float = 0.0) -> Vector:
     """The trust-region subproblem: (A + λI)φ = b with the smallest λ ≥ 0 that brings ‖φ‖ ≤ radius.
 
     By eigendecomposition and one scalar root. For semidefinite A the hard case is b orthogonal to the null space: then the
-    least-norm solution is taken, which is feasible or has λ > 0. Directions below the rounding level of A count as null.
+    least-norm solution is taken, which is feasible or has λ > 0. Directions below the rounding level of A count as null. With `cut`, directions
+    with less than that share of the largest eigenvalue are left out altogether: for A and b that were summed in single precision.
     """
     values, vectors = scipy.linalg.eigh((A + A.T) / 2)
     scale = max(float(values[-1]), float(np.linalg.norm(b)) / radius)
     if scale <= 0:
         return np.zeros_like(b)
     values = np.maximum(values, 0.0)
-    target = vectors.T @ b
+    target = np.where(values > cut * values[-1], vectors.T @ b, 0.0)
     keep = values > scale * len(b) * np.finfo(float).eps
     null_pull = float(np.linalg.norm(target[~keep])) > 1e-10 * float(np.linalg.norm(target))
     free = np.divide(target, values, out=np.zeros_like(target), where=keep)

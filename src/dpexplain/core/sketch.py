@@ -24,6 +24,7 @@ from dpexplain.core.layout import Layout
 SQUARES_SCALE = 2.0  # of the second moments in stage 1
 SQUARES_CENTRE = 0.125  # (x - 1/2)² lies in [0, 1/4]
 _LABEL_SHARE = 2.0  # how much more of the budget the moments yv get
+_SECOND_SHARE = 4.0  # … and the products: their noise counts ‖φ‖² times, and free slopes are two or three units long
 _TINY = 1e-12
 
 
@@ -78,7 +79,7 @@ class Scales:
             zeroth=1.0,
             first=1 / sqrt(max(total, _TINY)),
             label=_LABEL_SHARE / sqrt(max(total, _TINY)),
-            second=1 / sqrt(products) if products > _TINY else 0.0,
+            second=_SECOND_SHARE / sqrt(products) if products > _TINY else 0.0,
             squares=1 / sqrt(2 * float(numbers @ numbers)) if numbers.size else 0.0,
         )
 

@@ -123,12 +123,12 @@ class Solver:
         local = weight(np.sqrt(np.maximum(self._norms - 2 * (points @ query) + query @ query, 0.0))) * everyone
         share = float(local.mean())
         terms = ((local - share) * y)[:, None] * (points - query)
-        variance = self.noise.t1**2 + (self.t0 * self.noise.s1) ** 2 + np.square(h * self._t0_error)
+        variance = self.noise.t1**2 + (self.t0 * self.noise.s1) ** 2 + np.square(h * self.t0_error)
         error = np.sqrt(share**2 * variance + terms.var(axis=0) / len(points))
         return share * (self.t1 + self.t0 * h) + terms.mean(axis=0), error
 
     @property
-    def _t0_error(self) -> float:
+    def t0_error(self) -> float:
         """t₀ was released with t₁, at a scale that follows from the columns' variances."""
         return self.noise.t1 * sqrt(Scales.balanced(self.layout, self._squared @ self.eigenvalues).label)
 

@@ -16,10 +16,11 @@ import numpy as np
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.core.sketch import NormalisedMoments, NormalisedSums, normalised_dimension
-from dpexplain.core.weights import Weight
+from dpexplain.core.weights import Stable, Weight
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.denoise import Estimate, estimate
 from dpexplain.estimation.reference import build, sample_public_points
+from dpexplain.estimation.slopes import Guess, NoisyEquations, Slopes
 
 QUERIES = 48
 _TWO_SIGMA = 0.9545  # P(|N| ≤ 2)
@@ -66,6 +67,28 @@ def calibrate(
         stated.append(again.errors)
     factors = column_factors(np.array(moved), np.array(stated))
     return replace(solver, noise=replace(solver.noise, calibration=factors))
+
+
+def plane_factors(
+    found: Estimate, query: NormalisedMoments, sigma: float, guess: Guess | None, slopes: Slopes, normals: Normals
+) -> Vector:
+    """How much larger or smaller the error of each slope is than its posterior says, over rehearsals.
+
+    Each rehearsal takes slopes from the posterior for the truth, so that it knows directions that the estimate shrank away.
+    """
+    rehearsal, moved, stated = Rehearsal(query, sigma, 1.0, Stable()), [], []
+    for _ in range(replicates(query.layout)):
+        truth = slopes.values + slopes.root(found.vectors) @ normals(len(slopes.values))
+        world = as_sums(replace(found, t1=found.covariance @ truth), query)
+        again = estimate(rehearsal.noisy(world, normals), query, sigma)
+        repeated = equations_of(again).slopes(guess)
+        moved.append(np.abs(repeated.values - truth)[None])
+        stated.append(repeated.errors(again.vectors)[None])
+    return column_factors(np.array(moved), np.array(stated))
+
+
+def equations_of(found: Estimate) -> NoisyEquations:
+    return NoisyEquations(found.values, found.vectors, found.t1, found.spread.t1, found.spread.s2)
 
 
 def replicates(layout: Layout) -> int:

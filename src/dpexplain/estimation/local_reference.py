@@ -35,7 +35,7 @@ from dpexplain.estimation.answer import PlaneAnswers
 _PRIOR = 0.1  # how large θ is expected to be, for columns of unit spread
 _LEAST = 1e-4
 _STEPS = 12
-_UNDETERMINED = 1e-7  # of the largest eigenvalue of A
+_UNDETERMINED = 1e-6  # of the largest eigenvalue of A, which is summed in single precision
 _NEGLIGIBLE = 1e-9  # weights below this share of the largest are left out
 
 Floats = NDArray[np.float32]
@@ -53,12 +53,7 @@ class MomentTargets:
     first_error: float
     second_error: float
     label_error: float
-    radius: float
-
-    @property
-    def start(self) -> Vector:
-        """φ₀: the explanation at μ where every row counts alike."""
-        return minimise_2(self.covariance, self.t1, self.radius)
+    start: Vector  # φ₀: the slopes of the plane through all rows
 
 
 class MomentRaking:
@@ -165,7 +160,7 @@ class LocalReference:
         A, b = self._around(query, anchor)
         A = (scaled.T @ u).astype(np.float64) + few * A
         b = (scaled.T @ y.astype(np.float32)).astype(np.float64) + few * b
-        phi = minimise_2(A, b, self.radius)
+        phi = minimise_2(A, b, self.radius, _UNDETERMINED)
         residual = (y - u @ phi.astype(np.float32)).astype(np.float32)[:, None] * scaled
         errors, multiplier = self._errors(A, b, phi, self._variance(residual, near, few))
         return phi, np.where(np.diag(A) < few, np.maximum(errors, few / (multiplier + few)), errors)

@@ -31,6 +31,7 @@ class NoisySketch:
     sums: NormalisedSums
     query: NormalisedMoments
     sigma: float
+    centre_error: float  # the standard error of each mean that stage 1 found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +96,9 @@ class SketchPlan:
         centre, variance = centre_of(CentreSums.from_vector(first, layout), layout, self.size, self.centre.sigma)
         query = NormalisedMoments(layout, centre, variance)
         released = door.release(self.moments, query)
-        return NoisySketch(NormalisedSums.from_vector(released, query.scales, layout), query, self.moments.sigma)
+        return NoisySketch(
+            NormalisedSums.from_vector(released, query.scales, layout), query, self.moments.sigma, self.centre.sigma / self.size
+        )
 
 
 def plan_sketch(layout: Layout, mu: float, setting: Setting) -> SketchPlan:

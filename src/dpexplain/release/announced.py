@@ -22,7 +22,7 @@ def with_progress(make: Callable[[Door], T], layout: Layout) -> Callable[[Door],
         return make
 
     def watched(door: Door) -> T:
-        with progress_steps(f"releasing {layout.width:,} columns", replicates(layout)) as watch:
+        with progress_steps(f"releasing {layout.width:,} columns", 3 * replicates(layout)) as watch:
             return make(cast(Door, _AnnouncingDoor(door, watch)))
 
     return watched

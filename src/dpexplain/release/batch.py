@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, overload
 
 import numpy as np
 
+from dpexplain.answers.contributions import Contributions, feature_names, feature_values
+from dpexplain.answers.contributions_batch import ContributionsBatch
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.explanation_batch import ExplanationBatch
+from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.plane import Plane
 from dpexplain.core.weights import Weight
 from dpexplain.domain import DomainLike, Skipped
 from dpexplain.domain.queries import Notes
 from dpexplain.errors import ParameterError
-from dpexplain.estimation.answer import BATCH, PlaneAnswers, Solver
-from dpexplain.estimation.local_reference import LocalReference
+from dpexplain.estimation.answer import BATCH
+from dpexplain.estimation.planes import Planes, join_planes
 from dpexplain.mechanisms.basic import ANCHORED
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.progress import with_bar
+from dpexplain.release.planes import PlaneSource
 
 _SLOW = 20_000  # queries from which a progress bar is worth its line
 
@@ -37,6 +42,12 @@ class Source(Protocol):
     @property
     def fingerprint(self) -> str | None: ...
 
+    @property
+    def scale(self) -> AnswerScale: ...
+
+    @property
+    def size(self) -> int: ...
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanations(ExplanationBatch):
@@ -44,13 +55,24 @@ class Explanations(ExplanationBatch):
 
     release: Source
     points: Matrix
-    values: Matrix
-    error: Matrix
+    found: Planes
     weight: Weight
+    plane: Plane
+    radius: float | None = None
     anchors: Vector | None = None
     notes: tuple[Notes, ...] = ()
     rows: tuple[int, ...] = ()  # the place of each in the batch that was asked about
     skipped: tuple[Skipped, ...] = ()
+
+    @property
+    def values(self) -> Matrix:
+        """(records, columns): slopes."""
+        return self.found.values
+
+    @property
+    def error(self) -> Matrix:
+        """Standard errors of `values`."""
+        return self.found.errors
 
     @overload
     def __getitem__(self, index: int) -> Explanation: ...
@@ -59,11 +81,11 @@ class Explanations(ExplanationBatch):
     def __getitem__(self, index: slice) -> Explanations: ...
 
     def __getitem__(self, index: int | slice) -> Explanation | Explanations:
-        anchor = None if self.anchors is None else self.anchors[index]
         if isinstance(index, slice):
-            part = replace(self, points=self.points[index], values=self.values[index], error=self.error[index], anchors=anchor)
+            anchors = None if self.anchors is None else self.anchors[index]
+            part = replace(self, points=self.points[index], found=self.found[index], anchors=anchors)
             return replace(part, notes=self.notes[index], rows=self.rows[index])
-        read_as = {"read_as": self.notes[index]} if self.notes and self.notes[index] else {}
+        index = range(len(self))[index]
         return Explanation(
             values=self.values[index],
             names=self.release.domain.names,
@@ -71,17 +93,53 @@ class Explanations(ExplanationBatch):
             cost=self._free,
             guarantee=self.release.guarantee,
             error=self.error[index],
-            details=self._details | ({} if anchor is None else {"quantity": ANCHORED, "anchor": float(anchor)}) | read_as,
+            details=self._details(index),
             domain=self.release.domain,
+            plane=self.plane,
+            intercept=float(self.found.answer[index]),
+            scale=self.release.scale,
+            added=partial(self._added, index),
         )
+
+    def contributions(self) -> ContributionsBatch:
+        """The contributions of all records; InputError where there is no record."""
+        if not len(self):
+            return super().contributions()
+        found, scale = self.found, self.release.scale
+        return ContributionsBatch(
+            names=feature_names(self.release.domain),
+            values=found.added * scale.half_range,
+            base=scale.answers(found.base),
+            answer=scale.answers(found.answer),
+            error=_known(found.added_errors * scale.half_range),
+            scale=scale,
+            record=feature_values(self.release.domain, self.points),
+            base_error=_known(found.base_error * scale.half_range),
+            answer_error=found.answer_error * scale.half_range,
+            guarantee=self.release.guarantee,
+            details={"quantity": "plane", "source": "release", "plane": self.plane},
+        )
+
+    def _added(self, index: int) -> Contributions:
+        return self[index : index + 1].contributions()[0]
 
     @cached_property
     def _free(self) -> Guarantee:
         return free_of_charge(self.release.guarantee)
 
-    @cached_property
-    def _details(self) -> dict[str, Any]:
-        return {"source": "release", "weight": self.weight.kind, "fingerprint": self.release.fingerprint}
+    def _details(self, index: int) -> dict[str, Any]:
+        found = self.found
+        told: dict[str, Any] = {"source": "release", "weight": self.weight.kind, "fingerprint": self.release.fingerprint}
+        told["error_parts"] = {"noise": float(found.noise[index]), "reference": float(found.reference[index])}
+        if np.isfinite(found.share[index]):
+            told["effective_rows"] = round(float(found.share[index]) * self.release.size)
+        if found.capped[index]:
+            told["cap"] = (
+                f"the ball of radius {self.radius:g} that was asked for holds these slopes: they are shorter than the data say"
+            )
+        if self.anchors is not None:
+            told |= {"quantity": ANCHORED, "anchor": float(self.anchors[index])}
+        return told | ({"read_as": self.notes[index]} if self.notes and self.notes[index] else {})
 
     def __len__(self) -> int:
         return len(self.values)
@@ -96,15 +154,18 @@ def free_of_charge(total: Guarantee) -> Guarantee:
     return Guarantee(0.0, total.delta, total.neighbours, subject="This answer")
 
 
-def solve_in_batches(solver: Solver | LocalReference, points: Matrix, weight: Weight, anchors: Vector | None) -> PlaneAnswers:
+def fit_in_batches(source: PlaneSource, points: Matrix, weight: Weight, anchors: Vector | None, radius: float | None) -> Planes:
     """One row for each point, in batches."""
-    if 0 < len(points) <= BATCH:
-        return solver.answer(points, weight, anchors)
+    if len(points) <= BATCH:
+        return source.fit(points, weight, anchors, radius)
     slices = [slice(start, start + BATCH) for start in _progress(len(points))]
-    parts = [solver.answer(points[part], weight, None if anchors is None else anchors[part]) for part in slices]
-    empty = [np.zeros((0, points.shape[1]))]
-    values, errors = [part.values for part in parts] or empty, [part.errors for part in parts] or empty
-    return PlaneAnswers(np.concatenate(values), np.concatenate(errors))
+    parts = [source.fit(points[part], weight, None if anchors is None else anchors[part], radius) for part in slices]
+    return join_planes(parts)
+
+
+def _known(errors: Any) -> Any:
+    """Errors, or None where they are not known."""
+    return None if np.isnan(errors).any() else errors
 
 
 def anchors_of(given: Any, count: int) -> Vector | None:

@@ -157,7 +157,14 @@ def _facts(payload: Mapping[str, Any]) -> str:
     kind = weight.pop("kind")
     details = ", ".join(f"{key} {value:g}" for key, value in weight.items())
     columns = len(payload["mean"])
-    return f"{columns} encoded columns, {kind} weight ({details}), effects in a ball of radius {payload['radius']:g}."
+    return f"{columns} encoded columns, {kind} weight ({details}), {_shape(payload)}."
+
+
+def _shape(payload: Mapping[str, Any]) -> str:
+    """Which plane the effects belong to."""
+    plane, radius = payload.get("plane", "paper"), payload["radius"]
+    held = "" if radius is None else f" in a ball of radius {radius:g}"
+    return f"slopes of the {plane} plane{held}"
 
 
 def _data(domain: DomainLike, payload: Mapping[str, Any], outcome: str) -> str:
@@ -178,8 +185,17 @@ def _release_facts(payload: Mapping[str, Any]) -> dict[str, Any]:
         key: pack_arrays(np.asarray(payload[key], dtype=np.float64)) for key in ("mean", "eigenvalues", "eigenvectors", "t1")
     }
     noise = {**payload["noise"], "calibration": pack_arrays(np.asarray(payload["noise"]["calibration"], dtype=np.float64))}
-    plain = {key: payload[key] for key in ("t0", "radius", "weight", "layout")}
-    return {**arrays, **plain, "noise": noise, "reference": _reference(payload.get("reference"))}
+    plain = {key: payload[key] for key in ("t0", "radius", "weight", "layout")} | {"plane": payload.get("plane", "paper")}
+    extra = {"reference": _reference(payload.get("reference")), "fitted": _fitted(payload.get("fitted"))}
+    return {**arrays, **plain, "noise": noise, **extra}
+
+
+def _fitted(fitted: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The numbers of the fitted plane: lists as arrays, single numbers as they are."""
+    if not fitted:
+        return None
+    lists = {key: pack_arrays(np.asarray(value, dtype=np.float64)) for key, value in fitted.items() if isinstance(value, list)}
+    return dict(fitted) | lists
 
 
 def _reference(reference: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -12,9 +12,9 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
-from dpexplain.estimation import reference as ref
 from dpexplain.estimation.answer import Solver
-from dpexplain.estimation.local_reference import MomentRaking, MomentTargets
+from dpexplain.estimation.denoise import estimate
+from dpexplain.estimation.local_reference import MomentRaking
 from dpexplain.estimation.population import draw, tables
 from dpexplain.estimation.progress import ProgressCallback, no_progress
 from dpexplain.estimation.records import records
@@ -22,7 +22,8 @@ from dpexplain.estimation.response import REHEARSALS, normals, table_changes
 from dpexplain.mechanisms.marginals import NoisyMarginals
 from dpexplain.mechanisms.sketch import NoisySketch
 from dpexplain.release.plan import require_tabular
-from dpexplain.release.reference_data import ReferenceData, columns_of, stored_changes
+from dpexplain.release.planes import ask, moment_targets, reference_slopes
+from dpexplain.release.reference_data import ReferenceData, stored_changes
 
 STEPS = 5  # that `build_reference` announces, at most
 _FAR = 1 << 48  # a place in the public numbers that drawing records does not reach
@@ -65,17 +66,13 @@ def build_reference(
     if data.labeller is None:
         return plain
     watch("asking the model")
-    labels = np.rint(data.labeller(columns_of(drawn.codes, domain)) * ref.LABEL_STEPS) / ref.LABEL_STEPS
+    labels = ask(data.labeller, drawn.codes, domain)
     watch("raking records to the moments")
-    moments = MomentRaking(plain.encoded, labels, sketch.query.weights(plain.encoded), moment_targets(solver))
+    base, found = sketch.query.weights(plain.encoded), estimate(sketch.sums, sketch.query, sketch.sigma)
+    slopes = reference_slopes(plain.encoded, labels, base, found)
+    moments = MomentRaking(plain.encoded, labels, base, moment_targets(solver, slopes.values))
     weights = moments.weights()
     shape = (len(drawn.changes), len(moments.target))
     noise = normals(Uniforms(_FAR), shape[0] * shape[1]).reshape(shape)
     changes = stored_changes(moments.changes(weights, drawn.changes, noise))
-    return replace(plain, labels=labels, weights=weights, changes=changes, bias=moments.bias(drawn.changes))
-
-
-def moment_targets(solver: Solver) -> MomentTargets:
-    covariance = (solver.eigenvectors * solver.eigenvalues) @ solver.eigenvectors.T
-    noise = solver.noise
-    return MomentTargets(solver.mean, covariance, solver.t0, solver.t1, noise.s1, noise.s2, noise.t1, solver.radius)
+    return replace(plain, labels=labels, weights=weights, changes=changes, bias=moments.bias(drawn.changes), slopes=slopes)

@@ -24,6 +24,7 @@ from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.background import Background, WeightedRecords, choose_background
 from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.estimation.reference import NUMBER_STEPS, Reference
+from dpexplain.estimation.slopes import Slopes
 
 ROWS, FEWEST, MOST = 1 << 17, 1 << 10, 1 << 20
 CHANGE_STEPS = 63
@@ -44,6 +45,7 @@ class ReferenceData:
     radius: float
     changes: Changes | None = None  # what error bars are made of (estimation/response.py)
     bias: float = 0.0
+    slopes: Slopes | None = None  # of the plane through all rows, as these records and the moments know it
 
     @cached_property
     def encoded(self) -> Matrix:
@@ -106,6 +108,9 @@ class ReferenceData:
         if self.labels is not None and self.weights is not None:
             stored |= {"reference_labels": self.labels, "reference_weights": self.weights}
             stored |= {"reference_changes": self.changes, "reference_bias": np.array([self.bias])}
+        if self.slopes is not None:
+            stored |= {"reference_slopes": self.slopes.values, "reference_spread": self.slopes.spread}
+            stored |= {"reference_doubt": np.array([self.slopes.doubt])}
         return stored
 
     def __len__(self) -> int:
@@ -143,7 +148,19 @@ def restore_reference(arrays: dict[str, Any], domain: DomainLike, solver: Solver
         return ReferenceData(domain, codes.astype(np.int64), None, None, solver.radius)
     if bias is None or not _errors_known(changes, bias, labels.shape):
         raise ValueError("reference errors")
-    return ReferenceData(domain, codes.astype(np.int64), labels, weights, solver.radius, changes, float(bias[0]))
+    slopes = _restore_slopes(arrays, layout)
+    return ReferenceData(domain, codes.astype(np.int64), labels, weights, solver.radius, changes, float(bias[0]), slopes)
+
+
+def _restore_slopes(arrays: dict[str, Any], layout: Layout) -> Slopes | None:
+    """None in files from before there were planes."""
+    values, spread, doubt = (arrays.get(f"reference_{name}") for name in ("slopes", "spread", "doubt"))
+    if values is None or spread is None or doubt is None:
+        return None
+    finite = values.shape == spread.shape == (layout.width,) and np.isfinite(np.concatenate([values, spread, doubt])).all()
+    if not finite or doubt.shape != (1,) or (spread < 0).any() or not doubt[0] >= 0:
+        raise ValueError("reference slopes")
+    return Slopes(values, spread, float(doubt[0]))
 
 
 def _sensible(labels: Any, weights: Any, shape: tuple[int, ...]) -> bool:

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from types import NoneType
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
-
 from dpexplain.answers.explanation import Explanation
 from dpexplain.arguments import file_errors, require_kind, require_method, require_regular_file
-from dpexplain.core import weights
+from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix
 from dpexplain.core.ball import Ball
-from dpexplain.core.layout import Layout
+from dpexplain.core.plane import PAPER_RADIUS, Plane, plane_for, require_plane
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain, DomainLike, QueryRules, read_queries, read_query
 from dpexplain.domain.queries import Extra, Notes, OnError
 from dpexplain.errors import DpexplainError, InputError, ParameterError, ReleaseCorrupt
-from dpexplain.estimation import reference as ref
-from dpexplain.estimation.answer import NoiseLevels, Solver
+from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import calibrate
 from dpexplain.estimation.local_reference import LocalReference
+from dpexplain.estimation.moment_planes import MomentPlanes
+from dpexplain.estimation.reference_planes import ReferencePlanes
 from dpexplain.ledger.port import Ledger, Settled
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.marginals import NoisyMarginals
@@ -35,20 +35,27 @@ from dpexplain.mechanisms.ports import Noise
 from dpexplain.mechanisms.sketch import NoisySketch
 from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee, round_up
 from dpexplain.privacy.events import PrivacyEvent, price
-from dpexplain.privacy.relation import Neighbours
 from dpexplain.progress import progress_steps
 from dpexplain.registration.labels import Labeller
 from dpexplain.release import file as container
 from dpexplain.release.announced import with_progress
-from dpexplain.release.batch import Explanations, anchors_of, free_of_charge, solve_in_batches
+from dpexplain.release.batch import Explanations, anchors_of, fit_in_batches, free_of_charge
+from dpexplain.release.contents import SUBJECT, payload_of, restore_parts, solver_arrays
 from dpexplain.release.model_questions import ModelQuestions
 from dpexplain.release.page import OUTCOME, TITLE, publish
-from dpexplain.release.reference_data import ReferenceData, largest_codes, reference_rows, restore_reference
+from dpexplain.release.planes import (
+    BallPlanes,
+    PlaneSource,
+    build_planes,
+    reference_planes,
+    stored_arrays,
+    stored_numbers,
+)
+from dpexplain.release.reference_data import ReferenceData, reference_rows
 from dpexplain.spending import Paid, Spending
 from dpexplain.version import __version__
 
 LARGEST_KEPT = 64 << 20  # bytes of a release file that a ledger keeps: 70 columns take 0.1 MB, 500 take 2
-_SUBJECT = "This release, and every explanation from it,"
 
 
 def release(
@@ -56,8 +63,9 @@ def release(
     budget: Budget,
     *,
     weight: Weight | None = None,
+    plane: Plane = "fitted",
     anchors: int = 1,
-    radius: float = 1.0,
+    radius: float | None = None,
     noise: Noise | None = None,
     ledger: Ledger | str | None = None,
     spend: Budget | None = None,
@@ -68,11 +76,12 @@ def release(
     """Release private moments of `data` once; the result explains any number of records free of further charge.
 
     `budget` is the total of the account that pays and `spend` how much of it to use, by default all. Raises BudgetExhausted before a row
-    is read. `weight` and `radius` define the local loss that explanations minimise. The ledger keeps the release: asking again with the
-    same `request_id`, after a crash say, returns it and spends nothing. `fingerprint` is any text by which the owner
-    recognises the data set later; it is stored as given, and never computed from rows. With `reference=True`, or the number of
-    reference records wanted, half of what is spent goes to a private model of the records: reference data labelled by the model, and
-    explanations of any locality (docs/locality.md).
+    is read. `weight`, `plane` and `radius` say which local plane explanations fit, unless a question says otherwise (`Release.explain`).
+    A model that the data were registered with is asked about a few thousand public points, which sharpens the answers and costs nothing.
+    The ledger keeps the release: asking again with the same `request_id`, after a crash say, returns it and spends nothing.
+    `fingerprint` is any text by which the owner recognises the data set later; it is stored as given, and never computed from rows.
+    With `reference=True`, or the number of reference records wanted, half of what is spent goes to a private model of the records:
+    reference data labelled by the model, and explanations of any locality (docs/locality.md).
     """
     from dpexplain.release.plan import plan_release  # making a release needs much that reading one does not
 
@@ -80,19 +89,22 @@ def release(
     chosen = weight or Stable()
     chosen.to_dict()  # a weight that cannot be stored is refused before anything is spent
     _require_one_anchor(anchors)
-    Ball(radius)
+    require_plane(plane)
+    if radius is not None:
+        Ball(radius)
     plan = plan_release(data, (spend or budget).mu, reference_rows(reference))
-    budgeted = spend or budget
+    budgeted, model = spend or budget, data.labeller if isinstance(data.domain, Domain) else None
 
     def make(door: Door) -> Release:
         sketch, marginals = plan.run(door)
-        solver = calibrate(sketch.sums, sketch.query, sketch.sigma, radius, chosen, door.auxiliary_normal)
-        labelled = marginals is not None and data.labeller is not None
+        ball = PAPER_RADIUS if radius is None else radius
+        solver = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, chosen, door.auxiliary_normal)
         paid = Guarantee.of_quanta(
-            price(plan.events), budgeted.delta, data.setting.neighbours, subject=_SUBJECT, model_answers=labelled
+            price(plan.events), budgeted.delta, data.setting.neighbours, subject=SUBJECT, model_answers=model is not None
         )
         return Release(
             solver=solver,
+            planes=build_planes(sketch, solver, data.domain, model, door.auxiliary_normal),
             domain=data.domain,
             weight=chosen,
             guarantee=_noted(paid, data, door),
@@ -102,18 +114,22 @@ def release(
             other_columns=data.other_columns,
             reference=None if marginals is None else _build_reference(marginals, sketch, solver, data, plan.rows),
             labeller=data.labeller,
+            plane=plane,
+            radius=radius,
+            scale=data.answer_scale,
         )
 
     question = {
         "release": "moments",
         "attributes": plan.sketch.layout.attributes,
         "weight": chosen.to_dict(),
+        "plane": plane,
         "radius": radius,
         "reference": plan.rows,
         "fingerprint": fingerprint,
         "price": str(price(plan.events)),
     }
-    spending = Spending.open(data, budget, ledger, noise, model_answers=bool(plan.rows) and data.labeller is not None)
+    spending = Spending.open(data, budget, ledger, noise, model_answers=model is not None)
     return _make_once(
         spending,
         request_id or f"release-{uuid4().hex}",
@@ -201,6 +217,7 @@ class Release(ModelQuestions):
     """Public: noisy moments, repaired and factorised, with what they are about and what was paid."""
 
     solver: Solver
+    planes: MomentPlanes
     domain: DomainLike
     weight: Weight
     guarantee: Guarantee
@@ -210,6 +227,9 @@ class Release(ModelQuestions):
     reference: ReferenceData | None = None
     other_columns: tuple[str, ...] = ()  # of the registered table; queries may have them too
     labeller: Labeller | None = None  # asks the model, in the process that made the release; a file does not have it
+    plane: Plane = "fitted"
+    radius: float | None = None  # of the ball that holds slopes; None leaves them free, but for the paper's plane
+    scale: AnswerScale = field(default_factory=AnswerScale)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -221,20 +241,26 @@ class Release(ModelQuestions):
         weight: Weight | None = None,
         anchor: float | None = None,
         *,
+        plane: Plane | None = None,
+        radius: float | None = None,
         extra: Extra = "refuse",
         clip: bool = False,
     ) -> Explanation:
         """Why the model answers as it does at `record`. Free: it reads the release only.
 
         Another `weight` than the release's own asks for another locality; the farther it is from uniform, the more the answer relies on
-        the reference distribution. A release with labelled reference data answers from them, whatever the weight. The paper's plane
-        goes through 0 at the record; with `anchor`, the model's answer there in [-1, 1], it goes through that, as LIME's does in effect.
+        the reference distribution. A release with labelled reference data answers from them, whatever the weight.
+
+        The plane is "fitted" at the record, as LIME's is; "anchored" goes through `anchor`, the model's answer there in [-1, 1]; "paper" goes
+        through 0, in a ball of radius 1. How strongly slopes are shrunk is chosen from the released moments and their noise; a `radius` holds
+        them in a ball as well, and `.details["cap"]` says where it binds.
 
         A value may be missing where the domain declares what stands for it; `extra="ignore"` leaves out fields that the domain does not
         know, and `clip=True` asks about the nearest value within the bounds. `.notes` of the answer says what was read how.
         """
         point, notes = read_query(self.domain, record, QueryRules(extra, clip, known_extra=self.other_columns))
-        return replace(self._answer(point[None], weight, None if anchor is None else [anchor], (notes,))[0], record=record)
+        anchors = None if anchor is None else [anchor]
+        return replace(self._answer(point[None], weight, anchors, plane, radius, (notes,))[0], record=record)
 
     def explain_many(
         self,
@@ -242,6 +268,8 @@ class Release(ModelQuestions):
         weight: Weight | None = None,
         anchor: Any = None,
         *,
+        plane: Plane | None = None,
+        radius: float | None = None,
         extra: Extra = "refuse",
         clip: bool = False,
         on_error: OnError = "raise",
@@ -252,7 +280,9 @@ class Release(ModelQuestions):
         """
         read = read_queries(self.domain, records, QueryRules(extra, clip, on_error, self.other_columns))
         anchors = _chosen(anchor, read.rows, len(read.rows) + len(read.skipped))
-        return replace(self._answer(read.points, weight, anchors, read.notes), rows=read.rows, skipped=read.skipped)
+        return replace(
+            self._answer(read.points, weight, anchors, plane, radius, read.notes), rows=read.rows, skipped=read.skipped
+        )
 
     def influence(self, record: Any, weight: Weight | None = None) -> Explanation:
         """The signed influence sum (1/m) Σ α y (x - z) at `record`, what `dpx.Influence(others="against")` pays for; here it is free.
@@ -283,11 +313,35 @@ class Release(ModelQuestions):
             details=told,
         )
 
-    def _answer(self, points: Matrix, weight: Weight | None, anchor: Any, notes: tuple[Notes, ...]) -> Explanations:
+    def _answer(
+        self,
+        points: Matrix,
+        weight: Weight | None,
+        anchor: Any,
+        plane: Plane | None,
+        radius: float | None,
+        notes: tuple[Notes, ...],
+    ) -> Explanations:
         require_kind("weight", weight, (Weight, NoneType), "pass one such as dpx.weights.Gaussian(0.8)")
+        asked = plane_for(self.plane if plane is None and anchor is None else plane, anchor)
         local, anchors = weight or self.weight, anchors_of(anchor, len(points))
-        found = solve_in_batches(self._solver, points, local, anchors)
-        return Explanations(self, points, found.values, found.errors, local, anchors, notes)
+        ball = self._ball(asked, radius)
+        found = fit_in_batches(self._source(asked, ball), points, local, anchors, ball)
+        return Explanations(self, points, found, local, asked, ball, anchors, notes)
+
+    def _ball(self, plane: Plane, radius: float | None) -> float | None:
+        """The radius that holds the slopes: the one asked for, the release's own, or the paper's for its plane."""
+        chosen = self.radius if radius is None else Ball(radius).radius
+        return PAPER_RADIUS if chosen is None and plane == "paper" else chosen
+
+    def _source(self, plane: Plane, radius: float | None) -> PlaneSource:
+        if plane == "fitted" or radius is None:
+            return self._reference_planes or self.planes
+        return BallPlanes(self._solver, radius, self.planes.average, self.solver.layout)
+
+    @cached_property
+    def _reference_planes(self) -> ReferencePlanes | None:
+        return None if self.reference is None else reference_planes(self.reference, self.planes)
 
     @property
     def _solver(self) -> Solver | LocalReference:
@@ -295,30 +349,9 @@ class Release(ModelQuestions):
 
     def payload(self) -> dict[str, Any]:
         """Every number an explanation is computed from, in JSON's types. `docs/release.md` has the formulas."""
-        solver, layout = self.solver, self.solver.layout
-        kinds = zip(layout.starts, layout.stops, layout.is_number, strict=True)
-        return {
-            "records": len(self.reference) if self.reference and self.reference.labels is not None else 0,
-            "mean": solver.mean.tolist(),
-            "eigenvalues": solver.eigenvalues.tolist(),
-            "eigenvectors": solver.eigenvectors.tolist(),
-            "t0": solver.t0,
-            "t1": solver.t1.tolist(),
-            "radius": solver.radius,
-            "weight": self.weight.to_dict(),
-            "layout": [{"start": s, "stop": e, "kind": "number" if number else "code"} for s, e, number in kinds],
-            "reference": {
-                "points": solver.reference.codes.tolist(),
-                "labels": solver.reference.labels.tolist(),
-                "inverse_weight": solver.reference.inverse_weight.tolist(),
-            },
-            "noise": {
-                "sigma_t1": solver.noise.t1,
-                "sigma_s2": solver.noise.s2,
-                "sigma_s1": solver.noise.s1,
-                "calibration": solver.noise.calibration.tolist(),
-            },
-        }
+        labelled = self.reference is not None and self.reference.labels is not None
+        records = len(self.reference) if labelled and self.reference else 0
+        return payload_of(self.solver, self.planes, self.weight, self.plane, self.radius, self.scale) | {"records": records}
 
     def save(self, path: str | Path) -> None:
         """Write one file that `dpexplain.load` reads back exactly; `release/file.py` documents the format."""
@@ -327,7 +360,8 @@ class Release(ModelQuestions):
             Path(path).write_bytes(content)
 
     def _content(self) -> bytes:
-        return container.write(self._header(), _arrays(self.solver) | (self.reference.arrays() if self.reference else {}))
+        arrays = solver_arrays(self.solver) | stored_arrays(self.planes) | (self.reference.arrays() if self.reference else {})
+        return container.write(self._header(), arrays)
 
     @property
     def digest(self) -> str:
@@ -350,7 +384,10 @@ class Release(ModelQuestions):
             "format": "dpexplain.release",
             "domain": self.domain.to_dict(),
             "weight": self.weight.to_dict(),
-            "radius": self.solver.radius,
+            "plane": self.plane,
+            "radius": self.radius,
+            "scale": self.scale.to_dict(),
+            "planes": stored_numbers(self.planes),
             "t0": self.solver.t0,
             "noise": {"t1": noise.t1, "s2": noise.s2, "s1": noise.s1},
             "guarantee": self.guarantee.to_dict(),
@@ -381,88 +418,8 @@ def load(path: str | Path) -> Release:
 def _parse(content: bytes) -> Release:
     header, arrays = container.read(content)
     try:
-        return _restore(header, arrays)
+        return Release(**restore_parts(header, arrays))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, MemoryError, DpexplainError) as error:
         raise ReleaseCorrupt(
             f"this release's contents do not fit together ({type(error).__name__}): get the file again from its owner"
         ) from None
-
-
-def _arrays(solver: Solver) -> dict[str, Any]:
-    codes = solver.reference.codes
-    return {
-        "mean": solver.mean,
-        "eigenvalues": solver.eigenvalues,
-        "eigenvectors": solver.eigenvectors,
-        "t1": solver.t1,
-        "calibration": solver.noise.calibration,
-        "codes": codes.astype(np.uint16 if codes.max() < 2**16 else np.uint32),
-        "labels": solver.reference.labels,
-        "inverse_weight": solver.reference.inverse_weight,
-    }
-
-
-def _restore(header: dict[str, Any], arrays: dict[str, Any]) -> Release:
-    if header["format"] != "dpexplain.release":
-        raise ValueError("format")
-    domain = Domain.from_dict(header["domain"])
-    layout, noise = Layout.of(domain.blocks), header["noise"]
-    extra = {name: arrays.pop(name) for name in list(arrays) if name.startswith("reference_")}
-    _require_fitting(arrays, layout)
-    levels = {name: _positive(noise[name], zero=True) for name in ("t1", "s2", "s1")}
-    solver = Solver(
-        mean=arrays["mean"],
-        eigenvalues=arrays["eigenvalues"],
-        eigenvectors=arrays["eigenvectors"],
-        t0=float(header["t0"]),
-        t1=arrays["t1"],
-        radius=_positive(header["radius"]),
-        noise=NoiseLevels(**levels, calibration=arrays["calibration"]),
-        layout=layout,
-        reference=ref.Reference(arrays["codes"].astype(np.int64), arrays["labels"], arrays["inverse_weight"]),
-    )
-    paid = header["guarantee"]
-    said = {"subject": _SUBJECT, "private": paid["private"], "note": paid["note"], "model_answers": "model_answers" in paid}
-    guarantee = Guarantee(_positive(paid["mu"]), _positive(paid["delta"]), Neighbours.from_dict(paid), **said)
-    _require_meaningful(guarantee)
-    weight, reference = weights.from_dict(header["weight"]), restore_reference(extra, domain, solver)
-    return Release(
-        solver,
-        domain,
-        weight,
-        guarantee,
-        int(header["size"]),
-        header["fingerprint"],
-        str(header["library"]),
-        reference,
-        tuple(map(str, header.get("other_columns", ()))),
-    )
-
-
-def _require_meaningful(guarantee: Guarantee) -> None:
-    """A file can be sealed again with anything in it: a guarantee must be one that can be stated."""
-    if not isinstance(guarantee.private, bool) or not isinstance(guarantee.note, str):
-        raise ValueError("guarantee")
-    if not (isinstance(guarantee.neighbours.unit, str | None) and np.isfinite(guarantee.epsilon) and str(guarantee)):
-        raise ValueError("guarantee")
-
-
-def _require_fitting(arrays: dict[str, Any], layout: Layout) -> None:
-    """Shapes, ranges and finiteness: a checksum says that bytes are whole, not that they make sense."""
-    n, points = layout.width, arrays["labels"].shape[0]
-    shapes = dict.fromkeys(("mean", "eigenvalues", "t1", "calibration"), (n,)) | {"eigenvectors": (n, n)}
-    shapes |= {"codes": (layout.attributes, points), "labels": (points,), "inverse_weight": (points,)}
-    if {name: array.shape for name, array in arrays.items()} != shapes or not points:
-        raise ValueError("shapes")
-    if not all(np.isfinite(array).all() for array in arrays.values()):
-        raise ValueError("numbers that are not finite")
-    positive = (arrays["eigenvalues"] > 0).all() and (arrays["inverse_weight"] > 0).all() and (arrays["calibration"] >= 0).all()
-    if not positive or (arrays["codes"] > largest_codes(layout)[:, None]).any():
-        raise ValueError("ranges")
-
-
-def _positive(value: Any, *, zero: bool = False) -> float:
-    number = float(value)
-    if not (np.isfinite(number) and (number > 0 or (zero and number == 0))):
-        raise ValueError("numbers out of range")
-    return number

@@ -1,38 +1,12 @@
 // The explanation of a point, computed from a release alone: the same mathematics as Python's `release.explain`, to 1e-9.
 //
-// In the eigenbasis of the released covariance V diag(w) Vᵀ, with h = Vᵀ(mean - z), the quadratic around z is A = diag(w) + hhᵀ and
+// The fitted plane, which is the default, is in fitted.js. The paper's plane is here: in the eigenbasis of the released covariance V diag(w) Vᵀ, with h = Vᵀ(mean - z), the quadratic around z is A = diag(w) + hhᵀ and
 // b = t0·h + Vᵀt1; the answer minimises pᵀAp - 2b·p in the ball ‖p‖ ≤ radius. A second solve, with b moved by the reference rows'
 // residuals under the local weight, makes the answer local. No DOM here: this file runs in node too.
 
-export function dot(a, b) {
-  let sum = 0;
-  for (let i = 0; i < a.length; i++) sum += a[i] * b[i];
-  return sum;
-}
-
-/** Vᵀx for a row-major square matrix. */
-export function intoBasis(V, x) {
-  const n = x.length;
-  const out = new Float64Array(n);
-  for (let i = 0; i < n; i++) {
-    const row = i * n;
-    for (let j = 0; j < n; j++) out[j] += V[row + j] * x[i];
-  }
-  return out;
-}
-
-/** Vx for a row-major square matrix. */
-export function outOfBasis(V, x) {
-  const n = x.length;
-  const out = new Float64Array(n);
-  for (let i = 0; i < n; i++) {
-    const row = i * n;
-    let sum = 0;
-    for (let j = 0; j < n; j++) sum += V[row + j] * x[j];
-    out[i] = sum;
-  }
-  return out;
-}
+import { fittedPlane, prepareFitted } from "./fitted.js";
+import { dot, intoBasis, outOfBasis } from "./linear.js";
+import { compare, gather } from "./points.js";
 
 /** α(d): how much a record at distance d counts (core/weights.py). */
 export function weightFunction(weight) {
@@ -87,48 +61,6 @@ export function solveInBall(w, h, b, radius) {
   return { p, multiplier };
 }
 
-/** ‖x_r - z‖² and φ·x_r for every reference row, stored by attribute: a category's position, or the number itself. */
-function compare(layout, columns, z, phi, count) {
-  const squared = new Float64Array(count);
-  const products = new Float64Array(count);
-  layout.forEach(({ start, stop, kind }, k) => {
-    const codes = columns[k];
-    if (kind === "number") return compareNumber(codes, z[start], phi[start], squared, products);
-    const far = new Float64Array(stop - start + 1).fill(dot(z.subarray(start, stop), z.subarray(start, stop)));
-    for (let c = 0; c < stop - start; c++) far[c] += 1 - 2 * z[start + c];
-    const share = [...phi.subarray(start, stop), 0];
-    for (let r = 0; r < count; r++) {
-      squared[r] += far[codes[r]];
-      products[r] += share[codes[r]];
-    }
-  });
-  return { squared, products };
-}
-
-function compareNumber(numbers, here, slope, squared, products) {
-  for (let r = 0; r < numbers.length; r++) {
-    const apart = numbers[r] - here;
-    squared[r] += apart * apart;
-    products[r] += slope * numbers[r];
-  }
-}
-
-/** Σ_r pull_r x_r. */
-function gather(layout, columns, pull, n) {
-  const out = new Float64Array(n);
-  layout.forEach(({ start, stop, kind }, k) => {
-    const codes = columns[k];
-    if (kind === "number") {
-      out[start] = dot(pull, codes);
-      return;
-    }
-    const sums = new Float64Array(stop - start + 1);
-    for (let r = 0; r < pull.length; r++) sums[codes[r]] += pull[r];
-    out.set(sums.subarray(0, stop - start), start);
-  });
-  return out;
-}
-
 /** (1/N) Σ (a_r/ā - 1)(y_r - φ·(x_r - z))(x_r - z), with a_r = α(‖x_r - z‖)·i_r and ā their mean. */
 export function localCorrection(release, z, phi) {
   const { layout, alpha } = release;
@@ -179,11 +111,13 @@ export function prepare(release) {
   if (!release.reference) return prepared;
   const number = (codes) => Float64Array.from(codes, (code) => code / 4096); // numbers are released in 4096ths
   const columns = release.reference.points.map((codes, k) => (release.layout[k].kind === "number" ? number(codes) : codes));
-  return { ...prepared, reference: { ...release.reference, columns } };
+  const whole = { ...prepared, solveInBall, reference: { ...release.reference, columns } };
+  return release.fitted ? { ...whole, fitted: prepareFitted(whole) } : whole;
 }
 
-/** {values, error} at the encoded point z, a Float64Array. */
+/** {values, error, plane, intercept, contributions: {values, error, base, answer, baseError, answerError} | null} at the encoded point z. */
 export function explain(release, z) {
+  if (release.fitted && release.plane === "fitted") return fittedPlane(release, z);
   const { eigenvalues: w, eigenvectors: V, mean, t0, radius, labels } = release;
   const h = intoBasis(V, mean.map((value, i) => value - z[i]));
   const b = h.map((value, i) => t0 * value + labels[i]);
@@ -192,5 +126,18 @@ export function explain(release, z) {
     const moved = intoBasis(V, localCorrection(release, z, outOfBasis(V, p)));
     ({ p, multiplier } = solveInBall(w, h, b.map((value, i) => value + moved[i]), radius));
   }
-  return { values: outOfBasis(V, p), error: standardErrors(release, h, multiplier, p) };
+  const values = outOfBasis(V, p);
+  return { values, error: standardErrors(release, h, multiplier, p), plane: "paper", intercept: 0, contributions: addedBy(release, z, values, 0) };
+}
+
+/** Contributions of a plane whose errors are known for slopes only. */
+function addedBy(release, z, values, answer) {
+  if (!release.fitted) return null;
+  const { average } = release.fitted;
+  const added = Float64Array.from(release.layout, ({ start, stop }) => {
+    let sum = 0;
+    for (let j = start; j < stop; j++) sum += values[j] * (z[j] - average[j]);
+    return sum;
+  });
+  return { values: added, error: null, base: answer - added.reduce((sum, value) => sum + value, 0), answer };
 }

@@ -1,0 +1,141 @@
+"""What is known about a plane at a query: slopes, answer, average, contributions of features, each with its standard error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.layout import Layout
+from dpexplain.estimation.local_solve import solve_one
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planes:
+    """One row for each query; `added` and its errors have one column for each feature. base + Σ added = answer."""
+
+    values: Matrix
+    errors: Matrix
+    answer: Vector
+    answer_error: Vector
+    base: Vector
+    base_error: Vector
+    added: Matrix
+    added_errors: Matrix  # NaN where they are not known
+    share: Vector  # effective rows, as a share of all rows
+    capped: Flags  # whether the ball that was asked for holds the slopes
+    noise: Vector  # root mean square error of the slopes from noise and shrinkage
+    reference: Vector  # … and from what the reference gets wrong
+
+    def __getitem__(self, part: slice) -> Planes:
+        return Planes(*(getattr(self, one.name)[part] for one in fields(self)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variances:
+    """Of one query's plane: slopes from noise, slopes from the reference; contributions with base and answer last."""
+
+    noise: Vector
+    reference: Vector
+    added: Vector
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Average:
+    """The mean of rows that count alike, which contributions are compared with, and the standard error of each of its numbers."""
+
+    values: Vector
+    error: float
+
+
+def join_planes(parts: list[Planes]) -> Planes:
+    """Several batches as one."""
+    return Planes(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Planes)))
+
+
+def feature_sums(columns: Matrix, layout: Layout) -> Matrix:
+    """Sums over the columns of each feature, along the last axis."""
+    return np.asarray(np.add.reduceat(columns, np.array(layout.starts), axis=-1))
+
+
+def directions(offset: Vector, towards: Vector, layout: Layout) -> Matrix:
+    """(n, features + 2): what contributions, base and answer multiply the slopes with.
+
+    `offset` is the query minus the average; `towards` leads from where the plane's level is known to the query.
+    """
+    found = np.zeros((len(offset), layout.attributes + 2))
+    found[np.arange(len(offset)), layout.owner] = offset
+    found[:, -1] = towards
+    found[:, -2] = towards - offset
+    return found
+
+
+def hold_in_ball(values: Matrix, eigenvalues: Vector, vectors: Matrix, radius: float | None) -> tuple[Matrix, Flags]:
+    """Slopes in the ball, nearest to the given ones in what they predict for rows that count alike; and where that moved them."""
+    capped = np.zeros(len(values), dtype=bool)
+    if radius is None:
+        return values, capped
+    held, still = values.copy(), np.zeros_like(eigenvalues)
+    for i in np.flatnonzero(np.linalg.norm(values, axis=1) > radius):
+        target = eigenvalues * (values[i] @ vectors)
+        held[i], capped[i] = vectors @ solve_one(eigenvalues, still, target, radius)[0], True
+    return held, capped
+
+
+def assemble(
+    queries: Matrix,
+    values: Matrix,
+    answer: Vector,
+    share: Vector,
+    capped: Flags,
+    variances: list[Variances],
+    average: Average,
+    layout: Layout,
+) -> Planes:
+    """Planes from slopes, answers and variances."""
+    noise, reference = (
+        np.array([getattr(one, name) for one in variances]).reshape(queries.shape) for name in ("noise", "reference")
+    )
+    rest = np.array([one.added for one in variances]).reshape(len(queries), layout.attributes + 2)
+    added = feature_sums(values * (queries - average.values), layout)
+    shifted = np.square(average.error * values)
+    return Planes(
+        values=values,
+        errors=np.sqrt(noise + reference),
+        answer=answer,
+        answer_error=np.sqrt(rest[:, -1]),
+        base=answer - added.sum(axis=1),
+        base_error=np.sqrt(rest[:, -2] + shifted.sum(axis=1)),
+        added=added,
+        added_errors=np.sqrt(rest[:, :-2] + feature_sums(shifted, layout)),
+        share=share,
+        capped=capped,
+        noise=np.sqrt(noise.mean(axis=1)),
+        reference=np.sqrt(reference.mean(axis=1)),
+    )
+
+
+def plain_planes(
+    queries: Matrix, values: Matrix, errors: Matrix, answer: Vector, radius: float, average: Average, layout: Layout
+) -> Planes:
+    """Planes of which only the slopes' errors are known: those that a ball holds."""
+    added = feature_sums(values * (queries - average.values), layout)
+    unknown, rms = np.full(len(queries), np.nan), np.sqrt(np.square(errors).mean(axis=1))
+    return Planes(
+        values=values,
+        errors=errors,
+        answer=answer,
+        answer_error=np.zeros(len(queries)),  # it is given: 0, or the model's own
+        base=answer - added.sum(axis=1),
+        base_error=unknown,
+        added=added,
+        added_errors=np.full_like(added, np.nan),
+        share=unknown,
+        capped=np.linalg.norm(values, axis=1) >= radius * (1 - 1e-9),
+        noise=rms,
+        reference=np.zeros(len(queries)),
+    )

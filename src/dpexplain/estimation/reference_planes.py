@@ -1,0 +1,155 @@
+"""Fitted and anchored planes from many labelled reference records. Pure post-processing, for any weight and any query.
+
+As `estimation/moment_planes.py`, with the records' own second moments instead of the moments' inverse: with s ∝ αg, u = x - Σ s x and the residuals
+r = y - t₀ - φ₀·(x - μ) of the plane through all rows,
+
+    (A + A₀/n)δ = Σ s r u + b₀/n,    A = Σ s u uᵀ,    φ = φ₀ + δ,    n = (Σs)²/Σs²,
+
+(A₀, b₀) the same with all records alike: directions that hardly a record near z determines follow the plane through all rows. Along the sum of a
+code that every record has, where no record differs from another, φ is 0.
+
+Errors. Reference: drawing the records, V = Σ q²r²uuᵀ with q = s - g/(nN); records that are wrong by a share τ of their residuals, nτ²V; noise of
+the tables that they were drawn from, by rehearsed changes of their weights. Noise and shrinkage: the posterior of φ₀, as far as φ follows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.layout import Layout
+from dpexplain.core.weights import Weight
+from dpexplain.estimation.planes import Average, Planes, Variances, assemble, directions, hold_in_ball
+from dpexplain.estimation.slopes import PRECISION, Slopes
+
+_PRIOR_ROWS = 1.0  # how many rows' worth of evidence the plane through all rows has against the local ones
+_NEGLIGIBLE = 1e-9  # weights below this share of the largest are left out
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class ReferencePlanes:
+    """Labelled records with weights g, of mean one, and the plane through all rows."""
+
+    points: Matrix
+    labels: Vector
+    weights: Vector
+    changes: Floats  # (K, N): of the records' log weights, under other noise
+    mean: Vector
+    t0: float
+    slopes: Slopes
+    eigenvalues: Vector
+    eigenvectors: Matrix
+    factors: Vector
+    average: Average
+    layout: Layout
+
+    @cached_property
+    def _points(self) -> Floats:
+        return self.points.astype(np.float32)
+
+    @cached_property
+    def _norms(self) -> Vector:
+        return np.asarray(np.square(self.points).sum(axis=1))
+
+    @cached_property
+    def _residuals(self) -> Vector:
+        return np.asarray(self.labels - self.t0 - (self.points - self.mean) @ self.slopes.values)
+
+    @cached_property
+    def _root(self) -> Matrix:
+        return self.factors[:, None] * self.slopes.root(self.eigenvectors)
+
+    @cached_property
+    def _idle(self) -> Matrix:
+        """The projection onto sums of codes that every record has."""
+        found = np.zeros((self.layout.width, self.layout.width))
+        for a in self.layout.codes:
+            block = self.layout.columns(a)
+            if block.stop - block.start > 1 and (self.points[:, block].sum(axis=1) == 1).all():
+                found[block, block] = 1 / (block.stop - block.start)
+        return found
+
+    @cached_property
+    def _everyone(self) -> tuple[Matrix, Vector]:
+        """(A₀, b₀)."""
+        share = self.weights / self.weights.sum()
+        u = self._points - (share @ self.points).astype(np.float32)
+        scaled = u * share[:, None].astype(np.float32)
+        return (scaled.T @ u).astype(np.float64), (scaled.T @ self._residuals.astype(np.float32)).astype(np.float64)
+
+    def fit(self, queries: Matrix, weight: Weight, anchors: Vector | None = None, radius: float | None = None) -> Planes:
+        """The planes at encoded queries, (q, n); through `anchors`, one a query, where they are given; in a ball where a radius is given."""
+        found = [self._one(z, weight, None if anchors is None else float(anchors[i]), radius) for i, z in enumerate(queries)]
+        values = np.array([one[0] for one in found]).reshape(queries.shape)
+        answer, share, capped = (np.array([one[i] for one in found]) for i in (1, 2, 3))
+        variances = [one[4] for one in found]
+        return assemble(queries, values, answer, share, capped.astype(bool), variances, self.average, self.layout)
+
+    def _local(self, query: Vector, weight: Weight) -> Vector:
+        squared = self._norms - 2 * (self.points @ query) + query @ query
+        local = weight(np.sqrt(np.maximum(squared, 0.0))) * self.weights
+        return local if float(local.sum()) > 0 else self.weights
+
+    def _one(
+        self, query: Vector, weight: Weight, anchor: float | None, radius: float | None
+    ) -> tuple[Vector, float, float, bool, Variances]:
+        local = self._local(query, weight)
+        near = np.flatnonzero(local > _NEGLIGIBLE * local.max())
+        s = local[near] / float(local[near].sum())
+        few = float(np.square(s).sum())  # 1/n
+        u = self._points[near] - query.astype(np.float32)
+        away = (s.astype(np.float32) @ u).astype(np.float64)  # h: from the query to the local centre
+        u -= away.astype(np.float32)
+        r = self._residuals[near]
+        scaled = u * s[:, None].astype(np.float32)
+        A0, b0 = self._everyone
+        A, rest = (scaled.T @ u).astype(np.float64), _PRIOR_ROWS * few * A0 + self._idle
+        rest = rest + PRECISION * float(np.trace(A)) * np.eye(len(A))
+        K = np.asarray(np.linalg.inv(A + rest), dtype=np.float64)
+        delta = K @ ((scaled.T @ r.astype(np.float32)).astype(np.float64) + _PRIOR_ROWS * few * b0)
+        held, capped = hold_in_ball((self.slopes.values + delta)[None], self.eigenvalues, self.eigenvectors, radius)
+        values = held[0]
+        level = self.t0 + float((query + away - self.mean) @ self.slopes.values) + float(s @ r)
+        answer, turn = level - float(away @ values), None
+        if anchor is not None:
+            turn = K @ away / (1 + float(away @ K @ away))
+            values, answer = values + turn * (answer - anchor), anchor
+        wrong = r - (u @ delta.astype(np.float32)).astype(np.float64)
+        reference = self._spread(u, s, near, wrong, few, K)
+        root = (K @ rest) @ self._root
+        share = min(1 / (few * len(self.labels)), 1.0)
+        return values, answer, share, bool(capped[0]), self._variances(query, away, turn, reference, root)
+
+    def _spread(self, u: Floats, s: Vector, near: NDArray[np.intp], wrong: Vector, few: float, K: Matrix) -> Matrix:
+        """The covariance of slopes and level that the reference's errors cause, (n + 1, n + 1)."""
+        rows = len(self.labels)
+        share = min(1 / (few * rows), 1.0)
+        extended = np.column_stack([u, np.ones(len(u), dtype=np.float32)])
+        pull = ((s - share * self.weights[near] / rows) * wrong).astype(np.float32)
+        drawn = extended * pull[:, None]
+        moved = ((self.changes[:, near] * (s * wrong).astype(np.float32)) @ extended).astype(np.float64)
+        V = (1 + self.slopes.doubt / (few * sqrt(share))) * (drawn.T @ drawn).astype(np.float64)
+        V += moved.T @ moved / max(len(moved) / 2, 1)
+        V[:-1] = K @ V[:-1]
+        V[:, :-1] = V[:, :-1] @ K
+        return V
+
+    def _variances(self, query: Vector, away: Vector, turn: Vector | None, reference: Matrix, root: Matrix) -> Variances:
+        n, offset = len(query), query - self.average.values
+        across = np.zeros((n + 1, self.layout.attributes + 2))
+        towards = np.zeros(n) if turn is not None else -away
+        across[:n] = directions(offset, towards, self.layout)
+        if turn is None:
+            across[n, -2:] = 1.0
+        else:  # slopes turn with the level that they are held against
+            by = np.column_stack([np.eye(n) - np.outer(turn, away), turn])
+            reference, root = np.pad(by @ reference @ by.T, (0, 1)), root - np.outer(turn, away @ root)
+        added = np.einsum("ij,ik,kj->j", across, reference, across) + np.square(across[:n].T @ root).sum(axis=1)
+        return Variances(np.square(root).sum(axis=1), np.diag(reference)[:n].clip(min=0.0), added.clip(min=0.0))

@@ -1,0 +1,130 @@
+"""Slopes of the plane through all rows, from noisy moments: each direction is shrunk by what the data say about it. Pure post-processing.
+
+Where every row counts alike, the fitted plane has Cφ = t₁, C the covariance and t₁ = E y(x - μ); the constant separates. Both are noisy: in C's
+eigenbasis τ = λφ + e with e ~ N(0, s²), s² = s_t² + s_C²‖φ‖². With a prior φ ~ N(c, v) in each direction,
+
+    φ̂ = c + vλ(τ - λc)/(vλ² + s²),    Var(φ | τ) = vs²/(vλ² + s²):
+
+directions that are determined are left alone, those that nothing determines come out as the prior's centre with the prior's standard deviation.
+There are two priors, and the one that makes the moments more likely is taken:
+
+- c = 0, v = ρ: slopes of any sign, all of about one size;
+- c = the slopes of the model's answers at public points, 1/v = λ/ν + 1/ρ: as far off as the slopes of a sample with residual variance ν would be
+  that is drawn from another population, and never further than slopes of the usual size ρ are from 0.
+
+ρ or ν is averaged over its likelihood: every order of magnitude of ρ is equally likely beforehand, and ν what it was on other tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from dpexplain.core.arrays import Matrix, Vector
+
+_SIZES = np.geomspace(1e-6, 1e3, 91)  # values of ρ that are tried
+_DOUBTS = np.geomspace(1e-5, 1.0, 51)  # values of ν that are tried, as shares τ² of the residuals' variance
+_USUAL_DOUBT, _DECADES = 2e-3, 0.5  # what τ² is on other tables: its median, and the spread of its logarithm
+_ROUNDS = 5  # s² depends on ‖φ‖², which depends on s²
+PRECISION = 1e-6  # of the largest eigenvalue: sums are known to about 1e-7 of it, so that smaller directions mean nothing
+_DOUBT_WITHOUT_MODEL = 5e-3  # τ² of labels that no model gave
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guess:
+    """Slopes of the model's answers at public points, the variance of their residuals, and how many points there are."""
+
+    values: Vector
+    residual: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slopes:
+    """φ̂, and its posterior standard deviation in each direction of the covariance's eigenbasis."""
+
+    values: Vector
+    spread: Vector
+    doubt: float  # τ²: how wrong the public points' residuals are, as a share of their variance
+
+    def root(self, vectors: Matrix) -> Matrix:
+        """W with WWᵀ the posterior covariance of φ̂."""
+        return np.asarray(vectors * self.spread)
+
+    def errors(self, vectors: Matrix) -> Vector:
+        """Posterior standard deviation of each column's slope."""
+        return np.asarray(np.sqrt(np.square(vectors) @ np.square(self.spread)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyEquations:
+    """τ = λφ + e in the eigenbasis `vectors` of the covariance; the standard errors of t₁ and of the covariance's entries."""
+
+    eigenvalues: Vector
+    vectors: Matrix
+    t1: Vector
+    label_error: float
+    second_error: float
+
+    def slopes(self, guess: Guess | None = None) -> Slopes:
+        """φ̂ under the likelier prior."""
+        n = len(self.t1)
+        sizes, flat = np.repeat(_SIZES[:, None], n, axis=1), np.zeros(len(_SIZES))
+        likelihood, plain = self._posterior(np.zeros(n), sizes, flat, flat)
+        if guess is None:
+            return Slopes(plain.values, plain.spread, _DOUBT_WITHOUT_MODEL)
+        size = max(float(np.square(guess.values).mean()), 1e-12)
+        doubts = _DOUBTS * max(guess.residual, 1e-12)
+        wide = np.maximum(self.eigenvalues, PRECISION * float(self.eigenvalues.max()))
+        usual = -0.5 * np.square(np.log10(_DOUBTS / _USUAL_DOUBT) / _DECADES)
+        guessed_likelihood, guessed = self._posterior(guess.values, 1 / (wide / doubts[:, None] + 1 / size), _DOUBTS, usual)
+        return guessed if guessed_likelihood >= likelihood else Slopes(plain.values, plain.spread, guessed.doubt)
+
+    def _posterior(self, centre: Vector, priors: Matrix, doubts: Vector, before: Vector) -> tuple[float, Slopes]:
+        """(log likelihood, posterior); one row of prior variances for each value that is tried, as likely as `before` says."""
+        middle = np.asarray(centre @ self.vectors)
+        target = np.asarray(self.t1 @ self.vectors) - self.eigenvalues * middle
+        signal = np.square(self.eigenvalues) * priors
+        noise = self._noise(target, middle, priors, signal)[:, None]
+        evidence = -0.5 * (np.log(signal + noise) + np.square(target) / (signal + noise)).sum(axis=1)
+        evidence = evidence + before - np.log(np.exp(before).sum())
+        weights = np.exp(evidence - evidence.max())
+        likelihood = float(evidence.max() + np.log(weights.sum()))
+        weights /= weights.sum()
+        prior, variance = weights @ priors, float(weights @ noise[:, 0])
+        gain = prior / (np.square(self.eigenvalues) * prior + variance)
+        values = self.vectors @ (middle + gain * self.eigenvalues * target)
+        return likelihood, Slopes(values, np.sqrt(gain * variance), float(weights @ doubts))
+
+    def _noise(self, target: Vector, middle: Vector, priors: Matrix, signal: Matrix) -> Vector:
+        """s² for each row of prior variances, at its own φ̂."""
+        smallest = 1e-18 + (PRECISION * float(self.eigenvalues.max())) ** 2 * float(
+            np.square(target / self.eigenvalues.max()).sum()
+        )
+        noise = np.full(len(priors), max(self.label_error**2, smallest))
+        for _ in range(_ROUNDS):
+            phi = middle + self.eigenvalues * priors * target / (signal + noise[:, None])
+            noise = np.maximum(self.label_error**2 + self.second_error**2 * np.square(phi).sum(axis=1), smallest)
+        return noise
+
+
+def guessed_slopes(points: Matrix, labels: Vector, weights: Vector) -> Guess:
+    """Least squares over labelled points; columns that hardly a point has are drawn to 0, as one more point would draw them."""
+    share = weights / weights.sum()
+    centred = points - share @ points
+    level = labels - float(share @ labels)
+    few = float(np.square(share).sum())  # one over the number of effective points
+    second = (centred * share[:, None]).T @ centred
+    values = np.linalg.solve(second + few * np.eye(len(second)), (share * level) @ centred)
+    return Guess(values, float(share @ np.square(level - centred @ values)))
+
+
+def typical_ridge(eigenvalues: Vector) -> float:
+    """κ of local problems: a fiftieth of the columns' mean variance."""
+    return 0.02 * float(eigenvalues.mean())
+
+
+def spread_of(error: float, count: int) -> float:
+    """How far noise of this size in each entry moves the eigenvalues of a symmetric matrix of `count` columns."""
+    return error * sqrt(count)

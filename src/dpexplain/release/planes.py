@@ -1,0 +1,172 @@
+"""The planes of a release: built from its noisy moments and a model's answers at public points, stored in its file, restored from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import sqrt
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.layout import Layout
+from dpexplain.domain import Domain, DomainLike
+from dpexplain.estimation.answer import Solver
+from dpexplain.estimation.calibrate import equations_of, plane_factors
+from dpexplain.estimation.denoise import Estimate, estimate
+from dpexplain.estimation.local_reference import LocalReference, MomentRaking, MomentTargets
+from dpexplain.estimation.moment_planes import MomentPlanes
+from dpexplain.estimation.planes import Average, Planes, plain_planes
+from dpexplain.estimation.reference import LABEL_STEPS
+from dpexplain.estimation.reference_planes import ReferencePlanes
+from dpexplain.estimation.slopes import Guess, NoisyEquations, Slopes, guessed_slopes
+from dpexplain.mechanisms.sketch import NoisySketch
+from dpexplain.release.reference_data import CHANGE_STEPS, ReferenceData, columns_of
+
+Model: TypeAlias = Callable[[dict[str, Any]], Vector]
+_ARRAYS = ("slopes", "spread", "factors", "labels", "raked", "average")
+
+
+def build_planes(sketch: NoisySketch, solver: Solver, domain: DomainLike, model: Model | None, normals: Any) -> MomentPlanes:
+    """From what was released; `model` answers at the public points of the solver's reference, `normals` are for rehearsals."""
+    found = estimate(sketch.sums, sketch.query, sketch.sigma)
+    labels, guess = solver.reference.labels, None
+    points = solver.reference.points(solver.layout)
+    if model is not None and isinstance(domain, Domain):
+        labels = ask(model, solver.reference.codes, domain)
+        guess = guessed_slopes(points, labels, np.ones(len(points)))
+    slopes = equations_of(found).slopes(guess)
+    return MomentPlanes(
+        mean=found.mean,
+        t0=found.t0,
+        slopes=slopes,
+        eigenvalues=found.values,
+        eigenvectors=found.vectors,
+        layout=solver.layout,
+        points=points,
+        labels=labels,
+        inverse_weight=solver.reference.inverse_weight,
+        raked=MomentRaking(points, labels, np.ones(len(points)), moment_targets(solver, slopes.values)).weights(),
+        average=Average(sketch.query.centre, sketch.centre_error),
+        factors=plane_factors(found, sketch.query, sketch.sigma, guess, slopes, normals),
+        t0_error=found.spread.t0 * sqrt(1 + found.t0**2),  # E y is a ratio of two noisy sums
+        second_error=found.spread.s2,
+    )
+
+
+def ask(model: Model, codes: Any, domain: Domain) -> Vector:
+    """A model's answers at public records, rounded to what a file stores exactly."""
+    return np.asarray(np.rint(model(columns_of(codes, domain)) * LABEL_STEPS) / LABEL_STEPS)
+
+
+def moment_targets(solver: Solver, start: Vector) -> MomentTargets:
+    """What reference records are raked to; `start` are the slopes of the plane through all rows."""
+    covariance = (solver.eigenvectors * solver.eigenvalues) @ solver.eigenvectors.T
+    noise = solver.noise
+    return MomentTargets(solver.mean, covariance, solver.t0, solver.t1, noise.s1, noise.s2, noise.t1, start)
+
+
+def reference_slopes(points: Matrix, labels: Vector, base: Vector, found: Estimate) -> Slopes:
+    """The slopes of the plane through all rows, with labelled records for a guess; `base` weighs them as the moments weigh rows."""
+    guess: Guess = guessed_slopes(points, labels, base)
+    return equations_of(found).slopes(guess)
+
+
+def reference_planes(reference: ReferenceData, moments: MomentPlanes) -> ReferencePlanes | None:
+    """Planes from labelled records; None where they have no labels."""
+    if reference.labels is None or reference.weights is None or reference.changes is None:
+        return None
+    slopes = reference.slopes or replace(moments.slopes, doubt=max(reference.bias, moments.slopes.doubt))
+    return ReferencePlanes(
+        points=reference.encoded,
+        labels=reference.labels,
+        weights=reference.weights,
+        changes=(reference.changes / CHANGE_STEPS).astype(np.float32),
+        mean=moments.mean,
+        t0=moments.t0,
+        slopes=slopes,
+        eigenvalues=moments.eigenvalues,
+        eigenvectors=moments.eigenvectors,
+        factors=moments.factors,
+        average=moments.average,
+        layout=moments.layout,
+    )
+
+
+def stored_arrays(planes: MomentPlanes) -> dict[str, Any]:
+    """What a release file keeps beside the solver's arrays."""
+    slopes = planes.slopes
+    parts = (slopes.values, slopes.spread, planes.factors, planes.labels, planes.raked, planes.average.values)
+    return {f"plane_{name}": array for name, array in zip(_ARRAYS, parts, strict=True)}
+
+
+def stored_numbers(planes: MomentPlanes) -> dict[str, float]:
+    return {"doubt": planes.slopes.doubt, "t0_error": planes.t0_error, "average_error": planes.average.error}
+
+
+def restore_planes(numbers: dict[str, Any] | None, arrays: dict[str, Any], solver: Solver) -> MomentPlanes:
+    """What `stored_arrays` and `stored_numbers` stored; ValueError unless it makes sense.
+
+    Files from before there were planes have neither: the moments that they hold give the fitted plane, with errors that are not rehearsed.
+    """
+    if numbers is None:
+        return _planes_of_old_file(solver)
+    n, points = solver.layout.width, len(solver.reference.labels)
+    shapes = dict.fromkeys(("slopes", "spread", "factors", "average"), (n,)) | dict.fromkeys(("labels", "raked"), (points,))
+    if {name: array.shape for name, array in arrays.items()} != {f"plane_{name}": shape for name, shape in shapes.items()}:
+        raise ValueError("shapes of planes")
+    slopes, spread, factors, labels, raked, average = (arrays[f"plane_{name}"] for name in _ARRAYS)
+    levels = [float(numbers[name]) for name in ("doubt", "t0_error", "average_error")]
+    sound = (spread >= 0).all() and (factors >= 0).all() and (raked > 0).all() and (np.abs(labels) <= 1).all()
+    finite = np.isfinite(np.concatenate([slopes, spread, factors, raked, average, levels])).all()
+    if not (sound and finite and min(levels) >= 0):
+        raise ValueError("ranges of planes")
+    doubt, t0_error, average_error = levels
+    return _planes(solver, Slopes(slopes, spread, doubt), labels, raked, Average(average, average_error), factors, t0_error)
+
+
+def _planes_of_old_file(solver: Solver) -> MomentPlanes:
+    noise, reference = solver.noise, solver.reference
+    slopes = NoisyEquations(solver.eigenvalues, solver.eigenvectors, solver.t1, noise.t1, noise.s2).slopes()
+    points, weights = reference.points(solver.layout), reference.inverse_weight
+    average = Average(weights @ points / weights.sum(), noise.s1)
+    return _planes(solver, slopes, reference.labels, np.ones(len(points)), average, np.ones(solver.layout.width), solver.t0_error)
+
+
+def _planes(
+    solver: Solver, slopes: Slopes, labels: Vector, raked: Vector, average: Average, factors: Vector, t0_error: float
+) -> MomentPlanes:
+    return MomentPlanes(
+        mean=solver.mean,
+        t0=solver.t0,
+        slopes=slopes,
+        eigenvalues=solver.eigenvalues,
+        eigenvectors=solver.eigenvectors,
+        layout=solver.layout,
+        points=solver.reference.points(solver.layout),
+        labels=labels,
+        inverse_weight=solver.reference.inverse_weight,
+        raked=raked,
+        average=average,
+        factors=factors,
+        t0_error=t0_error,
+        second_error=solver.noise.s2,
+    )
+
+
+class BallPlanes:
+    """Planes that a ball holds: the paper's, through 0, and anchored ones where a radius is asked for."""
+
+    def __init__(self, solver: Solver | LocalReference, radius: float, average: Average, layout: Layout) -> None:
+        self._solver = solver if solver.radius == radius else replace(solver, radius=radius)
+        self._radius, self._average, self._layout = radius, average, layout
+
+    def fit(self, queries: Matrix, weight: Any, anchors: Vector | None = None, radius: float | None = None) -> Planes:
+        del radius
+        found = self._solver.answer(queries, weight, anchors)
+        answer = np.zeros(len(queries)) if anchors is None else anchors
+        return plain_planes(queries, found.values, found.errors, answer, self._radius, self._average, self._layout)
+
+
+PlaneSource: TypeAlias = MomentPlanes | ReferencePlanes | BallPlanes
