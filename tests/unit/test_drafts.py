@@ -88,6 +88,25 @@ def test_trees_suggest_where_their_answer_stops_changing(make, frame):
     assert 39 < age.high < 80
 
 
+def test_gradient_boosting_that_encodes_categories_itself_tells_them(frame):
+    table = frame[["income", "home", "age"]].assign(home=frame["home"].astype("category"))
+    model = HistGradientBoostingClassifier(max_iter=5, categorical_features="from_dtype").fit(
+        table, table["age"] + 3 * frame["income"].fillna(0) > 50
+    )
+    income, home, age = draft_of_model(model).features
+    assert home.kind == "categorical"
+    assert home.known["values"] == ["other", "own", "rent"]
+    assert 0 < age.suggested["low"] < 45 < age.suggested["high"] < 80
+    assert income.kind == "numeric"
+
+
+def test_a_column_that_a_model_only_names_can_be_declared_as_anything(frame):
+    model = LogisticRegression().fit(frame[["age"]], frame["age"] > 40)
+    assert dpx.Domain.from_model(model, {"age": ["young", "old"]}).features[0] == dpx.Categorical("age", ["young", "old"])
+    assert dpx.Domain.from_model(model, {"age": dpx.Binary("age")}).features[0] == dpx.Binary("age")
+    assert dpx.Domain.from_model(model, {"age": {"low": 0, "high": 9, "unit": "years"}}).features[0].unit == "years"
+
+
 def test_a_scaler_between_bounds_suggests_them(frame):
     model = make_pipeline(MinMaxScaler(), LogisticRegression()).fit(frame[["age"]], frame["age"] > 40)
     (age,) = dpx.Domain.from_model(model, suggested=True).features

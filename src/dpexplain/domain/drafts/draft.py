@@ -57,6 +57,8 @@ class DraftFeature:
         if not isinstance(given, (list, tuple)) or not given:
             raise DomainError(f"{self.name}: declare {EXAMPLES.get(self.kind, EXAMPLES[None])}, got {given!r:.60}")
         kind = self.kind or ("numeric" if isinstance(given, tuple) and len(given) == 2 else "categorical")
+        if kind == "numeric" and any(isinstance(one, str) for one in given):  # a model that knows a column by its name only
+            return DraftFeature(self.name, "categorical").declared(given)
         keys = {"categorical": ("values",), "ordinal": ("levels",), "binary": ("values",)}.get(kind, ("low", "high"))
         if len(keys) == 2 and len(given) != 2:
             raise DomainError(f"{self.name}: bounds are a pair (low, high), got {given!r:.60}")

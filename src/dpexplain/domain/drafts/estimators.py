@@ -66,6 +66,11 @@ def _walk(step: Any, columns: Columns, facts: Facts) -> Columns:
         for _, inner in step.transformer_list:
             _walk(inner, columns, facts)
         return None
+    if getattr(step, "func", step) is None:  # a FunctionTransformer that changes nothing
+        return columns
+    if getattr(step, "_preprocessor", None) is not None:  # gradient boosting that encodes categories itself
+        _walk(step._preprocessor, columns, facts)
+        columns = [name for _, _, chosen in step._preprocessor.transformers_ for name in _chosen(chosen, columns, None)]
     reader = next((read for attribute, read in READERS if hasattr(step, attribute)), None)
     return None if reader is None else reader(step, columns, facts)
 
@@ -99,9 +104,11 @@ def _chosen(chosen: Any, columns: Sequence[str], fitted: Any) -> list[str]:
     return [entry if isinstance(entry, str) else columns[int(entry)] for entry in entries]
 
 
-def _encoder(step: Any, columns: Sequence[str], facts: Facts) -> None:
+def _encoder(step: Any, columns: Sequence[str], facts: Facts) -> Columns:
+    """One-hot and target encoders make other columns; an ordinal one makes one of each."""
     for name, values in zip(columns, step.categories_, strict=False):
         facts[name].setdefault("categories", [one for one in np.asarray(values, dtype=object).tolist() if not is_missing(one)])
+    return None if hasattr(step, "drop_idx_") or hasattr(step, "encodings_") else columns
 
 
 def _imputer(step: Any, columns: Sequence[str], facts: Facts) -> Columns:
