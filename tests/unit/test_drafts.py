@@ -52,7 +52,7 @@ def pipeline(frame):
 
 def test_a_pipeline_declares_its_categories_and_lists_what_is_open(pipeline):
     with pytest.raises(
-        Undeclared, match=r"Still to be declared:\n  age \(numeric\): low, high \(the model's StandardScaler suggests"
+        Undeclared, match=r"Still to be declared:\n  age \(numeric\): low, high \(suggested by the model's StandardScaler: low="
     ) as caught:
         dpx.Domain.from_model(pipeline)
     assert [one.name for one in caught.value.draft.open] == ["age", "income"]
@@ -68,6 +68,22 @@ def test_suggestions_are_taken_only_when_asked_for(pipeline):
     age, income, *_ = domain.features
     assert (age.low, age.high) == (17, 97)
     assert income.low < 0 < income.missing < income.high
+
+
+def test_columns_that_a_model_drops_are_no_features(frame):
+    model = make_pipeline(make_column_transformer((StandardScaler(), ["age"])), LogisticRegression()).fit(
+        frame, frame["age"] > 40
+    )
+    assert [one.name for one in draft_of_model(model).features] == ["age"]
+    assert dpx.check(dpx.Domain.from_model(model, suggested=True), model=model, target=True).ok
+
+
+def test_an_encoder_that_accepts_missing_values_makes_them_askable(frame):
+    encoder = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["work"]), (OneHotEncoder(), ["home"]))
+    model = make_pipeline(encoder, LogisticRegression()).fit(frame, frame["age"] > 40)
+    work, home = dpx.Domain.from_model(model).features
+    assert work == dpx.Categorical("work", ["private", "public"], optional=True)
+    assert home == dpx.Categorical("home", ["other", "own", "rent"])
 
 
 def test_searches_are_looked_into_and_columns_can_be_chosen(pipeline, frame):
@@ -233,6 +249,12 @@ def test_polars_enums_are_declared_and_categoricals_are_not():
     ]  # fmt: skip
 
 
+def test_a_table_with_a_declared_schema_stands_for_it():
+    draft = draft_of_schema(pa.table({"age": [1]}))
+    assert draft.features[0].known == draft_of_schema(pl.DataFrame({"age": [99]})).features[0].known
+    assert draft.features[0].open == ("low", "high")
+
+
 def test_pandera_checks_are_read():
     pandera = pytest.importorskip("pandera.pandas")
     schema = pandera.DataFrameSchema(
@@ -252,7 +274,7 @@ def test_pandera_checks_are_read():
     )
 
 
-@pytest.mark.parametrize("schema", [pd.DataFrame({"a": [1]}), 3, [("a", int)], "rows.csv", pa.table({"a": [1]})])
+@pytest.mark.parametrize("schema", [pd.DataFrame({"a": [1]}), 3, [("a", int)], "rows.csv"])
 def test_what_is_no_schema_is_refused(schema):
     with pytest.raises(DomainError, match="cannot read a"):
         dpx.Domain.from_schema(schema)

@@ -55,6 +55,19 @@ def test_nothing_stands_for_a_missing_value_that_was_not_declared():
         bare.encode_query({"work": None})
 
 
+def test_an_optional_category_may_be_none_of_its_values():
+    domain = dpx.Domain([dpx.Categorical("work", ["a", "b"], optional=True), dpx.Binary("married")])
+    point, notes = read_query(domain, {"work": None, "married": True}, STRICT)
+    assert point.tolist() == [0.0, 0.0, 1.0]
+    assert notes == {"work": "missing, read as none of the values"}
+    assert np.array_equal(domain.encode([{"work": None, "married": True}])[0], point)
+    assert dpx.Domain.from_dict(domain.to_dict()) == domain
+    with pytest.raises(QueryError, match="'c' is not one of the declared values"):
+        domain.encode_query({"work": "c", "married": True})
+    with pytest.raises(DomainError, match="optional must be True or False"):
+        dpx.Categorical("work", ["a"], optional="yes")
+
+
 def test_an_undeclared_category_is_read_as_other():
     point, notes = read_query(DOMAIN, WHOLE | {"work": "circus"}, STRICT)
     assert notes == {"work": "'circus' is not a declared value, read as 'else'"}

@@ -169,6 +169,16 @@ class Ordinal(Labelled):
         return f"{self.name} ({len(self.levels)} levels)"
 
 
+class NoneOfThem:
+    """What an optional category is read as where it is missing."""
+
+    def __str__(self) -> str:
+        return "none of the values"
+
+
+NONE_OF_THEM = NoneOfThem()
+
+
 @dataclass(frozen=True, slots=True)
 class Categorical(Labelled):
     """One of k public values, encoded one-hot: v ∈ {0, 1}^k with Σv ≤ 1.
@@ -176,13 +186,14 @@ class Categorical(Labelled):
     Private rows: a missing or undeclared value becomes all zeros; with `other="…"` declared it falls into one further column of
     that name instead, and then Σv = 1; with `missing` (one of the values, or `other`) declared, a missing one counts as that value.
     Queries: a declared value, `other` by its name; any undeclared value where there is an `other`, and a missing one where `missing` or
-    `other` is declared. Anything else is refused.
+    `other` is declared, or where `optional=True` says that none of the values, all zeros, is an answer too. Anything else is refused.
     """
 
     name: str
     values: Sequence[Value]
     other: str | None = None
     missing: Value | None = None
+    optional: bool = False
     lookup: dict[Any, int] = field(init=False, repr=False, compare=False)
 
     kind: ClassVar[str] = "categorical"
@@ -198,10 +209,13 @@ class Categorical(Labelled):
         declared_values(self.name, "other", self.columns)
         set_field(self, "lookup", lookup_table(self.columns))
         _declared_missing(self, self.columns)
+        if not isinstance(self.optional, bool):
+            raise DomainError(f"{self.name}: optional must be True or False, got {self.optional!r}")
 
     @property
-    def substitute(self) -> Value | None:
-        return self.other if self.missing is None else self.missing
+    def substitute(self) -> Value | NoneOfThem | None:
+        declared = self.other if self.missing is None else self.missing
+        return NONE_OF_THEM if declared is None and self.optional else declared
 
     @property
     def columns(self) -> tuple[Value, ...]:
@@ -235,6 +249,8 @@ class Categorical(Labelled):
 
     def place(self, value: object) -> tuple[int, float]:
         if (found := find(self.lookup, value)) < 0:
+            if value is NONE_OF_THEM:
+                return 0, 0.0
             refuse(self, value, f"one of the declared values {listed(self.columns)}")
         return found, 1.0
 

@@ -216,9 +216,11 @@ def _is_unicode(text: str) -> bool:
 
 def _bounds(one: DraftFeature, low: float, high: float, middle: float) -> dict[str, Any]:
     if one.kind in ("date", "datetime"):
-        unit, most = ("D", 2932896) if one.kind == "date" else ("s", 253402300799)  # the end of the year 9999
-        first, last = (int(np.clip(end, -719162, most)) for end in (floor(low), ceil(high)))
-        low_text, high_text = (str(np.array(end).astype(f"datetime64[{unit}]")) for end in (first, max(last, first + 1)))
+        per_day = 1.0 if one.kind == "date" else 86400.0
+        first, last = (
+            int(np.clip(end, -719162, 2932896)) for end in (floor(low / per_day), ceil(high / per_day))
+        )  # the years 1 to 9999
+        low_text, high_text = (str(np.array(end).astype("datetime64[D]")) for end in (first, max(last, first + 1)))
         return {"low": low_text, "high": high_text}
     ends = rounded_out(low, high) or {"low": low - 1.0, "high": high + 1.0}
     if one.known.get("integer"):

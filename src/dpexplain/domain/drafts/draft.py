@@ -74,7 +74,7 @@ class DraftFeature:
             f"{self.name}: {', '.join(self.open)}" if self.kind is None else f"{self.name} ({self.kind}): {', '.join(self.open)}"
         )
         found = [f"{key}={self.suggested[key]!r}" for key in self.open if key in self.suggested]
-        return wanted + (f" ({self.source} suggests {', '.join(found)})" if found else "")
+        return wanted + (f" (suggested by {self.source}: {', '.join(found)})" if found else "")
 
 
 @dataclass(frozen=True, slots=True)

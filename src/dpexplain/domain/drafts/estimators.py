@@ -27,7 +27,10 @@ def draft_of_estimator(model: Any) -> Draft:
     facts: Facts = {name: {} for name in names}
     _walk(model, names, facts)
     source = f"the model ({type(model).__name__})"
-    return Draft(tuple(_feature(name, facts[name]) for name in names), source)
+    taken = [
+        name for name in names if "used" in facts[name] or "dropped" not in facts[name]
+    ]  # a column that the model drops is no feature
+    return Draft(tuple(_feature(name, facts[name]) for name in taken), source)
 
 
 def unwrapped(model: Any) -> Any:
@@ -54,7 +57,7 @@ def _input_names(model: Any) -> list[str]:
 
 def _walk(step: Any, columns: Columns, facts: Facts) -> Columns:
     """Note what a step says of its input columns; returns which raw column each of its output columns is."""
-    if columns is None or step in ("drop", "passthrough") or step is None:
+    if columns is None or step is None or isinstance(step, str):  # "passthrough"
         return columns
     if hasattr(step, "steps"):
         for _, inner in step.steps:
@@ -80,7 +83,9 @@ def _walk_columns(step: Any, columns: Sequence[str], facts: Facts) -> Columns:
     kept: list[str] | None = []
     for _, inner, chosen in step.transformers_:
         names = _chosen(chosen, columns, getattr(step, "feature_names_in_", None))
-        out = _walk(inner, names, facts) if inner != "drop" else []
+        for name in names:
+            facts[name].setdefault("dropped" if isinstance(inner, str) and inner == "drop" else "used", True)
+        out = [] if isinstance(inner, str) and inner == "drop" else _walk(inner, names, facts)
         kept = None if kept is None or out is None else [*kept, *out]
     return kept
 
@@ -108,6 +113,8 @@ def _encoder(step: Any, columns: Sequence[str], facts: Facts) -> Columns:
     """One-hot and target encoders make other columns; an ordinal one makes one of each."""
     for name, values in zip(columns, step.categories_, strict=False):
         facts[name].setdefault("categories", [one for one in np.asarray(values, dtype=object).tolist() if not is_missing(one)])
+        if getattr(step, "handle_unknown", "error") != "error" or any(map(is_missing, np.asarray(values, dtype=object).tolist())):
+            facts[name]["optional"] = True  # the model knows what to do with a value that is not there
     return None if hasattr(step, "drop_idx_") or hasattr(step, "encodings_") else columns
 
 
@@ -157,7 +164,10 @@ def _trees(step: Any, columns: Sequence[str], facts: Facts) -> None:
         name = columns[place]
         if not facts[name].get("scaled") and min(found) < max(found):
             room = (max(found) - min(found)) / 10
-            facts[name].setdefault("bounds", rounded_out(min(found) - room, max(found) + room))
+            low = (
+                min(found) - room if min(found) < 0 else max(min(found) - room, 0.0)
+            )  # no negative numbers where there were none
+            facts[name].setdefault("bounds", rounded_out(low, max(found) + room))
             facts[name].setdefault("source", "the thresholds of the model's trees")
 
 
@@ -209,4 +219,6 @@ def _categorical(name: str, found: dict[str, Any]) -> DraftFeature:
     known: dict[str, Any] = {"values": values}
     if found.get("missing") in values:
         known["missing"] = found["missing"]
+    elif found.get("optional"):
+        known["optional"] = True
     return DraftFeature(name, "categorical", known, source="the model's encoder")

@@ -30,7 +30,8 @@ def _feature(name: str, given: Any, root: Any) -> DraftFeature:
     known = {key: str(value) for key, value in labels.items() if value}
     values = [value for value in one.get("enum", [one["const"]] if "const" in one else []) if value is not None]
     if values and set(map(type, values)) != {bool}:
-        return DraftFeature(name, "categorical", {"values": values, **_missing(one), **known}, source="the schema")
+        optional = {"optional": True} if one.get("nullable") and not _missing(one) else {}
+        return DraftFeature(name, "categorical", {"values": values, **_missing(one), **optional, **known}, source="the schema")
     kinds = {
         "boolean": "binary",
         "number": "numeric",
@@ -65,9 +66,10 @@ def _resolved(given: Any, root: Any) -> dict[str, Any]:
     for word in ("anyOf", "oneOf", "allOf"):
         others = [part for part in one.get(word, ()) if not (isinstance(part, Mapping) and part.get("type") == "null")]
         if len(others) == 1:
+            nullable = {"nullable": True} if len(others) < len(one[word]) else {}
             del one[word]
-            one = _resolved(others[0], root) | one
+            one = _resolved(others[0], root) | one | nullable
     if isinstance(one.get("type"), list):
         left = [kind for kind in one["type"] if kind != "null"]
-        one["type"] = left[0] if len(left) == 1 else None
+        one |= {"type": left[0] if len(left) == 1 else None, "nullable": len(left) < len(one["type"])}
     return one

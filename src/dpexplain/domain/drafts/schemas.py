@@ -14,7 +14,7 @@ from dpexplain.domain.drafts.draft import KINDS, Draft, DraftFeature
 from dpexplain.domain.drafts.json_schema import draft_of_json_schema
 from dpexplain.errors import DomainError
 
-METADATA = ("kind", "low", "high", "values", "levels", "missing", "other", "integer", "title", "unit", "help")
+METADATA = ("kind", "low", "high", "values", "levels", "missing", "other", "optional", "integer", "title", "unit", "help")
 ACCEPTED = "an Arrow or polars schema, a JSON Schema, a pydantic model, a pandera schema, or a .parquet, .arrow or .json file"
 
 
@@ -34,6 +34,8 @@ def draft_of_schema(schema: Any) -> Draft:
         return Draft(tuple(_polars_feature(name, kind) for name, kind in schema.items()), "the polars schema")
     if type(schema).__module__.startswith("pyarrow") and hasattr(schema, "names") and hasattr(schema, "field"):
         return _from_arrow(schema, "the Arrow schema")
+    if type(schema).__module__.startswith(("pyarrow", "polars")) and hasattr(schema, "schema"):  # a table: its schema is declared
+        return draft_of_schema(schema.schema)
     raise DomainError(
         f"cannot read a domain from a {type(schema).__name__}: pass {ACCEPTED}. A frame's own values are never read"
     )
