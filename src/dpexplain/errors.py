@@ -54,7 +54,7 @@ class Undeclared(DomainError):
 
 
 class DataError(InputError):
-    """The private data cannot be registered; told to their owner, never quoting a row."""
+    """The private data cannot be registered. The message is for their owner, and never quotes a row."""
 
 
 class QueryError(InputError):

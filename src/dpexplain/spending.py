@@ -64,7 +64,7 @@ class Spending:
     def reserve_many(
         self, asked: Sequence[tuple[str, dict[str, Any], Plan[Result]]]
     ) -> list[Paid[Result] | Settled | DpexplainError]:
-        """`reserve` for each request id, question and plan, in one durable commit; a refusal stops nobody else."""
+        """`reserve` for each request id, question and plan, in one durable commit; a refusal does not stop the others."""
         self.data.require_readable()
         found = self.ledger.reserve_many([Request(name, body, plan.events) for name, body, plan in asked])
         return [Paid(plan, one) if isinstance(one, Reservation) else one for (_, _, plan), one in zip(asked, found, strict=True)]

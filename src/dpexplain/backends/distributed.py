@@ -95,12 +95,12 @@ class ClusterRows(SummedRows):
         self._source = _portable(self._ray, source)  # held here for as long as a worker may be started again
         self._workers = _start(self._ray, self._source, shares(source.files.groups, count))
         self._close = finalize(self, _stop, self._ray, self._workers, started)
-        told = self._gather([worker.loaded.remote() for worker in self._workers])
-        for kind, what in told:
+        replies = self._gather([worker.loaded.remote() for worker in self._workers])
+        for kind, what in replies:
             if kind != "done":
                 self.close()
                 raise DataError(str(what))
-        self._digests = [str(digest) for _, digest in told]
+        self._digests = [str(digest) for _, digest in replies]
 
     @property
     def width(self) -> int:
@@ -120,7 +120,7 @@ class ClusterRows(SummedRows):
             raise RowsUnavailable("these data were closed: register them again")
         shared = self._ray.put(self._ray.cloudpickle.dumps(query))
         pairs = zip(self._workers, self._digests, strict=True)
-        return total(_answer(told) for told in self._gather([w.ask.remote(question, shared, digest) for w, digest in pairs]))
+        return total(_answer(reply) for reply in self._gather([w.ask.remote(question, shared, digest) for w, digest in pairs]))
 
     def _gather(self, promises: list[Any]) -> list[WorkerReply]:
         try:
@@ -131,8 +131,8 @@ class ClusterRows(SummedRows):
             ) from None
 
 
-def _answer(told: WorkerReply) -> Any:
-    kind, what = told
+def _answer(reply: WorkerReply) -> Any:
+    kind, what = reply
     if kind == "done":
         return what
     raise (

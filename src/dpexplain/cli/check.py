@@ -1,4 +1,4 @@
-"""`dpexplain check`: what can be told before anything is paid, from public facts and the model alone."""
+"""`dpexplain check`: checks data, domain and model before anything is paid, from public facts and the model alone."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class Ledger(Protocol):
         ...
 
     def reserve_many(self, requests: Sequence[Request]) -> list[Reservation | Settled | DpexplainError]:
-        """`reserve` for each, in order, in one durable commit; a refusal takes its place in the list and stops nobody else."""
+        """`reserve` for each, in order, in one durable commit; a refusal takes its place in the list and does not stop the others."""
         ...
 
     def settle_many(self, settlements: Sequence[Settlement]) -> list[Settled | DpexplainError]:

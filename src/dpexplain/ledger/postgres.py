@@ -47,7 +47,7 @@ DAMAGE = (
 
 
 class PostgresSession(SqlSession):
-    """A session that, where an account does not exist, waits for whoever may just be making it."""
+    """A session that waits, where an account does not exist, for another process that may be making it."""
 
     def __init__(self, connection: psycopg.Connection[Any], *, write: bool) -> None:
         super().__init__(runner(connection), " FOR UPDATE" if write else "")

@@ -195,7 +195,7 @@ class SqliteStore:
             raise _NotInPlace
 
     def _immutable(self) -> str:
-        """A copy on read-only media can only be read as a file that nobody changes, which is safe if it has no log."""
+        """Whether to open the file as immutable: a copy on read-only media can be read in no other way, which is safe if it has no log."""
         log = Path(f"{self.path}-wal")
         alone = not (log.exists() and log.stat().st_size)
         return "&immutable=1" if self._read_only and alone and not os.access(self.path.parent, os.W_OK) else ""

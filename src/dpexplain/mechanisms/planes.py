@@ -1,4 +1,4 @@
-"""Which plane a mechanism explains by, how large its slopes may become, and what is told about the plane that was found."""
+"""The plane that a mechanism explains by: its kind, the bound on its slopes, and what an answer states about it."""
 
 from __future__ import annotations
 

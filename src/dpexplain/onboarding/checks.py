@@ -77,7 +77,7 @@ def check(
     frame: Frame | None = None,
     **options: Any,
 ) -> CheckReport:
-    """What can be told before anything is paid, from public facts and the model alone.
+    """Check a data set, or a domain and a model, before anything is paid: from public facts and the model alone.
 
     `data` is registered data, or a domain with `model=` and, where it is known, the public number of `rows`; `frame` is the kind of table the
     model takes (pandas by default) and `options` are those of `PrivateData` (`target=`, `output=`, …). The model is asked about made-up

@@ -22,7 +22,7 @@ from dpexplain.errors import ParameterError
 from dpexplain.privacy import gdp
 from dpexplain.privacy.budget import Guarantee, round_up
 
-_NOTHING = -3.0  # log10(1 - γ) below which nobody gains anything
+_NOTHING = -3.0  # log10(1 - γ) below which amplification is negligible
 _UP = 1 + 1e-12
 
 
@@ -76,7 +76,7 @@ class AmplifiedGuarantee:
 
     @property
     def gamma(self) -> float:
-        """γ_h in float64; 1.0 when it cannot be told from 1."""
+        """γ_h in float64; 1.0 where it rounds to 1."""
         return min(-expm1(self.explanations * self.last.log_gap) * _UP, 1.0)
 
     @property

@@ -1,6 +1,6 @@
-"""Labels of rows in order, on disk: a mark, 32 bytes that say what they were made from, then a float64 for each row.
+"""A file with the label of each row in order: a magic number, a 32-byte key of what the labels were made from, then a float64 for each row.
 
-The file is as private as the rows: only its owner may read it, and the one that nobody named has no name.
+The file is as private as the rows: only its owner may read it. Temporary label files are unlinked at creation.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class LabelFile:
 
     @classmethod
     def temporary(cls, rows: int, labels: Iterable[Vector]) -> LabelFile:
-        """A file without a name, gone with this process. It holds as many labels as there are, which is `rows`."""
+        """A temporary file that is unlinked at creation, so that it ends with this process. There are `rows` labels."""
         del rows
         with TemporaryFile(prefix="dpexplain-") as handle:
             _write(handle, "", labels)
             return cls(handle)
 
     @classmethod
-    def kept(cls, path: Path, key: str, rows: int, labels: Iterable[Vector]) -> LabelFile:
-        """The file at `path` if it was made for `key` and is whole; else `labels` are computed and kept there."""
+    def cached(cls, path: Path, key: str, rows: int, labels: Iterable[Vector]) -> LabelFile:
+        """The file at `path` if it was made for `key` and is whole; else `labels` are computed and stored there."""
         if not _made_for(path, key, rows):
             draft = path.with_name(f".{path.name}.new")
             draft.unlink(missing_ok=True)
@@ -54,7 +54,7 @@ class LabelFile:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """It reads none of the rows' own."""
+        """None: labels come from the file, not from columns of the rows."""
         return ()
 
     def of(self, batch: pa.RecordBatch, start: int) -> Vector:

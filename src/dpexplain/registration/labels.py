@@ -1,4 +1,4 @@
-"""Asking the black box: one label in [-1, 1] for each private row, computed once, when the owner registers the data.
+"""Asks the black box for one label in [-1, 1] for each private row, once, when the owner registers the data.
 
 A row that the model cannot answer, or whose answer cannot be read, gets the label 0, and no row decides what happens to another. Errors concern the whole
 declaration. They go to the owner and say which kind of thing went wrong, never on which row: a model's own message may quote one.

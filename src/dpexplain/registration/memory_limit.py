@@ -1,4 +1,4 @@
-"""Whether rows fit into memory, told before they are read: from their number and the sizes that Parquet declares."""
+"""Estimates before rows are read whether they fit into memory: from their number and the sizes that Parquet declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Private rows beside a domain: which of them it clamps, and which it does not understand. Read row by row, counted exactly."""
+"""Counts the private rows that do not fit a domain: values that it clamps, misses or does not know. Each row is read by itself."""
 
 from __future__ import annotations
 

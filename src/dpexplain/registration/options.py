@@ -1,4 +1,4 @@
-"""What an owner says about private rows, however they are registered: each option is declared, checked and explained here, once."""
+"""Options of registration, the same for every kind of rows: each option is declared, checked and documented here."""
 
 from __future__ import annotations
 

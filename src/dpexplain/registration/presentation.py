@@ -1,4 +1,4 @@
-"""What a black box is shown: rows as given, in two batches whose column types follow from declarations. `proofs/registration.md`.
+"""Presents rows to a black box: as given, in two batches whose column types follow from declarations. `proofs/registration.md`.
 
 A table's types may depend on its values: one missing entry makes a whole column of integers a column of floats, and a model that reads 3.0 where it read
 3 answers differently about everybody. So rows that are complete are shown together and all others apart from them, and in both batches

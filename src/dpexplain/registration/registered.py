@@ -1,4 +1,4 @@
-"""What registration hands over: rows where they can be asked, and the public facts they were registered under."""
+"""The result of registration: rows that answer questions, and the public facts they were registered under."""
 
 from __future__ import annotations
 

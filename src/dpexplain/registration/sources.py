@@ -140,13 +140,13 @@ def _stream_labels(source: DataSource) -> ColumnLabels | ModelLabels:
 
 
 def _keeper(source: DataSource) -> Keep:
-    """What keeps a model's labels: the owner's cache, or a file that nobody named."""
+    """Where a model's labels are stored: in the owner's cache, or in a temporary file."""
     cache, model = source.cache, source.model
     if cache is None or model is None:
         return LabelFile.temporary
 
     def keep(rows: int, labels: Iterator[Vector]) -> LabelFile:
         facts = READ_BY, source.domain.fingerprint, source.terms.target, source.terms.output, source.terms.bounds
-        return LabelFile.kept(cache, cache_key(ParquetFiles.find(source.file, source.columns), model, *facts), rows, labels)
+        return LabelFile.cached(cache, cache_key(ParquetFiles.find(source.file, source.columns), model, *facts), rows, labels)
 
     return keep

@@ -1,4 +1,4 @@
-"""What answers: a release, free for ever, or private rows with a ledger, until the budget is spent."""
+"""The two backends of a service: a release, whose answers are free, or private rows with a ledger, until the budget is spent."""
 
 from __future__ import annotations
 

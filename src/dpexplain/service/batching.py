@@ -1,4 +1,4 @@
-"""Questions that wait together are answered together.
+"""Answers questions that are waiting at the same time in one batch.
 
 One thread takes whatever waits, answers it as one batch (shared commits, one read of the rows) and hands the answers out; what arrives meanwhile is the next
 batch. So a busy service reads the rows once for many callers and a quiet one answers at once. Nobody waits for a turn longer than `patience`.

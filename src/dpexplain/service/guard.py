@@ -1,4 +1,4 @@
-"""Around every request: a limit on its size, headers on its response, one line in the log, and no traceback to anyone."""
+"""Middleware around every request: limits its size, adds headers to its response, writes one line to the log, and hides tracebacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often one caller may ask: a token bucket each, in memory. Its clock is the only thing it knows."""
+"""Rate limits: a token bucket for each caller, in memory."""
 
 from __future__ import annotations
 

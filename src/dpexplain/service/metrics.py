@@ -1,4 +1,4 @@
-"""Numbers for Prometheus. Counters live in small mapped files, one for each worker, so that any worker can tell them all."""
+"""Numbers for Prometheus. Counters live in small mapped files, one for each worker, so that any worker can report those of all."""
 
 from __future__ import annotations
 

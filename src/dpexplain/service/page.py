@@ -1,4 +1,4 @@
-"""What `/` shows: one page made of the published page's own modules, plus a budget gauge and an archive for owners."""
+"""The page at `/`: one page made of the published page's own modules, plus a budget gauge and an archive for owners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes in and comes out, as OpenAPI describes it."""
+"""Request and response bodies, as OpenAPI describes them."""
 
 from __future__ import annotations
 

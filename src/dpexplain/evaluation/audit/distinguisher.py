@@ -79,7 +79,7 @@ def _area(inside: Vector, outside: Vector) -> float:
 
 
 def _single(inside: Matrix, outside: Matrix, later: Matrix, others: Matrix) -> tuple[int, float, float]:
-    """(coordinate, sign, area): the one that tells most, its sign and choice from the first two, its area on the others."""
+    """(coordinate, sign, area) of the single coordinate that distinguishes best; chosen on the first two samples, its area measured on the others."""
     areas = np.array([_area(a, b) for a, b in zip(inside.T, outside.T, strict=True)])
     best = int(np.argmax(np.abs(areas - 0.5)))
     sign = 1.0 if areas[best] > 0.5 else -1.0

@@ -10,7 +10,7 @@ tabular     `LimeTabularExplainer`, numbers not cut into quartiles. LIME draws e
 presence    `LimeTextExplainer`: parts of the query are taken away, i.e. set to `baseline`; words, or superpixels. Columns that are at the
             baseline already get 0. A coefficient is divided by how far the column moved.
 
-Of the rows LIME is told their means, deviations and frequencies, exactly as if it had been handed all of them: it uses nothing else.
+Of the rows LIME gets their means, deviations and frequencies. It uses nothing else of them, so its answers are those it would give with all rows.
 """
 
 from __future__ import annotations
