@@ -47,8 +47,11 @@ def test_an_old_release_loads_and_answers_within_its_errors(kind):
     assert release.guarantee.mu == pytest.approx(then["mu"])
     assert release.domain == DOMAIN
     for record, values, error in zip(then["records"], then["values"], then["error"], strict=True):
-        answer = release.explain(record)
+        answer = release.explain(record, plane="paper")  # the only plane there was then
         assert (np.abs(answer.values - values) <= 0.5 * np.array(error)).all()
+        added = release.explain(record).contributions()  # the same moments give the fitted plane
+        assert added.details["plane"] == "fitted"
+        assert np.isfinite(added.error).all()
 
 
 def test_an_old_ledger_opens_counts_the_same_and_repeats_its_answers(tmp_path):
