@@ -270,7 +270,7 @@ class PrivateData:
         rows = self._rows
         if not isinstance(rows, Divisible):
             raise DataError("rows of this kind cannot be split: register each shard as data of its own")
-        keys = shard_keys(rows.labelled) if self._keys is None else self._keys
+        keys = shard_keys(rows.labelled) if self._keys is None else self._keys()
         self._shards = tuple(self._shard(rows, np.flatnonzero(keys % shards == i), keys, i, shards) for i in range(shards))
         self._rows = cast(Rows, _SplitRows())
         return self._shards
@@ -282,9 +282,9 @@ class PrivateData:
         if len(chosen) > 2 * size:
             raise DataError("one shard would hold more than twice its share of the rows: split into fewer shards")
         terms = replace(self._terms, name=f"{self.name}, hashed shard {index + 1} of {of}")
-        part = rows.select(chosen, most=2 * size)
+        part, part_keys = rows.select(chosen, most=2 * size), keys[chosen] // of
         return PrivateData.from_registered(
-            Registered(part, self._domain, terms, size, self._labeller, keys[chosen] // of, scale=self._scale)
+            Registered(part, self._domain, terms, size, self._labeller, lambda: part_keys, scale=self._scale)
         )
 
     def _require_whole(self) -> None:

@@ -34,6 +34,7 @@ DOMAIN = dpx.Domain(
     ]
 )
 COLUMNS = [*DOMAIN.columns, "person"]
+DOMAIN_PLAYERS = np.repeat(np.arange(5), [block.stop - block.start for block in DOMAIN.blocks])
 BASE = [
     {"age": 20, "code": 3, "work": "a", "school": "low", "married": True, "person": 7},
     {"age": 41, "code": 1, "work": "b", "school": "high", "married": False, "person": 8},
@@ -242,7 +243,7 @@ def test_one_more_owner_changes_nobody_elses_rows_or_shard(kind, record, place, 
     def shards(rows, labels):
         options = {"unit": "person", "max_rows_per_unit": most, "size": len(BASE)}
         data = dpx.PrivateData(make(kind, rows), DOMAIN, labels=labels, **options)
-        keys = data._keys
+        keys = data._keys()
         return contents(data), Counter(
             zip(keys.tolist(), [tuple(r) for part in data._rows.labelled() for r in part], strict=True)
         )
@@ -310,6 +311,21 @@ def test_rows_that_nobody_owns_are_left_out(nobody):
     data = dpx.PrivateData(rows, DOMAIN, labels=[1, -1, 1], unit="person")
     assert data.size == 1
     assert [name for name in ("007", "07", "7 ", "x7") if owner_name(name) == "7"] == []  # other people
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "records", "columns", "arrays"])
+def test_an_undeclared_category_changes_nobody_elses_shapley_values(kind):
+    """Rows are decoded for the model when a question is asked: one without a category used to turn everybody's integers into floats."""
+    data = dpx.PrivateData(TABLES[kind](BASE), DOMAIN, model=lambda table: spelled(table), output="probability")
+    ask = data.column_model
+    rows = DOMAIN.encode([{**BASE[i % 5], "code": [1, 2, 3, 99][i % 4], "work": ["a", None][i % 2]} for i in range(12)])
+    together = ask(rows)
+    assert [ask(rows[[i]])[0] for i in range(12)] == together.tolist()
+    point = DOMAIN.encode(BASE[:1])[0]
+    query = ShapleySum(point, ask, DOMAIN_PLAYERS, 2.0)
+    whole = query.units(rows)
+    for gone in range(12):
+        assert (whole - query.units(np.delete(rows, gone, axis=0)) == query.units(rows[[gone]])).all()
 
 
 # --- Files: the schema is the file's, and one null is enough to make pandas turn a column into floats.

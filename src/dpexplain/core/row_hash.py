@@ -46,9 +46,10 @@ def shard_keys(chunks: Callable[[], Iterator[Matrix]]) -> Hashes:
     each shard, without their order, are the same as before but for one row in one shard. `chunks` yields all rows in order, each time.
     """
     hashes = np.concatenate([np.empty(0, dtype=np.uint64), *(hash_rows(chunk, _SHARD) for chunk in chunks())])
-    _, groups, sizes = np.unique(hashes, return_inverse=True, return_counts=True)
-    suspects, seen, start = sizes[groups] > 1, dict[bytes, int](), 0  # rows that may equal another: their content is compared
-    for chunk in chunks():
+    ordered = np.sort(hashes)
+    suspects = np.isin(hashes, ordered[1:][ordered[1:] == ordered[:-1]])  # rows that may equal another: their content is compared
+    seen, start = dict[bytes, int](), 0
+    for chunk in chunks() if suspects.any() else ():
         for i in np.flatnonzero(suspects[start : start + len(chunk)]):
             content = (chunk[i] + 0.0).tobytes()
             rank = seen[content] = seen.get(content, -1) + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -60,7 +61,7 @@ def register_labelled(
     kept = np.arange(len(labels)) if owners is None else np.flatnonzero(keep_first(owners, terms.max_rows_per_unit, {}))
     size = terms.public_size(len(kept))
     store = _store(_encoded_chunks(rows, domain, kept), labels[kept], domain.width, most=2 * size)
-    keys = None if owners is None else owner_keys(owners[i] for i in kept)
+    keys = None if owners is None else partial(owner_keys, [owners[i] for i in kept.tolist()])
     return Registered(store, domain, terms, size, labeller, keys, scale=scale)
 
 

@@ -66,7 +66,7 @@ def owner_names(entries: Iterable[Any]) -> list[str]:
     """`owner_name` of each entry; those of a typed column are looked up once for each different value."""
     if isinstance(entries, np.ndarray) and entries.dtype.kind in "iufSU":
         values, places = np.unique(entries, return_inverse=True)
-        names = [owner_name(value) for value in values.tolist()]
+        names = list(map(str if entries.dtype.kind in "iu" else owner_name, values.tolist()))
         return [names[place] for place in places.tolist()]
     return [owner_name(entry) for entry in entries]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,14 +19,14 @@ from dpexplain.registration.options import RegistrationOptions
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Registered:
-    """`size` is the public row count; `labeller` asks the black box about public rows; `keys` say who owns a row, where rows can be split."""
+    """`size` is the public row count, `labeller` asks the black box about public rows, `keys` hash the owner of each row where there are owners."""
 
     rows: Rows
     domain: DomainLike
     terms: RegistrationOptions
     size: int
     labeller: Labeller | None
-    keys: np.ndarray[Any, Any] | None = None
+    keys: Callable[[], np.ndarray[Any, Any]] | None = None
     label_column: str | None = None  # where labels were read from, if from a column
     scale: AnswerScale = field(default_factory=AnswerScale)  # the units of answers
 
