@@ -71,9 +71,9 @@ def _walk(step: Any, columns: Columns, facts: Facts) -> Columns:
         return None
     if getattr(step, "func", step) is None:  # a FunctionTransformer that changes nothing
         return columns
-    if getattr(step, "_preprocessor", None) is not None:  # gradient boosting that encodes categories itself
-        _walk(step._preprocessor, columns, facts)
-        columns = [name for _, _, chosen in step._preprocessor.transformers_ for name in _chosen(chosen, columns, None)]
+    if (inside := getattr(step, "_preprocessor", None)) is not None:  # gradient boosting that encodes categories itself
+        _walk(inside, columns, facts)
+        columns = [name for _, _, chosen in inside.transformers_ for name in _chosen(chosen, columns, None)]
     reader = next((read for attribute, read in READERS if hasattr(step, attribute)), None)
     return None if reader is None else reader(step, columns, facts)
 
