@@ -47,7 +47,7 @@ def audit(
 
     found: list[Audit] = []
     made = _mechanisms(epsilon, delta, steps)
-    for name in _chosen(names):
+    for name in _parse_names(names):
         for seen in _views(name, view):
             one = evaluation.audit(
                 made[name](), view=seen, runs=runs, relation=relation, confidence=confidence, seed=seed, **_options(name)
@@ -77,7 +77,7 @@ def _mechanisms(epsilon: float, delta: float, steps: int) -> dict[str, Callable[
     }
 
 
-def _chosen(names: list[str]) -> list[str]:
+def _parse_names(names: list[str]) -> list[str]:
     if names == ["all"]:
         return list(NAMES)
     if unknown := [name for name in names if name not in NAMES]:

@@ -42,7 +42,7 @@ def draft(
         raise ParameterError("say where to read it from. Pass either --model or --schema")
     if output is not None:
         require_new(output, force)
-    found = draft_of_schema(schema) if model is None else draft_of_model(opened(model, trusted))
+    found = draft_of_schema(schema) if model is None else draft_of_model(open_model(model, trusted))
     found = found.only(columns or None)
     text = found.to_toml()
     if output is not None:
@@ -56,7 +56,7 @@ def draft(
         print(f"Wrote {output}. {found}")
 
 
-def opened(model: str, trusted: bool) -> Any:
+def open_model(model: str, trusted: bool) -> Any:
     """The estimator in a file of one; an ONNX file or an address as it is."""
     from dpexplain.registration.models import load_estimator
 

@@ -89,7 +89,7 @@ def explain_file(
     if output is not None:
         require_writable_kind(output)
     records = read_query_file(rows, made.domain)
-    levels = None if anchor is None else [_taken(record, anchor) for record in records]
+    levels = None if anchor is None else [_take_anchor(record, anchor) for record in records]
     answers = made.explain_many(records, anchor=levels, **rules)
     if output is not None:
         write_explanations(output, made.names, answers)
@@ -114,7 +114,7 @@ def _number(text: str) -> float:
         return nan
 
 
-def _taken(record: Any, column: str) -> Any:
+def _take_anchor(record: Any, column: str) -> Any:
     if not (isinstance(record, dict) and column in record):
         raise QueryError(f"a record has no {column!r}. Name the column that holds the model's answers")
     return record.pop(column)

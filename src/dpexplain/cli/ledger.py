@@ -77,7 +77,7 @@ def export(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; standard output without.")] = None,
 ) -> None:
     """Every entry as one line of JSON, with its hash."""
-    with accounts(url, dataset) as ledgers, opened(output) as out:
+    with accounts(url, dataset) as ledgers, open_output(output) as out:
         for ledger in ledgers:
             for entry in ledger.entries():
                 row = seal(entry)
@@ -100,7 +100,7 @@ def accounts(url: str, dataset: str | None) -> Iterator[list[Ledger]]:
 
 
 @contextmanager
-def opened(output: Path | None) -> Iterator[IO[str]]:
+def open_output(output: Path | None) -> Iterator[IO[str]]:
     if output is None:
         yield sys.stdout
         return

@@ -61,7 +61,7 @@ def describe(features: Sequence[Feature]) -> dict[str, Any]:
     """The canonical description; bare numeric columns under default names are written in their short form."""
     numeric = [f for f in features if isinstance(f, Numeric) and f == Numeric(f.name, f.low, f.high)]
     if [f.name for f in numeric] == column_names(len(features)):
-        low, high = _shared([f.low for f in numeric]), _shared([f.high for f in numeric])
+        low, high = _collapse_equal([f.low for f in numeric]), _collapse_equal([f.high for f in numeric])
         return {"kind": "encoded", "width": len(features), "low": low, "high": high}
     return {"kind": "tabular", "features": [describe_feature(feature) for feature in features]}
 
@@ -175,7 +175,7 @@ def _list(data: Mapping[Any, Any], key: str) -> list[Any]:
     return value
 
 
-def _shared(values: list[float]) -> float | list[float]:
+def _collapse_equal(values: list[float]) -> float | list[float]:
     return values[0] if len(set(values)) == 1 else values
 
 

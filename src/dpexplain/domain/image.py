@@ -88,9 +88,11 @@ class ImageDomain(files.DomainDescription):
 
     def encode_queries(self, records: Any) -> FloatArray:
         """Public images → (k, n), each as strictly as by `encode_query`; an error names the image, counted from 0."""
-        return np.array([self._numbered(i, image) for i, image in enumerate(self.separate(records))]).reshape(-1, self.width)
+        return np.array([self._encode_numbered(i, image) for i, image in enumerate(self.separate(records))]).reshape(
+            -1, self.width
+        )
 
-    def _numbered(self, number: int, image: Any) -> FloatArray:
+    def _encode_numbered(self, number: int, image: Any) -> FloatArray:
         try:
             return self.encode_query(image)
         except QueryError as error:

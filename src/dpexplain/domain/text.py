@@ -29,15 +29,15 @@ _WORD = re.compile(r"<br\s*/?>|([^\W_]+(?:['’][^\W_]+)*)", re.IGNORECASE)
 
 def words_of(text: str) -> set[str]:
     """The different words of a text."""
-    return {_spelled(word) for word in set(_WORD.findall(text))} - {""}
+    return {_normalise(word) for word in set(_WORD.findall(text))} - {""}
 
 
 def word_spans(text: str) -> list[Span]:
     """(start, stop, word) of each word, in order."""
-    return [(found.start(1), found.end(1), _spelled(found[1])) for found in _WORD.finditer(text) if found[1]]
+    return [(found.start(1), found.end(1), _normalise(found[1])) for found in _WORD.finditer(text) if found[1]]
 
 
-def _spelled(word: str) -> str:
+def _normalise(word: str) -> str:
     return str.lower(word).replace("’", "'")
 
 
@@ -76,7 +76,7 @@ class TextDomain(files.DomainDescription):
         counts: Counter[str] = Counter()
         for text in texts:
             counts.update(words_of(text) if isinstance(text, str) else ())
-        left_out = {_spelled(word) for word in stop_words}
+        left_out = {_normalise(word) for word in stop_words}
         ranked = sorted(((-count, word) for word, count in counts.items() if word not in left_out))[:size]
         if len(ranked) < size:
             raise DomainError(
@@ -109,7 +109,7 @@ class TextDomain(files.DomainDescription):
         """Private texts → (m, n) in sparse rows of ones: a list, array or series of texts, or a table with the named column."""
         indices, starts = array("q"), array("q", [0])
         for text in self._texts(rows):
-            indices.extend(self._present(text))
+            indices.extend(self._positions_in(text))
             starts.append(len(indices))
         ones = np.ones(len(indices))
         return scipy.sparse.csr_array((ones, np.array(indices), np.array(starts)), shape=(len(starts) - 1, self.width))
@@ -117,12 +117,12 @@ class TextDomain(files.DomainDescription):
     def encode_query(self, record: Any) -> FloatArray:
         """One public text → (n,): a string, or a dict that has it under the domain's `column`."""
         point = np.zeros(self.width)
-        point[self._present(self._query_text(record))] = 1.0
+        point[self._positions_in(self._query_text(record))] = 1.0
         return point
 
     def encode_queries(self, records: Any) -> FloatArray:
         """Public texts → (k, n), each as strictly as by `encode_query`; an error names the row, counted from 0."""
-        return np.array([_named(i, self.encode_query, one) for i, one in enumerate(self.separate(records))]).reshape(
+        return np.array([_encode_row(i, self.encode_query, one) for i, one in enumerate(self.separate(records))]).reshape(
             -1, self.width
         )
 
@@ -161,7 +161,7 @@ class TextDomain(files.DomainDescription):
         where = "" if self.column is None else f" in column {self.column!r}"
         return f"<TextDomain: {self.width} words{where}: {listed(self.vocabulary)}>"
 
-    def _present(self, text: object) -> list[int]:
+    def _positions_in(self, text: object) -> list[int]:
         """Which words of the vocabulary occur, in order."""
         if not isinstance(text, str):
             return []
@@ -230,7 +230,7 @@ def _word(word: object) -> str:
     return unicode_text("the vocabulary's word", word)
 
 
-def _named(position: int, encode: Callable[[Any], FloatArray], record: Any) -> FloatArray:
+def _encode_row(position: int, encode: Callable[[Any], FloatArray], record: Any) -> FloatArray:
     try:
         return encode(record)
     except QueryError as error:

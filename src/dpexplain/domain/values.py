@@ -62,12 +62,12 @@ def number(value: object) -> float:
     try:
         return float(value)
     except OverflowError:
-        return _overflowed(value)
+        return _signed_infinity(value)
     except Exception:
         return TRUTH.get(value.lower(), nan) if isinstance(value, str) else nan
 
 
-def _overflowed(value: Any) -> float:
+def _signed_infinity(value: Any) -> float:
     return -np.inf if value < 0 else np.inf
 
 

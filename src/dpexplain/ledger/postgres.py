@@ -97,10 +97,10 @@ class PostgresStore:
     def _again_if_lost(self, connection: Connection[Any], work: Callable[[], T]) -> T:
         """Once more on a new connection if the old one broke: requests are idempotent, so doing one twice is doing it once."""
         try:
-            with self._translated(connection, again=connection.is_open):
+            with self._translate_errors(connection, again=connection.is_open):
                 return work()
         except _Broken:
-            with self._translated(connection, again=False):
+            with self._translate_errors(connection, again=False):
                 return work()
 
     def _read(self, work: Callable[[SqlSession], T]) -> T:
@@ -181,7 +181,7 @@ class PostgresStore:
             )
 
     @contextmanager
-    def _translated(self, connection: Connection[Any], *, again: bool) -> Iterator[None]:
+    def _translate_errors(self, connection: Connection[Any], *, again: bool) -> Iterator[None]:
         """Convert errors of the driver into dpexplain's own, which never quote a password."""
         try:
             yield

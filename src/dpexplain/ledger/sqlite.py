@@ -138,7 +138,7 @@ class SqliteStore:
     def _connect(self) -> Opened:
         with suppress(FileNotFoundError):
             inode = require_sound(self.path)
-            return Opened(self._opened(self._uri(), self._prepare), inode)
+            return Opened(self._open_connection(self._uri(), self._prepare), inode)
         if not self._may_create:
             raise LedgerMissing(
                 f"there is no ledger at {self.path}, and it is not made anew because that would forget what was spent: put the file back"
@@ -149,7 +149,7 @@ class SqliteStore:
     def _uri(self) -> str:
         return f"{file_uri(self.path)}?mode={'ro' if self._read_only else 'rw'}{self._immutable()}"
 
-    def _opened(self, uri: str, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
+    def _open_connection(self, uri: str, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
         connection = sqlite3.connect(uri, uri=True, timeout=self._timeout, isolation_level=None, check_same_thread=False)
         try:
             for pragma in PRAGMAS:
@@ -178,7 +178,7 @@ class SqliteStore:
         draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.new")
         try:
             create_private(draft)
-            self._opened(f"{file_uri(draft)}?mode=rw", make_tables).close()
+            self._open_connection(f"{file_uri(draft)}?mode=rw", make_tables).close()
             with suppress(FileExistsError):  # another process was first: its file is the ledger
                 os.link(draft, self.path)
             flush_directory(self.path.parent)
