@@ -13,7 +13,7 @@ from dpexplain.answers.contributions import Contributions
 from dpexplain.core import weights
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.demo.people import DOMAIN, people
-from dpexplain.domain import Date, Datetime, Domain
+from dpexplain.domain import Binary, Categorical, Date, Datetime, Domain, Numeric
 from dpexplain.domain.text import TextDomain, words_of
 from dpexplain.estimation import calibrate
 from dpexplain.noise.seeded import SeededNoise
@@ -28,6 +28,15 @@ TEXTS = [
     "A GOOD film<br />don’t miss: 10/10!", "", "_under_ <br", "rock'n'roll 'quoted' dogs'", "ÉTÉ Straße İstanbul ΟΔΟΣ 映画 ½ x²", "\ud800 lone",
 ]  # fmt: skip
 DATES = Domain([Date("opened", "2000-01-01", "2020-01-01"), Datetime("seen", "2020-01-01", "2020-01-02")])
+GAPS = Domain(
+    [
+        Numeric("income", 0, 100, missing=30),
+        Categorical("work", ["a", "b"], other="else"),
+        Categorical("home", ["a", "b"], optional=True),
+        Date("since", "2000-01-01", "2020-01-01", missing="2005-01-01"),
+        Binary("married", missing=True),
+    ]
+)
 TEXT = TextDomain(["film", "good", "don't", "été", "10", "never"])
 
 
@@ -102,6 +111,9 @@ def test_under_node(tmp_path, monkeypatch):
         case(StandIn(DOMAIN, seed=seed, weight=kind, radius=radius)) for seed, kind in enumerate(kinds) for radius in (0.4, 6.0)
     ]
     cases.append(case(StandIn(DATES), {"opened": "2010-06-01", "seen": "2020-01-01T06:00:01"}))
+    gaps = dict.fromkeys(GAPS.columns)
+    held = {"domain": GAPS.to_dict(), "record": gaps, "point": GAPS.encode_query(gaps).tolist()}
+    (tmp_path / "gaps.json").write_text(json.dumps(held), encoding="utf-8")
     cases.append(case(StandIn(TEXT), "film don't 10", ["film don't 10"]))
     monkeypatch.setattr(calibrate, "replicates", lambda _: 2)
     cases += [
@@ -117,7 +129,7 @@ def test_under_node(tmp_path, monkeypatch):
     assert tests
     run = subprocess.run(
         [node, "--test", *tests],
-        env={name.upper(): str(tmp_path / f"{name}.json") for name in ("cases", "texts", "scales")},
+        env={name.upper(): str(tmp_path / f"{name}.json") for name in ("cases", "texts", "scales", "gaps")},
         capture_output=True,
         text=True,
         timeout=120,

@@ -43,6 +43,15 @@ test("planes, intercepts and contributions equal Python's", () => {
   }
 });
 
+test("missing values are read as the domain declares, as Python does", () => {
+  const { domain, record, point } = JSON.parse(readFileSync(process.env.GAPS, "utf-8"));
+  const features = featuresOf(domain, []);
+  const values = features.map(({ name }) => record[name]);
+  assert.deepEqual(Array.from(encode(features, values)), point);
+  assert.deepEqual(features.map((feature, i) => refusal(feature, values[i])), features.map(() => null));
+  assert.match(refusal({ kind: "numeric", name: "x", low: 0, high: 1 }, NaN), /Enter a number/);
+});
+
 test("records are encoded to the last bit as Python does, and come back", () => {
   for (const { data, record, point } of opened) {
     const features = featuresOf(data.domain, data.names);

@@ -15,8 +15,9 @@ export function changesOf(features, record) {
 }
 
 function changeOfCategory(feature, name, own, value) {
+  const leaving = valuesOf(feature).indexOf(own ?? feature.missing ?? feature.other);
   if (value === own) return { name, note: `${inWords(feature, own)}, this record`, sign: 0, from: null };
-  return { name, note: `${inWords(feature, own)} → ${inWords(feature, value)}`, sign: 1, from: feature.start + valuesOf(feature).indexOf(own) };
+  return { name, note: `${inWords(feature, own)} → ${inWords(feature, value)}`, sign: 1, from: leaving < 0 ? null : feature.start + leaving };
 }
 
 function endsOf(feature) {

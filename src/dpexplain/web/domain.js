@@ -67,9 +67,26 @@ function dateAt(feature, share) {
   return dateText(feature, Math.round(low + share * (high - low)));
 }
 
+/** Whether the domain declares what stands for a missing value, so that one may be asked about (Python's `substitute`). */
+export function mayBeMissing(feature) {
+  const isOther = feature.kind === "categorical" && (feature.other !== undefined || feature.optional === true);
+  return feature.missing !== undefined || isOther;
+}
+
+function isAbsent(value) {
+  return value === null || value === "" || Number.isNaN(value);
+}
+
+/** The value itself, or what stands for a missing one; null for none of the values. */
+function standIn(feature, value) {
+  if (!isAbsent(value)) return value;
+  return feature.missing ?? (feature.kind === "categorical" ? (feature.other ?? null) : value);
+}
+
 /** Why a value cannot be asked about, or null when it can. Nothing is clamped: another point has another explanation. */
 export function refusal(feature, value) {
   if (feature.kind === "text") return wordsOf(value).size > 0 ? null : "Enter a text with at least one word.";
+  if (isAbsent(value) && mayBeMissing(feature)) return null;
   if (isDate(feature)) {
     const steps = stepsOf(feature, String(value));
     const inside = stepsOf(feature, feature.low) <= steps && steps <= stepsOf(feature, feature.high);
@@ -85,11 +102,12 @@ export function encode(features, record) {
   const last = features[features.length - 1];
   const point = new Float64Array(last.start + last.columns);
   features.forEach((feature, i) => {
-    if (feature.kind === "numeric") point[feature.start] = (record[i] - feature.low) / (feature.high - feature.low);
-    else if (isDate(feature)) point[feature.start] = (stepsOf(feature, record[i]) - stepsOf(feature, feature.low)) / (stepsOf(feature, feature.high) - stepsOf(feature, feature.low));
-    else if (feature.kind === "text") present(feature, record[i]).forEach((there, j) => (point[feature.start + j] = Number(there)));
-    else if (feature.kind === "categorical") point[feature.start + valuesOf(feature).indexOf(record[i])] = 1;
-    else point[feature.start] = step(valuesOf(feature).indexOf(record[i]), valuesOf(feature).length);
+    const value = standIn(feature, record[i]);
+    if (feature.kind === "numeric") point[feature.start] = (value - feature.low) / (feature.high - feature.low);
+    else if (isDate(feature)) point[feature.start] = (stepsOf(feature, value) - stepsOf(feature, feature.low)) / (stepsOf(feature, feature.high) - stepsOf(feature, feature.low));
+    else if (feature.kind === "text") present(feature, value).forEach((there, j) => (point[feature.start + j] = Number(there)));
+    else if (feature.kind !== "categorical") point[feature.start] = step(valuesOf(feature).indexOf(value), valuesOf(feature).length);
+    else if (value !== null) point[feature.start + valuesOf(feature).indexOf(value)] = 1;
   });
   return point;
 }
@@ -142,6 +160,7 @@ export function middle(feature) {
 
 /** A feature's value in words. */
 export function inWords(feature, value) {
+  if (feature.kind !== "text" && isAbsent(value)) return "not known";
   if (feature.kind === "numeric") return readable(value);
   return value === true ? "yes" : value === false ? "no" : String(value);
 }

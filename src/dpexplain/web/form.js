@@ -1,6 +1,6 @@
 // Inputs from a domain: one labelled control per feature, and a search field where there are many.
 import { element, identity, setText } from "./dom.js";
-import { inWords, isDate, middle, readable, refusal, rounded, stepOf, titleOf, valuesOf } from "./domain.js";
+import { inWords, isDate, mayBeMissing, middle, readable, refusal, rounded, stepOf, titleOf, valuesOf } from "./domain.js";
 
 const MANY = 14;
 
@@ -25,7 +25,7 @@ export function buildForm(root, features, changed) {
 
 function buildField(feature, changed) {
   if (feature.kind === "numeric") return numberField(feature, changed);
-  if (feature.kind === "binary") return switchField(feature, changed);
+  if (feature.kind === "binary" && !mayBeMissing(feature)) return switchField(feature, changed);
   if (feature.kind === "text") return textField(feature, changed);
   if (isDate(feature)) return dateField(feature, changed);
   return choiceField(feature, changed);
@@ -39,7 +39,7 @@ function labelOf(feature, id) {
 function numberField(feature, changed) {
   const id = identity("field");
   const bounds = { min: feature.low, max: feature.high };
-  const number = element("input", { type: "number", id, ...bounds, step: "any", inputmode: "decimal", autocomplete: "off", "aria-describedby": `${id}-problem` });
+  const number = element("input", { type: "number", id, ...bounds, step: "any", inputmode: "decimal", autocomplete: "off", placeholder: mayBeMissing(feature) ? "not known" : null, "aria-describedby": `${id}-problem` });
   const size = stepOf(feature);
   const slider = element("input", { type: "range", ...bounds, step: size === 1 ? 1 : "any", "aria-label": `${titleOf(feature)}, slider` });
   const problem = element("p", { class: "problem", id: `${id}-problem`, hidden: true });
@@ -59,7 +59,7 @@ function numberField(feature, changed) {
     changed();
   });
   number.addEventListener("input", () => {
-    if (judge()) {
+    if (judge() && number.value.trim() !== "") {
       slider.value = number.value;
       fill();
     }
@@ -124,9 +124,9 @@ function dateField(feature, changed) {
   return {
     root: element("div", { class: "field number" }, labelOf(feature, id), input, problem),
     accepted: judge,
-    value: () => input.value,
+    value: () => input.value || null,
     show(wanted) {
-      input.value = wanted;
+      input.value = wanted ?? "";
       judge();
     },
   };
@@ -134,7 +134,7 @@ function dateField(feature, changed) {
 
 function choiceField(feature, changed) {
   const id = identity("field");
-  const values = valuesOf(feature);
+  const values = mayBeMissing(feature) ? [...valuesOf(feature), null] : valuesOf(feature);
   const options = values.map((value, i) => element("option", { value: i }, inWords(feature, value)));
   const select = element("select", { id }, ...options);
   select.addEventListener("change", changed);
