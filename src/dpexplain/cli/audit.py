@@ -26,7 +26,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def audit(
-    names: Annotated[list[str], typer.Argument(metavar="NAME…", help=f"{', '.join(NAMES)}, or all.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help=f"{', '.join(NAMES)}, or all; or mutants.")],
     epsilon: Annotated[float, typer.Option("--epsilon", help="The claim to be tried.")] = 1.0,
     delta: Annotated[float, typer.Option("--delta", help="The δ of the claim.")] = 1e-6,
     runs: Annotated[int, typer.Option("--runs", help="On each of two neighbouring data sets.")] = 1000,
@@ -41,8 +41,12 @@ def audit(
 ) -> None:
     """Try to refute what mechanisms claim: run them on the worst neighbours, guess which is which, and count.
 
-    Exit code 5 if a claim is refuted, 0 if none is.
+    `mutants` breaks the library on purpose instead, one fault at a time, and prints what notices each. Exit code 5 if a claim is refuted or a mutant
+    survives, 0 otherwise.
     """
+    if names == ["mutants"]:
+        _mutants(runs, as_json)
+        return
     from dpexplain import evaluation
 
     found: list[Audit] = []
@@ -58,6 +62,23 @@ def audit(
     if as_json:
         print(json.dumps([one.to_dict() for one in found], indent=2))
     if not all(one.passed for one in found):
+        raise typer.Exit(REFUTED)
+
+
+def _mutants(runs: int, as_json: bool) -> None:
+    from dpexplain.evaluation.audit.mutants import find_mutants
+
+    found = []
+    for one in find_mutants(runs):
+        found.append(one)
+        if not as_json:
+            print(
+                f"{one.name}: {one.by if one.caught else 'SURVIVED' if one.sound else 'the sound library is accused, too'}",
+                flush=True,
+            )
+    if as_json:
+        print(json.dumps([{"mutant": one.name, "caught_by": one.by, "sound": one.sound} for one in found], indent=2))
+    if not all(one.caught for one in found):
         raise typer.Exit(REFUTED)
 
 

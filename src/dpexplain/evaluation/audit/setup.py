@@ -97,16 +97,17 @@ class MadeUp:
 def made_up(domain: Domain | None, size: int, relation: str, kind: Kind, queries: int, gap: float) -> tuple[MadeUp, list[Vector]]:
     """(records, points to ask about): rows that "pull" φ to the ball's edge, lie "still" at the last point, or are "spread" over the domain.
 
-    A `domain` of the user's gets random rows, all with label 1. The black box is 1 - 2x for x the first column: it lets one record attain the bound on
-    Shapley values, too.
+    In a `domain` of the user's they pull from the record that differs from the query in every feature. All have label 1. The black box is 1 - 2x for
+    x the first column: it lets one record attain the bound on Shapley values, too.
     """
     chosen = domain or Domain.encoded(2)
     rows = random_rows(chosen, size, SeededNoise(1))
     points = nearby(rows[0] if domain else np.zeros(2), chosen, queries, gap)
     if kind == "still":
         rows = np.tile(points[-1], (size, 1))
-    elif kind == "pull" and domain is None:
-        rows = np.tile(points[-1] + [0.4, 0.0], (size, 1))
+    elif kind == "pull":
+        far = points[-1] + [0.4, 0.0] if domain is None else _farthest(chosen, points[-1])
+        rows = np.tile(far, (size, 1))
     return MadeUp(chosen, rows, np.ones(size), relation), points
 
 
@@ -172,6 +173,11 @@ def _far_rows(domain: DomainLike, point: Vector) -> Matrix:
         share, draws = noise.uniform(1)[0] ** 2, noise.uniform(features)
         sets.append(draws <= max(share, draws.min()))
     return np.unique([_move_features(point, domain.blocks, changed, noise) for changed in sets], axis=0)
+
+
+def _farthest(domain: DomainLike, point: Vector) -> Vector:
+    """The record at the other end of every feature."""
+    return _move_features(point, domain.blocks, np.ones(len(domain.blocks), dtype=bool), SeededNoise(0))
 
 
 def _move_features(point: Vector, blocks: Sequence[Block], changed: Any, noise: Noise) -> Vector:

@@ -1,0 +1,259 @@
+"""The library broken on purpose, one fault at a time, and what notices each: the door, an audit, or the check of registration.
+
+An alarm that never rang may be dead. Every mutant here is a fault that would make a printed guarantee false. Offline only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any, cast
+from unittest.mock import PropertyMock, patch
+
+import numpy as np
+
+from dpexplain.backends.dense import DenseRows
+from dpexplain.backends.oracle import OracleRows
+from dpexplain.core import row_hash, sensitivity, shapley
+from dpexplain.core.ball import Ball
+from dpexplain.core.layout import Layout
+from dpexplain.core.plane import PLANES
+from dpexplain.core.reach import Codes, FreeReach, Reach
+from dpexplain.core.weights import Gaussian, Stable
+from dpexplain.domain import Binary, Categorical, Domain, Numeric
+from dpexplain.errors import DpexplainError
+from dpexplain.evaluation.audit.audit import audit
+from dpexplain.evaluation.audit.registration import registration_moves
+from dpexplain.mechanisms.base import Outcome, Setting
+from dpexplain.mechanisms.basic import NoisyDescent
+from dpexplain.mechanisms.door import Door
+from dpexplain.mechanisms.gradient import plane_gradient
+from dpexplain.mechanisms.history import History, Released
+from dpexplain.mechanisms.influence import NoisyInfluence
+from dpexplain.mechanisms.measured import MeasuredDescent
+from dpexplain.mechanisms.ports import Rows
+from dpexplain.mechanisms.registry import Adaptive, Basic, Influence
+from dpexplain.noise.seeded import SeededNoise
+from dpexplain.privacy.events import PrivacyEvent
+from dpexplain.privacy.relation import Neighbours
+from dpexplain.progress import with_bar
+from dpexplain.registration import owners
+from dpexplain.registration.declared_answers import Reading
+
+Check = Callable[[int], str | None]
+"""Runs → what was noticed; None if nothing was."""
+
+_CLAIM = (1.0, 1e-6)
+_CODES = Domain([*(Categorical(name, values=[0, 1, 2]) for name in "abc"), Binary("d"), Numeric("e", 0, 1)])
+_BINARY = Domain([Binary(name) for name in "abcdef"])
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A fault, how to bring it about, and the check that should notice it."""
+
+    name: str
+    broken: Callable[[], AbstractContextManager[Any]]
+    check: Check
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What noticed a mutant; `by` is None for one that survived, and `sound` tells whether the same check is silent without the fault."""
+
+    name: str
+    by: str | None
+    sound: bool
+
+    @property
+    def caught(self) -> bool:
+        return self.by is not None and self.sound
+
+
+def find_mutants(runs: int = 600, names: tuple[str, ...] | None = None) -> Iterator[Verdict]:
+    """Each mutant with what caught it; every check is also run on the sound library."""
+    chosen = [one for one in MUTANTS if names is None or one.name in names]
+    for mutant in with_bar(chosen, "mutants"):
+        sound = mutant.check(runs) is None
+        with mutant.broken():
+            yield Verdict(mutant.name, mutant.check(runs), sound)
+
+
+def _by_audit(mechanism: Any, *, times: int = 1, **options: Any) -> Check:
+    """An audit with `times` as many runs as are asked for."""
+
+    def check(runs: int) -> str | None:
+        try:
+            found = audit(mechanism, runs=times * runs, seed=1, **options)
+        except DpexplainError as error:
+            return f"refused: {error}"
+        return None if found.passed else f"audit of {found.name}: μ ≥ {found.mu:.3f} where {found.claimed_mu:.3f} is claimed"
+
+    return check
+
+
+def _by_registration(_: int) -> str | None:
+    worst = max(registration_moves(), key=lambda one: one.ratio)
+    return None if worst.ratio <= 1 + 1e-9 else f"registration: {worst}"
+
+
+def _by_single_records(_: int) -> str | None:
+    """The gradient of one record at a time, at a public φ that favours it, against the bound that its noise is scaled to."""
+    layout = Layout.of(_BINARY.blocks)
+    setting, z = Setting(_BINARY.width, 100, Neighbours(), 1e-13, layout=layout), np.zeros(_BINARY.width)
+    worst = 0.0
+    for plane in PLANES:
+        gradient = plane_gradient(z, setting, Stable(), 1.0, plane, anchor=-0.5 if plane == "anchored" else None)
+        for count in range(1, _BINARY.width + 1):
+            record = (np.arange(_BINARY.width) < count).astype(np.float64)
+            state = np.append(record / np.sqrt(count), np.ones(gradient.dimension - _BINARY.width))
+            rows = cast(Rows, OracleRows(record[None], np.array([-1.0])))
+            moved = np.linalg.norm(gradient.evaluate(rows, gradient.path()(state)))
+            worst = max(worst, float(moved) / gradient.sensitivity)
+    return None if worst <= 1 else f"single records: one moved a gradient by {worst:.3g} times its bound"
+
+
+def _by_the_door(_: int) -> str | None:
+    """A start from a larger ball, as an older history can hold it."""
+    past = History.of([Released(np.full(2, 5.0), np.array([10.0, 14.6]))])
+    mechanism = Adaptive(*_CLAIM, steps=20, rule="paper", radius=1.0, plane="paper")
+    try:
+        mechanism.plan(np.zeros(2), Setting(2, 100, Neighbours(), 1e-13), past)
+    except DpexplainError as error:
+        return f"refused: {error}"
+    return None
+
+
+def _less_noise() -> AbstractContextManager[Any]:
+    honest = SeededNoise.standard_normal
+    return patch.object(SeededNoise, "standard_normal", lambda self, size: 0.8 * honest(self, size))
+
+
+def _wrong_constant() -> AbstractContextManager[Any]:
+    return patch.object(sensitivity, "gradient", lambda weight, radius, label=1.0: 1.0)
+
+
+def _half_reserved() -> AbstractContextManager[Any]:
+    honest = NoisyDescent.events.fget  # type: ignore[attr-defined]
+
+    def half(self: NoisyDescent) -> tuple[PrivacyEvent, ...]:
+        (event,) = honest(self)
+        return (replace(event, count=event.count // 2),)
+
+    return patch.object(NoisyDescent, "events", property(half))
+
+
+def _one_for_two() -> AbstractContextManager[Any]:
+    return patch.object(Neighbours, "multiplier", new_callable=PropertyMock, return_value=1)
+
+
+def _exact_norm() -> AbstractContextManager[Any]:
+    def exact(self: MeasuredDescent, door: Door) -> float:
+        return float(self.norm.query.evaluate(door._rows)[0]) / self.finest.query.setting.size
+
+    return patch.object(MeasuredDescent, "measure", exact)
+
+
+def _talkative() -> AbstractContextManager[Any]:
+    honest = NoisyInfluence.run
+
+    def run(self: NoisyInfluence, door: Door) -> Outcome:
+        outcome = honest(self, door)
+        return replace(outcome, details=outcome.details | {"trace": float(np.trace(door._rows.local(self.query).A))})
+
+    return patch.object(NoisyInfluence, "run", run)
+
+
+def _short_reach() -> AbstractContextManager[Any]:
+    honest = Reach._bound
+    return patch.object(Reach, "_bound", lambda self, phi, offset: 0.7 * honest(self, phi, offset))
+
+
+def _small_gains() -> AbstractContextManager[Any]:
+    honest = Codes.gains
+    return patch.object(Codes, "gains", lambda self, phis: 0.5 * honest(self, phis))
+
+
+def _no_constant() -> AbstractContextManager[Any]:
+    honest = FreeReach.with_constant.__func__  # type: ignore[attr-defined]
+
+    def without(cls: Any, point: Any, layout: Any, weight: Any, radius: float, constant: float) -> FreeReach:
+        bounded: FreeReach = honest(cls, point, layout, weight, radius, constant)
+        narrow: FreeReach = honest(cls, point, layout, weight, radius, 1e-6 * constant)
+        return replace(bounded, pulls=narrow.pulls)
+
+    return patch.object(FreeReach, "with_constant", classmethod(without))
+
+
+def _by_row_count() -> AbstractContextManager[Any]:
+    honest = DenseRows.local_many
+
+    def scaled(self: DenseRows, queries: Any) -> Any:
+        share = self._most / 2 / max(len(self), 1)
+        return [
+            replace(one, A=share * one.A, b=share * one.b, s=share * one.s, S0=share * one.S0, t0=share * one.t0)
+            for one in honest(self, queries)
+        ]
+
+    return patch.object(DenseRows, "local_many", scaled)
+
+
+def _labels_by_dtype() -> AbstractContextManager[Any]:
+    honest = Reading.labels
+
+    def labels(self: Reading, answers: Any, count: int) -> Any:
+        given = np.asarray(answers, dtype=None if None not in answers else object)
+        return honest(self, answers, count) if given.dtype != object else np.where(given == self.target, 1.0, -1.0)
+
+    return patch.object(Reading, "labels", labels)
+
+
+def _owners_by_repr() -> AbstractContextManager[Any]:
+    return patch.object(owners, "owner_name", repr)
+
+
+def _orders_by_position() -> AbstractContextManager[Any]:
+    def orders(rows: Any, players: int) -> Any:
+        return shapley.orders_from(row_hash.uniforms(row_hash.mix(np.arange(len(rows), dtype=np.uint64)), players))
+
+    return patch.object(shapley, "walk_orders", orders)
+
+
+def _unprojected() -> AbstractContextManager[Any]:
+    return patch.object(Ball, "project", lambda self, phi: phi)
+
+
+_PAPER = Basic(*_CLAIM, steps=5, plane="paper")
+MUTANTS = (
+    Mutant("noise a fifth too small", _less_noise, _by_audit(Influence(*_CLAIM), times=4)),
+    Mutant(
+        "exp(-d²) with the constant 1 instead of 1.527",
+        _wrong_constant,
+        _by_audit(Basic(*_CLAIM, 6, weight=Gaussian(1.0), plane="paper")),
+    ),
+    Mutant("half of the steps reserved", _half_reserved, _by_audit(_PAPER)),
+    Mutant(
+        "noise for an added record under a claim for a replaced one",
+        _one_for_two,
+        _by_audit(Influence(*_CLAIM, others="against"), relation="replace-one"),
+    ),
+    Mutant(
+        "an exact gradient norm that nobody paid for",
+        _exact_norm,
+        _by_audit(Adaptive(*_CLAIM, 4, rule="paper", plane="paper"), view="answer"),
+    ),
+    Mutant("an exact sum in an answer's details", _talkative, _by_audit(Influence(*_CLAIM), view="answer")),
+    Mutant("reach times 0.7", _short_reach, _by_audit(Basic(*_CLAIM, 12, plane="paper"), domain=_CODES)),
+    Mutant("code gains times 0.5", _small_gains, _by_single_records),
+    Mutant(
+        "the constant of a free plane left out of its reach",
+        _no_constant,
+        _by_audit(Basic(*_CLAIM, 9, weight=Stable()), domain=_CODES),
+    ),
+    Mutant("sums scaled by the private row count", _by_row_count, _by_audit(_PAPER)),
+    Mutant("labels read by the type of the whole column", _labels_by_dtype, _by_registration),
+    Mutant("owners told apart by repr", _owners_by_repr, _by_registration),
+    Mutant("Shapley orders by position", _orders_by_position, _by_registration),
+    Mutant("a start that is not projected", _unprojected, _by_the_door),
+)

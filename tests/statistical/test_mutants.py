@@ -1,0 +1,41 @@
+"""Every fault that is put into the library on purpose is noticed, and the check that notices it is silent without the fault."""
+
+import pytest
+
+from dpexplain.evaluation.audit.mutants import MUTANTS, find_mutants
+from dpexplain.evaluation.audit.registration import registration_moves
+
+QUICK = {
+    "half of the steps reserved",
+    "code gains times 0.5",
+    "sums scaled by the private row count",
+    "labels read by the type of the whole column",
+    "owners told apart by repr",
+    "Shapley orders by position",
+    "a start that is not projected",
+}
+
+
+def names(quick):
+    return [one.name for one in MUTANTS if (one.name in QUICK) == quick]
+
+
+@pytest.mark.parametrize("name", names(quick=True))
+def test_a_mutant_is_caught(name):
+    (found,) = find_mutants(200, (name,))
+    assert found.sound
+    assert found.caught, name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names(quick=False))
+def test_a_mutant_is_caught_by_an_audit(name):
+    (found,) = find_mutants(400, (name,))
+    assert found.sound
+    assert found.caught, name
+
+
+def test_registration_moves_no_bounded_query_further_than_claimed():
+    moves = list(registration_moves())
+    assert max(one.ratio for one in moves) <= 1
+    assert max(one.ratio for one in moves) > 0.1  # the odd records do count
