@@ -234,7 +234,7 @@ def test_two_workers_share_one_budget_and_finish_what_they_began(owner, sqlite_p
     kept = {done.request_id: done.answer["values"] for done in ledger.settled()}
     ledger.close()
     assert all(kept[name] == values for name, values in got.items())
-    assert (owner / "asked").read_text() == "3000\n"
+    assert [line for line in (owner / "asked").read_text().split() if line != "64"] == ["3000"]  # besides made-up records
 
 
 def test_the_openapi_description_holds_and_nothing_breaks_the_server(owner):

@@ -89,6 +89,8 @@ def _complete(rows: Any, domain: DomainLike, count: int) -> Mask:
         for feature in domain.features:
             column = read_columns(rows, [feature.name])[feature.name]
             found &= _whole(column) if _as_integer(feature, column) else ~_missing(column)
+        for name in () if isinstance(rows, Mapping) else _other_integers(open_frame(rows), domain):
+            found &= ~_missing(read_columns(rows, [name])[name])
     return found
 
 
@@ -160,11 +162,16 @@ def _typed_frame(frame: nw.DataFrame[Any], domain: Domain, whole: bool) -> Any:
     native, backend = frame.to_native(), frame.implementation
     read = {name: (read_columns(native, [name])[name], _numpy_type(frame.schema[name])) for name in domain.columns}
     made = _converted(read, domain, whole)
-    for name, dtype in frame.schema.items():
-        if name not in read and dtype.is_integer():
+    for name in _other_integers(frame, domain):  # of which pandas makes floats where one is missing: there they are always
+        if not whole or (backend.is_pandas_like() and isinstance(native[name].dtype, np.dtype)):
             made[name] = floats(read_columns(native, [name])[name])
     series = [_series(name, column, backend) for name, column in made.items()]
     return frame.with_columns(*series).to_native() if series else native
+
+
+def _other_integers(frame: nw.DataFrame[Any], domain: Domain) -> list[str]:
+    """Columns that the domain does not declare, and whose type says that they hold integers."""
+    return [name for name, dtype in frame.schema.items() if name not in domain.columns and dtype.is_integer()]
 
 
 def _series(name: str, column: Column, backend: Any) -> nw.Series[Any]:
