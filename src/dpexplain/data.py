@@ -33,6 +33,8 @@ class PrivateData:
     about the rows as given, or from `labels`. Every option is explained under `__init__`; `scan` and `cluster` take the same ones.
     """
 
+    _targets: tuple[Any, ...] = ()
+
     @with_options
     def __init__(
         self, rows: Any, domain: DomainLike, *, model: Any = None, labels: Any = None, **options: Unpack[OptionKeywords]
@@ -40,7 +42,9 @@ class PrivateData:
         from dpexplain.registration import in_memory  # here, and not above: numba takes longer to load than all the rest
 
         _require_domain(domain)
-        self._keep(in_memory.register_in_memory(rows, domain, model, labels, RegistrationOptions(**options)))
+        terms, classes = RegistrationOptions(**options).split_classes(model)
+        self._keep(in_memory.register_in_memory(rows, domain, model, labels, terms))
+        self._targets = classes
 
     @classmethod
     @with_options
@@ -192,6 +196,11 @@ class PrivateData:
     def attach_model(self, labeller: Labeller) -> None:
         """The black box behind labels that were computed elsewhere, to ask about public rows."""
         self._labeller = labeller
+
+    @property
+    def targets(self) -> tuple[Any, ...]:
+        """All classes of the model, where all are to be explained (`target="all"`)."""
+        return self._targets
 
     @property
     def labeller(self) -> Labeller | None:

@@ -66,6 +66,11 @@ class Explanation:
             if array is not None:
                 array.setflags(write=False)
 
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Other classes, or models, that the same release explains: `release.explain(record, target=…)`."""
+        return tuple(self.details.get("targets", ()))
+
     def top(self, k: int = 5) -> list[tuple[str, float, float | None]]:
         """The k strongest effects as (name, value, error)."""
         return [(self.names[i], float(self.values[i]), self._error(int(i))) for i in self._order()[:k]]

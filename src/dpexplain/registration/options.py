@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import Parameter, getdoc, signature
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
+
+import numpy as np
 
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.privacy.relation import Neighbours, Relation
@@ -23,10 +25,11 @@ class RegistrationOptions:
     `output` declares what an answer is: "probability" (of the class `target`, which is 1 unless another is named; 0 to 1), "class" (+1 where it
     is `target`) or "value" (a number within the public `bounds`, clipped to them). It may be left out for a classifier, for a function that
     returns a probability for each class, and for labels in [-1, 1]. An answer that cannot be read counts as the middle.
-    `unit` names the column that says who owns a row; at most `max_rows_per_unit` of each owner's rows are kept, the first ones in
-    order, whatever their values; rows without an owner are left out. `relation` is "add-remove" or "replace-one". `size` is the public
-    row count m̄ that sums are divided by; it defaults to the number of rows kept, which is thereby stated as public. `name` tells data
-    sets apart in a ledger.
+    `target="all"` asks about every class of a model with `classes_`, all for the price of one; for tables in memory, and releases with
+    reference records. `unit` names the column that says who owns a row; at most `max_rows_per_unit` of each owner's rows are kept, the
+    first ones in order, whatever their values; rows without an owner are left out. `relation` is "add-remove" or "replace-one". `size` is
+    the public row count m̄ that sums are divided by; it defaults to the number of rows kept, which is thereby stated as public. `name`
+    tells data sets apart in a ledger.
     """
 
     target: Any = None
@@ -53,6 +56,19 @@ class RegistrationOptions:
     def answers(self) -> AnswerDeclaration:
         """What answers mean."""
         return AnswerDeclaration(self.target, self.output, self.bounds)
+
+    def split_classes(self, model: Any) -> tuple[RegistrationOptions, tuple[Any, ...]]:
+        """(options for the first class, all classes) where all of a model's classes are asked about; these options and () otherwise."""
+        if not (isinstance(self.target, str) and self.target == "all"):
+            return self, ()
+        classes = getattr(model, "classes_", None)
+        if classes is None or self.output not in (None, "probability"):
+            raise DataError(
+                "target='all' is for probabilities of named classes: give the model an attribute classes_ that lists them, "
+                "as scikit-learn's classifiers have, and leave output= out"
+            )
+        listed = tuple(np.asarray(classes).tolist())
+        return replace(self, target=listed[0], output="probability"), listed
 
     def public_size(self, rows: int) -> int:
         """m̄ as declared, or the row count. Summation error is bounded for up to twice as many rows, so more are refused."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from dpexplain.answers.contributions import Contributions
 from dpexplain.answers.contributions_batch import ContributionsBatch
@@ -15,10 +19,16 @@ from dpexplain.domain.columns import plain_columns
 from dpexplain.domain.queries import Extra
 from dpexplain.errors import ParameterError
 from dpexplain.privacy.budget import Guarantee
+from dpexplain.privacy.events import mu_of, quanta_up
 from dpexplain.registration.labels import Labeller
 from dpexplain.release.reference_data import ReferenceData
 
 if TYPE_CHECKING:
+    from dpexplain.data import PrivateData
+    from dpexplain.ledger.port import Ledger
+    from dpexplain.mechanisms.ports import Noise
+    from dpexplain.privacy.budget import Budget
+    from dpexplain.release.release import Release
     from dpexplain.release.shapley import ShapleyReference
     from dpexplain.release.summary import Summary
 
@@ -32,31 +42,51 @@ class ModelQuestions:
     reference: ReferenceData | None
     other_columns: tuple[str, ...]
     labeller: Labeller | None
+    named: Mapping[str, Release]
+    first: Guarantee | None
 
     def shapley(
-        self, record: Any, model: Any = None, *, background: int | None = None, extra: Extra = "refuse", clip: bool = False
+        self,
+        record: Any,
+        model: Any = None,
+        *,
+        target: Any = None,
+        background: int | None = None,
+        extra: Extra = "refuse",
+        clip: bool = False,
     ) -> Contributions:
         """SHAP values of `record`: what each feature adds to the model's answer, compared with the reference records. Free, any number of times.
 
         They add up to the answer minus the average answer over the reference. `model` is anything `PrivateData` takes, shown records in the
-        domain's own terms; None is the model that labelled this release, in the process that made it. `background` is how many reference
+        domain's own terms; None is the model that labelled this release, in the process that made it. `target` is another class than the
+        release's. `background` is how many reference
         records to compare with: more take longer and err less. Error bars hold the choice of records and orders, the privacy noise and
         the reference's estimated bias. Private for the explanation data by post-processing; what the model's answers say about its
         training data is another matter (docs/shap.md).
         """
         point, notes = read_query(self.domain, record, QueryRules(extra, clip, known_extra=self.other_columns))
-        found = self._shapley(point[None], model, background)[0]
+        found = self._shapley(point[None], model, target, background)[0]
         return replace(found, details={**found.details, "read_as": notes}) if notes else found
 
     def shapley_many(
-        self, records: Any, model: Any = None, *, background: int | None = None, extra: Extra = "refuse", clip: bool = False
+        self,
+        records: Any,
+        model: Any = None,
+        *,
+        target: Any = None,
+        background: int | None = None,
+        extra: Extra = "refuse",
+        clip: bool = False,
     ) -> ContributionsBatch:
         """The same for many records: a data frame, a list of dicts, a dict of columns, or an array where all is numeric. `.plot()` is a beeswarm."""
         read = read_queries(self.domain, records, QueryRules(extra, clip, "raise", self.other_columns))
-        found, notes = self._shapley(read.points, model, background), {row: said for row, said in enumerate(read.notes) if said}
+        found, notes = (
+            self._shapley(read.points, model, target, background),
+            {row: said for row, said in enumerate(read.notes) if said},
+        )
         return replace(found, details={**found.details, "read_as": notes}) if notes else found
 
-    def summary(self, model: Any = None, *, records: int = 100, background: int | None = None) -> Summary:
+    def summary(self, model: Any = None, *, target: Any = None, records: int = 100, background: int | None = None) -> Summary:
         """The model as a whole: mean absolute contribution of each feature, a beeswarm, partial dependence; over the reference, free.
 
         `records` is how many reference records contributions are computed for; `model` and `background` are as for `shapley`.
@@ -67,23 +97,91 @@ class ModelQuestions:
             raise ParameterError(f"records must be a whole number of at least 2, got {records!r}")
         return summarise(
             self._with_reference,
-            labeller_of(model, self.labeller, scale_of(self)),
+            labeller_of(model, self.labeller, scale_of(self), target),
             records,
             background,
             scale_of(self),
             self.guarantee,
         )
 
-    def _shapley(self, points: Matrix, model: Any, background: int | None) -> ContributionsBatch:
+    def relabel(self, model: Any, *, target: Any = None) -> Release:
+        """A release for another model, or another class: the reference records labelled anew. Free for the explanation data.
+
+        Error bars are wider than those of a release that was made for the model: what its answers do on the private rows is known from the
+        reference alone. `refine` buys that. `model=None` is this release's own model, for another `target`.
+        """
+        from dpexplain.release.relabelling import relabel
+
+        return relabel(self._whole, labeller_of(model, self.labeller, scale_of(self), target))
+
+    def refine(
+        self,
+        data: PrivateData,
+        model: Any = None,
+        *,
+        spend: Budget,
+        target: Any = None,
+        budget: Budget | None = None,
+        ledger: Ledger | str | None = None,
+        noise: Noise | None = None,
+        request_id: str | None = None,
+    ) -> Release:
+        """`relabel`, and the model's label moments on the private rows: n + 1 numbers, for `spend`. The guarantee states the total.
+
+        `data` are the rows that this release was made from, registered with any model; rows outside memory with this one. `budget` is the
+        total of the account that pays, by default `spend`; `ledger`, `noise` and `request_id` are as for `dpx.release`.
+        """
+        from dpexplain.release.relabelling import refine
+
+        labeller = labeller_of(model, self.labeller, scale_of(self), target)
+        paying: dict[str, Any] = {"budget": budget, "ledger": ledger, "noise": noise, "request_id": request_id}
+        return refine(self._whole, data, labeller, spend, **paying)
+
+    @property
+    def _whole(self) -> Release:
+        """This release, by its own type."""
+        return cast("Release", self)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of the classes, or other models, that `explain(…, target=)` answers about."""
+        return tuple(self.named)
+
+    def of(self, target: Any) -> Release:
+        """The release of one class, or of a model that was added, by its name."""
+        if str(target) not in self.named:
+            known = (
+                ", ".join(map(repr, self.named)) or "none: register the data with target='all', or add a model with with_model"
+            )
+            raise ParameterError(f"this release has no target {target!r}. It has {known}")
+        return self.named[str(target)]
+
+    def with_model(self, name: str, other: Release) -> Release:
+        """This release with another one of the same records beside it, as `relabel` and `refine` make them: one file for both."""
+        if not isinstance(name, str) or not name:
+            raise ParameterError(f"the name of a model must be text, got {name!r}")
+        if other.domain.fingerprint != self.domain.fingerprint:
+            raise ParameterError("the other release is of another domain: add what relabel or refine made of this one")
+        if not _same_records(self.reference, other.reference) or other.guarantee.mu < self.alone.mu:
+            raise ParameterError("the other release has other records: add what relabel or refine made of this one")
+        named = {**self.named, name: replace(other, named={})}
+        return replace(self._whole, guarantee=paid_together(self.alone, named.values()), first=self.alone, named=named)
+
+    @property
+    def alone(self) -> Guarantee:
+        """What was paid for this release before others were added to it."""
+        return self.first or self.guarantee
+
+    def _shapley(self, points: Matrix, model: Any, target: Any, background: int | None) -> ContributionsBatch:
         from dpexplain.release.shapley import shapley_batch
 
-        return shapley_batch(self._compared(model, background), points, scale_of(self), self.guarantee, self.fingerprint)
+        return shapley_batch(self._compared(model, target, background), points, scale_of(self), self.guarantee, self.fingerprint)
 
-    def _compared(self, model: Any, background: int | None) -> ShapleyReference:
+    def _compared(self, model: Any, target: Any, background: int | None) -> ShapleyReference:
         """The model beside the reference records that it is compared on."""
         from dpexplain.release.shapley import prepare
 
-        return prepare(self._with_reference, labeller_of(model, self.labeller, scale_of(self)), background)
+        return prepare(self._with_reference, labeller_of(model, self.labeller, scale_of(self), target), background)
 
     @property
     def _with_reference(self) -> ReferenceData:
@@ -92,6 +190,17 @@ class ModelQuestions:
                 "this release has no reference records to compare with: make it with dpx.release(…, reference=True)"
             )
         return self.reference
+
+
+def paid_together(first: Guarantee, others: Iterable[Release]) -> Guarantee:
+    """The release, and what each of the others, which all include it, cost on top of it."""
+    own = quanta_up(Fraction(first.mu) ** 2)
+    more = sum(max(quanta_up(Fraction(one.guarantee.mu) ** 2) - own, 0) for one in others)
+    return replace(first, mu=mu_of(own + more)) if more else first
+
+
+def _same_records(one: ReferenceData | None, other: ReferenceData | None) -> bool:
+    return one is not None and other is not None and np.array_equal(one.codes, other.codes)
 
 
 def scale_of(release: Any) -> AnswerScale:
@@ -106,18 +215,16 @@ def answers_declared(scale: AnswerScale) -> dict[str, Any]:
     return {"output": scale.kind} | ({"bounds": (scale.low, scale.high)} if scale.kind == "value" else {})
 
 
-def labeller_of(model: Any, known: Labeller | None, scale: AnswerScale) -> Labeller:
+def labeller_of(model: Any, known: Labeller | None, scale: AnswerScale, target: Any = None) -> Labeller:
     """Who labels records: `model`, asked as the release's own model was, or about data frames and for answers of the release's kind."""
     if isinstance(model, Labeller):
-        return model
-    if model is None:
-        if known is None:
-            raise ParameterError("this needs the model, which a release file does not contain: pass model=")
-        return known
+        return model if target is None else replace(model, target=target)
+    if model is None and known is None:
+        raise ParameterError("this needs the model, which a release file does not contain: pass model=")
     if known is not None:
-        return replace(known, model=model)
+        return replace(known, model=known.model if model is None else model, target=known.target if target is None else target)
     declared = answers_declared(scale)
-    return Labeller(model, None, declared.get("output"), _as_frame, declared.get("bounds"))
+    return Labeller(model, target, declared.get("output"), _as_frame, declared.get("bounds"))
 
 
 def _as_frame(columns: dict[str, Any]) -> Any:

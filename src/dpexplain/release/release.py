@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -42,6 +42,7 @@ from dpexplain.release.announced import with_progress
 from dpexplain.release.batch import Explanations, anchors_of, fit_in_batches, free_of_charge
 from dpexplain.release.contents import SUBJECT, payload_of, restore_parts, solver_arrays
 from dpexplain.release.model_questions import ModelQuestions
+from dpexplain.release.named import restore_named, stored_named
 from dpexplain.release.page import OUTCOME, TITLE, publish
 from dpexplain.release.planes import (
     BallPlanes,
@@ -83,6 +84,7 @@ def release(
     With `reference=True`, or the number of reference records wanted, half of what is spent goes to a private model of the records:
     reference data labelled by the model, and explanations of any locality (docs/locality.md).
     """
+    from dpexplain.release.all_classes import left_for_release, plan_classes
     from dpexplain.release.plan import plan_release  # making a release needs much that reading one does not
 
     _require_arguments(data, budget, weight, spend, noise)
@@ -92,17 +94,22 @@ def release(
     require_plane(plane)
     if radius is not None:
         Ball(radius)
-    plan = plan_release(data, (spend or budget).mu, reference_rows(reference))
-    budgeted, model = spend or budget, data.labeller if isinstance(data.domain, Domain) else None
+    budgeted = spend or budget
+    classes = plan_classes(data, budgeted.mu)
+    plan = plan_release(data, budgeted.mu if classes is None else left_for_release(budgeted.mu), reference_rows(reference))
+    events = plan.events + (() if classes is None else classes.events)
+    if classes is not None and not plan.rows:
+        raise ParameterError("target='all' labels reference records for each class: pass reference=True")
+    model = data.labeller if isinstance(data.domain, Domain) else None
 
     def make(door: Door) -> Release:
         sketch, marginals = plan.run(door)
         ball = PAPER_RADIUS if radius is None else radius
         solver = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, chosen, door.auxiliary_normal)
         paid = Guarantee.of_quanta(
-            price(plan.events), budgeted.delta, data.setting.neighbours, subject=SUBJECT, model_answers=model is not None
+            price(events), budgeted.delta, data.setting.neighbours, subject=SUBJECT, model_answers=model is not None
         )
-        return Release(
+        made = Release(
             solver=solver,
             planes=build_planes(sketch, solver, data.domain, model, door.auxiliary_normal),
             domain=data.domain,
@@ -118,6 +125,7 @@ def release(
             radius=radius,
             scale=data.answer_scale,
         )
+        return made if classes is None else classes.run(door, made)
 
     question = {
         "release": "moments",
@@ -127,14 +135,14 @@ def release(
         "radius": radius,
         "reference": plan.rows,
         "fingerprint": fingerprint,
-        "price": str(price(plan.events)),
+        "price": str(price(events)),
     }
     spending = Spending.open(data, budget, ledger, noise, model_answers=model is not None)
     return _make_once(
         spending,
         request_id or f"release-{uuid4().hex}",
         question,
-        Making(plan.events, make if plan.rows else with_progress(make, plan.sketch.layout)),
+        Making(events, make if plan.rows else with_progress(make, plan.sketch.layout)),
     )
 
 
@@ -230,6 +238,8 @@ class Release(ModelQuestions):
     plane: Plane = "fitted"
     radius: float | None = None  # of the ball that holds slopes; None leaves them free, but for the paper's plane
     scale: AnswerScale = field(default_factory=AnswerScale)
+    named: Mapping[str, Release] = field(default_factory=dict)  # the same records for other models or classes, by name
+    first: Guarantee | None = None  # what was paid before others were added
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -243,6 +253,7 @@ class Release(ModelQuestions):
         *,
         plane: Plane | None = None,
         radius: float | None = None,
+        target: Any = None,
         extra: Extra = "refuse",
         clip: bool = False,
     ) -> Explanation:
@@ -257,10 +268,20 @@ class Release(ModelQuestions):
 
         A value may be missing where the domain declares what stands for it; `extra="ignore"` leaves out fields that the domain does not
         know, and `clip=True` asks about the nearest value within the bounds. `.notes` of the answer says what was read how.
+
+        `target` is one of `.targets`: another class, or another model that was added to this release by name.
         """
+        if target is not None:
+            found = self.of(target).explain(record, weight, anchor, plane=plane, radius=radius, extra=extra, clip=clip)
+            return replace(found, details=found.details | self._offered)
         point, notes = read_query(self.domain, record, QueryRules(extra, clip, known_extra=self.other_columns))
         anchors = None if anchor is None else [anchor]
-        return replace(self._answer(point[None], weight, anchors, plane, radius, (notes,))[0], record=record)
+        found = replace(self._answer(point[None], weight, anchors, plane, radius, (notes,))[0], record=record)
+        return replace(found, details=found.details | self._offered) if self.named else found
+
+    @property
+    def _offered(self) -> dict[str, Any]:
+        return {"targets": list(self.named)} if self.named else {}
 
     def explain_many(
         self,
@@ -360,8 +381,14 @@ class Release(ModelQuestions):
             Path(path).write_bytes(content)
 
     def _content(self) -> bytes:
+        header, arrays = own = self._contents()
+        more, others = stored_named(own, {name: one._contents() for name, one in self.named.items()})
+        return container.write(header | more, arrays | others)
+
+    def _contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """(header, arrays) of its own."""
         arrays = solver_arrays(self.solver) | stored_arrays(self.planes) | (self.reference.arrays() if self.reference else {})
-        return container.write(self._header(), arrays)
+        return self._header(), arrays
 
     @property
     def digest(self) -> str:
@@ -395,7 +422,7 @@ class Release(ModelQuestions):
             "fingerprint": self.fingerprint,
             "library": self.library,
             "other_columns": list(self.other_columns),
-        }
+        } | ({} if self.first is None else {"first": self.first.mu})
 
     def __repr__(self) -> str:
         return f"<Release: {self.domain.width} columns, {self.weight.kind} weight. {self.guarantee}>"
@@ -418,7 +445,10 @@ def load(path: str | Path) -> Release:
 def _parse(content: bytes) -> Release:
     header, arrays = container.read(content)
     try:
-        return Release(**restore_parts(header, arrays))
+        (first, own), others = restore_named(header, arrays)
+        named = {name: Release(**restore_parts(*contents)) for name, contents in others}
+        made = Release(**restore_parts(first, own), named=named)
+        return made if "first" not in first else replace(made, first=replace(made.guarantee, mu=float(first["first"])))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, MemoryError, DpexplainError) as error:
         raise ReleaseCorrupt(
             f"this release's contents do not fit together ({type(error).__name__}): get the file again from its owner"

@@ -1,0 +1,75 @@
+"""All classes of a model for the price of one: their label moments have the sensitivity of a single label. `proofs/label_moments.md`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpexplain.core.arrays import Matrix
+from dpexplain.core.label_moments import LabelMoments
+from dpexplain.data import PrivateData
+from dpexplain.domain import Domain
+from dpexplain.errors import ParameterError
+from dpexplain.estimation.relabelling import BoughtMoments
+from dpexplain.mechanisms.door import Door
+from dpexplain.mechanisms.gaussian import GaussianMechanism
+from dpexplain.mechanisms.label_moments import LabelMomentSum, label_mechanism
+from dpexplain.mechanisms.ports import RelabelledRows
+from dpexplain.privacy.events import PrivacyEvent
+from dpexplain.progress import with_bar
+from dpexplain.registration.labels import Labeller
+from dpexplain.release.relabelling import label_moments_of, relabel
+
+if TYPE_CHECKING:
+    from dpexplain.release.release import Release
+
+SHARE = 0.25  # of μ² for the label moments of all classes
+_SOUND = 1 - 2.0**-40
+
+
+@dataclass(frozen=True, slots=True)
+class ClassesPlan:
+    """One release of label moments for all classes, after the release that they belong to."""
+
+    mechanism: GaussianMechanism[LabelMomentSum]
+    labellers: tuple[Labeller, ...]
+    size: int
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        return (self.mechanism.event(),)
+
+    def run(self, door: Door, made: Release) -> Release:
+        """The release with one of its kind for each class, by name."""
+        asked = label_moments_of(made)
+        released = door.release(self.mechanism, asked).reshape(len(self.labellers), -1)
+        return replace(made, named=dict(self._each(made, asked, released)))
+
+    def _each(self, made: Release, asked: LabelMoments, released: Matrix) -> Any:
+        for labeller, moments in with_bar(list(zip(self.labellers, released, strict=True)), "labelling each class"):
+            bought = BoughtMoments(asked, moments, self.mechanism.sigma, self.size, probabilities=True)
+            yield str(labeller.target), relabel(made, labeller, bought)
+
+
+def plan_classes(data: PrivateData, mu: float) -> ClassesPlan | None:
+    """What `target="all"` adds to a release, at a part of `mu`; None where one class was asked about."""
+    if not data.targets:
+        return None
+    if data.labeller is None or not isinstance(data.domain, Domain) or not isinstance(data.private_rows, RelabelledRows):
+        raise ParameterError("target='all' is for tables in memory with model=: register one class at a time otherwise")
+    labellers, decode = tuple(replace(data.labeller, target=one) for one in data.targets), data.domain.decode
+
+    def ask(rows: Matrix) -> Matrix:
+        columns = decode(rows)
+        return np.column_stack([labeller(columns) for labeller in labellers])
+
+    share = mu * sqrt(SHARE) * _SOUND
+    return ClassesPlan(label_mechanism(data.domain.width, share, data.setting, ask, len(labellers)), labellers, data.size)
+
+
+def left_for_release(mu: float) -> float:
+    """What `plan_classes` leaves for moments and reference."""
+    return mu * sqrt(1 - SHARE) * _SOUND

@@ -1,0 +1,161 @@
+"""The same records for another model: a release that explains it, free from the reference alone, or with label moments bought for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import numpy as np
+
+from dpexplain.core.arrays import Matrix
+from dpexplain.core.label_moments import LabelMoments
+from dpexplain.core.layout import Layout
+from dpexplain.core.sketch import NormalisedMoments
+from dpexplain.core.uniforms import Uniforms
+from dpexplain.data import PrivateData
+from dpexplain.errors import DataError, ParameterError
+from dpexplain.estimation.local_reference import MomentRaking
+from dpexplain.estimation.relabelling import BoughtMoments, FoundMoments, LabelledRecords, found_moments, rake_to_bought
+from dpexplain.estimation.response import normals
+from dpexplain.estimation.slopes import NoisyEquations, guessed_slopes
+from dpexplain.ledger.port import Ledger, Settled
+from dpexplain.mechanisms.label_moments import LabelMomentsPlan, plan_label_moments
+from dpexplain.mechanisms.ports import Noise, RelabelledRows
+from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee
+from dpexplain.privacy.events import price, quanta_up
+from dpexplain.registration.labels import Labeller
+from dpexplain.release.planes import ask, moment_targets
+from dpexplain.release.reference_data import CHANGE_STEPS, ReferenceData, stored_changes, trial_columns
+from dpexplain.spending import Paid, Spending
+
+if TYPE_CHECKING:
+    from dpexplain.release.release import Release
+
+_FAR = 3 << 48  # a place in the public numbers that nothing else reaches
+
+
+def relabel(release: Release, labeller: Labeller, bought: BoughtMoments | None = None) -> Release:
+    """A release for the model that `labeller` asks; raked to its label moments where they were bought."""
+    reference = release.reference
+    if reference is None:
+        raise ParameterError("this release has no reference records to label: make it with dpx.release(…, reference=True)")
+    records = _label_records(reference, labeller)
+    if bought is not None:
+        count = len(records.changes) * (1 + 2 * release.solver.layout.width)
+        noise = normals(Uniforms(_FAR), count).reshape(len(records.changes), -1)
+        records = rake_to_bought(records, bought, release.solver.noise.s1, noise)
+    return _from_records(release, reference, records, labeller)
+
+
+def _label_records(reference: ReferenceData, labeller: Labeller) -> LabelledRecords:
+    """Every record with the model's answer, and the weights that it has."""
+    labeller(trial_columns(reference.domain))  # a model that cannot answer says so before it is asked about all
+    weights = np.ones(len(reference)) if reference.weights is None else reference.weights
+    changes = np.zeros((0, len(reference))) if reference.changes is None else reference.changes / CHANGE_STEPS
+    return LabelledRecords(
+        reference.encoded, ask(labeller, reference.codes, reference.domain), weights / weights.mean(), changes, reference.bias
+    )
+
+
+def _from_records(release: Release, reference: ReferenceData, records: LabelledRecords, labeller: Labeller) -> Release:
+    solver = release.solver
+    covariance = (solver.eigenvectors * solver.eigenvalues) @ solver.eigenvectors.T
+    base = _weights_of_moments(release, covariance)(records.points)
+    found = found_moments(records, base, solver.mean, covariance)
+    small = ask(labeller, solver.reference.codes, reference.domain)
+    moved = replace(
+        solver,
+        t0=found.t0,
+        t1=found.t1,
+        noise=replace(solver.noise, t1=found.t1_error),
+        reference=replace(solver.reference, labels=small),
+    )
+    equations = NoisyEquations(solver.eigenvalues, solver.eigenvectors, found.t1, found.t1_error, solver.noise.s2)
+    labelled = replace(
+        reference,
+        labels=records.labels,
+        weights=records.weights,
+        changes=stored_changes(records.changes),
+        bias=records.bias,
+        slopes=equations.slopes(guessed_slopes(records.points, records.labels, base * records.weights)),
+    )
+    planes = _planes(release, moved, equations, small, found)
+    return replace(release, solver=moved, planes=planes, reference=labelled, labeller=labeller)
+
+
+def _planes(release: Release, solver: Any, equations: NoisyEquations, labels: Any, found: FoundMoments) -> Any:
+    points = solver.reference.points(solver.layout)
+    slopes = equations.slopes(guessed_slopes(points, labels, np.ones(len(points))))
+    raked = MomentRaking(points, labels, np.ones(len(points)), moment_targets(solver, slopes.values)).weights()
+    return replace(release.planes, t0=found.t0, slopes=slopes, labels=labels, raked=raked, t0_error=found.t0_error)
+
+
+def _weights_of_moments(release: Release, covariance: Matrix) -> Callable[[Matrix], Any]:
+    """w(x) of the release's moments, as far as it is known from the release itself."""
+    layout = Layout.of(release.domain.blocks)
+    return NormalisedMoments(layout, release.planes.average.values, np.maximum(np.diag(covariance), 0.0)).weights
+
+
+def refine(
+    release: Release,
+    data: PrivateData,
+    labeller: Labeller,
+    spend: Budget,
+    *,
+    budget: Budget | None = None,
+    ledger: Ledger | str | None = None,
+    noise: Noise | None = None,
+    request_id: str | None = None,
+) -> Release:
+    """Buy the model's label moments on the private rows, n + 1 numbers, and make the release that they sharpen."""
+    if release.domain.fingerprint != data.domain.fingerprint:
+        raise ParameterError("these data have another domain than the release: register the rows that it was made from")
+    if release.guarantee.neighbours != data.setting.neighbours:
+        raise ParameterError("these data protect others than the release does: register them with the same relation= and unit=")
+    if release.reference is None:
+        raise ParameterError("this release has no reference records to label: make it with dpx.release(…, reference=True)")
+    labeller(trial_columns(release.reference.domain))
+    plan = plan_refinement(release, data, labeller, spend.mu)
+    spending = Spending.open(data, budget or spend, ledger, noise, model_answers=True)
+    question = {"release": "refinement", "columns": release.domain.width, "price": str(price(plan.events))}
+    reserved = spending.reserve(request_id or f"refine-{uuid4().hex}", question, plan)
+    if isinstance(reserved, Settled):
+        released = np.array(reserved.answer["moments"])
+    else:
+        ((released, _),) = spending.run([reserved], _stored)
+    made = relabel(release, labeller, BoughtMoments(plan.asked, released, plan.mechanism.sigma, data.size))
+    return replace(made, guarantee=_together(release.guarantee, price(plan.events), secure=spending.noise.secure))
+
+
+def label_moments_of(release: Release) -> LabelMoments:
+    """The question about label moments around the centre and with the spread that a release states."""
+    solver = release.solver
+    variance = np.maximum(np.square(solver.eigenvectors) @ solver.eigenvalues, 0.0)
+    return LabelMoments(Layout.of(release.domain.blocks), solver.mean, variance)
+
+
+def plan_refinement(release: Release, data: PrivateData, labeller: Labeller, mu: float) -> LabelMomentsPlan:
+    """The question about label moments, around what the release says about the rows."""
+    query = label_moments_of(release)
+    if data.labeller is not None and data.labeller.model is labeller.model and data.labeller.target == labeller.target:
+        return plan_label_moments(query, mu, data.setting)
+    if not isinstance(data.private_rows, RelabelledRows):
+        raise DataError("rows outside memory are labelled at registration: register them with model= this one, then refine")
+    decode = getattr(data.domain, "decode", None)
+    if decode is None:
+        raise DataError("rows of this kind cannot be shown to another model: register them with model= this one, then refine")
+    return plan_label_moments(query, mu, data.setting, lambda rows: labeller(decode(rows))[:, None])
+
+
+def _stored(_: Paid[Any], released: Any) -> dict[str, Any]:
+    return {"release": "refinement", "moments": released.tolist()}
+
+
+def _together(first: Guarantee, quanta: int, *, secure: bool) -> Guarantee:
+    """What release and refinement cost together."""
+    total = Guarantee.of_quanta(quanta_up(Fraction(first.mu) ** 2) + quanta, first.delta, first.neighbours)
+    seeded = "" if secure or SEEDED_NOISE in first.note else SEEDED_NOISE
+    return replace(first, mu=total.mu, note=" ".join(filter(None, [first.note, seeded])), model_answers=True)
