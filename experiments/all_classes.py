@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import dpexplain as dpx
 from dpexplain import evaluation
-from dpexplain.noise.seeded import SeededNoise
+from dpexplain.noise import SeededNoise
 from experiments.made_up import FAMILY, made_up
 
 RECORDS, QUERIES, SHOWN = 1 << 16, 8, 3

@@ -15,7 +15,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 import dpexplain as dpx
 from dpexplain import evaluation
-from dpexplain.noise.seeded import SeededNoise
+from dpexplain.noise import SeededNoise
 from experiments.datasets import adult, arguments, data_folder
 from experiments.made_up import FAMILY, made_up
 
