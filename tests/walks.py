@@ -1,9 +1,8 @@
 """Trace a question, a release and an HTTP request from folder to folder: `python -m tests.walks` writes the walks into CONTRIBUTING.md.
 
-A step is a stay in one folder of the library: functions that are called there one after another, each at its first call, until a call leads into
-another folder. An indented step was called from the one above it; coming back is no step. Files directly in `dpexplain/` are one folder; the two
-bottom layers of the import contract, which everything uses, are none. Attributes, constructors, comprehensions and lambdas are left out: a reader need not
-open them.
+A step is a stay in one folder of the library: functions that the step above it calls there one after another, each at its first call. An indented step
+was called from the one above it; coming back is no step. Files directly in `dpexplain/` are one folder; the two bottom layers of the import contract,
+which everything uses, are none. Attributes, constructors, comprehensions and lambdas are left out: a reader need not open them.
 """
 
 from __future__ import annotations
@@ -83,8 +82,9 @@ class Walk:
         if Path(file).stem in BOTTOM or (self.steps and folder == caller) or not new or not is_read(code, file):
             return (caller if Path(file).stem in BOTTOM else folder), depth
         name = f"{Path(file).stem.removeprefix('__init__')}.{code.co_qualname.replace('<locals>.', '')}".removeprefix(".")
-        if self.steps and (self.steps[-1].folder, self.steps[-1].depth) == (folder, depth):
-            self.steps[-1].functions.append(name)
+        before = next((step for step in reversed(self.steps) if step.depth <= depth), None)
+        if before is not None and (before.folder, before.depth) == (folder, depth):
+            before.functions.append(name)
         else:
             self.steps.append(Step(folder, depth, [name]))
         return folder, depth + 1
@@ -93,7 +93,7 @@ class Walk:
 def is_read(code: CodeType, file: str) -> bool:
     """Whether a reader opens it: a function or method, not an attribute, a constructor, a class body, a comprehension or a lambda."""
     last = code.co_qualname.rpartition(".")[2]
-    if last.startswith(("<", "__")) or not code.co_flags & inspect.CO_OPTIMIZED:
+    if (last.startswith(("<", "__")) and last != "__call__") or not code.co_flags & inspect.CO_OPTIMIZED:
         return False
     value: Any = importlib.import_module(".".join(["dpexplain", *Path(file).with_suffix("").parts]).removesuffix(".__init__"))
     for part in code.co_qualname.split("."):

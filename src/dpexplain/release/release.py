@@ -106,12 +106,13 @@ def release(
         sketch, marginals = plan.run(door)
         ball = PAPER_RADIUS if radius is None else radius
         solver = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, chosen, door.auxiliary_normal)
+        planes = build_planes(sketch, solver, data.domain, model, door.auxiliary_normal)
         paid = Guarantee.of_quanta(
             price(events), budgeted.delta, data.setting.neighbours, subject=SUBJECT, model_answers=model is not None
         )
         made = Release(
             solver=solver,
-            planes=build_planes(sketch, solver, data.domain, model, door.auxiliary_normal),
+            planes=planes,
             domain=data.domain,
             weight=chosen,
             guarantee=_noted(paid, data, door),
