@@ -1,7 +1,8 @@
 """Spends per second for each ledger, beside the bare database's own commit rate in the same run.
 
-A spend is two durable commits (reserve, settle), so half the bare commit rate is the most a ledger could reach. Bare means: one
-transaction with one row inserted, the same durability settings and the same driver. Runs as `python benchmarks/ledger.py`.
+A spend is two durable commits (reserve, settle), so half the bare commit rate is the most that one caller could reach; callers that
+wait together share commits, so several can reach more. Bare means: one transaction with one row inserted, the same durability settings
+and the same driver. Runs as `python benchmarks/ledger.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -27,7 +30,7 @@ from dpexplain.privacy.relation import Neighbours
 
 SECONDS = 1.0
 ROUNDS = 3
-PROCESSES = 4
+PROCESSES, THREADS = 4, 8
 ANSWER = {"values": [index / 7 for index in range(50)], "error": [0.01] * 50}
 EVENT = GaussianEvent("gradient", sensitivity=1e-6, sigma=1.0, count=299)
 
@@ -64,6 +67,21 @@ def crowd_rate(url: str, name: str) -> float:
         return sum(pool.starmap(spend_rate, [(url, f"{name}-{number}") for number in range(PROCESSES)]))
 
 
+def together_rate(url: str, name: str) -> float:
+    """Threads of one process on one ledger, as in a service."""
+    ledger = open_ledger(url, account(), timeout=60.0)
+    try:
+        with ThreadPoolExecutor(THREADS) as pool:
+            work = [pool.submit(rate, partial(spend_numbered, ledger, f"{name}-t{number}")) for number in range(THREADS)]
+            return sum(one.result() for one in work)
+    finally:
+        ledger.close()
+
+
+def spend_numbered(ledger: Ledger, name: str, number: int) -> None:
+    spend(ledger, f"{name}-{number}")
+
+
 def bare_sqlite(path: Path) -> float:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
@@ -93,9 +111,18 @@ def bare_commit(connection: Any, begin: str, insert: str, number: int) -> None:
 
 def measure(name: str, url: str, bare: Callable[[], float]) -> dict[str, Any]:
     """Bare and ledger take turns, so that a busy machine slows both; medians over the rounds."""
-    rounds = [(bare(), spend_rate(url, f"round{number}"), crowd_rate(url, f"round{number}")) for number in range(ROUNDS)]
-    commits, one, crowd = (median(column) for column in zip(*rounds, strict=True))
-    return {"ledger": name, "spends_per_second": one, "crowd": crowd, "bare_commits": commits, "share": 2 * one / commits}
+    names = [f"round{number}" for number in range(ROUNDS)]
+    rounds = [(bare(), spend_rate(url, one), together_rate(url, one), crowd_rate(url, one)) for one in names]
+    commits, one, together, crowd = (median(column) for column in zip(*rounds, strict=True))
+    return {
+        "ledger": name,
+        "spends_per_second": one,
+        "together": together,
+        "crowd": crowd,
+        "bare_commits": commits,
+        "share": 2 * one / commits,
+        "share_together": 2 * together / commits,
+    }
 
 
 def run() -> list[dict[str, Any]]:
@@ -128,11 +155,19 @@ def start_server() -> Any:
 
 
 def table(rows: list[dict[str, Any]]) -> Table:
-    shown = Table("ledger", "spends/s", f"spends/s, {PROCESSES} processes", "bare commits/s", "share of the possible")
+    shown = Table(
+        "ledger",
+        "spends/s",
+        f"{THREADS} threads",
+        f"{PROCESSES} processes",
+        "bare commits/s",
+        "share, one caller",
+        "share, threads",
+    )
     for row in rows:
-        numbers = [row.get(key) for key in ("spends_per_second", "crowd", "bare_commits")]
-        share = f"{row['share']:.0%}" if "share" in row else ""
-        shown.add_row(row["ledger"], *("" if number is None else f"{number:,.0f}" for number in numbers), share)
+        numbers = [row.get(key) for key in ("spends_per_second", "together", "crowd", "bare_commits")]
+        shares = [f"{row[key]:.0%}" if key in row else "" for key in ("share", "share_together")]
+        shown.add_row(row["ledger"], *("" if number is None else f"{number:,.0f}" for number in numbers), *shares)
     return shown
 
 

@@ -297,9 +297,9 @@ def test_many_at_once_are_as_one_after_another(kind, request, tmp_path):
     ledger.close()
 
 
-def test_a_forked_child_waits_for_nobody_in_the_parent(ledger, path):
+def test_a_forked_child_waits_for_nobody_in_the_parent(sqlite_place):
     """A fork while another thread writes: the child has neither its locks nor its work."""
-    stop = threading.Event()
+    ledger, stop = sqlite_place.open(timeout=60.0), threading.Event()
     writer = threading.Thread(target=lambda: [spend(ledger, f"w{n}", event(1e-6)) for n in range(10_000) if not stop.is_set()])
     writer.start()
     try:
@@ -313,6 +313,7 @@ def test_a_forked_child_waits_for_nobody_in_the_parent(ledger, path):
         stop.set()
         writer.join()
     verify(ledger)
+    ledger.close()
 
 
 def test_a_copy_is_another_ledger_but_a_replaced_file_is_noticed(ledger, path, tmp_path):

@@ -16,6 +16,7 @@ All are for one record added or removed and for *sums*; `Neighbours.multiplier` 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import inf, isfinite, nextafter, sqrt
 
 from numpy.polynomial import Polynomial
@@ -109,8 +110,16 @@ def clipped(length: float) -> float:
     return length * (1 + 2.0**-40)
 
 
+@lru_cache(maxsize=1024)  # half a millisecond each, and every answer of a service asks for the same few
+def _supremum(weight: Weight, coefficients: tuple[float, ...]) -> float:
+    return weight.supremum(Polynomial(coefficients))
+
+
 def _finite_supremum(weight: Weight, squared: Polynomial, what: str) -> float:
-    value = weight.supremum(squared)
+    try:
+        value = _supremum(weight, tuple(squared.coef.tolist()))
+    except TypeError:  # a custom weight whose function cannot be hashed
+        value = weight.supremum(squared)
     if not isfinite(value):
         raise ParameterError(f"with the {weight.kind} weight one record can move {what} without bound: use Stable or Gaussian")
     return value

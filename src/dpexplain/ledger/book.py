@@ -61,9 +61,10 @@ class Page:
         answers = (last.answers if last else 0) + (kind == "settle")
         time = self._clock().isoformat(timespec="microseconds")
         sequence, previous = (last.sequence + 1, last.hash) if last else (1, START)
-        row = seal(Entry(sequence, time, kind, request, quanta, total, answers, body, previous, hash=""))
+        entry = Entry(sequence, time, kind, request, quanta, total, answers, body, previous, hash="")
+        row = seal(entry)
         self._session.append(self.dataset, row)
-        self.last = self._recent.wrote(row, total, answers)
+        self.last = self._recent.wrote(row, entry)
         return row
 
 
@@ -304,9 +305,8 @@ def require_same_account(account: Account, stored: dict[str, Any]) -> None:
 
 def require_same_question(request: Request, newest: list[Entry]) -> None:
     """Raise RequestIdInUse if the id was used for another question. This also holds after a refund: a run under that id may still be going on."""
-    question = canonical(request.body)
     reserved = next((entry for entry in newest if entry.kind == "reserve"), None)
-    if reserved is not None and canonical(reserved.body.get("question")) != question:
+    if reserved is not None and canonical(reserved.body.get("question")) != canonical(request.body):
         raise RequestIdInUse(f"request id {request.id!r} was used for another question: choose a new id for a new question")
 
 

@@ -7,9 +7,9 @@ and not of what is committed: whether an entry is in the ledger, and where it en
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from dpexplain.ledger.chain import Row, parse, unseal
+from dpexplain.ledger.chain import Row, unseal
 from dpexplain.ledger.port import Entry, Head
 
 MOST = 1024
@@ -44,11 +44,11 @@ class Recent:
     def read(self, entry: Entry) -> Tail:
         return self._keep(Tail(entry.sequence, entry.hash, entry.total, entry.answers))
 
-    def wrote(self, row: Row, total: int, answers: int) -> Tail:
+    def wrote(self, row: Row, entry: Entry) -> Tail:
         if row.kind == "reserve" and len(row.document) <= LONGEST:
-            self._reserved[row.hash] = row, parse(row)
+            self._reserved[row.hash] = row, replace(entry, hash=row.hash)
             trim(self._reserved)
-        return self._keep(Tail(row.sequence, row.hash, total, answers))
+        return self._keep(Tail(row.sequence, row.hash, entry.total, entry.answers))
 
     def unseal(self, row: Row) -> Entry:
         """The entry in this row, checked; its `body` is not to be changed."""
@@ -63,6 +63,8 @@ class Recent:
 
 def trim(remembered: dict[str, object] | dict[str, Tail] | dict[str, tuple[Row, Entry]]) -> None:
     """Forget the oldest."""
+    if len(remembered) <= MOST:
+        return
     with suppress(StopIteration, RuntimeError, KeyError):  # another thread forgets too
         while len(remembered) > MOST:
             del remembered[next(iter(remembered))]

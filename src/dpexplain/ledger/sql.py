@@ -11,6 +11,7 @@ from dpexplain.ledger.store import Mark
 
 COLUMNS = "sequence, kind, request, position, document, hash"
 SELECT = f"SELECT {COLUMNS} FROM dpexplain_entries WHERE dataset = ?"
+INSERT = f"INSERT INTO dpexplain_entries (dataset, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 TYPES: tuple[Any, ...] = (int, str, str, (int, type(None)), str, str)
 
 
@@ -37,7 +38,7 @@ class SqlSession:
         return self._rows(f"{SELECT} AND request = ? ORDER BY sequence DESC LIMIT 2", (dataset, request))
 
     def append(self, dataset: str, row: Row) -> None:
-        self._run(f"INSERT INTO dpexplain_entries (dataset, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", (dataset, *row.values))
+        self._run(INSERT, (dataset, *row.values))
         if row.sequence == 1:
             self._run(
                 "INSERT INTO dpexplain_accounts (sequence, hash, dataset) VALUES (?, ?, ?)", (row.sequence, row.hash, dataset)

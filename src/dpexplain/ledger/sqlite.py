@@ -110,14 +110,16 @@ class SqliteStore:
         with self._using(self._writer) as opened:
             session = SqlSession(runner(opened.connection))
             with exclusively(opened.connection, seconds):
-                for turn in turns:
+                if len(turns) == 1:
+                    take_alone(session, turns[0])
+                for turn in turns if len(turns) > 1 else ():
                     take_turn(opened.connection, session, turn)
 
     @contextmanager
     def _using(self, connection: Connection[Opened]) -> Iterator[Opened]:
         """One of the connections, open and on the right file. Converts errors of the driver into dpexplain's own."""
         try:
-            with connection.use(self._connect) as opened:
+            with connection.use(self._connect if connection is self._reader else self._connect_for_writing) as opened:
                 self._require_in_place(opened)
                 yield opened
         except sqlite3.Error as error:
@@ -145,6 +147,11 @@ class SqliteStore:
             )
         self._create()
         return self._connect()
+
+    def _connect_for_writing(self) -> Opened:
+        opened = self._connect()
+        opened.connection.execute("PRAGMA busy_timeout = 0")  # `take_write_lock` waits
+        return opened
 
     def _uri(self) -> str:
         return f"{file_uri(self.path)}?mode={'ro' if self._read_only else 'rw'}{self._immutable()}"
@@ -209,6 +216,10 @@ class SqliteStore:
         return LedgerCorrupt(f"the ledger {self.path} is damaged or not a ledger ({name or error}). {RESTORE}")
 
 
+class _Undo(Exception):
+    """Undo this transaction; whoever asked for it is told why in another way."""
+
+
 class _NotInPlace(Exception):
     """The file under an open connection is no longer the one at its path."""
 
@@ -247,6 +258,8 @@ def committing(connection: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
         connection.execute("COMMIT")
+    except _Undo:
+        connection.execute("ROLLBACK")
     except BaseException:
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
@@ -255,7 +268,6 @@ def committing(connection: sqlite3.Connection) -> Iterator[None]:
 
 def take_write_lock(connection: sqlite3.Connection, deadline: float) -> None:
     """BEGIN IMMEDIATE. SQLite's own waiting sleeps for up to 0.1 s at a time, in which a busy writer can lock many times over."""
-    connection.execute("PRAGMA busy_timeout = 0")
     for pause in chain(PAUSES, repeat(PAUSES[-1])):
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -264,6 +276,17 @@ def take_write_lock(connection: sqlite3.Connection, deadline: float) -> None:
             if not is_busy(error) or time.monotonic() >= deadline:
                 raise
             time.sleep(pause)
+
+
+def take_alone(session: SqlSession, turn: Turn) -> None:
+    """The only turn of a transaction: what it raises undoes the transaction, without a savepoint."""
+    try:
+        turn.take(session)
+    except DRIVER:
+        raise
+    except Exception as error:
+        turn.error = error
+        raise _Undo from None
 
 
 def take_turn(connection: sqlite3.Connection, session: SqlSession, turn: Turn) -> None:

@@ -140,7 +140,8 @@ def quantise(value: NDArray[np.float64], grid: float) -> NDArray[np.int64]:
     """`value` in whole grid units, clamped to ±2⁶⁰, which moves no two values apart. NaN, a breach of contract, becomes 0."""
     with np.errstate(all="ignore"):
         units = np.rint(np.asarray(value, dtype=np.float64) / grid)
-    clamped: NDArray[np.float64] = np.clip(np.nan_to_num(units, nan=0.0), -_LARGEST_UNITS, _LARGEST_UNITS)
+    numbers = np.where(units == units, units, 0.0)  # NaN alone differs from itself
+    clamped: NDArray[np.float64] = np.minimum(np.maximum(numbers, -_LARGEST_UNITS), _LARGEST_UNITS)
     return clamped.astype(np.int64)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, isfinite, nextafter, sqrt
 from typing import Any, ClassVar, Protocol
 
@@ -25,6 +26,11 @@ def quanta_up(mu_squared: Fraction) -> int:
 def mu_of(quanta: int) -> float:
     """The μ of so many quanta, rounded up."""
     return nextafter(sqrt(quanta / (1 << QUANTUM_BITS)), float("inf")) if quanta else 0.0
+
+
+@lru_cache(maxsize=4096)  # exact and slow; the answers of one service cost the same few sums
+def _gaussian_quanta(sensitivity: float, sigma: float, count: int) -> int:
+    return quanta_up(count * (Fraction(sensitivity) / Fraction(sigma)) ** 2)
 
 
 class PrivacyEvent(Protocol):
@@ -64,7 +70,7 @@ class GaussianEvent:
 
     @property
     def quanta(self) -> int:
-        return quanta_up(self.count * (Fraction(self.sensitivity) / Fraction(self.sigma)) ** 2)
+        return _gaussian_quanta(self.sensitivity, self.sigma, self.count)
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -32,13 +32,16 @@ from dpexplain.service.guard import Guard
 from dpexplain.service.keys import Key, KeyFile
 from dpexplain.service.limits import RateLimit, network_of
 from dpexplain.service.metrics import Metrics
-from dpexplain.service.openapi import describe
+from dpexplain.service.openapi import describe, takes
 from dpexplain.service.page import page_policy, promise, render_page
 from dpexplain.service.problems import Problem
+from dpexplain.service.reading import bearer_of, parse_body
 from dpexplain.service.shapes import Answer, BudgetStatus, Card, Detail, ExplainRequest, Instances, Record
+from dpexplain.service.shortcut import Shortcut
 from dpexplain.version import __version__
 
 BEARER = HTTPBearer(auto_error=False, description="An API key made by `dpexplain serve keys add`.")
+EXPLAIN = "/v1/explain"
 HEALTH_THREADS, BATCH_THREADS = 2, 8
 CONFLICT = (409, "This request id stands for another question")
 
@@ -68,19 +71,19 @@ class Service:
         self.health_threads = CapacityLimiter(HEALTH_THREADS)
         self.batch_threads = CapacityLimiter(BATCH_THREADS)
 
-    def caller(self, request: Request, given: HTTPAuthorizationCredentials | None) -> Key:
+    def caller(self, request: Request, token: str | None) -> Key:
         """Who asks. An open service knows analysts only."""
-        key = self._known(request, given)
+        key = self._known(request, token)
         request.state.log["key"] = key.id
         if wait := self.rate.wait(key.id if self.keys else _address(request)):
             self.metrics.refused("rate")
             raise Problem(429, "Ask again later.", headers={"Retry-After": str(int(wait) + 1)})
         return key
 
-    def _known(self, request: Request, given: HTTPAuthorizationCredentials | None) -> Key:
+    def _known(self, request: Request, token: str | None) -> Key:
         if self.keys is None:
             return ANYONE
-        key = self.keys.find(given.credentials) if given else None
+        key = self.keys.find(token) if token else None
         if key is not None:
             return key
         self.metrics.refused("key")
@@ -137,7 +140,7 @@ def create_app(service: Service) -> ASGIApp:
         app.add_exception_handler(kind, handler)
     app.include_router(router)
     describe(app, service.backend.domain)
-    return Guard(app, service.metrics, service.settings.max_body)
+    return Guard(Shortcut(app, EXPLAIN, explain, _HANDLERS), service.metrics, service.settings.max_body)
 
 
 _HANDLERS: dict[type[Exception], Callable[[Request, Exception], Any]] = {
@@ -166,7 +169,7 @@ Serving = Annotated[Service, Depends(_service)]
 
 
 async def _caller(request: Request, service: Serving, given: Given) -> Key:
-    return service.caller(request, given)
+    return service.caller(request, given.credentials if given else None)
 
 
 Caller = Annotated[Key, Depends(_caller)]
@@ -181,7 +184,7 @@ async def _owner(service: Serving, key: Caller) -> Key:
 
 async def _scraper(request: Request, service: Serving, given: Given) -> None:
     if not service.settings.open_metrics:
-        service.caller(request, given)
+        service.caller(request, given.credentials if given else None)
 
 
 router = APIRouter()
@@ -190,9 +193,17 @@ After = Annotated[int, Query(ge=0, le=2**53)]
 Limit = Annotated[int, Query(ge=1, le=500)]
 
 
-@router.post("/v1/explain", response_model=Answer, responses=documented(400, 401, 403, 409, 413, 422, 429, 503))
-async def explain(question: ExplainRequest, request: Request, service: Serving, caller: Caller) -> Response:
+@router.post(
+    EXPLAIN,
+    response_model=Answer,
+    responses=documented(400, 401, 403, 409, 413, 422, 429, 503),
+    openapi_extra=takes(ExplainRequest, BEARER),
+)
+async def explain(request: Request) -> Response:
     """Why does the model answer as it does at this record?"""
+    service: Service = request.app.state.service
+    service.caller(request, bearer_of(request))
+    question = parse_body(ExplainRequest, request, await request.body())
     return JSONResponse((await service.explain(request, question.record, question.request_id)).to_dict())
 
 

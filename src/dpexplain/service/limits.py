@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache
 from ipaddress import IPv6Network, ip_address
 from threading import Lock
 
@@ -35,6 +36,7 @@ class RateLimit:
             return 0.0 if allowed else (1 - tokens) / self._rate
 
 
+@lru_cache(maxsize=4096)
 def network_of(address: str) -> str:
     """Whom an address is counted as: itself, or its /64 network with IPv6, where a caller has 2⁶⁴ addresses to choose from."""
     try:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.security.base import SecurityBase
+from pydantic import BaseModel
 
 from dpexplain.domain import DomainLike
+from dpexplain.service.shapes import ExplainRequest
 
+REFERENCE = "#/components/schemas/"
 PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Detail"}}}
 
 
@@ -35,8 +39,15 @@ def with_problems(description: dict[str, Any]) -> dict[str, Any]:
     return description
 
 
+def takes(kind: type[BaseModel], security: SecurityBase) -> dict[str, Any]:
+    """For an endpoint that reads its own body and key: what FastAPI would have found in its signature."""
+    content = {"application/json": {"schema": {"$ref": f"{REFERENCE}{kind.__name__}"}}}
+    return {"requestBody": {"required": True, "content": content}, "security": [{security.scheme_name: []}]}
+
+
 def with_records(description: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
     schemas = description["components"]["schemas"]
+    schemas["ExplainRequest"] = ExplainRequest.model_json_schema()
     schemas["Record"] = record
     reference = {"$ref": "#/components/schemas/Record"}
     schemas["ExplainRequest"]["properties"]["record"] = reference

@@ -1,0 +1,139 @@
+"""Questions that wait together are answered together, each by itself: shared commits, one read of the rows, bounded waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import dpexplain as dpx
+from dpexplain.errors import BudgetExhausted, LedgerUnavailable, QueryError, RequestIdInUse
+from dpexplain.ledger import open_existing, verify
+from dpexplain.service.batching import Batcher
+
+
+@pytest.fixture
+def data():
+    rows = np.random.default_rng(0).random((300, 3))
+    return dpx.PrivateData(rows, dpx.Domain.encoded(3), labels=np.where(rows[:, 0] > 0.5, 1.0, -1.0), name="income")
+
+
+def at(value):
+    return {"x0": value, "x1": 0.5, "x2": 0.5}
+
+
+def test_questions_of_several_callers_share_reads_and_commits(data, tmp_path, monkeypatch):
+    url = f"sqlite:///{tmp_path}/x.ledger"
+    explainer = dpx.Explainer(data, dpx.Budget(1.0, 1e-6), dpx.Basic(0.3, 1e-6), ledger=url)
+    first = explainer.explain(at(0.1), request_id="first")
+    store, commits, reads = explainer._ledger._store, [], []
+    together, rows = store._write_together, data._rows
+    monkeypatch.setattr(store, "_write_together", lambda turns, seconds: (commits.append(1), together(turns, seconds)))
+    monkeypatch.setattr(rows, "local_many", lambda queries: reads.append(len(queries)) or type(rows).local_many(rows, queries))
+    asked = [(at(0.1), "first"), (at(0.2), "b"), (at(9.0), "c"), (at(0.3), "first"), (at(0.4), "d"), (at(0.2), "b")]
+    known, b, bad, other, d, again = explainer.explain_each(asked)
+    assert (known.values == first.values).all()
+    assert isinstance(bad, QueryError)
+    assert isinstance(other, RequestIdInUse)
+    assert (b.values == again.values).all()  # one id, one answer, also within a batch
+    assert b.request_id == "b"
+    assert d.guarantee == b.guarantee  # what was paid for together is in the total of each
+    assert len(commits) == 2
+    assert len(reads) == 1
+    found = explainer.explain_each([(at(0.5), f"e{number}") for number in range(12)])
+    kinds = [type(one) for one in found]
+    assert kinds == sorted(kinds, key=lambda kind: kind is BudgetExhausted)  # answered in order, then refused
+    assert BudgetExhausted in kinds
+    assert dpx.Explanation in kinds
+    explainer._ledger.close()
+    (ledger,) = open_existing(url)
+    assert verify(ledger).pending == 0
+    ledger.close()
+
+
+def test_answers_that_build_on_each_other_are_given_one_after_another(data):
+    explainer = dpx.Explainer(data, dpx.Budget(1.0, 1e-6), dpx.Adaptive(0.2, 1e-6))
+    found = explainer.explain_each([(at(0.1), "a"), (at(7.0), "b"), (at(0.9), "c")])
+    assert [type(one) for one in found] == [dpx.Explanation, QueryError, dpx.Explanation]
+
+
+def run(coroutine):
+    return asyncio.run(asyncio.wait_for(coroutine, 20))
+
+
+def test_what_arrives_while_a_batch_is_answered_is_the_next_batch():
+    sizes, go = [], threading.Event()
+
+    def answer(questions):
+        sizes.append(len(questions))
+        go.wait(10)
+        return [ValueError(one) if one == 3 else one * 10 for one in questions]
+
+    async def crowd():
+        batcher = Batcher(answer, most=8)
+        asked = [asyncio.ensure_future(batcher.ask(number)) for number in range(12)]
+        await asyncio.sleep(0.1)
+        go.set()
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        await asyncio.to_thread(batcher.close)
+        return found
+
+    found = run(crowd())
+    assert isinstance(found[3], ValueError)
+    assert [one for one in found if not isinstance(one, ValueError)] == [number * 10 for number in range(12) if number != 3]
+    assert len(sizes) <= 4
+    assert max(sizes) <= 8
+    assert sum(sizes) == 12
+
+
+def test_nobody_waits_for_a_turn_longer_than_their_patience():
+    go = threading.Event()
+
+    async def crowd():
+        batcher = Batcher(lambda questions: go.wait(10) and questions, most=1, patience=0.2)
+        taken, waiting = asyncio.ensure_future(batcher.ask("taken")), None
+        await asyncio.sleep(0.05)
+        start = time.monotonic()
+        with pytest.raises(LedgerUnavailable):
+            await batcher.ask("waiting")
+        waiting = time.monotonic() - start
+        go.set()
+        assert await taken == "taken"  # what has begun is finished
+        batcher.close()
+        return waiting
+
+    assert 0.1 < run(crowd()) < 2
+
+
+def test_who_went_away_before_their_turn_has_not_asked():
+    asked, go = [], threading.Event()
+
+    def answer(questions):
+        asked.extend(questions)
+        go.wait(10)
+        return questions
+
+    async def crowd():
+        batcher = Batcher(answer, most=1)
+        first, second = (asyncio.ensure_future(batcher.ask(name)) for name in ("first", "second"))
+        await asyncio.sleep(0.05)
+        second.cancel()
+        await asyncio.sleep(0)
+        go.set()
+        assert await first == "first"
+        assert await batcher.ask("third") == "third"
+        batcher.close()
+
+    run(crowd())
+    assert asked == ["first", "third"]
+
+
+def test_an_error_of_a_whole_batch_is_everybodys():
+    async def crowd():
+        batcher = Batcher(lambda questions: 1 / 0, most=4)
+        return await asyncio.gather(*(batcher.ask(number) for number in range(3)), return_exceptions=True)
+
+    assert [type(one) for one in run(crowd())] == [ZeroDivisionError] * 3
