@@ -17,7 +17,7 @@ from dpexplain.errors import DataError, DomainError, ParameterError
 from dpexplain.ledger.port import Account, Ledger
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.door import Door, KnownMoments
-from dpexplain.mechanisms.ports import LocalPlan, Noise, Plan, Rows
+from dpexplain.mechanisms.ports import LocalPlan, Noise, Plan, RelabelledRows, Rows
 from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee, warn_if_weak
 from dpexplain.privacy.events import quanta_up
 from dpexplain.registration.label_file import LabelFile
@@ -182,6 +182,11 @@ class PrivateData:
     def private_rows(self) -> Rows:
         """The private rows themselves. Their answers are exact and private: for the door and for offline evaluation only."""
         return self._rows
+
+    @property
+    def relabellable(self) -> bool:
+        """Whether another model can label the rows as well: a public fact about where they are stored."""
+        return isinstance(self._rows, RelabelledRows)
 
     def with_rows(self, rows: Rows) -> PrivateData:
         """New private data with the same public facts, options and model, and other rows. Nothing has been spent on them. Offline only."""

@@ -164,7 +164,9 @@ def _reached_for(path: str, tree: ast.Module) -> list[str]:
 
 
 def test_private_names_stay_in_their_module():
-    assert [one for path, tree in _parsed("src", "experiments", "benchmarks") for one in _reached_for(path, tree)] == []
+    faults = "src/dpexplain/evaluation/audit/mutants.py"  # puts faults into private parts on purpose
+    parsed = [(path, tree) for path, tree in _parsed("src", "experiments", "benchmarks") if path != faults]
+    assert [one for path, tree in parsed for one in _reached_for(path, tree)] == []
 
 
 # Modules that may ask private rows without paying: the door, and what is for the owner's own eyes.

@@ -17,7 +17,6 @@ from dpexplain.estimation.relabelling import BoughtMoments
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.label_moments import LabelMomentSum, label_mechanism
-from dpexplain.mechanisms.ports import RelabelledRows
 from dpexplain.privacy.events import PrivacyEvent
 from dpexplain.progress import with_bar
 from dpexplain.registration.labels import Labeller
@@ -58,7 +57,7 @@ def plan_classes(data: PrivateData, mu: float) -> ClassesPlan | None:
     """What `target="all"` adds to a release, at a part of `mu`; None where one class was asked about."""
     if not data.targets:
         return None
-    if data.labeller is None or not isinstance(data.domain, Domain) or not isinstance(data.private_rows, RelabelledRows):
+    if data.labeller is None or not isinstance(data.domain, Domain) or not data.relabellable:
         raise ParameterError("target='all' is for tables in memory with model=: register one class at a time otherwise")
     labellers, decode = tuple(replace(data.labeller, target=one) for one in data.targets), data.domain.decode
 

@@ -23,7 +23,7 @@ from dpexplain.estimation.response import normals
 from dpexplain.estimation.slopes import NoisyEquations, guessed_slopes
 from dpexplain.ledger.port import Ledger, Settled
 from dpexplain.mechanisms.label_moments import LabelMomentsPlan, plan_label_moments
-from dpexplain.mechanisms.ports import Noise, RelabelledRows
+from dpexplain.mechanisms.ports import Noise
 from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee
 from dpexplain.privacy.events import price, quanta_up
 from dpexplain.registration.labels import Labeller
@@ -142,7 +142,7 @@ def plan_refinement(release: Release, data: PrivateData, labeller: Labeller, mu:
     query = label_moments_of(release)
     if data.labeller is not None and data.labeller.model is labeller.model and data.labeller.target == labeller.target:
         return plan_label_moments(query, mu, data.setting)
-    if not isinstance(data.private_rows, RelabelledRows):
+    if not data.relabellable:
         raise DataError("rows outside memory are labelled at registration: register them with model= this one, then refine")
     decode = getattr(data.domain, "decode", None)
     if decode is None:
