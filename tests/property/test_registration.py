@@ -396,6 +396,15 @@ def test_one_more_row_in_a_file_changes_nobody_elses(how, record, place, unit, t
     obeys(added)
 
 
+def test_a_row_that_is_all_of_a_row_group_and_has_no_answer_stops_nothing(tmp_path):
+    """Files are read in parts: one that holds a single odd row is no reason to say that the model answers nothing."""
+    rows = [*FILE_BASE, {**FILE_BASE[0], "age": 1e300}]
+    found = streamed(tmp_path, [*rows[:3], *rows[3:5], rows[1], rows[-1]], model=fragile, output="probability")
+    assert sorted(row[-1] for row in found if row[0] == 1.0) == [0.0]
+    with pytest.raises(dpx.DpexplainError, match=r"can be read|raised ValueError"):
+        streamed(tmp_path, [rows[-1]] * 7, model=fragile, output="probability")
+
+
 @pytest.mark.slow
 def test_one_more_row_changes_nobody_elses_sums_on_a_cluster(tmp_path):
     """Each worker labels and encodes its own rows; what it adds to an exact sum shows what they are."""

@@ -28,7 +28,7 @@ def from_model(model: Any, table: pa.Table, domain: DomainLike, declared: Answer
     parts = []
     for start in progress(range(0, table.num_rows, BATCH)):
         batch = table.slice(start, BATCH)
-        parts.append(label_rows(model, batch, batch.num_rows, declared, domain))
+        parts.append(label_rows(model, batch, batch.num_rows, declared, domain, part=True))
     return settle(np.concatenate([np.zeros(0), *parts]), UNREADABLE)
 
 

@@ -76,11 +76,19 @@ def ask_model(
 
 
 def label_rows(
-    model: Any, rows: Any, count: int, declared: AnswerDeclaration, domain: DomainLike, prepare: Prepare | None = None
+    model: Any,
+    rows: Any,
+    count: int,
+    declared: AnswerDeclaration,
+    domain: DomainLike,
+    prepare: Prepare | None = None,
+    *,
+    part: bool = False,
 ) -> Vector:
     """Labels of *private* rows as given; NaN for those that the model cannot answer. `settle` makes them 0.
 
-    `prepare` makes of a table what the model takes. DataError only where the model answers none of many rows, or where the declaration does not fit it.
+    `prepare` makes of a table what the model takes. DataError where the declaration does not fit the model, or where the model answers none of the
+    rows: of `part` of a table that is said only if there are many, because a few odd rows may be all of a part.
     """
     from dpexplain.registration.presentation import present
 
@@ -89,7 +97,7 @@ def label_rows(
     batches = list(present(rows, domain, count))
     found = [_ask_together(question, reading, batch.rows, len(batch.positions)) for batch in batches]
     failures = [one for one in found if isinstance(one, DataError)]
-    if len(failures) == len(found):
+    if len(failures) == len(found) and not (part and count < _TRIED):
         raise failures[0]
     labels = np.empty(count)
     for batch, one in zip(batches, found, strict=True):
@@ -129,6 +137,8 @@ def _ask_apart(question: Callable[[Any], Any], reading: Reading, rows: Any, posi
 
     try:
         return reading.labels(question(take(rows, positions)), len(positions))
+    except _INFRASTRUCTURE as error:
+        raise _failure(error, "private", len(positions)) from None
     except Exception:
         if len(positions) == 1:
             return np.full(1, np.nan)

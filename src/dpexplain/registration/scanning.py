@@ -80,7 +80,7 @@ class ModelLabels:
         """NaN for rows that the model cannot answer."""
         table = pa.Table.from_batches([batch])
         shown = table if self.columns is None else table.select(list(self.columns))
-        return label_rows(self.model, shown, batch.num_rows, self.declared, self.domain, self.model_input)
+        return label_rows(self.model, shown, batch.num_rows, self.declared, self.domain, self.model_input, part=True)
 
     def model_input(self, table: pa.Table) -> Any:
         names = getattr(self.model, "feature_names_in_", None)
