@@ -30,7 +30,8 @@ class PrivateData:
     """Sensitive records that answer bounded questions only, of releases and explainers that pay for the answers.
 
     `rows` is any data frame, list of dicts, dict of columns, array (for `Domain.encoded`), or texts. Labels come from `model`, asked once
-    about the rows as given, or from `labels`. Every option is explained under `__init__`; `scan` and `cluster` take the same ones.
+    about the rows as given (and before that about 64 made-up records, to see whether its answers are what is declared), or from `labels`.
+    Every option is explained under `__init__`; `scan` and `cluster` take the same ones.
     """
 
     _targets: tuple[Any, ...] = ()
