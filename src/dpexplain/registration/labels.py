@@ -132,17 +132,20 @@ def _ask_together(question: Callable[[Any], Any], reading: Reading, rows: Any, c
 
 
 def _ask_apart(question: Callable[[Any], Any], reading: Reading, rows: Any, positions: np.ndarray[Any, Any]) -> Vector:
-    """In halves until the rows are found that cannot be answered: these are NaN."""
+    """In pieces, larger after each that is answered and smaller after each that is not: rows that cannot be answered alone are NaN."""
     from dpexplain.registration.presentation import take
 
-    try:
-        return reading.labels(question(take(rows, positions)), len(positions))
-    except _INFRASTRUCTURE as error:
-        raise _failure(error, "private", len(positions)) from None
-    except Exception:
-        if len(positions) == 1:
-            return np.full(1, np.nan)
-    return np.concatenate([_ask_apart(question, reading, rows, half) for half in np.array_split(positions, 2)])
+    labels, start, size = np.full(len(positions), np.nan), 0, 1
+    while start < len(positions):
+        piece = positions[start : start + size]
+        try:
+            labels[start : start + size] = reading.labels(question(take(rows, piece)), len(piece))
+            start, size = start + size, 2 * size
+        except _INFRASTRUCTURE as error:
+            raise _failure(error, "private", len(piece)) from None
+        except Exception:
+            start, size = (start + 1, 1) if len(piece) == 1 else (start, len(piece) // 2)
+    return labels
 
 
 def _failure(error: Exception, about: str, count: int) -> DataError:
