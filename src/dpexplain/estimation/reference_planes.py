@@ -3,13 +3,15 @@
 As `estimation/moment_planes.py`, with the records' own second moments instead of the moments' inverse: with s ∝ αg, u = x - Σ s x and the residuals
 r = y - t₀ - φ₀·(x - μ) of the plane through all rows,
 
-    (A + A₀/n)δ = Σ s r u + b₀/n,    A = Σ s u uᵀ,    φ = φ₀ + δ,    n = (Σs)²/Σs²,
+    (A + A₀/n)δ = Σ s r u + b₀/n - βc,    A = Σ s u uᵀ,    φ = φ₀ + δ,    n = (Σs)²/Σs²,    β = n/N,
 
-(A₀, b₀) the same with all records alike: directions that hardly a record near z determines follow the plane through all rows. Along the sum of a
-code that every record has, where no record differs from another, φ is 0.
+(A₀, b₀) the same with all records alike, and c with records as the moments weigh rows (a control variate, as there): directions that hardly a
+record near z determines follow the plane through all rows. Along the sum of a code that every record has, where no record differs from
+another, φ is 0.
 
-Errors. Reference: drawing the records, V = Σ q²r²uuᵀ with q = s - g/(nN); records that are wrong by a share τ of their residuals, nτ²V; noise of
-the tables that they were drawn from, by rehearsed changes of their weights. Noise and shrinkage: the posterior of φ₀, as far as φ follows it.
+Errors. Reference: drawing the records, V = Σ q²r²uuᵀ with q = s less β times a record's share in c; records that are wrong by a share τ of
+their residuals, nτ²V; noise of the tables that they were drawn from, by rehearsed changes of their weights. Noise and shrinkage: the posterior
+of φ₀, as far as φ follows it.
 """
 
 from __future__ import annotations
@@ -23,11 +25,14 @@ from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
+from dpexplain.core.sketch import NormalisedMoments
 from dpexplain.core.weights import Weight
+from dpexplain.estimation.denoise import SMALLEST_VARIANCE
 from dpexplain.estimation.planes import Average, Planes, Variances, assemble, directions, hold_in_ball
 from dpexplain.estimation.slopes import PRECISION, Slopes
 
 _PRIOR_ROWS = 1.0  # how many rows' worth of evidence the plane through all rows has against the local ones
+_ELSEWHERE = 2.0  # times as wrong as the plane through all rows shows may the records be in a neighbourhood, squared
 _NEGLIGIBLE = 1e-9  # weights below this share of the largest are left out
 
 Floats = NDArray[np.float32]
@@ -77,6 +82,15 @@ class ReferencePlanes:
         return found
 
     @cached_property
+    def _global(self) -> tuple[Vector, float, Vector]:
+        """(records' shares as the moments weigh rows, r̄, Σ (r - r̄)(x - μ)): what would be 0 if the records had the released moments."""
+        variance = np.maximum(np.square(self.eigenvectors) @ self.eigenvalues, SMALLEST_VARIANCE)
+        share = self.weights * NormalisedMoments(self.layout, self.average.values, variance).weights(self.points)
+        share = share / share.sum()
+        level = float(share @ self._residuals)
+        return share, level, (share * (self._residuals - level)) @ (self.points - self.mean)
+
+    @cached_property
     def _everyone(self) -> tuple[Matrix, Vector]:
         """(A₀, b₀)."""
         share = self.weights / self.weights.sum()
@@ -113,18 +127,19 @@ class ReferencePlanes:
         A, rest = (scaled.T @ u).astype(np.float64), _PRIOR_ROWS * few * A0 + self._idle
         rest = rest + PRECISION * float(np.trace(A)) * np.eye(len(A))
         K = np.asarray(np.linalg.inv(A + rest), dtype=np.float64)
-        delta = K @ ((scaled.T @ r.astype(np.float32)).astype(np.float64) + _PRIOR_ROWS * few * b0)
+        share = min(1 / (few * len(self.labels)), 1.0)
+        _, level0, slope0 = self._global
+        delta = K @ ((scaled.T @ r.astype(np.float32)).astype(np.float64) + _PRIOR_ROWS * few * b0 - share * slope0)
         held, capped = hold_in_ball((self.slopes.values + delta)[None], self.eigenvalues, self.eigenvectors, radius)
         values = held[0]
-        level = self.t0 + float((query + away - self.mean) @ self.slopes.values) + float(s @ r)
+        level = self.t0 + float((query + away - self.mean) @ self.slopes.values) + float(s @ r) - share * level0
         answer, turn = level - float(away @ values), None
         if anchor is not None:
             turn = K @ away / (1 + float(away @ K @ away))
             values, answer = values + turn * (answer - anchor), anchor
         wrong = r - (u @ delta.astype(np.float32)).astype(np.float64)
         reference = self._spread(u, s, near, wrong, few, K)
-        root = (K @ rest) @ self._root
-        share = min(1 / (few * len(self.labels)), 1.0)
+        root = (K @ (rest + share * A0)) @ self._root
         return values, answer, share, bool(capped[0]), self._variances(query, away, turn, reference, root)
 
     def _spread(self, u: Floats, s: Vector, near: NDArray[np.intp], wrong: Vector, few: float, K: Matrix) -> Matrix:
@@ -132,10 +147,10 @@ class ReferencePlanes:
         rows = len(self.labels)
         share = min(1 / (few * rows), 1.0)
         extended = np.column_stack([u, np.ones(len(u), dtype=np.float32)])
-        pull = ((s - share * self.weights[near] / rows) * wrong).astype(np.float32)
+        pull = ((s - share * self._global[0][near]) * wrong).astype(np.float32)
         drawn = extended * pull[:, None]
         moved = ((self.changes[:, near] * (s * wrong).astype(np.float32)) @ extended).astype(np.float64)
-        V = (1 + self.slopes.doubt / (few * sqrt(share))) * (drawn.T @ drawn).astype(np.float64)
+        V = (1 + _ELSEWHERE * self.slopes.doubt / (few * sqrt(share))) * (drawn.T @ drawn).astype(np.float64)
         V += moved.T @ moved / max(len(moved) / 2, 1)
         V[:-1] = K @ V[:-1]
         V[:, :-1] = V[:, :-1] @ K
