@@ -33,7 +33,7 @@ from dpexplain.estimation.planes import Average, Planes, Variances, assemble, di
 from dpexplain.estimation.slopes import Slopes, spread_of, typical_ridge
 
 STEPS = 3  # of conjugate gradients
-EVERY = 8  # which points the reference's error is estimated from
+EVERY = 16  # which points the reference's error is estimated from
 KEPT = 2.0  # how much of an error of φ₀ is left in φ, for each share of effective rows
 LIMIT = 6.0  # how many effective points one point may count for in the reference's error: its neighbours' errors are not its own
 _DENSE = 0.4  # share of entries that are not zero from which a dense matrix is read faster than a sparse one

@@ -1,0 +1,102 @@
+"""Slopes of the plane through all rows: shrunk by direction, with a posterior that covers; and planes from labelled records."""
+
+import numpy as np
+import pytest
+
+from dpexplain.core.layout import Layout
+from dpexplain.core.weights import Gaussian
+from dpexplain.estimation.planes import Average, hold_in_ball
+from dpexplain.estimation.reference_planes import ReferencePlanes
+from dpexplain.estimation.slopes import Guess, NoisyEquations, Slopes, guessed_slopes
+
+
+def equations(phi, eigenvalues, noise, seed=0):
+    rng = np.random.default_rng(seed)
+    vectors = np.linalg.qr(rng.standard_normal((len(phi), len(phi))))[0]
+    t1 = (vectors * eigenvalues) @ (vectors.T @ phi) + noise * rng.standard_normal(len(phi))
+    return NoisyEquations(np.asarray(eigenvalues), vectors, t1, noise, 0.0), vectors
+
+
+def test_what_is_determined_is_left_alone_and_what_is_not_is_zero_with_a_wide_bar():
+    rng = np.random.default_rng(1)
+    phi, eigenvalues = rng.standard_normal(30), np.repeat([0.2, 1e-7], 15)
+    made, vectors = equations(phi, eigenvalues, 1e-4)
+    found = made.slopes()
+    assert vectors.T[:15] @ found.values == pytest.approx(vectors.T[:15] @ phi, abs=0.005)
+    assert vectors.T[15:] @ found.values == pytest.approx(np.zeros(15), abs=0.02)
+    assert (found.spread[:15] < 0.001).all()
+    assert (found.spread[15:] > 0.4).all()
+
+
+def test_without_noise_the_equations_are_solved():
+    phi = np.linspace(-1, 1, 8)
+    made, _ = equations(phi, np.linspace(0.01, 0.3, 8), 0.0)
+    assert made.slopes().values == pytest.approx(phi, abs=1e-4)
+
+
+def test_the_posterior_covers_and_less_of_it_does_not():
+    ratios = []
+    for seed in range(150):
+        rng = np.random.default_rng(1000 + seed)
+        made, vectors = equations(0.3 * rng.standard_normal(20), np.geomspace(1e-4, 0.3, 20), 1e-3, seed=seed)
+        found = made.slopes()
+        truth = np.random.default_rng(1000 + seed).standard_normal(20) * 0.3
+        ratios.append(np.abs(found.values - truth) / found.errors(vectors))
+    assert 0.93 <= (np.array(ratios) <= 2).mean() <= 0.97
+    assert (np.array(ratios) <= 1.6).mean() < 0.93
+
+
+def test_a_good_guess_is_followed_where_moments_are_noisy_and_a_bad_one_is_not():
+    rng = np.random.default_rng(4)
+    phi = 0.5 * rng.standard_normal(25)
+    made, _ = equations(phi, np.full(25, 0.05), 0.05)
+    near, far = phi + 0.02 * rng.standard_normal(25), phi + rng.standard_normal(25)
+    plain, helped, misled = (made.slopes(guess).values for guess in (None, Guess(near, 0.2), Guess(far, 0.2)))
+    assert np.linalg.norm(helped - phi) < 0.3 * np.linalg.norm(plain - phi)
+    assert np.linalg.norm(misled - phi) < 1.5 * np.linalg.norm(plain - phi)
+
+
+def test_guesses_are_least_squares_with_a_little_ridge():
+    rng = np.random.default_rng(0)
+    points = rng.random((5000, 4))
+    guess = guessed_slopes(points, points @ [1.0, -2.0, 0.5, 0.0] + 0.3, rng.uniform(0.5, 2, 5000))
+    assert guess.values == pytest.approx([1.0, -2.0, 0.5, 0.0], abs=0.02)
+    assert guess.residual < 1e-4
+
+
+def test_slopes_outside_a_ball_are_moved_to_its_nearest_point_in_prediction():
+    eigenvalues, vectors = np.array([0.1, 1.0]), np.eye(2)
+    held, capped = hold_in_ball(np.array([[3.0, 4.0], [0.1, 0.2]]), eigenvalues, vectors, 1.0)
+    assert capped.tolist() == [True, False]
+    assert np.linalg.norm(held[0]) == pytest.approx(1.0)
+    assert held[0, 1] / held[0, 0] > 4 / 3  # the direction that predicts more is kept longer
+    assert (held[1] == [0.1, 0.2]).all()
+
+
+@pytest.fixture(scope="module")
+def records():
+    rng = np.random.default_rng(6)
+    points = np.column_stack([rng.random((20_000, 2)), np.eye(3)[rng.choice(3, 20_000, p=[0.6, 0.3, 0.1])]])
+    labels = np.tanh(3 * points[:, 0] - 2 * points[:, 1] ** 2 + points[:, 2] - 1)
+    layout = Layout((0, 1, 2), (1, 2, 5), (True, True, False))
+    values, vectors = np.linalg.eigh(np.cov(points.T))
+    slopes = Slopes(guessed_slopes(points, labels, np.ones(20_000)).values, np.full(5, 0.01), 1e-4)
+    known = (points.mean(axis=0), float(labels.mean()), slopes, np.maximum(values, 1e-7), vectors, np.ones(5))
+    average = Average(points.mean(axis=0), 1e-4)
+    return ReferencePlanes(points, labels, np.ones(20_000), np.zeros((2, 20_000), dtype=np.float32), *known, average, layout)
+
+
+@pytest.mark.parametrize("anchor", [None, 0.4])
+def test_planes_from_many_records_are_weighted_least_squares(records, anchor):
+    weight, z = Gaussian(1.0), np.array([0.3, 0.6, 0.0, 1.0, 0.0])
+    found = records.fit(z[None], weight, None if anchor is None else np.array([anchor]))
+    root = np.sqrt(weight(np.linalg.norm(records.points - z, axis=1)))
+    free = np.ones(len(root)) if anchor is None else np.zeros(len(root))
+    design = np.column_stack([free, records.points - z]) * root[:, None]
+    best = np.linalg.lstsq(design, (records.labels - (anchor or 0.0)) * root, rcond=1e-9)[0]
+    assert found.values[0][:2] == pytest.approx(best[1:3], abs=0.02)
+    assert np.diff(found.values[0][2:]) == pytest.approx(np.diff(best[3:]), abs=0.03)
+    assert found.answer[0] == pytest.approx(best[0] if anchor is None else anchor, abs=0.01)
+    assert found.base + found.added.sum(axis=1) == pytest.approx(found.answer, abs=1e-12)
+    assert (found.errors > 0).all()
+    assert (found.answer_error[0] == 0) == (anchor is not None)
