@@ -3,7 +3,7 @@
 As `estimation/moment_planes.py`, with the records' own second moments instead of the moments' inverse: with s ∝ αg, u = x - Σ s x and the residuals
 r = y - t₀ - φ₀·(x - μ) of the plane through all rows,
 
-    (A + A₀/n)δ = Σ s r u + b₀/n - βc,    A = Σ s u uᵀ,    φ = φ₀ + δ,    n = (Σs)²/Σs²,    β = n/N,
+    (A + A₀/n)δ = Σ s r u + b₀/n - βc,    A = Σ s u uᵀ,    φ = φ₀ + δ,    n = (Σs)²/Σs²,    β = (n/N)²,
 
 (A₀, b₀) the same with all records alike, and c with records as the moments weigh rows (a control variate, as there): directions that hardly a
 record near z determines follow the plane through all rows. Along the sum of a code that every record has, where no record differs from
@@ -128,18 +128,19 @@ class ReferencePlanes:
         rest = rest + PRECISION * float(np.trace(A)) * np.eye(len(A))
         K = np.asarray(np.linalg.inv(A + rest), dtype=np.float64)
         share = min(1 / (few * len(self.labels)), 1.0)
+        beta = share**2
         _, level0, slope0 = self._global
-        delta = K @ ((scaled.T @ r.astype(np.float32)).astype(np.float64) + _PRIOR_ROWS * few * b0 - share * slope0)
+        delta = K @ ((scaled.T @ r.astype(np.float32)).astype(np.float64) + _PRIOR_ROWS * few * b0 - beta * slope0)
         held, capped = hold_in_ball((self.slopes.values + delta)[None], self.eigenvalues, self.eigenvectors, radius)
         values = held[0]
-        level = self.t0 + float((query + away - self.mean) @ self.slopes.values) + float(s @ r) - share * level0
+        level = self.t0 + float((query + away - self.mean) @ self.slopes.values) + float(s @ r) - beta * level0
         answer, turn = level - float(away @ values), None
         if anchor is not None:
             turn = K @ away / (1 + float(away @ K @ away))
             values, answer = values + turn * (answer - anchor), anchor
         wrong = r - (u @ delta.astype(np.float32)).astype(np.float64)
         reference = self._spread(u, s, near, wrong, few, K)
-        root = (K @ (rest + share * A0)) @ self._root
+        root = (K @ (rest + beta * A0)) @ self._root
         return values, answer, share, bool(capped[0]), self._variances(query, away, turn, reference, root)
 
     def _spread(self, u: Floats, s: Vector, near: NDArray[np.intp], wrong: Vector, few: float, K: Matrix) -> Matrix:
@@ -147,7 +148,7 @@ class ReferencePlanes:
         rows = len(self.labels)
         share = min(1 / (few * rows), 1.0)
         extended = np.column_stack([u, np.ones(len(u), dtype=np.float32)])
-        pull = ((s - share * self._global[0][near]) * wrong).astype(np.float32)
+        pull = ((s - share**2 * self._global[0][near]) * wrong).astype(np.float32)
         drawn = extended * pull[:, None]
         moved = ((self.changes[:, near] * (s * wrong).astype(np.float32)) @ extended).astype(np.float64)
         V = (1 + _ELSEWHERE * self.slopes.doubt / (few * sqrt(share))) * (drawn.T @ drawn).astype(np.float64)
