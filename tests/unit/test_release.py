@@ -578,3 +578,22 @@ def test_batches_of_contributions_are_those_of_single_answers(release):
     assert batch[66].error == pytest.approx(one.error, rel=1e-9)
     assert batch.base + batch.values.sum(axis=1) == pytest.approx(batch.answer, abs=1e-12)
     assert one.record == many[66:67].contributions()[0].record
+
+
+def test_ordered_features_of_public_points_lie_on_levels():
+    domain = dpx.Domain([dpx.Ordinal("degree", levels=list(range(7))), dpx.Numeric("age", 0, 1)])
+    rng = np.random.default_rng(2)
+    rows = {"degree": rng.integers(0, 7, 3_000), "age": rng.random(3_000)}
+    asked = []
+
+    def model(table):
+        asked.append(set(np.asarray(table["degree"]).tolist()))
+        return np.tanh(np.asarray(table["degree"], dtype=float) - 3 + np.asarray(table["age"], dtype=float))
+
+    data = dpx.PrivateData(rows, domain, model=model, output="value", bounds=(-1, 1))
+    made = dpx.release(data, BUDGET, noise=SeededNoise(1))
+    assert asked[-1] == set(range(7))  # no value between two levels, which would be unknown
+    assert np.abs(made.planes.points[:, 0] * 6 - np.rint(made.planes.points[:, 0] * 6)).max() < 1e-3
+    assert (
+        evaluation.score(made.explain({"degree": 4, "age": 0.5}).values, data, {"degree": 4, "age": 0.5}).relative_excess < 0.01
+    )

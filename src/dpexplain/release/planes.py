@@ -18,7 +18,7 @@ from dpexplain.estimation.denoise import Estimate, estimate
 from dpexplain.estimation.local_reference import LocalReference, MomentRaking, MomentTargets
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.planes import Average, Planes, plain_planes
-from dpexplain.estimation.reference import LABEL_STEPS
+from dpexplain.estimation.reference import LABEL_STEPS, NUMBER_STEPS
 from dpexplain.estimation.reference_planes import ReferencePlanes
 from dpexplain.estimation.slopes import Guess, NoisyEquations, Slopes, guessed_slopes
 from dpexplain.mechanisms.sketch import NoisySketch
@@ -53,6 +53,16 @@ def build_planes(sketch: NoisySketch, solver: Solver, domain: DomainLike, model:
         t0_error=found.spread.t0 * sqrt(1 + found.t0**2),  # E y is a ratio of two noisy sums
         second_error=found.spread.s2,
     )
+
+
+def move_to_levels(solver: Solver, domain: DomainLike) -> Solver:
+    """The solver with ordered features of its public points moved to their nearest level: between two levels there is no record to ask about."""
+    codes = solver.reference.codes.copy()
+    for a, levels in enumerate(domain.levels if isinstance(domain, Domain) else ()):
+        if levels > 1:
+            steps = np.rint(codes[a] / NUMBER_STEPS * (levels - 1))
+            codes[a] = np.rint(steps / (levels - 1) * NUMBER_STEPS).astype(np.int64)
+    return replace(solver, reference=replace(solver.reference, codes=codes))
 
 
 def ask(model: Model, codes: Any, domain: Domain) -> Vector:

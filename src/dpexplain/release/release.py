@@ -48,6 +48,7 @@ from dpexplain.release.planes import (
     BallPlanes,
     PlaneSource,
     build_planes,
+    move_to_levels,
     reference_planes,
     stored_arrays,
     stored_numbers,
@@ -105,7 +106,8 @@ def release(
     def make(door: Door) -> Release:
         sketch, marginals = plan.run(door)
         ball = PAPER_RADIUS if radius is None else radius
-        solver = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, chosen, door.auxiliary_normal)
+        calibrated = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, chosen, door.auxiliary_normal)
+        solver = move_to_levels(calibrated, data.domain)
         planes = build_planes(sketch, solver, data.domain, model, door.auxiliary_normal)
         paid = Guarantee.of_quanta(
             price(events), budgeted.delta, data.setting.neighbours, subject=SUBJECT, model_answers=model is not None
