@@ -1,9 +1,12 @@
 """axe-core finds nothing on the published page and on the demo's report, wide and on a phone; the service's page is checked in test_service."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import dpexplain as dpx
+from dpexplain.answers.contributions import feature_values
 from dpexplain.demo.people import DOMAIN
 from dpexplain.demo.report import write_report
 from dpexplain.demo.story import ASKED, Asked
@@ -36,6 +39,16 @@ def test_the_published_page(browser, axe, tmp_path, size):
     context.close()
 
 
+def contributed(answer, rng):
+    """The answer with made-up contributions."""
+    names, values = DOMAIN.columns, rng.normal(size=len(DOMAIN.columns)) / 10
+    scale = dpx.AnswerScale.of("probability")
+    record = feature_values(DOMAIN, answer.point[None])[0]
+    return replace(
+        answer, added=dpx.Contributions(names, values, 0.3, 0.3 + values.sum(), np.full(len(names), 0.03), scale, record)
+    )
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     rng, answers = np.random.default_rng(1), []
@@ -43,7 +56,7 @@ def report(tmp_path_factory):
     for who, record in ASKED.items():
         point = DOMAIN.encode_query(record)
         answer = dpx.Explanation(rng.normal(size=DOMAIN.width) / 4, DOMAIN.names, point, guarantee, guarantee, domain=DOMAIN)
-        answers.append(Asked(who, 0.4, answer, rng.normal(size=DOMAIN.width) / 4, Score(0.1, 0.001, 0.99, 1.0)))
+        answers.append(Asked(who, 0.4, answer, Score(0.1, 0.001, 0.99, 1.0), contributed(answer, rng)))
     return write_report(
         tmp_path_factory.mktemp("report"), answers, dpx.Budget(1.0, 1e-6), "Refused: nothing is left.", str(guarantee)
     )[1]

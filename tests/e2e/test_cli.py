@@ -117,9 +117,34 @@ def test_from_a_file_to_answers(release, tmp_path):
     assert run("explain", release, "--rows", tmp_path / "new.csv", "-o", tmp_path / "out.parquet").exit_code == 0
     table = pq.read_table(tmp_path / "out.parquet")
     expected = dpx.load(release).explain_many([RECORD, OTHER])
-    assert table.column("hours").to_pylist() == pytest.approx([one.values[1] for one in expected])
-    assert table.column("hours error").to_pylist() == pytest.approx([one.error[1] for one in expected])
+    added = expected.contributions()
+    assert table.column("hours").to_pylist() == pytest.approx([one.values[1] for one in added])
+    assert table.column("hours error").to_pylist() == pytest.approx([one.error[1] for one in added])
+    assert table.column("answer").to_pylist() == pytest.approx(added.answer.tolist())
+    assert table.column("average").to_pylist() == pytest.approx(added.base.tolist())
+    assert table.column("hours slope").to_pylist() == pytest.approx([one.values[1] for one in expected])
+    assert table.column("hours slope error").to_pylist() == pytest.approx([one.error[1] for one in expected])
     assert b"differential privacy" in table.schema.metadata[b"dpexplain.guarantee"]
+
+
+def test_an_answer_begins_with_what_makes_it(release):
+    text = run("explain", release, "--record", JSON).stdout
+    assert "The model's answer here is about" in text
+    assert "age = " in text
+    assert "What would change the answer" in text
+
+
+def test_the_plane_is_one_word_on_the_command_line_too(release):
+    told = {
+        plane: json.loads(run("explain", release, "--record", JSON, "--plane", plane, "--json").stdout)
+        for plane in ("fitted", "paper")
+    }
+    assert {plane: one["plane"] for plane, one in told.items()} == {"fitted": "fitted", "paper": "paper"}
+    assert told["paper"]["intercept"] == 0
+    assert told["fitted"]["values"] != told["paper"]["values"]
+    refused = run("explain", release, "--record", JSON, "--plane", "flat")
+    assert (refused.exit_code, "'fitted', 'anchored' or 'paper'" in refused.stderr) == (2, True)
+    assert run("explain", release, "--record", JSON, "--plane", "anchored").exit_code == 2  # through what?
 
 
 def test_explanations_through_the_models_answer(release, tmp_path):

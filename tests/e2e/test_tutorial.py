@@ -69,11 +69,11 @@ def test_the_commands_of_the_readme_run_as_written(shell):
 
 def test_the_documented_configuration_is_accepted(tmp_path):
     blocks = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/service.md").read_text(encoding="utf-8"), re.DOTALL)
-    service, release, rows, model = blocks
+    service, release, released_with_model, rows, model = blocks
     write_owner_files(tmp_path, 300)
     (tmp_path / "people.parquet").rename(tmp_path / "income.parquet")
     asked = rows.replace("label =", "# label =") + model
-    for text in (service + release, service + rows, service + asked):
+    for text in (service + release, service + released_with_model, service + rows, service + asked):
         tomllib.loads(text)
         (tmp_path / "service.toml").write_text(text, encoding="utf-8")
         assert load_config(tmp_path / "service.toml").settings.workers == 2

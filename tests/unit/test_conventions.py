@@ -51,7 +51,9 @@ def test_the_readme_examples_run_as_written(capsys, monkeypatch, tmp_path):
     exec(compile(example, "README.md", "exec"), {})
     assert dpexplain.load("income.dpx").guarantee.epsilon == pytest.approx(0.1)
     assert (tmp_path / "income.html").exists()
-    assert "Everything released so far satisfies (ε=0.1, δ=1e-06)-differential privacy" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "This release, and every explanation from it, satisfies (ε=0.1, δ=1e-06)-differential privacy" in said
+    assert "The model's answer here is about 8" in said
 
 
 @pytest.mark.parametrize(

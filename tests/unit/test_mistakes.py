@@ -48,7 +48,7 @@ MISTAKES = {
     "a ledger path": (lambda: dpx.release(DATA, BUDGET, ledger="x.db"), ParameterError, "sqlite:///"),
     "noise a number": (lambda: dpx.release(DATA, BUDGET, noise=5), ParameterError, "leave it out"),
     "a release that is not there": (lambda: dpx.load("not/there.dpx"), InputError, "Check the name"),
-    "a release that is a folder": (lambda: dpx.load("."), InputError, "Check the name"),
+    "a release that is a folder": (lambda: dpx.load("."), InputError, "Name a file"),
     "saved to no folder": (lambda: RELEASE.save("not/there/x.dpx"), InputError, "Check the name"),
     "published to no folder": (lambda: RELEASE.publish("not/there/x.html"), InputError, "Check the name"),
     # explainers and mechanisms

@@ -14,6 +14,7 @@ from rich.console import Console
 from dpexplain.cli.exits import exit_on_error
 from dpexplain.cli.options import File, Json
 from dpexplain.cli.records import parse_record
+from dpexplain.core.plane import require_plane
 from dpexplain.errors import ParameterError, QueryError
 from dpexplain.release.release import Release, load
 
@@ -39,6 +40,13 @@ def explain(
             "--anchor", help="The model's answer, -1 to 1, to go through: a number, or the column of --rows that has it."
         ),
     ] = None,
+    plane: Annotated[
+        str | None,
+        typer.Option(
+            "--plane",
+            help="fitted (free at the record, the default), anchored (through --anchor), or paper (through 0, to compare with it).",
+        ),
+    ] = None,
     ignore_extra: Annotated[bool, typer.Option("--ignore-extra", help="Ignore fields that the domain does not declare.")] = False,
     clip: Annotated[
         bool, typer.Option("--clip", help="Ask about the nearest value within the bounds in place of one outside.")
@@ -53,7 +61,10 @@ def explain(
     trusted: Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Explain one record or many, free of charge: needs no private data and no ledger."""
+    """Explain one record or many, free of charge: needs no private data and no ledger.
+
+    Says what the model's answer is about, what the average is, and what each value of the record adds; then what would change it.
+    """
     if (record is None) == (rows is None):
         raise ParameterError("say what to explain. Pass either --record with JSON, or --rows with a file")
     if method not in ("plane", "shapley"):
@@ -61,15 +72,16 @@ def explain(
     if (method == "shapley") != (model is not None):
         raise ParameterError("--method shapley asks the model: pass --model with it, and only with it")
     made = load(file)
+    asked = None if plane is None else require_plane(plane)
     rules: dict[str, Any] = {"extra": "ignore" if ignore_extra else "refuse", "clip": clip}
     if model is not None:
         from dpexplain.cli.shapley import ShapleyRequest, explain_by_shapley
 
         explain_by_shapley(made, ShapleyRequest(model, target, trusted), record, rows, output, rules, as_json=as_json)
     elif record is not None:
-        show(made, parse_record(record), anchor, as_json, rules)
+        show(made, parse_record(record), anchor, as_json, rules | {"plane": asked})
     elif rows is not None:
-        explain_file(made, rows, output, anchor, as_json, rules | {"on_error": "skip" if skip else "raise"})
+        explain_file(made, rows, output, anchor, as_json, rules | {"plane": asked, "on_error": "skip" if skip else "raise"})
 
 
 def show(made: Release, record: Any, anchor: str | None, as_json: bool, rules: dict[str, Any]) -> None:

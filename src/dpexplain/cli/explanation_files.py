@@ -1,4 +1,4 @@
-"""Explanations as tables on disk: one row for each record, a value and an error for each encoded column."""
+"""Explanations as tables on disk: one row for each record, with contributions of features and slopes of encoded columns."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from dpexplain.answers.explanation import Explanation
+from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.errors import ParameterError
+from dpexplain.release.batch import Explanations
 
 
-def write_explanations(path: Path, names: Sequence[str], answers: Sequence[Explanation]) -> None:
+def write_explanations(path: Path, names: Sequence[str], answers: Explanations) -> None:
     """By the file's ending: .parquet, .csv, or .json with whole explanations."""
     _writer(path)(path, names, answers)
 
@@ -25,35 +26,42 @@ def require_writable_kind(path: Path) -> None:
     _writer(path)
 
 
-def _writer(path: Path) -> Callable[[Path, Sequence[str], Sequence[Explanation]], None]:
+def _writer(path: Path) -> Callable[[Path, Sequence[str], Explanations], None]:
     try:
         return _WRITERS[path.suffix.lower()]
     except KeyError:
         raise ParameterError(f"cannot write explanations to {path.name!r}. Use one of {', '.join(_WRITERS)}") from None
 
 
-def as_table(names: Sequence[str], answers: Sequence[Explanation]) -> pa.Table:
-    values = np.array([answer.values for answer in answers]).reshape(len(answers), len(names))
-    errors = np.array([np.full(len(names), np.nan) if answer.error is None else answer.error for answer in answers]).reshape(
-        values.shape
-    )
-    columns: dict[str, Any] = {"row": np.array(getattr(answers, "rows", None) or range(len(answers)), dtype=np.int64)}
-    for j, name in enumerate(names):
-        columns[name], columns[f"{name} error"] = values[:, j], errors[:, j]
-    table = pa.table(columns)
+def as_table(names: Sequence[str], answers: Explanations) -> pa.Table:
+    """Answer, average and contributions in the answer's own units, then slopes of the encoded columns, in labels."""
+    columns: dict[str, Any] = {"row": np.array(answers.rows or range(len(answers)), dtype=np.int64)}
+    if len(answers) and answers[0].added is not None:
+        added = answers.contributions()
+        columns |= {"answer": added.answer, "average": added.base} | _pairs(added.names, added.values, added.error, "")
+    columns |= _pairs(names, answers.values, answers.error, " slope")
     said = {"dpexplain.guarantee": str(answers[0].guarantee)} if len(answers) else {}
-    return table.replace_schema_metadata(said)
+    return pa.table(columns).replace_schema_metadata(said)
 
 
-def _parquet(path: Path, names: Sequence[str], answers: Sequence[Explanation]) -> None:
+def _pairs(names: Sequence[str], values: Matrix, errors: Matrix | None, word: str) -> dict[str, Vector]:
+    """A column of values and one of standard errors for each name."""
+    known = np.full_like(values, np.nan) if errors is None else errors
+    columns = {}
+    for j, name in enumerate(names):
+        columns[f"{name}{word}"], columns[f"{name}{word} error"] = values[:, j], known[:, j]
+    return columns
+
+
+def _parquet(path: Path, names: Sequence[str], answers: Explanations) -> None:
     pa.parquet.write_table(as_table(names, answers), path)
 
 
-def _csv(path: Path, names: Sequence[str], answers: Sequence[Explanation]) -> None:
+def _csv(path: Path, names: Sequence[str], answers: Explanations) -> None:
     pa.csv.write_csv(as_table(names, answers), path)
 
 
-def _json(path: Path, _: Sequence[str], answers: Sequence[Explanation]) -> None:
+def _json(path: Path, _: Sequence[str], answers: Explanations) -> None:
     path.write_text(json.dumps([answer.to_dict() for answer in answers], ensure_ascii=False), encoding="utf-8")
 
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from dpexplain import plots
-from dpexplain.plots.style import INK, tidy
 from dpexplain.privacy.budget import Budget
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from dpexplain.demo.story import Asked
 
 _PAGE = """<!doctype html>
@@ -34,7 +31,7 @@ h2 {{ margin: 2rem 0 0.6rem; font-size: 1.15rem; }}
 .card {{ background: var(--card); border: 1px solid var(--line); border-radius: 12px; padding: 1rem 1.2rem; min-width: 0; }}
 .card h3 {{ margin: 0; font-size: 1rem; }}
 .card p {{ margin: 0.4rem 0; }}
-.small, .card p + p {{ color: var(--muted); font-size: 0.88rem; }}
+.small {{ color: var(--muted); font-size: 0.88rem; }}
 .scroll {{ overflow-x: auto; }}
 img {{ max-width: 100%; height: auto; background: #fff; border-radius: 12px; }}
 blockquote {{ border-left: 4px solid #2166ac; margin: 0.6rem 0; padding: 0.2rem 1rem; }}
@@ -45,6 +42,7 @@ td, th {{ padding: 0.25rem 0.5rem; text-align: left; border-bottom: 1px solid va
 <h1>Why does the model say so?</h1>
 <p>{intro}</p>
 <h2>Five people, and what makes the model's answer</h2>
+<p>{free}</p>
 <div class="people">{people}</div>
 <h2>What is guaranteed</h2><blockquote>{guarantee}</blockquote>
 <h2>And when the budget is gone</h2><blockquote class="refused">{refusal}</blockquote>
@@ -56,12 +54,14 @@ td, th {{ padding: 0.25rem 0.5rem; text-align: left; border-bottom: 1px solid va
 """
 
 _INTRO = (
-    "A random forest predicts whether a made-up person earns above a threshold. Each answer below was computed from private records with "
-    "differential privacy and paid for from a budget."
+    "A random forest predicts whether a made-up person earns above a threshold. Everything below was computed from private records with "
+    "differential privacy."
 )
+_FREE = "From one private release, paid for once: it answers any number of questions, with error bars, and needs neither the rows nor the model."
 _TRUTH = (
-    "How close each private answer is to the exact one on the private rows. That one is shown here because these people are made up; a real "
-    "service never returns it."
+    "The same people were also asked about interactively, each answer paid from the budget above: how close these are to the exact ones on "
+    "the private rows. Those are known here because these people are made up; a real "
+    "service never returns them."
 )
 
 
@@ -74,6 +74,7 @@ def write_report(output: Path, answers: list[Asked], budget: Budget, refusal: st
     spent.savefig(output / "budget.png", dpi=130)
     page = _PAGE.format(
         intro=escape(_INTRO),
+        free=escape(_FREE),
         people="".join(_card(asked) for asked in answers),
         guarantee=escape(guarantee),
         refusal=escape(refusal),
@@ -86,47 +87,43 @@ def write_report(output: Path, answers: list[Asked], budget: Budget, refusal: st
 
 
 def _card(asked: Asked) -> str:
-    """One person: who, what the model says, and the contributions where there are some."""
-    answer = asked.explanation
-    shown = answer if answer.added is None else answer.contributions()
-    said = f"<p>The model itself says {asked.probability:.0%}.</p>"
+    """One person: who, what the model says, and what makes the answer."""
+    answer = asked.free or asked.explanation
+    shown = answer if answer.added is None else replace(answer.contributions(), guarantee=None)
+    said = f"<p class='small'>Asked itself, the model says {asked.says}.</p>"
     label = f"aria-label='Why: {escape(asked.who)}'"
     inner = f"<div class='scroll' tabindex='0' role='region' {label}>{shown._repr_html_()}</div>"
     return f"<section class='card' aria-label='{escape(asked.who)}'><h3>{escape(asked.who)}</h3>{said}{inner}</section>"
 
 
 def _figure(answers: list[Asked], budget: Budget) -> Figure:
-    """Slopes beside the exact ones, and the budget."""
-    figure = Figure(figsize=(13, 8), layout="constrained")
+    """What makes each answer, and how the budget was spent."""
+    figure = Figure(figsize=(15, 9), layout="constrained")
     axes = figure.subplots(2, 3).ravel()
     for ax, asked in zip(axes, answers, strict=False):
-        _pair(ax, asked)
-    plots.budget(
-        [asked.explanation.guarantee.epsilon for asked in answers], budget.epsilon, ax=axes[-1], title="the budget, spent"
-    )
-    figure.suptitle("What would change the answer: private (bars) beside the exact slopes (dots)", x=0.01, ha="left", color=INK)
+        answer = asked.free or asked.explanation
+        title = f"{asked.who}: the model says {asked.says}"
+        drawn = {"title": title, "ax": ax}
+        (answer.plot(6, **drawn) if answer.added is None else answer.contributions().plot(6, **drawn))
+    spent = [asked.explanation.guarantee.epsilon for asked in answers]
+    plots.budget(spent, budget.epsilon, ax=axes[-1], title="interactive answers: the budget, spent")
+    figure.supxlabel("")  # each answer's own guarantee is in the report
     return figure
 
 
-def _pair(ax: Axes, asked: Asked) -> None:
-    """The eight strongest private effects, with the exact value as a dot."""
-    answer = asked.explanation
-    plots.bars(answer.names, answer.values, answer.error, top=8, title=f"{asked.who}: {asked.probability:.0%}", ax=ax)
-    order = np.argsort(-np.abs(answer.values), kind="stable")[:8][::-1]
-    ax.plot(asked.truth[order], range(len(order)), "o", color=INK, markersize=5)
-    tidy(ax, axis="x")
-
-
 def _table(answers: list[Asked]) -> str:
-    columns = ("who", "model says", "strongest effects", "cosine to the exact answer", "relative excess", "total ε")
+    columns = ("who", "model says", "what would change it most", "cosine to the exact answer", "relative excess", "total ε")
     head = "".join(f"<th scope='col'>{column}</th>" for column in columns)
     return f"<table><tr>{head}</tr>{''.join(_row(asked) for asked in answers)}</table>"
 
 
 def _row(asked: Asked) -> str:
-    effects = escape(", ".join(f"{name} {value:+.2f}" for name, value, _ in asked.explanation.top(3)))
+    scale = asked.explanation.scale
+    strongest = ", ".join(
+        f"{name} {scale.format(scale.half_range * value, signed=True)}" for name, value, _ in asked.explanation.top(3)
+    )
     numbers = f"<td>{asked.score.cosine:.3f}</td><td>{asked.score.relative_excess:.4f}</td>"
     return (
-        f"<tr><th scope='row'>{escape(asked.who)}</th><td>{asked.probability:.0%}</td><td>{effects}</td>{numbers}"
+        f"<tr><th scope='row'>{escape(asked.who)}</th><td>{asked.says}</td><td>{escape(strongest)}</td>{numbers}"
         f"<td>{asked.explanation.guarantee.epsilon:.3f}</td></tr>"
     )

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from dpexplain.answers.explanation import Explanation
-from dpexplain.core.arrays import Vector
+from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.data import PrivateData
-from dpexplain.demo.people import DOMAIN, people
+from dpexplain.demo.people import DOMAIN, TYPICAL, people
 from dpexplain.demo.report import write_report
 from dpexplain.errors import BudgetExhausted
-from dpexplain.evaluation import Score, optimum, score
+from dpexplain.evaluation import Score, score
 from dpexplain.explainer import Explainer
 from dpexplain.mechanisms.basic import Basic
-from dpexplain.privacy.budget import Budget
+from dpexplain.privacy.budget import Budget, round_up
 from dpexplain.release.release import Release
 from dpexplain.release.release import release as pay_once
 
@@ -34,13 +33,18 @@ ASKED: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One person's answer, beside the non-private truth that only a demo may show."""
+    """One person's answer, how it compares with the exact one (which only a demo may show), and the free answer from the release."""
 
     who: str
     probability: float
     explanation: Explanation
-    truth: Vector
     score: Score
+    free: Explanation | None = None
+
+    @property
+    def says(self) -> str:
+        """The model's own answer, for people."""
+        return AnswerScale.of("probability").format(self.probability)
 
 
 def tell(console: Console, output: Path, count: int) -> None:
@@ -51,18 +55,19 @@ def tell(console: Console, output: Path, count: int) -> None:
         data = PrivateData(rows, DOMAIN, model=_predictor(model), name="demo")
     console.print(f"[bold]Private data[/bold]  {data!r}")
     budget = Budget(epsilon=0.26, delta=1e-6)
-    explainer = Explainer(data, budget, mechanism=Basic(epsilon=0.1, delta=1e-6))
+    explainer = Explainer(data, budget, mechanism=Basic(epsilon=0.1, delta=1e-6), baseline=TYPICAL)
     answers, refusal = _ask(explainer, data, model)
-    console.print(_table(answers, budget))
+    console.print(_table(answers))
     console.print(f"\n[bold red]Refused[/bold red]  {refusal}\n")
     with console.status("Paying once for a release that answers everybody, for ever"):
         release = pay_once(data, Budget(epsilon=0.1, delta=1e-6))
-    console.print(_free_table(release, data))
-    console.print(release.explain(ASKED["a carpenter on overtime"]))
+    answers = [replace(asked, free=release.explain(ASKED[asked.who])) for asked in answers]
+    console.print(_free_table(answers, release))
+    console.print(answers[1].free)
     console.print(f"\n[bold]In total[/bold]  {data.spent}")
     png, html = write_report(output, answers, budget, str(refusal), str(data.spent))
     release.save(output / "income.dpx")
-    page = release.publish(output / "explain.html")
+    page = release.publish(output / "explain.html", outcome="an income above the threshold")
     console.print(f"\nLook at [bold]{png}[/bold], [bold]{html}[/bold] and [bold]{page}[/bold] (move its sliders).")
 
 
@@ -84,17 +89,9 @@ def _predictor(model: Any) -> Any:
 def _ask(explainer: Explainer, data: PrivateData, model: Any) -> tuple[list[Asked], BudgetExhausted]:
     answers: list[Asked] = []
     for who, record in ASKED.items():
-        explanation = explainer.explain(record)
-        probability = float(model.predict_proba(explanation.point[None])[0, 1])
-        answers.append(
-            Asked(
-                who,
-                probability,
-                explanation,
-                optimum(data, record, radius=explanation.details["radius"]),
-                score(explanation.values, data, record, radius=explanation.details["radius"]),
-            )
-        )
+        answer = explainer.explain(record)
+        probability = float(model.predict_proba(answer.point[None])[0, 1])
+        answers.append(Asked(who, probability, answer, score(answer.values, data, record, radius=answer.details["radius"])))
     try:
         while True:
             explainer.explain(next(iter(ASKED.values())))
@@ -102,28 +99,38 @@ def _ask(explainer: Explainer, data: PrivateData, model: Any) -> tuple[list[Aske
         return answers, refusal
 
 
-def _free_table(release: Release, data: PrivateData) -> Table:
+def _table(answers: list[Asked]) -> Table:
+    """Interactive answers: each was paid for."""
+    table = Table(title="Why does the model say so? Private answers, each paid from the budget", title_justify="left")
+    for column in ("who", "model says", "what would change it most", "cosine to the exact answer", "spent so far"):
+        table.add_column(column)
+    for asked in answers:
+        spent = f"ε = {round_up(asked.explanation.guarantee.epsilon)}"
+        table.add_row(asked.who, asked.says, effects(asked.explanation), f"{asked.score.cosine:.3f}", spent)
+    table.caption = str(answers[-1].explanation.guarantee)
+    return table
+
+
+def _free_table(answers: list[Asked], release: Release) -> Table:
     """The same people, from one file, with error bars and at no further cost."""
     table = Table(title="Pay once, explain forever: the same questions from one release", title_justify="left")
-    for column in ("who", "strongest effects ± error", "cosine", "this answer cost"):
+    for column in ("who", "model says", "answer here", "average", "these values make the difference (± error)", "cost"):
         table.add_column(column)
-    for who, record in ASKED.items():
-        answer = release.explain(record)
-        effects = "\n".join(f"{name} {value:+.2f} ± {error:.2f}" for name, value, error in answer.top(3))
-        table.add_row(
-            who, effects, f"{score(answer.values, data, record, plane='paper').cosine:.3f}", f"ε = {answer.cost.epsilon:g}"
-        )
+    for asked in answers:
+        if asked.free is not None:
+            added = asked.free.contributions()
+            rows = zip(added.labels, added.values, added.error if added.error is not None else added.values * 0, strict=True)
+            largest = sorted(rows, key=lambda row: -abs(row[1]))[:3]
+            shown = "\n".join(
+                f"{label}: {added.scale.format(v, signed=True)} ± {added.scale.spread(e)}" for label, v, e in largest
+            )
+            numbers = (added.scale.format(added.answer), added.scale.format(added.base))
+            table.add_row(asked.who, asked.says, *numbers, shown, f"ε = {asked.free.cost.epsilon:g}")
     table.caption = str(release.guarantee)
     return table
 
 
-def _table(answers: list[Asked], budget: Budget) -> Table:
-    table = Table(title="Why does the model say so? Private answers beside the non-private truth", title_justify="left")
-    for column in ("who", "model says", "strongest private effects", "non-private", "cosine", "spent so far"):
-        table.add_column(column)
-    for asked in answers:
-        private = "\n".join(f"{name} {value:+.2f}" for name, value, _ in asked.explanation.top(3))
-        truth = "\n".join(f"{asked.explanation.names[i]} {asked.truth[i]:+.2f}" for i in np.argsort(-np.abs(asked.truth))[:3])
-        spent = f"ε = {asked.explanation.guarantee.epsilon:.3f} of {budget.epsilon:g}"
-        table.add_row(asked.who, f"{asked.probability:.0%} rich", private, truth, f"{asked.score.cosine:.3f}", spent)
-    return table
+def effects(answer: Explanation, count: int = 3, between: str = "\n") -> str:
+    """The strongest slopes in the answer's own units."""
+    scale = answer.scale
+    return between.join(f"{name} {scale.format(scale.half_range * value, signed=True)}" for name, value, _ in answer.top(count))

@@ -9,7 +9,7 @@ from typing import Any, Protocol, overload
 
 import numpy as np
 
-from dpexplain.answers.contributions import Contributions, feature_names, feature_values
+from dpexplain.answers.contributions import Contributions, feature_names, feature_titles, feature_values
 from dpexplain.answers.contributions_batch import ContributionsBatch
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.explanation_batch import ExplanationBatch
@@ -117,6 +117,7 @@ class Explanations(ExplanationBatch):
             base_error=_known(found.base_error * scale.half_range),
             answer_error=found.answer_error * scale.half_range,
             guarantee=self.release.guarantee,
+            titles=feature_titles(self.release.domain),
             details={"quantity": "plane", "source": "release", "plane": self.plane},
         )
 

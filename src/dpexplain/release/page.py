@@ -20,7 +20,7 @@ from dpexplain.arguments import file_errors
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.domain import DomainLike
 from dpexplain.errors import ParameterError
-from dpexplain.privacy.budget import Guarantee, round_up
+from dpexplain.privacy.budget import SEEDED_NOISE, Guarantee, round_up
 from dpexplain.version import __version__
 
 TITLE = "Why does the model answer as it does?"
@@ -147,8 +147,9 @@ def _records(payload: Mapping[str, Any]) -> str:
 
 
 def _warning(guarantee: Guarantee) -> str:
-    """What a reader must know before anything else; nothing when all is as it should be."""
-    said = guarantee.note if guarantee.private else str(guarantee)
+    """What a reader must know before anything else; nothing when all is as it should be. Other notes are part of the statement."""
+    seeded = SEEDED_NOISE if SEEDED_NOISE in guarantee.note else ""
+    said = seeded if guarantee.private else str(guarantee)
     return f'<p class="warning" role="note">{escape(said)}</p>' if said else ""
 
 

@@ -14,6 +14,7 @@ from anyio.to_thread import run_sync
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations
 from dpexplain.core.answer_scale import AnswerScale
+from dpexplain.core.plane import Plane
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain, DomainLike
 from dpexplain.errors import DpexplainError, NotPrivateError, ParameterError
@@ -96,6 +97,7 @@ class ReleaseBackend:
 
     release: Release
     over: ShapleyReference | None = None
+    plane: Plane | None = None  # the release's own
 
     def __post_init__(self) -> None:
         if not self.release.guarantee.private or SEEDED_NOISE in self.release.guarantee.note:
@@ -107,7 +109,7 @@ class ReleaseBackend:
 
     @property
     def scale(self) -> AnswerScale:
-        return getattr(self.release, "scale", AnswerScale())
+        return self.release.scale
 
     @property
     def about(self) -> dict[str, Any]:
@@ -126,7 +128,7 @@ class ReleaseBackend:
         return await run_sync(self.explain, record, request_id)
 
     def explain(self, record: Any, request_id: str) -> Explanation:
-        answer = replace(self.release.explain(record), request_id=request_id)
+        answer = replace(self.release.explain(record, plane=self.plane), request_id=request_id)
         if self.over is None:
             return answer
         added = shapley_batch(self.over, answer.point[None], self.scale, self.release.guarantee, self.release.fingerprint)[0]
@@ -280,7 +282,7 @@ def open_backend(config: ServiceConfig, progress: Progress = iter, *, may_create
     """Load what the configuration names; whatever is wrong with it is said now, to the owner."""
     if config.release is not None:
         release = load(config.release)
-        return ReleaseBackend(release) if config.model is None else open_with_model(release, config.model)
+        return ReleaseBackend(release, plane=config.plane) if config.model is None else open_with_model(release, config.model)
     if config.rows is None:
         raise DpexplainError("a service needs a release or rows")
     warm_up()

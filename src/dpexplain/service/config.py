@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpexplain.core import weights
+from dpexplain.core.plane import Plane, require_plane
 from dpexplain.domain import Domain
 from dpexplain.domain.base import hint, listed
 from dpexplain.errors import InputError, NotPrivateError, ParameterError
@@ -126,6 +127,7 @@ class ServiceConfig:
     release: Path | None = None
     rows: FromRows | None = None
     model: AskedModel | None = None  # beside a release: answers are then SHAP values
+    plane: Plane | None = None  # of a release's answers; None: the release's own
 
     @property
     def streams(self) -> bool:
@@ -156,10 +158,20 @@ def load_config(path: str | Path) -> ServiceConfig:
     if "release" in data:
         _only(data, {"service", "release", "model"}, f"{path.name} with a [release], which needs no data and no budget,")
         release = _table(data, "release")
-        _only(release, {"file"}, "[release]")
+        _only(release, {"file", "plane"}, "[release]")
         file = path.parent / _required(release, "file", "[release]")
-        return ServiceConfig(path, settings, release=file, model=_asked_model(data, path.parent))
+        plane = _release_plane(release.get("plane"))
+        return ServiceConfig(path, settings, release=file, model=_asked_model(data, path.parent), plane=plane)
     return ServiceConfig(path, settings, rows=_rows(data, path))
+
+
+def _release_plane(given: Any) -> Plane | None:
+    """A release does not know the model's answer at a record, so its planes cannot go through it."""
+    if given is None:
+        return None
+    if require_plane(given) == "anchored":
+        raise ParameterError("[release] plane = 'anchored' needs the model's answer at each record. Write 'fitted' or 'paper'")
+    return require_plane(given)
 
 
 def _rows(data: Mapping[str, Any], path: Path) -> FromRows:

@@ -1,0 +1,73 @@
+"""A model that always says the same has no explanation: on every surface all values are within their errors of 0, and the answer is the constant."""
+
+import json
+
+import numpy as np
+import pytest
+
+import dpexplain as dpx
+from dpexplain.demo.people import DOMAIN, people
+from dpexplain.noise.seeded import SeededNoise
+from dpexplain.release.page import publish
+from dpexplain.service.app import Service, create_app
+from dpexplain.service.backend import ReleaseBackend
+from dpexplain.service.config import Settings
+from service_support import OTHER, RECORD, InProcess
+
+CONSTANT = 0.9
+RECORDS = [RECORD, OTHER, RECORD | {"age": 70, "trade": "care", "married": False}]
+
+
+@pytest.fixture(scope="module")
+def data():
+    rows, _ = people(20_000, seed=3)
+    return dpx.PrivateData(rows, DOMAIN, model=lambda rows: np.full(len(rows["age"]), CONSTANT), output="probability")
+
+
+@pytest.fixture(scope="module")
+def release(data):
+    return dpx.release(data, dpx.Budget(1.0, 1e-6), noise=SeededNoise(5))
+
+
+def nothing_to_explain(values, errors, answer, answer_error, errors_allowed=2.0):
+    assert np.abs(values).max() < 0.02
+    assert (np.abs(values) <= errors_allowed * np.asarray(errors)).all()
+    assert abs(answer - CONSTANT) <= max(errors_allowed * answer_error, 1e-9)
+
+
+def test_a_release(release):
+    for record in RECORDS:
+        answer = release.explain(record)
+        added = answer.contributions()
+        nothing_to_explain(added.values, added.error, added.answer, added.answer_error)
+        assert (np.abs(answer.values) <= 2 * answer.error).all()
+        assert "about 90 %; the average is 90 %" in added.sentence
+
+
+@pytest.mark.slow
+def test_the_published_page(release, browser, tmp_path):
+    page = browser.new_page()
+    page.goto(publish(release, tmp_path / "page.html").as_uri())
+    page.wait_for_function("() => document.getElementById('sentence').textContent.includes('about 90')")
+    read = "rows => rows.map((row) => [Number(row.dataset.value), Number(row.dataset.error)])"
+    values, errors = np.array(page.eval_on_selector_all("#steps-table tbody tr", read)).T
+    assert len(values) == len(DOMAIN.features)
+    nothing_to_explain(values, errors, CONSTANT, 0.0)
+    assert page.locator("#waterfall .row.uncertain").count() == len(DOMAIN.features)
+    page.close()
+
+
+def test_the_service(data):
+    """With noise from the operating system, which no seed makes repeatable: four errors."""
+    backend = ReleaseBackend(dpx.release(data, dpx.Budget(1.0, 1e-6)))
+    client = InProcess(create_app(Service(backend, Settings(name="constant", open=True), None)))
+    answer = client.post("/v1/models/constant:explain", json={"instances": RECORDS}).json()
+    for one in answer["explanations"]:
+        assert (one["quantity"], one["plane"]) == ("contributions", "fitted")
+        values, errors = (np.array(list(one[name].values())) for name in ("attributions", "error"))
+        assert list(one["attributions"]) == [feature.name for feature in DOMAIN.features]
+        assert one["base_value"] + values.sum() == pytest.approx(one["answer"])
+        nothing_to_explain(values, errors, one["answer"], 0.01, errors_allowed=4.0)
+    single = client.post("/v1/explain", json={"record": RECORD}).json()
+    assert single["contributions"]["answer"] == pytest.approx(CONSTANT, abs=0.02)
+    assert json.dumps(single)
