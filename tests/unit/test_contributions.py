@@ -100,7 +100,7 @@ def test_pictures_tables_and_pages():
     mine = Figure().add_subplot()
     assert make(error=None).plot(ax=mine) is mine.get_figure()
     html = make()._repr_html_()
-    assert "62 %" in html
+    assert "62&nbsp;%" in html
     assert "<b>work</b>" not in html
     console = Console(file=io.StringIO(), width=110)
     console.print(make())

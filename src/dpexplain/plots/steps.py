@@ -99,12 +99,13 @@ def html_table(
 ) -> str:
     """For notebooks: the same as a fragment of HTML, readable on light and dark ground."""
     low, high = _extent(found, base, answer)
-    right = "scope='col' style='text-align:right'"
+    right = "scope='col' style='text-align:right;white-space:nowrap'"
     head = f"<tr><td></td><th {right}>{scale.unit or 'contribution'}</th><th {right}>± error</th><td></td></tr>"
     rows = "".join(_html_row(step, low, high, scale) for step in found)
     first, last = _html_end(average, base, low, high, scale), _html_end("this record", answer, low, high, scale)
     small = f"<p style='font-size:smaller'>{escape(note)}</p>" if note else ""
-    return f"<p>{escape(heading)}</p><table>{head}{first}{rows}{last}</table>{small}"
+    said = escape(heading).replace(" %", "&nbsp;%")
+    return f"<p>{said}</p><table>{head}{first}{rows}{last}</table>{small}"
 
 
 def _extent(found: Sequence[Step], base: float, answer: float) -> tuple[float, float]:
