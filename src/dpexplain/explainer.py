@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from dpexplain.answers.contributions import Contributions, contributions_against
+from dpexplain.answers.contributions import Contributions, contributions_against, shapley_contributions
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations, answer_in_batches
 from dpexplain.arguments import require_kind, require_method
@@ -25,6 +25,7 @@ from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.basic import ANCHORED, Basic
 from dpexplain.mechanisms.history import History, Released
 from dpexplain.mechanisms.ports import HistoryFree, Mechanism, Noise, Plan, UsesModel
+from dpexplain.mechanisms.shapley import QUANTITY as SHAPLEY_VALUES
 from dpexplain.mechanisms.start import Start
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
@@ -106,7 +107,7 @@ class Explainer:
         self._baseline = None if baseline is None else data.domain.encode_query(baseline)
         if not self._mechanism.private and ledger is not None:
             raise NotPrivateError("this mechanism is for offline reproduction and is not private: use it without a ledger")
-        asked_model = self._plane == "anchored"
+        asked_model = self._plane == "anchored" or self._quantity == SHAPLEY_VALUES
         private = self._mechanism.private
         self._spending = Spending.open(data, budget, ledger, noise, private=private, model_answers=asked_model)
         self._ledger = self._spending.ledger
@@ -318,7 +319,10 @@ class Explainer:
         )
 
     def _added(self, answer: dict[str, Any], total: Guarantee) -> Callable[[], Contributions] | None:
-        """Contributions against the declared baseline, once somebody asks for them."""
+        """Contributions, once somebody asks for them: SHAP values as they are, a plane's against the declared baseline."""
+        if "model_answer" in answer["details"]:
+            domain, scale = self._data.domain, self._data.answer_scale
+            return lambda: shapley_contributions(answer, domain, scale, total)
         baseline, intercept = self._baseline, answer.get("intercept")
         if baseline is None or intercept is None:
             return None

@@ -56,12 +56,9 @@ def test_frames_of_any_kind(backend):
     assert list(frame["name"].to_pylist() if backend == "pyarrow" else frame["name"]) == ["age", "<b>work</b>", "married"]
 
 
-def test_shap_draws_it():
-    shap = pytest.importorskip("shap")
-    explanation = make().to_shap()
-    assert isinstance(explanation, shap.Explanation)
-    assert explanation.values == pytest.approx([0.2, -0.5, 0.1])
-    assert list(explanation.feature_names) == ["age", "<b>work</b>", "married"]
+def test_slopes_are_not_handed_to_shap_as_if_they_added_up():
+    with pytest.raises(InputError, match="no average"):
+        make().to_shap()
 
 
 def test_pictures_are_returned_not_shown():

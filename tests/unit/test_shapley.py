@@ -66,8 +66,19 @@ def test_answers_are_shap_values_within_their_errors(data):
     assert (np.abs(found.values - truth) <= 5 * found.error).all()
     assert (found.error > 0).tolist() == [True, False, True, False, True]  # the category's number is in the query's own column
     assert np.abs(truth).max() > 20 * found.error.max()  # so the test above says something
-    assert found.details == {"quantity": "Shapley values", "rows": 4000, "features": 3}
+    said = {"quantity": "Shapley values", "rows": 4000, "features": 3}
+    assert found.details == said | {"model_answer": pytest.approx(float(answer([RECORD])[0]))}
     assert found.cost.epsilon == pytest.approx(2.0, rel=1e-3)
+
+
+def test_they_add_up_from_the_average_to_the_models_own_answer(data):
+    told = explain(data, dpx.Shapley(5.0, 1e-6))
+    added = told.contributions()
+    assert added.base + added.values.sum() == pytest.approx(added.answer)
+    assert added.answer == pytest.approx(float(data.answer_scale.answers(told.details["model_answer"])))
+    assert (added.details["quantity"], added.answer_error, len(added.names)) == ("shapley", 0.0, len(data.domain.columns))
+    assert "about" not in added.sentence
+    assert (added.error > 0).all()
 
 
 def test_fewer_rows_are_asked_for_more_noise(data):

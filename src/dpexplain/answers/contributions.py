@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -234,6 +234,29 @@ def contributions_against(
         guarantee=guarantee,
         titles=feature_titles(domain),
         details={"quantity": "plane", "plane": plane, "source": "baseline record"},
+    )
+
+
+def shapley_contributions(
+    answer: Mapping[str, Any], domain: DomainLike, scale: AnswerScale, guarantee: Guarantee
+) -> Contributions:
+    """Noisy SHAP values as the ledger keeps them; they add up to the model's own answer, which says what the average is."""
+    point = np.array(answer["point"])
+    added, error = (scale.slopes(per_feature(domain, np.array(answer[name]))) for name in ("values", "error"))
+    reached = float(scale.answers(answer["details"]["model_answer"]))
+    return Contributions(
+        names=feature_names(domain),
+        values=added,
+        base=reached - float(added.sum()),
+        answer=reached,
+        error=error,
+        scale=scale,
+        record=feature_values(domain, point[None])[0],
+        base_error=float(np.sqrt(np.square(error).sum())),
+        answer_error=0.0,
+        guarantee=guarantee,
+        titles=feature_titles(domain),
+        details={"quantity": "shapley", "source": "rows"},
     )
 
 

@@ -197,18 +197,11 @@ class Explanation:
         return frame_of(columns, backend)
 
     def to_shap(self) -> Any:
-        """Contributions as a `shap.Explanation`: a true base value and raw feature values (extra `[baselines]`)."""
-        if self.added is not None:
-            return self.contributions().to_shap()
-        import shap
+        """Contributions as a `shap.Explanation`: a true base value and raw feature values (extra `[baselines]`).
 
-        return shap.Explanation(
-            values=self.values.copy(),
-            base_values=0.0,
-            data=self.point.copy(),
-            feature_names=list(self.names),
-            error_std=None if self.error is None else self.error.copy(),
-        )
+        InputError where nothing stands for the average: slopes do not add up to an answer, and shap's plots would say that they do.
+        """
+        return self.contributions().to_shap()
 
     def __repr__(self) -> str:
         strongest = ", ".join(f"{name} {value:+.3f}" for name, value, _ in self.top(3))

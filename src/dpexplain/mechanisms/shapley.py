@@ -55,6 +55,7 @@ class NoisyShapley:
 
     gaussian: GaussianMechanism[ShapleyTotal]
     rows: int
+    model_answer: float  # f(z): the model is asked at a public point
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
@@ -67,7 +68,12 @@ class NoisyShapley:
     def run(self, door: Door) -> Outcome:
         place, values = self._columns(), door.release(self.gaussian) / self.rows
         error = np.full(self.asked.players, self.gaussian.sigma / self.rows)
-        details = {"quantity": QUANTITY, "rows": self.rows, "features": self.asked.players}
+        details = {
+            "quantity": QUANTITY,
+            "rows": self.rows,
+            "features": self.asked.players,
+            "model_answer": self.model_answer,
+        }
         return Outcome(values @ place, error @ place, details=details)
 
     def _columns(self) -> Matrix:
@@ -131,13 +137,13 @@ class ShapleyWithModel(WithModel[Shapley]):
         del history, hint  # each answer stands on its own
         if not setting.single_rows:
             raise ParameterError("rows of this kind cannot be put to a model one by one: register them as a table")
-        self.model(point[None])  # a model that cannot answer is found out before anything is spent
+        answer = float(self.model(point[None])[0])  # a model that cannot answer is found out before anything is spent
         owner = players_of(setting)
         share = 1.0 if self.given.rows is None else min(self.given.rows / setting.size, 1.0)
         clip = self.given.clip or largest_norm(int(owner[-1]) + 1)
         query = ShapleySum(point, self.model, owner, clip, share, exact_grid(setting.size))
         gaussian = GaussianMechanism(ShapleyTotal(query, setting), gdp.mu(self.given.epsilon, self.given.delta))
-        return NoisyShapley(gaussian, max(query.count_asked(setting.size), 1))
+        return NoisyShapley(gaussian, max(query.count_asked(setting.size), 1), answer)
 
 
 def players_of(setting: Setting) -> Orders:
