@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from dpexplain.core.label_moments import LabelMoments
 from dpexplain.estimation.local_reference import MomentRaking, MomentTargets
 from dpexplain.estimation.slopes import guessed_slopes
 
+_USUAL_DOUBT = (
+    2e-3  # τ²: how wrong records usually are about label moments, as a share of their variance (`estimation/slopes.py`)
+)
 _REHEARSED = 1.75  # by which the variance over rehearsals is enlarged, as in `estimation/background.py`
 
 
@@ -67,14 +71,16 @@ def rake_to_bought(records: LabelledRecords, bought: BoughtMoments, first_error:
     sigma = bought.sigma / total
     if bought.probabilities:
         y, yv, sigma = 2 * y - 1, 2 * yv - (mean - bought.asked.centre), 2 * sigma
+    own_y, own_yv, gain_y, gain_yv = _gains(records, share, v, sigma, sigma * bought.asked.noise_ratio)
+    t1 = yv + y * (bought.asked.centre - mean)
     target = MomentTargets(
         mean=mean,
         covariance=(v * share[:, None]).T @ v,
-        t0=y,
-        t1=yv + y * (bought.asked.centre - mean),
+        t0=own_y + gain_y * (y - own_y),
+        t1=own_yv + gain_yv * (t1 - own_yv),
         first_error=first_error,
         second_error=0.0,
-        label_error=sigma * bought.asked.noise_ratio,
+        label_error=sigma * bought.asked.noise_ratio * sqrt(float(gain_yv.mean())),
         start=guessed_slopes(records.points, records.labels, base).values,
     )
     raking = MomentRaking(records.points, records.labels, base, target)
@@ -82,6 +88,26 @@ def rake_to_bought(records: LabelledRecords, bought: BoughtMoments, first_error:
     changes = raking.changes(weights, records.changes, normals)
     together = records.weights * weights
     return LabelledRecords(records.points, records.labels, together / together.mean(), changes, raking.bias(records.changes))
+
+
+def _gains(
+    records: LabelledRecords, share: Vector, v: Matrix, sigma_y: float, sigma_yv: float
+) -> tuple[float, Vector, float, Vector]:
+    """(E y, E yv of the records, how far to go from each to what was bought): by the variances of both.
+
+    Bought moments that are noisier than what the records know anyway would otherwise do harm.
+    """
+    labels, doubt = records.labels, max(records.bias, _USUAL_DOUBT)
+    y, yv = float(share @ labels), (share * labels) @ v
+    moved = (records.changes - (records.changes @ share)[:, None]) * share
+    products = v * (labels - y)[:, None]
+    known_y = doubt * float(share @ np.square(labels - y)) + _rehearsed(moved @ labels)
+    known_yv = doubt * (share @ np.square(products)) + _rehearsed(moved @ products)
+    return y, yv, float(known_y / (known_y + sigma_y**2)), np.asarray(known_yv / (known_yv + sigma_yv**2))
+
+
+def _rehearsed(shifts: Any) -> Any:
+    return _REHEARSED * np.square(shifts).mean(axis=0) if len(shifts) else 0.0
 
 
 def found_moments(records: LabelledRecords, base: Vector, mean: Vector, covariance: Matrix) -> FoundMoments:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dpexplain.release.release import Release
     from dpexplain.release.shapley import ShapleyReference
     from dpexplain.release.summary import Summary
+    from dpexplain.release.surrogates import ReleaseSurrogate
 
 
 class ModelQuestions:
@@ -103,6 +104,18 @@ class ModelQuestions:
             scale_of(self),
             self.guarantee,
         )
+
+    def surrogate(self, model: Any = None) -> ReleaseSurrogate:
+        """A compact stand-in for the model, fitted to the labelled reference: answers and SHAP values in microseconds, without the model.
+
+        `model` is asked to measure how far its SHAP values are from the stand-in's; by default the model that labelled this release, in the
+        process that made it. Without one, errors are what the stand-in does not explain. It repeats how the model behaves: hand it out only
+        where that may be known.
+        """
+        from dpexplain.release.surrogates import make_surrogate
+
+        asked = None if model is None and self.labeller is None else labeller_of(model, self.labeller, scale_of(self))
+        return make_surrogate(self._with_reference, asked, scale_of(self), self.guarantee)
 
     def relabel(self, model: Any, *, target: Any = None) -> Release:
         """A release for another model, or another class: the reference records labelled anew. Free for the explanation data.

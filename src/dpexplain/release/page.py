@@ -41,16 +41,25 @@ class Publishable(Protocol):
         ...
 
 
-def publish(release: Publishable, path: str | Path, *, title: str = TITLE, outcome: str = OUTCOME) -> Path:
-    """Write the page; `outcome` says what a positive effect leads towards, for example "an income above 50k"."""
+def publish(
+    release: Publishable,
+    path: str | Path,
+    *,
+    title: str = TITLE,
+    outcome: str = OUTCOME,
+    surrogate: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write the page; `outcome` says what a positive effect leads towards, for example "an income above 50k". `surrogate` is the payload of one."""
     path = Path(path)
-    text = render(release, title=title, outcome=outcome)
+    text = render(release, title=title, outcome=outcome, surrogate=surrogate)
     with file_errors(path, "write"):
         path.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
-def render(release: Publishable, *, title: str = TITLE, outcome: str = OUTCOME) -> str:
+def render(
+    release: Publishable, *, title: str = TITLE, outcome: str = OUTCOME, surrogate: Mapping[str, Any] | None = None
+) -> str:
     """The page as text. Names and values reach it as JSON or escaped text only."""
     _require_fields(release.domain)
     script, style = web.inline_modules("page.js"), web.source("style.css")
@@ -63,14 +72,14 @@ def render(release: Publishable, *, title: str = TITLE, outcome: str = OUTCOME) 
         "measure": escape(measure(AnswerScale.from_dict(payload.get("scale")), outcome)),
         "units": units(AnswerScale.from_dict(payload.get("scale"))),
         "stale": "A value in the form cannot be asked about, so this is about the record before it.",
-        "lead": escape(_lead(guarantee) + _records(payload)),
+        "lead": escape(_lead(guarantee) + _records(payload) + _stand_in(surrogate)),
         "warning": _warning(guarantee),
         "promise": escape(promise(guarantee)),
         "statement": escape(str(guarantee)),
         "footer": escape(f"Published with dpexplain {library}. {_facts(payload)} This file works offline and contacts no one."),
         "style": style,
         "script": script,
-        "data": _data(release.domain, payload, outcome),
+        "data": _data(release.domain, payload, outcome, surrogate),
     }
     return web.page("page.html", parts)
 
@@ -168,7 +177,17 @@ def _shape(payload: Mapping[str, Any]) -> str:
     return f"slopes of the {plane} plane{held}"
 
 
-def _data(domain: DomainLike, payload: Mapping[str, Any], outcome: str) -> str:
+def _stand_in(surrogate: Mapping[str, Any] | None) -> str:
+    """What a reader must know about answers that come from a stand-in."""
+    if surrogate is None:
+        return ""
+    return (
+        " Answers and what adds up to them come from a compact stand-in for the model, which explains "
+        f"{floor(100 * surrogate['fidelity'])} % of how its answers vary."
+    )
+
+
+def _data(domain: DomainLike, payload: Mapping[str, Any], outcome: str, surrogate: Mapping[str, Any] | None = None) -> str:
     """JSON for a script element: < > & are written as escapes, so that no text can end the element."""
     data = {
         "domain": domain.to_dict(),
@@ -176,6 +195,7 @@ def _data(domain: DomainLike, payload: Mapping[str, Any], outcome: str) -> str:
         "outcome": outcome,
         "scale": payload.get("scale"),
         "release": _release_facts(payload),
+        **({} if surrogate is None else {"surrogate": surrogate}),
     }
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", text)

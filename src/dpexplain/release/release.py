@@ -404,9 +404,16 @@ class Release(ModelQuestions):
         file = {"file": b64encode(content).decode()} if len(content) <= LARGEST_KEPT else {}
         return {"release": "moments", "sha256": sha256(content).hexdigest(), **file}
 
-    def publish(self, path: str | Path, *, title: str = TITLE, outcome: str = OUTCOME) -> Path:
-        """Write one self-contained interactive page; `outcome` says what a positive effect leads towards. Returns its path."""
-        return publish(self, path, title=title, outcome=outcome)
+    def publish(self, path: str | Path, *, title: str = TITLE, outcome: str = OUTCOME, surrogate: Any = False) -> Path:
+        """Write one self-contained interactive page; `outcome` says what a positive effect leads towards. Returns its path.
+
+        With `surrogate=True` the page has a compact stand-in for the model and shows its answer and SHAP values for any record: whoever reads
+        the page then knows how the model behaves. A release from a file takes the model itself, `surrogate=model`, to measure it by.
+        """
+        stand_in = None
+        if surrogate is not False and surrogate is not None:
+            stand_in = self.surrogate(None if surrogate is True else surrogate).payload()
+        return publish(self, path, title=title, outcome=outcome, surrogate=stand_in)
 
     def _header(self) -> dict[str, Any]:
         noise = self.solver.noise

@@ -10,6 +10,7 @@ import { presets } from "./presets.js";
 import { scaleOf } from "./scale.js";
 import { explain, prepare } from "./solve.js";
 import { inOwnUnits, waterfallSteps } from "./steps.js";
+import { surrogateContributions } from "./surrogate.js";
 
 const at = (id) => document.getElementById(id);
 
@@ -24,8 +25,10 @@ function start(data) {
     for (const card of document.querySelectorAll(".answer")) card.classList.toggle("stale", record === null);
     if (record === null) return;
     mark(record);
-    const found = explain(release, encode(features, record));
-    const contributions = found.contributions ? inOwnUnits(found.contributions, scale) : null;
+    const point = encode(features, record);
+    const found = explain(release, point);
+    const added = data.surrogate ? surrogateContributions(data.surrogate, point) : found.contributions;
+    const contributions = added ? inOwnUnits(added, scale) : null;
     shown.update({ ...found, contributions }, record, 350);
     strip(contributions === null ? shown.strongest() : waterfallSteps(contributions, partsOf(features, record), 3), contributions);
   };
