@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpexplain.cli import app
+from dpexplain.ledger import SqliteLedger
 from ledger_support import account, ask, event, spend
 
 
@@ -141,3 +142,21 @@ def test_reading_changes_nothing(sqlite_place):
     for command in ("show", "verify", "export"):
         assert run(command, sqlite_place.url).exit_code == 0
     assert Path(sqlite_place.where).read_bytes() == before
+
+
+def test_one_statement_for_several_periods(tmp_path):
+    from dpexplain.privacy import gdp
+
+    urls = []
+    for name in ("income-2026", "income-2027"):
+        ledger = SqliteLedger(tmp_path / f"{name}.ledger", account(name))
+        spend(ledger, "a", event(0.03 if name.endswith("6") else 0.04))
+        ledger.close()
+        urls.append(f"sqlite:///{tmp_path}/{name}.ledger")
+    result = CliRunner().invoke(app, ["ledger", "total", *urls, "--json"])
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["accounts"] == ["income-2026", "income-2027"]
+    assert found["spent"]["mu"] == pytest.approx(0.05)  # costs add as μ²
+    assert found["spent"]["epsilon"] == pytest.approx(gdp.epsilon(0.05, 1e-6))
+    assert "Everything released so far satisfies" in CliRunner().invoke(app, ["ledger", "total", *urls]).stdout

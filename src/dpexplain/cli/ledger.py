@@ -1,4 +1,4 @@
-"""`dpexplain ledger show | verify | export`: read a ledger without touching it."""
+"""`dpexplain ledger show | verify | export | total`: read a ledger without touching it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rich.text import Text
 from dpexplain.cli.exits import INTEGRITY, exit_on_error, tell
 from dpexplain.cli.options import Json
 from dpexplain.errors import IntegrityError, ParameterError
-from dpexplain.ledger import Entry, Head, Ledger, VerificationReport, open_existing, verify
+from dpexplain.ledger import Account, Entry, Head, Ledger, VerificationReport, open_existing, verify
 from dpexplain.ledger.anchor import head_from_dict, head_to_dict, read_heads, write_heads
 from dpexplain.ledger.chain import RESTORE, seal
 from dpexplain.privacy.budget import Guarantee, round_up
@@ -83,6 +83,37 @@ def export(
                 row = seal(entry)
                 name = json.dumps(ledger.account.dataset)
                 out.write(f'{{"dataset":{name},"hash":"{row.hash}","entry":{row.document}}}\n')
+
+
+@app.command(epilog="Example: dpexplain ledger total sqlite:///income-2026.ledger sqlite:///income-2027.ledger")
+@exit_on_error
+def total(
+    urls: Annotated[list[str], typer.Argument(metavar="URL…", help="Ledgers that were spent on the same people.")],
+    as_json: Json = False,
+) -> None:
+    """What several accounts or periods about the same people have spent together: one (ε, δ) statement."""
+    spent: list[tuple[Account, int]] = []
+    for url in urls:
+        with accounts(url, None) as ledgers:
+            spent += [(one.account, one.state().spent_quanta) for one in ledgers]
+    if not spent:
+        raise ParameterError("there is no account in these ledgers. Name ledgers that were spent from")
+    together = combined(spent)
+    if as_json:
+        print(json.dumps({"accounts": [account.dataset for account, _ in spent], "spent": together.to_dict()}, indent=2))
+    else:
+        print(together)
+
+
+def combined(spent: list[tuple[Account, int]]) -> Guarantee:
+    """GDP composes by adding μ², across accounts as within one; told at the smallest δ and for the relation they share."""
+    relations = {account.neighbours for account, _ in spent}
+    if len(relations) > 1:
+        raise ParameterError(
+            "these accounts protect different units or relations, so they have no common statement. Name those that agree"
+        )
+    delta = min(account.budget.delta for account, _ in spent)
+    return Guarantee.of_quanta(sum(quanta for _, quanta in spent), delta, relations.pop())
 
 
 @contextmanager
