@@ -17,7 +17,7 @@ from dpexplain.answers.paid import PaidExplanations, answer_in_batches
 from dpexplain.arguments import require_kind, require_method
 from dpexplain.core.arrays import Vector
 from dpexplain.data import PrivateData
-from dpexplain.domain import DomainLike, QueryRules, read_queries, read_query
+from dpexplain.domain import Domain, DomainLike, QueryRules, read_queries, read_query
 from dpexplain.domain.queries import Extra, Notes, OnError
 from dpexplain.errors import BudgetExhausted, DpexplainError, NotPrivateError, ParameterError
 from dpexplain.ledger.port import Ledger, Settled
@@ -285,15 +285,20 @@ class Explainer:
         """Where the release would start, and two of its standard errors as the guess of how far off that is."""
         if self._release is None:
             return None
-        free = self._release.explain(record, extra="ignore", clip=True)  # what may not be ignored or clipped was refused before
+        free = self._ask_release(self._release, record)
         if free.error is None or (free.plane or "paper") != self._plane:
             return None
         state = free.values if self._plane != "fitted" else np.append(free.values, free.intercept or 0.0)
         return Start(state, 2 * float(np.linalg.norm(free.error)), "release")
 
+    def _ask_release(self, release: FreeAnswers, record: Any) -> Explanation:
+        """The release's answer about a record that was read already: what may not be ignored or clipped was refused then."""
+        is_table = isinstance(self._data.domain, Domain)
+        return release.explain(record, extra="ignore" if is_table else "refuse", clip=is_table)
+
     def _from_release(self, release: FreeAnswers, question: Question) -> Explanation:
         """The free answer, under everything these data have spent, the release included."""
-        free = release.explain(question.record, extra="ignore", clip=True)
+        free = self._ask_release(release, question.record)
         details = {**free.details, "budget": "exhausted, so this answer comes from the release and costs nothing"}
         return replace(free, guarantee=self._total, request_id=question.id, details=details)
 

@@ -29,11 +29,18 @@ class DeadlyNoise:
     def secure(self) -> bool:
         return True
 
-    def __getattr__(self, name):
+    def standard_normal(self, size):
+        self._count()
+        return self._noise.standard_normal(size)
+
+    def uniform(self, size):
+        self._count()
+        return self._noise.uniform(size)
+
+    def _count(self):
         self._left -= 1
         if self._left < 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        return getattr(self._noise, name)
 
 
 def start(url, epsilon=1.0, **options):

@@ -55,7 +55,7 @@ def test_one_release_explains_any_text(release, data, domain, tmp_path):
     assert explanation.names == domain.names
     assert explanation.cost.epsilon == 0
     assert {name for name, _, _ in explanation.top(4)} >= {"great", "bad"}
-    assert evaluation.score(explanation.values, data, RECORD, plane="paper").cosine > 0.98
+    assert evaluation.score(explanation.values, data, RECORD).cosine > 0.98
     release.save(tmp_path / "reviews.dpx")
     loaded = dpx.load(tmp_path / "reviews.dpx")
     assert loaded.domain == domain
@@ -165,7 +165,7 @@ def test_a_published_page_reads_texts(browser, release, tmp_path):
     page.get_by_text("Enter a text with at least one word.").wait_for()
     area.fill(RECORD)
     name, value, _ = release.explain(RECORD).top(1)[0]
-    said = f"Strongest effects on a good review: {name} {'−' if value < 0 else '+'}{abs(value):.2f}"
+    said = f"Strongest effects on a good review: {name} taken out −{value:.4f}"
     page.locator("#summary", has_text=said).wait_for()
     assert page.locator(".problem:visible").count() == 0
     assert problems == []
