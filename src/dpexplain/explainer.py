@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import RLock
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 from uuid import uuid4
 
 import numpy as np
 
-from dpexplain.answers.contributions import Contributions, contributions_against, shapley_contributions
+from dpexplain.answers.contributions import AVERAGE, Contributions, contributions_against, shapley_contributions
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations, answer_in_batches
 from dpexplain.arguments import require_kind, require_method
 from dpexplain.core.arrays import Vector
+from dpexplain.core.plane import Plane
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain, DomainLike, QueryRules, read_queries, read_query
 from dpexplain.domain.queries import Extra, Notes, OnError
@@ -46,11 +47,16 @@ class FreeAnswers(Protocol):
     def guarantee(self) -> Guarantee: ...
 
     @property
+    def average(self) -> Vector:
+        """The released means of the encoded columns."""
+        ...
+
+    @property
     def digest(self) -> str:
         """The SHA-256 of its file: a ledger that paid for it has it, too."""
         ...
 
-    def explain(self, record: Any, *, extra: Extra = "refuse", clip: bool = False) -> Explanation: ...
+    def explain(self, record: Any, *, plane: Plane | None = None, extra: Extra = "refuse", clip: bool = False) -> Explanation: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +84,7 @@ class Explainer:
     `ledger` makes spending durable ("sqlite:///…", "postgresql://…" or a Ledger); None keeps it in memory. `noise` is secure unless a
     test or experiment passes a seeded one. With `release=`, adaptive answers may start from that release, and answers go on from it for
     nothing once the budget is gone. `baseline` is a record that stands for the average: an answer's contributions are then what its values
-    add compared with that record's.
+    add compared with that record's. Without one, the means of a release stand for it.
     """
 
     def __init__(
@@ -104,7 +110,7 @@ class Explainer:
             raise ParameterError(f"a release answers with planes, not with {self._quantity}: leave out release=")
         if release is not None and self._plane == "anchored":
             raise ParameterError("a release does not know the model's answer at a query: leave out release=, or plane='anchored'")
-        self._baseline = None if baseline is None else data.domain.encode_query(baseline)
+        self._baseline = _baseline(baseline, release, data.domain)
         if not self._mechanism.private and ledger is not None:
             raise NotPrivateError("this mechanism is for offline reproduction and is not private: use it without a ledger")
         asked_model = self._plane == "anchored" or self._quantity == SHAPLEY_VALUES
@@ -286,7 +292,7 @@ class Explainer:
         if self._release is None:
             return None
         free = self._ask_release(self._release, record)
-        if free.error is None or (free.plane or "paper") != self._plane:
+        if free.error is None:
             return None
         state = free.values if self._plane != "fitted" else np.append(free.values, free.intercept or 0.0)
         return Start(state, 2 * float(np.linalg.norm(free.error)), "release")
@@ -294,7 +300,8 @@ class Explainer:
     def _ask_release(self, release: FreeAnswers, record: Any) -> Explanation:
         """The release's answer about a record that was read already: what may not be ignored or clipped was refused then."""
         is_table = isinstance(self._data.domain, Domain)
-        return release.explain(record, extra="ignore" if is_table else "refuse", clip=is_table)
+        plane = cast(Plane, self._plane)  # not anchored: such an explainer has no release
+        return release.explain(record, plane=plane, extra="ignore" if is_table else "refuse", clip=is_table)
 
     def _from_release(self, release: FreeAnswers, question: Question) -> Explanation:
         """The free answer, under everything these data have spent, the release included."""
@@ -333,7 +340,7 @@ class Explainer:
             return None
         domain, point, slopes = self._data.domain, np.array(answer["point"]), np.array(answer["values"])
         scale, plane = self._data.answer_scale, str(answer["plane"])
-        return lambda: contributions_against(baseline, domain, point, slopes, intercept, scale, total, plane)
+        return lambda: contributions_against(baseline[0], domain, point, slopes, intercept, scale, total, plane, baseline[1])
 
     def _qualified(self, guarantee: Guarantee) -> Guarantee:
         """Says so when the mechanism is for reproduction only, or noise came from a seed."""
@@ -358,6 +365,13 @@ def _require_arguments(data: Any, budget: Any, mechanism: Any, noise: Any) -> No
         require_method("mechanism", mechanism, "plan", "pass one such as dpx.Basic(epsilon=0.1, delta=1e-6)")
     if noise is not None:
         require_method("noise", noise, "standard_normal", "leave it out; tests and experiments pass a seeded one")
+
+
+def _baseline(record: Any, release: FreeAnswers | None, domain: DomainLike) -> tuple[Vector, str] | None:
+    """(an encoded record to compare with, what it is called): the declared one, or a release's means."""
+    if record is not None:
+        return domain.encode_query(record), "the baseline"
+    return None if release is None else (release.average, AVERAGE)
 
 
 def _with_model(mechanism: Mechanism, data: PrivateData) -> Mechanism:

@@ -123,6 +123,23 @@ def test_contributions_against_a_declared_baseline_add_up():
         again.contributions()
 
 
+def test_a_releases_means_stand_for_the_average():
+    data = labelled(leaning)
+    release = dpx.release(data, dpx.Budget(2.0, 1e-6), noise=SeededNoise(4))
+    explainer = dpx.Explainer(data, dpx.Budget(2.1, 1e-6), dpx.Adaptive(2.0, 1e-6), noise=SeededNoise(3), release=release)
+    paid = explainer.explain(RECORDS[0])
+    found = paid.contributions()
+    assert found.average == "the average"
+    assert found.base == pytest.approx(float(leaning(people()).mean()), abs=0.1)
+    assert found.base + found.values.sum() == pytest.approx(found.answer)
+    for age in range(20, 60):
+        free = explainer.explain({**RECORDS[1], "age": age})
+        if "budget" in free.details:
+            break
+    assert (free.plane, free.cost.mu) == ("fitted", 0.0)
+    assert free.contributions().base == pytest.approx(found.base, abs=0.1)
+
+
 def test_a_baseline_outside_the_domain_and_an_unknown_plane_are_refused_before_anything_is_spent():
     data = labelled(leaning)
     with pytest.raises(QueryError):

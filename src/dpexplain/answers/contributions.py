@@ -220,6 +220,7 @@ def contributions_against(
     scale: AnswerScale,
     guarantee: Guarantee,
     plane: str,
+    average: str,
 ) -> Contributions:
     """What the values of `point` add compared with those of an encoded `baseline` record, by the plane with these slopes and intercept."""
     added, answer = scale.slopes(per_feature(domain, slopes * (point - baseline))), float(scale.answers(intercept))
@@ -230,10 +231,10 @@ def contributions_against(
         answer=answer,
         scale=scale,
         record=feature_values(domain, point[None])[0],
-        average="the baseline",
+        average=average,
         guarantee=guarantee,
         titles=feature_titles(domain),
-        details={"quantity": "plane", "plane": plane, "source": "baseline record"},
+        details={"quantity": "plane", "plane": plane, "source": average},
     )
 
 

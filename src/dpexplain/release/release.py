@@ -15,7 +15,7 @@ from uuid import uuid4
 from dpexplain.answers.explanation import Explanation
 from dpexplain.arguments import file_errors, require_kind, require_method, require_regular_file
 from dpexplain.core.answer_scale import AnswerScale
-from dpexplain.core.arrays import Matrix
+from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.plane import PAPER_RADIUS, Plane, plane_for, require_plane
 from dpexplain.core.weights import Stable, Weight
@@ -392,6 +392,11 @@ class Release(ModelQuestions):
         """(header, arrays) of its own."""
         arrays = solver_arrays(self.solver) | stored_arrays(self.planes) | (self.reference.arrays() if self.reference else {})
         return self._header(), arrays
+
+    @property
+    def average(self) -> Vector:
+        """The noisy means of the encoded columns: the average record that contributions are compared with."""
+        return self.planes.average.values
 
     @property
     def digest(self) -> str:
