@@ -106,7 +106,7 @@ def test_every_mechanism_answers_and_is_paid(domain, mechanism, tmp_path):
     explainer = dpx.Explainer(data, dpx.Budget(8.0, 1e-6), mechanism, ledger=ledger, noise=SeededNoise(0))
     first = explainer.explain(RECORD)
     assert 0 < first.cost.epsilon <= 1.0001
-    assert evaluation.score(first.values, data, RECORD, plane="paper").cosine > 0.8
+    assert evaluation.score(first.values, data, RECORD).cosine > 0.8
     assert len(explainer.explain_many(["a boring film", "great plot", "good actors"])) == 3
     assert len(explainer.history) == 4
     free = dpx.NonInteractive(explainer.history).explain("a bad film")
