@@ -6,7 +6,7 @@ An alarm that never rang may be dead. Every mutant here is a fault that would ma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
 from unittest.mock import PropertyMock, patch
@@ -21,6 +21,7 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.plane import PLANES
 from dpexplain.core.reach import Codes, FreeReach, Reach
 from dpexplain.core.weights import Gaussian, Stable
+from dpexplain.data import PrivateData
 from dpexplain.domain import Binary, Categorical, Domain, Numeric
 from dpexplain.errors import DpexplainError
 from dpexplain.evaluation.audit.audit import audit
@@ -148,11 +149,27 @@ def _one_for_two() -> AbstractContextManager[Any]:
     return patch.object(Neighbours, "multiplier", new_callable=PropertyMock, return_value=1)
 
 
+@contextmanager
+def _together(*faults: AbstractContextManager[Any]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for fault in faults:
+            stack.enter_context(fault)
+        yield
+
+
+def _open_to_exact_values() -> AbstractContextManager[Any]:
+    """Doors that let exact values through, as those of reproduction-only mechanisms do."""
+    honest = PrivateData.open_doors
+    return patch.object(
+        PrivateData, "open_doors", lambda self, paid, noise, *, private=True: honest(self, paid, noise, private=False)
+    )
+
+
 def _exact_norm() -> AbstractContextManager[Any]:
     def exact(self: MeasuredDescent, door: Door) -> float:
-        return float(self.norm.query.evaluate(door._rows)[0]) / self.finest.query.setting.size
+        return float(door.exact(self.norm.query)[0]) / self.finest.query.setting.size
 
-    return patch.object(MeasuredDescent, "measure", exact)
+    return _together(_open_to_exact_values(), patch.object(MeasuredDescent, "measure", exact))
 
 
 def _talkative() -> AbstractContextManager[Any]:
@@ -160,14 +177,15 @@ def _talkative() -> AbstractContextManager[Any]:
 
     def run(self: NoisyInfluence, door: Door) -> Outcome:
         outcome = honest(self, door)
-        return replace(outcome, details=outcome.details | {"trace": float(np.trace(door._rows.local(self.query).A))})
+        exact = door.exact(replace(self.gaussian.query, sign=0.0))
+        return replace(outcome, details=outcome.details | {"sum": float(exact.sum())})
 
-    return patch.object(NoisyInfluence, "run", run)
+    return _together(_open_to_exact_values(), patch.object(NoisyInfluence, "run", run))
 
 
 def _short_reach() -> AbstractContextManager[Any]:
-    honest = Reach._bound
-    return patch.object(Reach, "_bound", lambda self, phi, offset: 0.7 * honest(self, phi, offset))
+    honest = Reach.at
+    return patch.object(Reach, "at", lambda self, phi: 0.7 * honest(self, phi))
 
 
 def _small_gains() -> AbstractContextManager[Any]:
@@ -187,10 +205,11 @@ def _no_constant() -> AbstractContextManager[Any]:
 
 
 def _by_row_count() -> AbstractContextManager[Any]:
-    honest = DenseRows.local_many
+    honest, counts = DenseRows.local_many, list[int]()
 
     def scaled(self: DenseRows, queries: Any) -> Any:
-        share = self._most / 2 / max(len(self), 1)
+        counts.append(len(self))
+        share = counts[0] / len(self)  # the first rows that are asked are those without a canary
         return [
             replace(one, A=share * one.A, b=share * one.b, s=share * one.s, S0=share * one.S0, t0=share * one.t0)
             for one in honest(self, queries)
