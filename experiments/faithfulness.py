@@ -21,7 +21,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 import dpexplain as dpx
 from dpexplain import evaluation
-from dpexplain.noise.seeded import SeededNoise
+from dpexplain.noise import SeededNoise
 from experiments.datasets import acs, adult, arguments, data_folder
 
 DELTA, TRUTH, BACKGROUND, LIME_SAMPLES = 1e-6, 1_000, 100, 3_000
