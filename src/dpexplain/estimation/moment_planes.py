@@ -36,6 +36,7 @@ STEPS = 3  # of conjugate gradients
 EVERY = 16  # which points the reference's error is estimated from
 KEPT = 2.0  # how much of an error of φ₀ is left in φ, for each share of effective rows
 LIMIT = 6.0  # how many effective points one point may count for in the reference's error: its neighbours' errors are not its own
+_IN_CACHE = 1 << 18  # entries: a matrix this small is read faster as it is than through indices
 _DENSE = 0.4  # share of entries that are not zero from which a dense matrix is read faster than a sparse one
 
 
@@ -91,7 +92,7 @@ class MomentPlanes:
     @cached_property
     def _maps(self) -> tuple[Any, Any]:
         """The points and their transpose as maps of one vector: sparse where that touches less memory."""
-        if np.count_nonzero(self.points) > _DENSE * self.points.size:
+        if self.points.size <= _IN_CACHE or np.count_nonzero(self.points) > _DENSE * self.points.size:
             return self.points, self.points.T
         return scipy.sparse.csr_array(self.points), scipy.sparse.csr_array(self.points.T)
 
