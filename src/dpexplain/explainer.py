@@ -23,11 +23,12 @@ from dpexplain.domain.queries import Extra, Notes, OnError
 from dpexplain.errors import BudgetExhausted, DpexplainError, NotPrivateError, ParameterError
 from dpexplain.ledger.port import Ledger, Settled
 from dpexplain.mechanisms.base import Outcome
-from dpexplain.mechanisms.basic import ANCHORED, Basic
-from dpexplain.mechanisms.history import History, Released
+from dpexplain.mechanisms.basic import Basic
+from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.ports import HistoryFree, Mechanism, Noise, Plan, UsesModel
 from dpexplain.mechanisms.shapley import QUANTITY as SHAPLEY_VALUES
 from dpexplain.mechanisms.start import Start
+from dpexplain.mechanisms.stored import quantity_and_plane, released_answer, stored_answer
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
 from dpexplain.spending import Paid, Spending
@@ -138,14 +139,14 @@ class Explainer:
             for done in self._ledger.settled(after=self._read):
                 answer = done.answer
                 if self._of_this_kind(answer):
-                    self._history.append(_released(answer))
+                    self._history.append(released_answer(answer))
                 self._read = done.position
             return self._history
 
     def _of_this_kind(self, answer: dict[str, Any]) -> bool:
         """A release on the same ledger answers no single query, and other mechanisms' numbers may mean something else."""
         same_domain = len(answer.get("point", ())) == self._data.domain.width
-        return same_domain and _quantity(answer) == (self._quantity, self._plane)
+        return same_domain and quantity_and_plane(answer) == (self._quantity, self._plane)
 
     def explain(self, record: Any, *, request_id: str | None = None, extra: Extra = "refuse", clip: bool = False) -> Explanation:
         """A private explanation of the model at `record`. Raises BudgetExhausted before touching a row, unless there is a release.
@@ -207,7 +208,7 @@ class Explainer:
         found = self._spending.reserve_many(asked)
         total = self._total
         paid = {one: question for one, question in zip(found, questions, strict=True) if isinstance(one, Paid)}
-        settled = iter(self._spending.run_together(list(paid), lambda one, outcome: _stored(paid[one].point, outcome)))
+        settled = iter(self._spending.run_together(list(paid), lambda one, outcome: stored_answer(paid[one].point, outcome)))
         done = [next(settled) if isinstance(one, Paid) else one for one in found]
         return [self._finish(question, one, total) for question, one in zip(questions, done, strict=True)]
 
@@ -245,7 +246,7 @@ class Explainer:
         """
         reserved, stopped = self._reserve_all(questions)
         paid = {one.paid: one.question.point for one in reserved if isinstance(one, Reserved)}
-        outcomes = self._spending.run(list(paid), lambda one, outcome: _stored(paid[one], outcome))
+        outcomes = self._spending.run(list(paid), lambda one, outcome: stored_answer(paid[one], outcome))
         answered = [self._settled(one, next(outcomes)[1]) if isinstance(one, Reserved) else one for one in reserved]
         if stopped is not None and not isinstance(stopped, BudgetExhausted):
             raise stopped
@@ -324,7 +325,7 @@ class Explainer:
             details=answer["details"] | ({"read_as": question.notes} if question.notes else {}),
             domain=self._data.domain,
             record=question.record,
-            plane=_quantity(answer)[1],
+            plane=quantity_and_plane(answer)[1],
             intercept=answer.get("intercept"),
             scale=self._data.answer_scale,
             added=self._added(answer, total),
@@ -378,29 +379,3 @@ def _with_model(mechanism: Mechanism, data: PrivateData) -> Mechanism:
     """With the black box at hand where the mechanism can use it and there is one to ask."""
     model = data.column_model
     return mechanism if model is None or not isinstance(mechanism, UsesModel) else mechanism.with_model(model)
-
-
-def _stored(point: Vector, outcome: Outcome) -> dict[str, Any]:
-    """What the ledger stores of an answer: all of it public."""
-    return {
-        "point": point.tolist(),
-        "values": outcome.values.tolist(),
-        "error": None if outcome.error is None else outcome.error.tolist(),
-        "copied": outcome.copied,
-        "details": outcome.details,
-        **({} if outcome.plane is None else {"plane": outcome.plane, "intercept": outcome.intercept}),
-    }
-
-
-def _quantity(answer: dict[str, Any]) -> tuple[str | None, str | None]:
-    """(quantity, plane) of a stored answer; before planes were stored, optima without a quantity were the paper's."""
-    quantity = answer["details"].get("quantity")
-    if quantity == ANCHORED:
-        return None, "anchored"
-    return quantity, answer.get("plane") or (None if quantity else "paper")
-
-
-def _released(answer: dict[str, Any]) -> Released:
-    plane = _quantity(answer)[1]
-    intercept = None if plane == "paper" else answer.get("intercept", answer["details"].get("anchor"))
-    return Released(answer["point"], answer["values"], answer["copied"], answer["details"], plane, intercept)

@@ -28,7 +28,6 @@ from dpexplain.privacy import gdp, paper
 from dpexplain.privacy.events import PrivacyEvent
 
 _PAPER_STEPS = 300
-ANCHORED = "anchored optima"  # how older ledgers name the quantity of anchored answers
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from dpexplain.domain.queries import Notes
 from dpexplain.errors import ParameterError
 from dpexplain.estimation.answer import BATCH
 from dpexplain.estimation.planes import Planes, join_planes
-from dpexplain.mechanisms.basic import ANCHORED
+from dpexplain.mechanisms.stored import ANCHORED
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.progress import with_bar
 from dpexplain.release.planes import PlaneSource

@@ -1,0 +1,37 @@
+"""What a ledger stores of an answer, and how it is read back: all of it is public."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpexplain.core.arrays import Vector
+from dpexplain.mechanisms.base import Outcome
+from dpexplain.mechanisms.history import Released
+
+ANCHORED = "anchored optima"  # how ledgers that are older than planes name the quantity of anchored answers
+
+
+def stored_answer(point: Vector, outcome: Outcome) -> dict[str, Any]:
+    return {
+        "point": point.tolist(),
+        "values": outcome.values.tolist(),
+        "error": None if outcome.error is None else outcome.error.tolist(),
+        "copied": outcome.copied,
+        "details": outcome.details,
+        **({} if outcome.plane is None else {"plane": outcome.plane, "intercept": outcome.intercept}),
+    }
+
+
+def quantity_and_plane(answer: dict[str, Any]) -> tuple[str | None, str | None]:
+    """What a stored answer's numbers are; before planes were stored, optima without a quantity were the paper's."""
+    quantity = answer["details"].get("quantity")
+    if quantity == ANCHORED:
+        return None, "anchored"
+    return quantity, answer.get("plane") or (None if quantity else "paper")
+
+
+def released_answer(answer: dict[str, Any]) -> Released:
+    """A stored answer as an entry of a history."""
+    plane = quantity_and_plane(answer)[1]
+    intercept = None if plane == "paper" else answer.get("intercept", answer["details"].get("anchor"))
+    return Released(answer["point"], answer["values"], answer["copied"], answer["details"], plane, intercept)
