@@ -51,7 +51,7 @@ def test_quality_and_price_settle_instead_of_collapsing(kind):
     rng = np.random.default_rng(0)
     points = rng.random((QUERIES, WIDTH)) * 0.6
     points[2000:] += 0.4  # everybody moves to another corner
-    told = stream(kind(0.01, 1e-7), points)
+    told = stream(kind(0.01, 1e-7, plane="paper"), points)
     early, late, moved, after = (told[i : i + 300] for i in (300, 1700, 2000, 2200))
     assert late[:, 0].mean() <= 1.3 * early[:, 0].mean()
     assert 0.1 - 1e-6 <= late[:, 1].mean() <= 0.3
