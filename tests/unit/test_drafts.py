@@ -119,6 +119,7 @@ def test_gradient_boosting_that_encodes_categories_itself_tells_them(frame):
 def test_a_column_that_a_model_only_names_can_be_declared_as_anything(frame):
     model = LogisticRegression().fit(frame[["age"]], frame["age"] > 40)
     assert dpx.Domain.from_model(model, {"age": ["young", "old"]}).features[0] == dpx.Categorical("age", ["young", "old"])
+    assert dpx.Domain.from_model(model, {"age": (17, 97, 40)}).features[0] == dpx.Numeric("age", 17, 97, 40)
     assert dpx.Domain.from_model(model, {"age": dpx.Binary("age")}).features[0] == dpx.Binary("age")
     assert dpx.Domain.from_model(model, {"age": {"low": 0, "high": 9, "unit": "years"}}).features[0].unit == "years"
 
@@ -280,7 +281,7 @@ def test_what_is_no_schema_is_refused(schema):
         dpx.Domain.from_schema(schema)
 
 
-@pytest.mark.parametrize(("given", "message"), [(3, "declare"), ((1, 2, 3), "a pair"), ((), "declare")])
+@pytest.mark.parametrize(("given", "message"), [(3, "declare"), ((1, 2, 3, 4), r"\(low, high, missing\)"), ((), "declare")])
 def test_a_declaration_that_fits_no_feature_is_refused(given, message):
     with pytest.raises(DomainError, match=message):
         dpx.Domain.from_schema(pa.schema([("age", pa.int64())]), {"age": given})

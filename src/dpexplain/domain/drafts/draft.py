@@ -14,7 +14,7 @@ from dpexplain.errors import DomainError, Undeclared
 
 KINDS: dict[str, type[Feature]] = {kind.kind: kind for kind in FEATURES}
 EXAMPLES = {
-    "numeric": "(low, high)",
+    "numeric": "(low, high)",  # or (low, high, missing)
     "date": "('2000-01-01', '2026-12-31')",
     "datetime": "('2000-01-01', '2026-12-31')",
     "categorical": "['first value', …]",
@@ -48,7 +48,7 @@ class DraftFeature:
         return replace(self, known={**self.suggested, **self.known}, suggested={})
 
     def declared(self, given: Any) -> DraftFeature | Feature:
-        """With what somebody declared: a feature, (low, high), a list of values, or some of its arguments by name."""
+        """With what somebody declared: a feature, (low, high) or (low, high, missing), a list of values, or some of its arguments by name."""
         if isinstance(given, FEATURES):
             return given
         if isinstance(given, Mapping):
@@ -60,10 +60,10 @@ class DraftFeature:
         if kind == "numeric" and any(isinstance(one, str) for one in given):  # a model that knows a column by its name only
             return DraftFeature(self.name, "categorical").declared(given)
         keys = {"categorical": ("values",), "ordinal": ("levels",), "binary": ("values",)}.get(kind, ("low", "high"))
-        if len(keys) == 2 and len(given) != 2:
-            raise DomainError(f"{self.name}: bounds are a pair (low, high), got {given!r:.60}")
+        if len(keys) == 2 and len(given) not in (2, 3):
+            raise DomainError(f"{self.name}: bounds are (low, high), or (low, high, missing), got {given!r:.60}")
         values = (list(given),) if len(keys) == 1 else given
-        return replace(self, kind=kind, known={**self.known, **dict(zip(keys, values, strict=True))})
+        return replace(self, kind=kind, known={**self.known, **dict(zip((*keys, "missing"), values, strict=False))})
 
     def feature(self) -> Feature:
         assert self.kind is not None  # `Draft.domain` has asked what is open
@@ -73,7 +73,7 @@ class DraftFeature:
         wanted = (
             f"{self.name}: {', '.join(self.open)}" if self.kind is None else f"{self.name} ({self.kind}): {', '.join(self.open)}"
         )
-        found = [f"{key}={self.suggested[key]!r}" for key in self.open if key in self.suggested]
+        found = [f"{key}={self.suggested[key]:.6g}" for key in (*self.open, "missing") if key in self.suggested]
         return wanted + (f" (suggested by {self.source}: {', '.join(found)})" if found else "")
 
 
