@@ -1,5 +1,6 @@
 """Counts of a discovery have the stated noise; texts pass with the stated probability; an attack finds no more than was paid for."""
 
+import sys
 from math import exp
 
 import numpy as np
@@ -86,6 +87,17 @@ def test_texts_that_nobody_has_are_shown_as_often_as_stated_and_follow_the_prior
         assert stats.binomtest(found.count(text), runs, chance).pvalue > 1e-4
     assert "yes" not in [text for _ in range(500) for text in prior.spurious(noise.uniform, frozenset({"yes"}))]
     assert 0.9 < sum(CHARACTERS.values()) < 1
+
+
+def test_rare_characters_are_drawn_as_often_as_the_prior_says():
+    """Numbers beyond the last code point are no draw of it: it would be shown more often where nobody has it than noise allows."""
+    prior, last = TextPrior(expected_spurious=1.0), chr(sys.maxunicode)
+    draws = iter([0.5, 0.9, 0.1, 0.9999999, 0.9999999, *[0.5] * 50])  # one text of one rare character, whose number is too large
+
+    def uniform(size):
+        return np.array([next(draws) for _ in range(size)])
+
+    assert last not in prior.spurious(uniform, frozenset())
 
 
 def attack(mechanism, factor, runs=3000):

@@ -7,6 +7,7 @@ nobody has passes its threshold with probability η·P(text) by noise alone, so 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import exp, log, log1p
@@ -115,13 +116,16 @@ class TextPrior:
         found: dict[str, None] = {}
         for _ in range(_poisson(eta * (1 + eta), float(uniform(1)[0]))):
             text = self._draw(uniform)
+            if text is None:
+                continue
             rate = -log1p(-chance(self.threshold(text)))
             accepted = rate / (eta * (1 + eta) * exp(self.log_probability(text)))
             if float(uniform(1)[0]) < accepted and text not in seen:
                 found[text] = None
         return list(found)
 
-    def _draw(self, uniform: Uniform) -> str:
+    def _draw(self, uniform: Uniform) -> str | None:
+        """A text drawn from P; None for the share of P that falls on numbers which are no code points."""
         if self.candidates and uniform(1)[0] < 0.5:
             return sorted(self._known)[int(uniform(1)[0] * len(self._known))]
         numeric = uniform(1)[0] < 0.5
@@ -129,7 +133,8 @@ class TextPrior:
         if numeric:
             body = "".join(str(int(10 * u)) for u in uniform(length))
             return f"-{body}" if uniform(1)[0] < 0.1 else body
-        return "".join(_character(float(u), uniform) for u in uniform(length))
+        characters = [_character(float(u), uniform) for u in uniform(length)]
+        return None if "" in characters else "".join(characters)
 
 
 def _character(u: float, uniform: Uniform) -> str:
@@ -137,7 +142,8 @@ def _character(u: float, uniform: Uniform) -> str:
         u -= part
         if u < 0:
             return one
-    return chr(min(int(float(uniform(1)[0]) * CODE_POINTS), 0x10FFFF))
+    drawn = int(float(uniform(1)[0]) * CODE_POINTS)
+    return chr(drawn) if drawn <= sys.maxunicode else ""
 
 
 def _length(u: float) -> int:
