@@ -92,7 +92,7 @@ def test_texts_that_nobody_has_are_shown_as_often_as_stated_and_follow_the_prior
 def test_rare_characters_are_drawn_as_often_as_the_prior_says():
     """Numbers beyond the last code point are no draw of it: it would be shown more often where nobody has it than noise allows."""
     prior, last = TextPrior(expected_spurious=1.0), chr(sys.maxunicode)
-    draws = iter([0.5, 0.9, 0.1, 0.9999999, 0.9999999, *[0.5] * 50])  # one text of one rare character, whose number is too large
+    draws = iter([0.5, 0.9, 0.1, 0.9999999, 0.9999999, *[0.1] * 50])  # one text of one rare character, whose number is too large
 
     def uniform(size):
         return np.array([next(draws) for _ in range(size)])
