@@ -25,7 +25,7 @@ from dpexplain.release.relabelling import label_moments_of, relabel
 if TYPE_CHECKING:
     from dpexplain.release.release import Release
 
-SHARE = 0.25  # of μ² for the label moments of all classes
+SHARE = 0.1  # of μ² for the label moments of all classes
 _SOUND = 1 - 2.0**-40
 
 
