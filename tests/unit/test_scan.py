@@ -309,3 +309,8 @@ def test_shapley_values_are_to_the_last_bit_those_of_the_rows_in_memory(folder, 
     with pytest.raises(ParameterError, match="model="):
         labelled.explain(RECORD)
     assert labelled.spent.mu == 0
+
+
+def test_all_classes_are_refused_where_rows_stay_in_files(folder):
+    with pytest.raises(DataError, match="for tables in memory"):
+        dpx.PrivateData.scan(folder, DOMAIN, label="y", target="all")
