@@ -153,7 +153,7 @@ def test_meaningless_models_are_refused():
         Unconditional(SPENT, 0)
 
 
-@pytest.mark.parametrize("mechanism", [dpx.Basic(0.5, 1e-6), dpx.Adaptive(0.5, 1e-6)])
+@pytest.mark.parametrize("mechanism", [dpx.Basic(0.5, 1e-6, plane="paper"), dpx.Adaptive(0.5, 1e-6, plane="paper")])
 def test_the_last_step_is_in_an_answers_details(mechanism):
     rng = np.random.default_rng(0)
     rows = rng.random((500, 2))

@@ -68,9 +68,11 @@ class NoisyDescent:
 
     @property
     def _details(self) -> dict[str, Any]:
-        """What `privacy.training` needs, unless the model's own answer is part of the plane: then it makes no statement."""
+        """The last step for `privacy.training`, whose amplification is proven for the paper's plane: other planes have a state beside φ."""
         told: dict[str, Any] = {"gradients": self.schedule.gradients}
-        if isinstance(self.gradient, GradientSum) and self.gradient.anchor is not None:
+        if not isinstance(self.gradient, GradientSum):
+            return told
+        if self.gradient.anchor is not None:
             return told | {"anchor": self.gradient.anchor}
         quietest = self.gaussian.sigma / self.gradient.setting.size * self.gradient.quietest
         return told | {"last_step": float(self.schedule.steps[-1]), "sigma": quietest}
