@@ -30,8 +30,8 @@ from dpexplain.onboarding.discovery import discover as discover
 from dpexplain.onboarding.model_release import release_model as release_model
 from dpexplain.privacy.budget import Budget as Budget
 from dpexplain.privacy.budget import Guarantee as Guarantee
+from dpexplain.release.making import release as release
 from dpexplain.release.release import Release as Release
 from dpexplain.release.release import load as load
-from dpexplain.release.release import release as release
 from dpexplain.service.client import Client as Client
 from dpexplain.version import __version__ as __version__

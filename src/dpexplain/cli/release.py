@@ -19,8 +19,8 @@ from dpexplain.progress import with_bar
 from dpexplain.registration.declared_answers import OUTPUTS, Output
 from dpexplain.registration.options import RegistrationOptions
 from dpexplain.release.announced import WIDE
+from dpexplain.release.making import release as make_release
 from dpexplain.release.release import Release
-from dpexplain.release.release import release as make_release
 
 if TYPE_CHECKING:
     from dpexplain.data import PrivateData

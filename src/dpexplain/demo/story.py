@@ -19,8 +19,8 @@ from dpexplain.evaluation import Score, score
 from dpexplain.explainer import Explainer
 from dpexplain.mechanisms.basic import Basic
 from dpexplain.privacy.budget import Budget, round_up
+from dpexplain.release.making import release as pay_once
 from dpexplain.release.release import Release
-from dpexplain.release.release import release as pay_once
 
 ASKED: dict[str, dict[str, Any]] = {
     "a young shop assistant": dict(age=22, hours=24, education="school", work="private", trade="sales", region="south", married=False, city=True),

@@ -13,7 +13,8 @@ from dpexplain.mechanisms.ports import Noise
 from dpexplain.onboarding.checks import check
 from dpexplain.privacy.budget import Budget
 from dpexplain.registration.options import OptionKeywords
-from dpexplain.release.release import Release, release
+from dpexplain.release.making import release
+from dpexplain.release.release import Release
 
 
 def release_model(

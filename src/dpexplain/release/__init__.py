@@ -1,6 +1,12 @@
 """Pay once, explain forever: one private release answers unlimited queries from one portable file.
 
-plan.py            what a release asks of private rows      release.py   the release, and the function that makes one
-reference_data.py  synthetic records, labelled by the model  batch.py     many explanations at once
-file.py            the file format                           page.py      the published page
+making.py              checks, plans and pays for a release  plan.py                what it asks of private rows
+release.py             the release and its questions         batch.py               many explanations at once
+planes.py              planes from noisy moments             contents.py, file.py   what a file holds, and its format
+reference_building.py  synthetic records from noisy counts   reference_data.py      synthetic records for any tool
+model_questions.py     questions that need a model           shapley.py             SHAP over synthetic records
+summary.py             a model as a whole                    surrogates.py          a compact stand-in for a model
+relabelling.py         the same records, another model       named.py               several models in one file
+all_classes.py         every class for the price of one      tree_model.py          sums of trees, taken apart
+page.py                the published page                    mlflow.py, announced.py  MLflow artefacts, progress
 """

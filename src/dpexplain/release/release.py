@@ -3,224 +3,47 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from types import NoneType
 from typing import Any
-from uuid import uuid4
 
 from dpexplain.answers.explanation import Explanation
-from dpexplain.arguments import file_errors, require_kind, require_method, require_regular_file
+from dpexplain.arguments import file_errors, require_kind, require_regular_file
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.ball import Ball
-from dpexplain.core.plane import PAPER_RADIUS, Plane, plane_for, require_plane
-from dpexplain.core.weights import Stable, Weight
-from dpexplain.data import PrivateData
-from dpexplain.domain import Domain, DomainLike, QueryRules, read_queries, read_query
+from dpexplain.core.plane import PAPER_RADIUS, Plane, plane_for
+from dpexplain.core.weights import Weight
+from dpexplain.domain import DomainLike, QueryRules, read_queries, read_query
 from dpexplain.domain.queries import Extra, Notes, OnError
-from dpexplain.errors import DpexplainError, InputError, ParameterError, ReleaseCorrupt
+from dpexplain.errors import DpexplainError, InputError, ReleaseCorrupt
 from dpexplain.estimation.answer import Solver
-from dpexplain.estimation.calibrate import calibrate
 from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.reference_planes import ReferencePlanes
-from dpexplain.ledger.port import Ledger, Settled
-from dpexplain.mechanisms.door import Door
-from dpexplain.mechanisms.marginals import NoisyMarginals
-from dpexplain.mechanisms.ports import Noise
-from dpexplain.mechanisms.sketch import NoisySketch
-from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee, round_up
-from dpexplain.privacy.events import PrivacyEvent, price
-from dpexplain.progress import progress_steps
+from dpexplain.ledger.port import Settled
+from dpexplain.privacy.budget import Guarantee
 from dpexplain.registration.labels import Labeller
 from dpexplain.release import file as container
-from dpexplain.release.announced import with_progress
 from dpexplain.release.batch import Explanations, anchors_of, fit_in_batches, free_of_charge
-from dpexplain.release.contents import SUBJECT, payload_of, restore_parts, solver_arrays
+from dpexplain.release.contents import payload_of, restore_parts, solver_arrays
 from dpexplain.release.model_questions import ModelQuestions
 from dpexplain.release.named import restore_named, stored_named
 from dpexplain.release.page import OUTCOME, TITLE, publish
 from dpexplain.release.planes import (
     BallPlanes,
     PlaneSource,
-    build_planes,
-    move_to_levels,
     reference_planes,
     stored_arrays,
     stored_numbers,
 )
-from dpexplain.release.reference_data import ReferenceData, reference_rows
-from dpexplain.spending import Paid, Spending
-from dpexplain.version import __version__
+from dpexplain.release.reference_data import ReferenceData
 
 LARGEST_KEPT = 64 << 20  # bytes of a release file that a ledger keeps: 70 columns take 0.1 MB, 500 take 2
-
-
-def release(
-    data: PrivateData,
-    budget: Budget,
-    *,
-    weight: Weight | None = None,
-    plane: Plane = "fitted",
-    anchors: int = 1,
-    radius: float | None = None,
-    noise: Noise | None = None,
-    ledger: Ledger | str | None = None,
-    spend: Budget | None = None,
-    request_id: str | None = None,
-    fingerprint: str | None = None,
-    reference: bool | int = False,
-) -> Release:
-    """Release private moments of `data` once; the result explains any number of records free of further charge.
-
-    `budget` is the total of the account that pays and `spend` how much of it to use, by default all. Raises BudgetExhausted before a row
-    is read. `weight`, `plane` and `radius` say which local plane explanations fit, unless a question says otherwise (`Release.explain`).
-    A model that the data were registered with is asked about a few thousand public points, which sharpens the answers and costs nothing.
-    The ledger keeps the release: asking again with the same `request_id`, after a crash say, returns it and spends nothing.
-    `fingerprint` is any text by which the owner recognises the data set later; it is stored as given, and never computed from rows.
-    With `reference=True`, or the number of reference records wanted, half of what is spent goes to a private model of the records:
-    reference data labelled by the model, and explanations of any locality (docs/locality.md).
-    """
-    from dpexplain.release.all_classes import left_for_release, plan_classes
-    from dpexplain.release.plan import plan_release  # making a release needs much that reading one does not
-
-    _require_arguments(data, budget, weight, spend, noise)
-    chosen = weight or Stable()
-    chosen.to_dict()  # a weight that cannot be stored is refused before anything is spent
-    _require_one_anchor(anchors)
-    require_plane(plane)
-    if radius is not None:
-        Ball(radius)
-    budgeted = spend or budget
-    classes = plan_classes(data, budgeted.mu)
-    plan = plan_release(data, budgeted.mu if classes is None else left_for_release(budgeted.mu), reference_rows(reference))
-    events = plan.events + (() if classes is None else classes.events)
-    if classes is not None and not plan.rows:
-        raise ParameterError("target='all' labels reference records for each class: pass reference=True")
-    model = data.labeller if isinstance(data.domain, Domain) else None
-
-    def make(door: Door) -> Release:
-        sketch, marginals = plan.run(door)
-        ball = PAPER_RADIUS if radius is None else radius
-        calibrated = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, chosen, door.auxiliary_normal)
-        solver = move_to_levels(calibrated, data.domain)
-        planes = build_planes(sketch, solver, data.domain, model, door.auxiliary_normal)
-        paid = Guarantee.of_quanta(
-            price(events), budgeted.delta, data.setting.neighbours, subject=SUBJECT, model_answers=model is not None
-        )
-        made = Release(
-            solver=solver,
-            planes=planes,
-            domain=data.domain,
-            weight=chosen,
-            guarantee=_noted(paid, data, door),
-            size=data.size,
-            fingerprint=fingerprint,
-            library=__version__,
-            other_columns=data.other_columns,
-            reference=None if marginals is None else _build_reference(marginals, sketch, solver, data, plan.rows),
-            labeller=data.labeller,
-            plane=plane,
-            radius=radius,
-            scale=data.answer_scale,
-        )
-        return made if classes is None else classes.run(door, made)
-
-    question = {
-        "release": "moments",
-        "attributes": plan.sketch.layout.attributes,
-        "weight": chosen.to_dict(),
-        "plane": plane,
-        "radius": radius,
-        "reference": plan.rows,
-        "fingerprint": fingerprint,
-        "price": str(price(events)),
-    }
-    spending = Spending.open(data, budget, ledger, noise, model_answers=model is not None)
-    return _make_once(
-        spending,
-        request_id or f"release-{uuid4().hex}",
-        question,
-        Making(events, make if plan.rows else with_progress(make, plan.sketch.layout)),
-    )
-
-
-def _build_reference(
-    marginals: NoisyMarginals, sketch: NoisySketch, solver: Solver, data: PrivateData, rows: int
-) -> ReferenceData:
-    """The reference, with a bar on a terminal: it takes half a minute."""
-    from dpexplain.release.reference_building import STEPS, build_reference
-
-    with progress_steps("building the reference", STEPS) as watch:
-        return build_reference(marginals, sketch, solver, data, rows, watch)
-
-
-def _noted(paid: Guarantee, data: PrivateData, door: Door) -> Guarantee:
-    """What was paid, with a word about seeded noise, and about the total where more than this was ever released from these data."""
-    total, notes = data.spent, [] if door.secure else [SEEDED_NOISE]
-    if total.mu > paid.mu * (1 + 1e-9):
-        claim = f"(ε={round_up(total.epsilon)}, δ={total.delta:g})-differential privacy"
-        notes.append(f"With everything that was released from these data before, it is {claim} in total.")
-    return replace(paid, note=" ".join(notes))
-
-
-def _require_arguments(data: Any, budget: Any, weight: Any, spend: Any, noise: Any) -> None:
-    require_kind("data", data, PrivateData, "register the rows first, dpx.PrivateData(rows, domain, model=…)")
-    require_kind("budget", budget, Budget, "write release(data, dpx.Budget(epsilon=1.0, delta=1e-6))")
-    require_kind("spend", spend, (Budget, NoneType), "pass a part of the budget, dpx.Budget(epsilon=0.1, delta=1e-7)")
-    require_kind("weight", weight, (Weight, NoneType), "pass one such as dpx.weights.Gaussian(0.8)")
-    if noise is not None:
-        require_method("noise", noise, "standard_normal", "leave it out; tests and experiments pass a seeded one")
-
-
-def _require_one_anchor(anchors: int) -> None:
-    if anchors != 1:
-        raise ParameterError(
-            f"anchors must be 1, got {anchors}: K anchors share one budget, so each gets √K times the noise. Locality comes from "
-            "the reference distribution instead, which costs nothing (docs/release.md has the comparison)"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Making:
-    """The plan of a whole release: what it will release, and how the release is made from that."""
-
-    events: tuple[PrivacyEvent, ...]
-    make: Callable[[Door], Release]
-
-    def run(self, door: Door) -> Release:
-        return self.make(door)
-
-
-def _make_once(spending: Spending, request_id: str, question: dict[str, Any], plan: Making) -> Release:
-    """Nothing leaves before it is paid for and stored, and what was stored under this id before is returned as it is."""
-    reserved = spending.reserve(request_id, question, plan)
-    if isinstance(reserved, Settled):
-        return _release_from_ledger(reserved)
-    stored: dict[str, Any] = {}
-
-    def store(_: Paid[Release], result: Release) -> dict[str, Any]:
-        stored.update(result._stored())
-        return stored
-
-    ((made, settled),) = spending.run([reserved], store)
-    return (
-        made if settled.answer["sha256"] == stored["sha256"] else _release_from_ledger(settled)
-    )  # another process may have been first
-
-
-def _release_from_ledger(settled: Settled) -> Release:
-    """The release that a ledger keeps."""
-    if "file" not in settled.answer:
-        raise InputError(
-            f"the release {settled.request_id!r} was made and paid for, but it is larger than a ledger keeps: load the file that was "
-            "saved from it (its SHA-256 is in the ledger), or choose a new request id and pay again"
-        )
-    return _parse(b64decode(settled.answer["file"]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -403,7 +226,7 @@ class Release(ModelQuestions):
         """The SHA-256 of its file."""
         return sha256(self._content()).hexdigest()
 
-    def _stored(self) -> dict[str, Any]:
+    def stored(self) -> dict[str, Any]:
         """What a ledger stores of it: the whole file, unless that is too large."""
         content = self._content()
         file = {"file": b64encode(content).decode()} if len(content) <= LARGEST_KEPT else {}
@@ -468,3 +291,13 @@ def _parse(content: bytes) -> Release:
         raise ReleaseCorrupt(
             f"this release's contents do not fit together ({type(error).__name__}): get the file again from its owner"
         ) from None
+
+
+def release_from_ledger(settled: Settled) -> Release:
+    """The release that a ledger keeps."""
+    if "file" not in settled.answer:
+        raise InputError(
+            f"the release {settled.request_id!r} was made and paid for, but it is larger than a ledger keeps: load the file that was "
+            "saved from it (its SHA-256 is in the ledger), or choose a new request id and pay again"
+        )
+    return _parse(b64decode(settled.answer["file"]))

@@ -16,8 +16,8 @@ from dpexplain.mechanisms.door import listening
 from dpexplain.mechanisms.ports import Mechanism, Noise
 from dpexplain.privacy.budget import Budget
 from dpexplain.privacy.events import price
+from dpexplain.release.making import release
 from dpexplain.release.plan import ReleasePlan, plan_release
-from dpexplain.release.release import release
 
 _AMPLE = 1000.0  # ε: a budget that no audit exhausts
 

@@ -1,0 +1,209 @@
+"""Making a release: what is asked is checked, planned and paid for once, and the result is stored before it leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import NoneType
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from dpexplain.arguments import require_kind, require_method
+from dpexplain.core.ball import Ball
+from dpexplain.core.plane import PAPER_RADIUS, Plane, require_plane
+from dpexplain.core.weights import Stable, Weight
+from dpexplain.data import PrivateData
+from dpexplain.domain import Domain
+from dpexplain.errors import ParameterError
+from dpexplain.estimation.answer import Solver
+from dpexplain.estimation.calibrate import calibrate
+from dpexplain.ledger.port import Ledger, Settled
+from dpexplain.mechanisms.door import Door
+from dpexplain.mechanisms.marginals import NoisyMarginals
+from dpexplain.mechanisms.ports import Noise
+from dpexplain.mechanisms.sketch import NoisySketch
+from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee, round_up
+from dpexplain.privacy.events import PrivacyEvent, price
+from dpexplain.progress import progress_steps
+from dpexplain.registration.labels import Labeller
+from dpexplain.release.announced import with_progress
+from dpexplain.release.contents import SUBJECT
+from dpexplain.release.planes import build_planes, move_to_levels
+from dpexplain.release.reference_data import ReferenceData, reference_rows
+from dpexplain.release.release import Release, release_from_ledger
+from dpexplain.spending import Paid, Spending
+from dpexplain.version import __version__
+
+if TYPE_CHECKING:
+    from dpexplain.release.all_classes import ClassesPlan
+    from dpexplain.release.plan import ReleasePlan
+
+
+def release(
+    data: PrivateData,
+    budget: Budget,
+    *,
+    weight: Weight | None = None,
+    plane: Plane = "fitted",
+    anchors: int = 1,
+    radius: float | None = None,
+    noise: Noise | None = None,
+    ledger: Ledger | str | None = None,
+    spend: Budget | None = None,
+    request_id: str | None = None,
+    fingerprint: str | None = None,
+    reference: bool | int = False,
+) -> Release:
+    """Release private moments of `data` once; the result explains any number of records free of further charge.
+
+    `budget` is the total of the account that pays and `spend` how much of it to use, by default all. Raises BudgetExhausted before a row
+    is read. `weight`, `plane` and `radius` say which local plane explanations fit, unless a question says otherwise (`Release.explain`).
+    A model that the data were registered with is asked about a few thousand public points, which sharpens the answers and costs nothing.
+    The ledger keeps the release: asking again with the same `request_id`, after a crash say, returns it and spends nothing.
+    `fingerprint` is any text by which the owner recognises the data set later; it is stored as given, and never computed from rows.
+    With `reference=True`, or the number of reference records wanted, half of what is spent goes to a private model of the records:
+    reference data labelled by the model, and explanations of any locality (docs/locality.md).
+    """
+    _require_arguments(data, budget, weight, spend, noise)
+    _require_one_anchor(anchors)
+    require_plane(plane)
+    if radius is not None:
+        Ball(radius)
+    chosen = weight or Stable()
+    chosen.to_dict()  # a weight that cannot be stored is refused before anything is spent
+    recipe = _plan_recipe(data, spend or budget, chosen, plane, radius, fingerprint, reference_rows(reference))
+    spending = Spending.open(data, budget, ledger, noise, model_answers=recipe.model is not None)
+    return _make_once(spending, request_id or f"release-{uuid4().hex}", recipe)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReleaseRecipe:
+    """The plan of a whole release: what it will ask of private rows, and how the release is made from the answers."""
+
+    data: PrivateData
+    spend: Budget
+    weight: Weight
+    plane: Plane
+    radius: float | None
+    fingerprint: str | None
+    plan: ReleasePlan
+    classes: ClassesPlan | None
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        return self.plan.events + (() if self.classes is None else self.classes.events)
+
+    @property
+    def model(self) -> Labeller | None:
+        """The model where it can be asked about public points."""
+        return self.data.labeller if isinstance(self.data.domain, Domain) else None
+
+    @property
+    def question(self) -> dict[str, Any]:
+        """What the ledger stores of the request."""
+        return {
+            "release": "moments",
+            "attributes": self.plan.sketch.layout.attributes,
+            "weight": self.weight.to_dict(),
+            "plane": self.plane,
+            "radius": self.radius,
+            "reference": self.plan.rows,
+            "fingerprint": self.fingerprint,
+            "price": str(price(self.events)),
+        }
+
+    def run(self, door: Door) -> Release:
+        """The release, with a bar on a terminal where it takes long."""
+        return (self._make if self.plan.rows else with_progress(self._make, self.plan.sketch.layout))(door)
+
+    def _make(self, door: Door) -> Release:
+        data, (sketch, marginals) = self.data, self.plan.run(door)
+        ball = PAPER_RADIUS if self.radius is None else self.radius
+        calibrated = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, self.weight, door.auxiliary_normal)
+        solver = move_to_levels(calibrated, data.domain)
+        made = Release(
+            solver=solver,
+            planes=build_planes(sketch, solver, data.domain, self.model, door.auxiliary_normal),
+            domain=data.domain,
+            weight=self.weight,
+            guarantee=_noted(self._paid(), data, door),
+            size=data.size,
+            fingerprint=self.fingerprint,
+            library=__version__,
+            other_columns=data.other_columns,
+            reference=None if marginals is None else _build_reference(marginals, sketch, solver, data, self.plan.rows),
+            labeller=data.labeller,
+            plane=self.plane,
+            radius=self.radius,
+            scale=data.answer_scale,
+        )
+        return made if self.classes is None else self.classes.run(door, made)
+
+    def _paid(self) -> Guarantee:
+        about, asked = self.data.setting.neighbours, self.model is not None
+        return Guarantee.of_quanta(price(self.events), self.spend.delta, about, subject=SUBJECT, model_answers=asked)
+
+
+def _plan_recipe(
+    data: PrivateData, spend: Budget, weight: Weight, plane: Plane, radius: float | None, fingerprint: str | None, records: int
+) -> ReleaseRecipe:
+    """Plan from public things only; `records` is how many synthetic records are wanted."""
+    from dpexplain.release.all_classes import left_for_release, plan_classes
+    from dpexplain.release.plan import plan_release  # making a release needs much that reading one does not
+
+    classes = plan_classes(data, spend.mu)
+    plan = plan_release(data, spend.mu if classes is None else left_for_release(spend.mu), records)
+    if classes is not None and not plan.rows:
+        raise ParameterError("target='all' labels reference records for each class: pass reference=True")
+    return ReleaseRecipe(data, spend, weight, plane, radius, fingerprint, plan, classes)
+
+
+def _make_once(spending: Spending, request_id: str, recipe: ReleaseRecipe) -> Release:
+    """Nothing leaves before it is paid for and stored, and what was stored under this id before is returned as it is."""
+    reserved = spending.reserve(request_id, recipe.question, recipe)
+    if isinstance(reserved, Settled):
+        return release_from_ledger(reserved)
+    stored: dict[str, Any] = {}
+
+    def store(_: Paid[Release], result: Release) -> dict[str, Any]:
+        stored.update(result.stored())
+        return stored
+
+    ((made, settled),) = spending.run([reserved], store)
+    another_was_first = settled.answer["sha256"] != stored["sha256"]
+    return release_from_ledger(settled) if another_was_first else made
+
+
+def _build_reference(
+    marginals: NoisyMarginals, sketch: NoisySketch, solver: Solver, data: PrivateData, rows: int
+) -> ReferenceData:
+    """The reference, with a bar on a terminal: it takes half a minute."""
+    from dpexplain.release.reference_building import STEPS, build_reference
+
+    with progress_steps("building the reference", STEPS) as watch:
+        return build_reference(marginals, sketch, solver, data, rows, watch)
+
+
+def _noted(paid: Guarantee, data: PrivateData, door: Door) -> Guarantee:
+    """What was paid, with a word about seeded noise, and about the total where more than this was ever released from these data."""
+    total, notes = data.spent, [] if door.secure else [SEEDED_NOISE]
+    if total.mu > paid.mu * (1 + 1e-9):
+        claim = f"(ε={round_up(total.epsilon)}, δ={total.delta:g})-differential privacy"
+        notes.append(f"With everything that was released from these data before, it is {claim} in total.")
+    return replace(paid, note=" ".join(notes))
+
+
+def _require_arguments(data: Any, budget: Any, weight: Any, spend: Any, noise: Any) -> None:
+    require_kind("data", data, PrivateData, "register the rows first, dpx.PrivateData(rows, domain, model=…)")
+    require_kind("budget", budget, Budget, "write release(data, dpx.Budget(epsilon=1.0, delta=1e-6))")
+    require_kind("spend", spend, (Budget, NoneType), "pass a part of the budget, dpx.Budget(epsilon=0.1, delta=1e-7)")
+    require_kind("weight", weight, (Weight, NoneType), "pass one such as dpx.weights.Gaussian(0.8)")
+    if noise is not None:
+        require_method("noise", noise, "standard_normal", "leave it out; tests and experiments pass a seeded one")
+
+
+def _require_one_anchor(anchors: int) -> None:
+    if anchors != 1:
+        raise ParameterError(
+            f"anchors must be 1, got {anchors}: K anchors share one budget, so each gets √K times the noise. Locality comes from "
+            "the reference distribution instead, which costs nothing (docs/release.md has the comparison)"
+        )
