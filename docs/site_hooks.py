@@ -49,11 +49,11 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 def _on_site(target: str, depth: int) -> str:
     up = "../" * depth
     path, _, anchor = target.partition("#")
-    named = path.removeprefix("../").removeprefix("./")
+    named = re.sub(r"^(\.\.?/)+", "", path)
     if named in ("proofs/", "proofs"):
         moved = f"{up}proofs/README.md"
-    elif named.startswith("proofs/") and depth == 0:
-        moved = named
+    elif named.startswith("proofs/"):
+        moved = up + named
     elif named in ROOT_PAGES:
         moved = up + ROOT_PAGES[named]
     elif depth == 0 and path.startswith("docs/"):
