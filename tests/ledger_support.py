@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from dpexplain.ledger import Account, MemoryLedger, PostgresLedger, Request, Settled, SqliteLedger
+from dpexplain.ledger.book import held_by, required_last
 from dpexplain.ledger.sqlite import SqliteStore
 from dpexplain.privacy.budget import Budget
 from dpexplain.privacy.events import GaussianEvent
@@ -43,6 +44,24 @@ def spend(ledger, request_id: str, *events: GaussianEvent, answer: Any = None) -
     request = ask(request_id, *events)
     reserved = ledger.reserve(request)
     return reserved if isinstance(reserved, Settled) else ledger.settle(reserved, request.events, answer or {"values": [0.5]})
+
+
+def append_refund(ledger, request_id: str) -> None:
+    """Append the entry with which older versions gave a reservation back. It is read, and no longer written by the library."""
+
+    def append(page):
+        held = held_by(page.newest(request_id))
+        if held is not None:
+            page.append("refund", request_id, quanta=held, total=required_last(page).total - held, body={})
+
+    ledger._write(append)
+
+
+def refunded(ledger, request_id: str):
+    """A reservation that was given back."""
+    reserved = ledger.reserve(ask(request_id))
+    append_refund(ledger, request_id)
+    return reserved
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ class Explainer:
     @property
     def spent(self) -> Guarantee:
         """Everything this budget has paid for, reservations included."""
-        return self._qualified(self._ledger.state().spent)
+        return self._qualify(self._ledger.state().spent)
 
     @property
     def remaining(self) -> Guarantee:
@@ -184,8 +184,8 @@ class Explainer:
         ids = [uuid4().hex for _ in range(count)] if request_ids is None else request_ids
         if len(ids) != count:
             raise ParameterError(f"{len(ids)} request_ids for {count} records: pass one for each")
-        kept = [ids[row] for row in read.rows]
-        questions = [Question(*one) for one in zip(read.points, read.records, kept, read.notes, strict=True)]
+        asked_ids = [ids[row] for row in read.rows]
+        questions = [Question(*one) for one in zip(read.points, read.records, asked_ids, read.notes, strict=True)]
         answers = answer_in_batches(questions, self._answer, self._together)
         answers.skipped = read.skipped
         return answers
@@ -247,7 +247,7 @@ class Explainer:
         reserved, stopped = self._reserve_all(questions)
         paid = {one.paid: one.question.point for one in reserved if isinstance(one, Reserved)}
         outcomes = self._spending.run(list(paid), lambda one, outcome: stored_answer(paid[one], outcome))
-        answered = [self._settled(one, next(outcomes)[1]) if isinstance(one, Reserved) else one for one in reserved]
+        answered = [self._explain_settled(one, next(outcomes)[1]) if isinstance(one, Reserved) else one for one in reserved]
         if stopped is not None and not isinstance(stopped, BudgetExhausted):
             raise stopped
         return PaidExplanations(answered, len(questions), stopped)
@@ -280,13 +280,13 @@ class Explainer:
             return self._explanation(paid, question, self._total)
         return Reserved(question, paid, self._total)
 
-    def _settled(self, reserved: Reserved, done: Settled) -> Explanation:
+    def _explain_settled(self, reserved: Reserved, done: Settled) -> Explanation:
         cheaper = price(done.events) < reserved.paid.reservation.quanta
         return self._explanation(done, reserved.question, self._total if cheaper else reserved.total)
 
     @property
     def _total(self) -> Guarantee:
-        return self._qualified(self._data.spent)
+        return self._qualify(self._data.spent)
 
     def _hint(self, record: Any) -> Start | None:
         """Where the release would start, and two of its standard errors as the guess of how far off that is."""
@@ -317,7 +317,7 @@ class Explainer:
             values=np.array(answer["values"]),
             names=self._data.domain.names,
             point=np.array(answer["point"]),
-            cost=self._qualified(cost),
+            cost=self._qualify(cost),
             guarantee=total,
             error=None if answer["error"] is None else np.array(answer["error"]),
             copied=answer["copied"],
@@ -328,10 +328,10 @@ class Explainer:
             plane=quantity_and_plane(answer)[1],
             intercept=answer.get("intercept"),
             scale=self._data.answer_scale,
-            added=self._added(answer, total),
+            added=self._contributions(answer, total),
         )
 
-    def _added(self, answer: dict[str, Any], total: Guarantee) -> Callable[[], Contributions] | None:
+    def _contributions(self, answer: dict[str, Any], total: Guarantee) -> Callable[[], Contributions] | None:
         """Contributions, once somebody asks for them: SHAP values as they are, a plane's against the declared baseline."""
         if "model_answer" in answer["details"]:
             domain, scale = self._data.domain, self._data.answer_scale
@@ -343,7 +343,7 @@ class Explainer:
         scale, plane = self._data.answer_scale, str(answer["plane"])
         return lambda: contributions_against(baseline[0], domain, point, slopes, intercept, scale, total, plane, baseline[1])
 
-    def _qualified(self, guarantee: Guarantee) -> Guarantee:
+    def _qualify(self, guarantee: Guarantee) -> Guarantee:
         """Says so when the mechanism is for reproduction only, or noise came from a seed."""
         if self._mechanism.private:
             return self._data.qualify(guarantee)

@@ -11,7 +11,7 @@ import pytest
 from dpexplain.errors import LedgerCorrupt
 from dpexplain.ledger import Head, verify
 from dpexplain.ledger.chain import Row, digest, seal, unseal
-from ledger_support import account, ask, event, spend
+from ledger_support import account, ask, event, refunded, spend
 
 ENTRIES = "dpexplain_entries"
 
@@ -22,7 +22,7 @@ def filled(place):
     ledger = place.open()
     for number in range(4):
         spend(ledger, f"r{number}", event(0.01 * (number + 1)))
-    ledger.refund(ledger.reserve(ask("given back")))
+    refunded(ledger, "given back")
     ledger.reserve(ask("open"))
     verify(ledger)
     ledger.close()

@@ -9,7 +9,7 @@ import dpexplain as dpx
 from dpexplain.answers.contributions import feature_values
 from dpexplain.demo.people import DOMAIN
 from dpexplain.demo.report import write_report
-from dpexplain.demo.story import ASKED, Asked
+from dpexplain.demo.story import ASKED, PersonAnswer
 from dpexplain.evaluation import Score
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.release.page import publish
@@ -56,7 +56,7 @@ def report(tmp_path_factory):
     for who, record in ASKED.items():
         point = DOMAIN.encode_query(record)
         answer = dpx.Explanation(rng.normal(size=DOMAIN.width) / 4, DOMAIN.names, point, guarantee, guarantee, domain=DOMAIN)
-        answers.append(Asked(who, 0.4, answer, Score(0.1, 0.001, 0.99, 1.0), contributed(answer, rng)))
+        answers.append(PersonAnswer(who, 0.4, answer, Score(0.1, 0.001, 0.99, 1.0), contributed(answer, rng)))
     return write_report(
         tmp_path_factory.mktemp("report"), answers, dpx.Budget(1.0, 1e-6), "Refused: nothing is left.", str(guarantee)
     )[1]

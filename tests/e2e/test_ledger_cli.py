@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from dpexplain.cli import app
 from dpexplain.ledger import SqliteLedger
-from ledger_support import account, ask, event, spend
+from ledger_support import account, ask, event, refunded, spend
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def filled(place):
     for who in (account(), account("second", epsilon=2.0)):
         ledger = place.open(who)
         spend(ledger, "a", event(0.02, "beta"), event(0.01))
-        ledger.refund(ledger.reserve(ask("b")))
+        refunded(ledger, "b")
         ledger.reserve(ask("[bold]c[/bold]"))
         ledger.close()
     return place

@@ -7,7 +7,7 @@ import dpexplain as dpx
 from dpexplain.core.moments import Moments
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.door import Door
-from dpexplain.mechanisms.history import History, Released
+from dpexplain.mechanisms.history import History, ReleasedAnswer
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.relation import Neighbours
 from noise_support import Scaled, heard, release
@@ -25,7 +25,7 @@ class Slope:
 
 
 def plan():
-    past = History.of([Released(np.full(WIDTH, 5.0), np.zeros(WIDTH))])
+    past = History.of([ReleasedAnswer(np.full(WIDTH, 5.0), np.zeros(WIDTH))])
     return dpx.Adaptive(2.0, 1e-6, 200, rule="paper", plane="paper").plan(
         np.zeros(WIDTH), Setting(WIDTH, SIZE, Neighbours(), 1e-13), past
     )

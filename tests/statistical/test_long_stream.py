@@ -6,7 +6,7 @@ import pytest
 import dpexplain as dpx
 from dpexplain.core.moments import Moments
 from dpexplain.mechanisms.base import Setting
-from dpexplain.mechanisms.history import History, Released
+from dpexplain.mechanisms.history import History, ReleasedAnswer
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.events import price
 from dpexplain.privacy.relation import Neighbours
@@ -40,7 +40,7 @@ def stream(mechanism, points, seed=0):
     full, told = dpx.Budget(mechanism.epsilon, mechanism.delta).quanta, []
     for z in points:
         outcome, events = run(mechanism.plan(z, SETTING, history), rows, noise)
-        history.append(Released(z, outcome.values, outcome.copied))
+        history.append(ReleasedAnswer(z, outcome.values, outcome.copied))
         told.append((relative_excess(outcome.values, z), price(events) / full))
     return np.array(told)
 

@@ -13,7 +13,7 @@ from dpexplain.core.moments import Moments
 from dpexplain.errors import NotPrivateError, ParameterError
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.door import Door
-from dpexplain.mechanisms.history import History, Released
+from dpexplain.mechanisms.history import History, ReleasedAnswer
 from dpexplain.mechanisms.measured import NORM_SHARE, MeasuredDescent
 from dpexplain.mechanisms.paper_algorithms import PaperDescent
 from dpexplain.mechanisms.start import Copy
@@ -46,7 +46,7 @@ class Quadratic:
 
 
 def history(*released):
-    return History.of(Released(*one) for one in released)
+    return History.of(ReleasedAnswer(*one) for one in released)
 
 
 def far():
@@ -281,7 +281,7 @@ def test_the_selection_has_the_exponential_mechanisms_law_and_price():
 def test_the_papers_bookkeeping_is_shown_beside_the_exact_price(kind):
     mechanism = kind(calibration="paper")
     first, events = run(mechanism.plan(ORIGIN, SETTING, History()), Quadratic(SLOPE), SeededNoise(0), private=False)
-    past = History.of([Released(np.ones(WIDTH), first.values, details=first.details)])
+    past = History.of([ReleasedAnswer(np.ones(WIDTH), first.values, details=first.details)])
     second, _ = run(mechanism.plan(ORIGIN, SETTING, past), Quadratic(SLOPE), SeededNoise(0), private=False)
     step = paper.step_epsilon(0.01, 1e-7, 300)
     taken = second.details["gradients"]

@@ -10,7 +10,7 @@ from dpexplain.mechanisms.base import Outcome, Setting
 from dpexplain.mechanisms.door import Door, listening
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.gradient import GradientSum, Place
-from dpexplain.mechanisms.history import History, Released
+from dpexplain.mechanisms.history import History, ReleasedAnswer
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.events import mu_of, price
 from dpexplain.privacy.relation import Neighbours
@@ -169,7 +169,7 @@ def test_a_gradient_is_not_asked_outside_the_ball_that_its_bound_is_for():
 def test_the_norm_is_measured_inside_the_ball_also_where_the_past_had_a_larger_one():
     """After answers from a ball of radius 50, β̃ was measured at norm 17.7, where a record moves it by 11.5 instead of 1."""
     setting = Setting(2, 100, Neighbours(), 1e-13)
-    past = History.of([Released(np.full(2, 5.0), np.array([10.0, 14.6]))])
+    past = History.of([ReleasedAnswer(np.full(2, 5.0), np.array([10.0, 14.6]))])
     plan = dpx.Adaptive(1.0, 1e-6, steps=20, rule="paper", radius=1.0, plane="paper").plan(np.zeros(2), setting, past)
     assert np.linalg.norm(plan.start.values) == pytest.approx(1.0)
     assert np.linalg.norm(plan.norm.query.phi) <= 1 + 1e-12

@@ -6,7 +6,7 @@ import pytest
 import dpexplain as dpx
 from dpexplain import evaluation
 from dpexplain.errors import InputError, ParameterError, QueryError
-from dpexplain.mechanisms.history import History, Released
+from dpexplain.mechanisms.history import History, ReleasedAnswer
 from dpexplain.noise.seeded import SeededNoise
 
 DOMAIN = dpx.Domain(
@@ -183,7 +183,7 @@ def test_planes_of_different_kinds_do_not_mix_in_a_history(tmp_path):
 
 
 def test_histories_that_know_no_answers_at_their_points_can_still_be_started_from():
-    old = History.of([Released(np.zeros(7) + i / 9, np.full(7, 0.1)) for i in range(6)])
+    old = History.of([ReleasedAnswer(np.zeros(7) + i / 9, np.full(7, 0.1)) for i in range(6)])
     data = labelled(leaning)
     for rule in ("history", "paper"):
         plan = dpx.Adaptive(1.0, 1e-6, rule=rule).plan(DOMAIN.encode_query(RECORDS[0]), data.setting, old)

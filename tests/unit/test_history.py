@@ -9,12 +9,12 @@ from scipy import spatial
 import dpexplain as dpx
 from dpexplain.errors import InputError
 from dpexplain.estimation.regression import PENALTIES, LevelledRegression, Ridge
-from dpexplain.mechanisms.history import History, Released
+from dpexplain.mechanisms.history import History, ReleasedAnswer
 
 
 def test_releases_cannot_be_changed():
     mine = np.array([0.1, 0.2])
-    released = Released(mine, mine)
+    released = ReleasedAnswer(mine, mine)
     mine[0] = 9.0
     assert released.point[0] == 0.1
     with pytest.raises(ValueError, match="read-only"):
@@ -25,7 +25,7 @@ def test_the_nearest_computed_answer_agrees_with_a_search_of_everything():
     rng, history, points = np.random.default_rng(0), History(), []
     for i in range(1500):  # past several rebuilds of the tree
         point, copied = rng.random(5), i % 3 == 0
-        history.append(Released(point, np.full(5, float(i)), copied))
+        history.append(ReleasedAnswer(point, np.full(5, float(i)), copied))
         points.append(np.full(5, np.inf) if copied else point)
         if i % 37 == 1:
             query = rng.random(5)
@@ -40,29 +40,29 @@ def test_the_nearest_computed_answer_agrees_with_a_search_of_everything():
 
 def test_copies_alone_are_nothing_to_copy():
     assert History().nearest(np.zeros(2)) is None
-    assert History.of([Released(np.zeros(2), np.zeros(2), copied=True)]).nearest(np.zeros(2)) is None
+    assert History.of([ReleasedAnswer(np.zeros(2), np.zeros(2), copied=True)]).nearest(np.zeros(2)) is None
 
 
 def test_a_hundred_thousand_entries_are_searched_without_building_the_tree_again(monkeypatch):
     rng = np.random.default_rng(0)
-    history = History.of(Released(point, point[:1]) for point in rng.random((100_000, 10)))
+    history = History.of(ReleasedAnswer(point, point[:1]) for point in rng.random((100_000, 10)))
     built = []
     tree = spatial.cKDTree
     monkeypatch.setattr(spatial, "cKDTree", lambda rows: built.append(len(rows)) or tree(rows))
     for _ in range(300):
         point = rng.random(10)
         history.nearest(point)
-        history.append(Released(point, point[:1]))
+        history.append(ReleasedAnswer(point, point[:1]))
         assert history.nearest(point)[1] == 0.0  # the newest entries are found too
     assert built == [100_000]  # once; entries since then are searched beside it
 
 
 def test_threads_append_and_search_at_once():
-    history = History.of([Released(np.zeros(4), np.zeros(4))])
+    history = History.of([ReleasedAnswer(np.zeros(4), np.zeros(4))])
 
     def work(seed):
         for point in np.random.default_rng(seed).random((400, 4)):
-            history.append(Released(point, point))
+            history.append(ReleasedAnswer(point, point))
             points, values = history.latest(50)
             assert (points == values).all()
             assert history.nearest(point)[1] == 0
@@ -87,9 +87,9 @@ def test_a_history_is_written_down_and_read_back():
 
 
 def test_points_of_another_width_are_refused():
-    history = History.of([Released(np.zeros(2), np.zeros(2))])
+    history = History.of([ReleasedAnswer(np.zeros(2), np.zeros(2))])
     with pytest.raises(InputError, match="points of 2 numbers"):
-        history.append(Released(np.zeros(3), np.zeros(3)))
+        history.append(ReleasedAnswer(np.zeros(3), np.zeros(3)))
 
 
 @pytest.mark.parametrize("count", [6, 12, 60])

@@ -8,7 +8,7 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain.errors import InputError, ParameterError, QueryError
-from dpexplain.mechanisms.history import History, Released
+from dpexplain.mechanisms.history import History, ReleasedAnswer
 
 
 @pytest.fixture
@@ -49,14 +49,14 @@ def test_regression_beats_the_papers_labels(explainer):
 
 def test_the_papers_labels_by_hand():
     """One dimension, two past answers: z = 1 and 2 with φ = 0.5, so labels 0.5 and 1; at z = 0, the stable weight is 1/4 and 1/12."""
-    history = History.of([Released([1.0], [0.5]), Released([2.0], [0.5])])
+    history = History.of([ReleasedAnswer([1.0], [0.5]), ReleasedAnswer([2.0], [0.5])])
     answer = dpx.NonInteractive(history, "labels").explain([0.0])
     a, b = 1 / 4 * 1 + 1 / 12 * 4, 1 / 4 * 1 * 0.5 + 1 / 12 * 2 * 1.0
     assert answer.values == pytest.approx([b / a])
 
 
 def test_a_history_without_a_guarantee_promises_nothing():
-    answer = dpx.NonInteractive(History.of([Released([1.0], [0.5])])).explain([0.0])
+    answer = dpx.NonInteractive(History.of([ReleasedAnswer([1.0], [0.5])])).explain([0.0])
     assert "NOT differentially private: this history does not say" in str(answer.guarantee)
 
 
@@ -68,7 +68,7 @@ def test_an_empty_history_and_bad_queries_are_refused(explainer):
     with pytest.raises(QueryError):
         dpx.NonInteractive(explainer.history).explain([0.1])
     with pytest.raises(QueryError, match="knows no domain"):
-        dpx.NonInteractive(History.of([Released([1.0], [0.5])])).explain([0.1, 0.2])
+        dpx.NonInteractive(History.of([ReleasedAnswer([1.0], [0.5])])).explain([0.1, 0.2])
     with pytest.raises(ParameterError, match="method must be one of"):
         dpx.NonInteractive(explainer.history, "magic")
 

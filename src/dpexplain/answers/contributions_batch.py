@@ -133,9 +133,9 @@ class ContributionsBatch(Sequence[Contributions]):
         largest = self.importance()[:12]
         most = max((value for _, value in largest), default=0.0) or 1.0
         rows = "".join(_html_row(name, value, most, self.scale) for name, value in largest)
-        said = "".join(f"<li>{escape(one.sentence)}</li>" for one in self[:5])
+        sentences = "".join(f"<li>{escape(one.sentence)}</li>" for one in self[:5])
         head = f"<p>Mean absolute contribution over {len(self):,} records, in {self.scale.unit or 'the answer’s units'}</p>"
-        return f"{head}<table>{rows}</table><ol start='0'>{said}</ol><p style='font-size:smaller'>{escape(self._note)}</p>"
+        return f"{head}<table>{rows}</table><ol start='0'>{sentences}</ol><p style='font-size:smaller'>{escape(self._note)}</p>"
 
     @property
     def _note(self) -> str:

@@ -40,8 +40,8 @@ def as_table(names: Sequence[str], answers: Explanations) -> pa.Table:
         added = answers.contributions()
         columns |= {"answer": added.answer, "average": added.base} | _pairs(added.names, added.values, added.error, "")
     columns |= _pairs(names, answers.values, answers.error, " slope")
-    said = {"dpexplain.guarantee": str(answers[0].guarantee)} if len(answers) else {}
-    return pa.table(columns).replace_schema_metadata(said)
+    metadata = {"dpexplain.guarantee": str(answers[0].guarantee)} if len(answers) else {}
+    return pa.table(columns).replace_schema_metadata(metadata)
 
 
 def _pairs(names: Sequence[str], values: Matrix, errors: Matrix | None, word: str) -> dict[str, Vector]:

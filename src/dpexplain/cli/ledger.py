@@ -245,7 +245,7 @@ def table(ledger: Ledger, entries: Iterable[Entry]) -> Table:
     return shown
 
 
-def cells(told: dict[str, Any]) -> tuple[str, ...]:
-    cost = {"open": "", "refund": "-"}.get(told["kind"], round_up(told["epsilon"]))
-    when = told["time"][:19].replace("T", " ")
-    return str(told["sequence"]), when, told["kind"], told["request"], told["what"], cost, round_up(told["running_epsilon"])
+def cells(entry: dict[str, Any]) -> tuple[str, ...]:
+    cost = {"open": "", "refund": "-"}.get(entry["kind"], round_up(entry["epsilon"]))
+    when = entry["time"][:19].replace("T", " ")
+    return str(entry["sequence"]), when, entry["kind"], entry["request"], entry["what"], cost, round_up(entry["running_epsilon"])

@@ -27,6 +27,6 @@ def publish(
 ) -> None:
     """Write one self-contained interactive page that anyone can open, offline."""
     require_new(output, force)
-    said = {key: value for key, value in (("title", title), ("outcome", outcome)) if value is not None}
-    load(file).publish(output, **said)
+    options = {key: value for key, value in (("title", title), ("outcome", outcome)) if value is not None}
+    load(file).publish(output, **options)
     print(f"Wrote {output}: {output.stat().st_size:,} bytes, no network needed.")

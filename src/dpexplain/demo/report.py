@@ -14,7 +14,7 @@ from dpexplain import plots
 from dpexplain.privacy.budget import Budget
 
 if TYPE_CHECKING:
-    from dpexplain.demo.story import Asked
+    from dpexplain.demo.story import PersonAnswer
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -65,7 +65,7 @@ _TRUTH = (
 )
 
 
-def write_report(output: Path, answers: list[Asked], budget: Budget, refusal: str, guarantee: str) -> tuple[Path, Path]:
+def write_report(output: Path, answers: list[PersonAnswer], budget: Budget, refusal: str, guarantee: str) -> tuple[Path, Path]:
     """Writes explanation.png and report.html."""
     output.mkdir(parents=True, exist_ok=True)
     png, html = output / "explanation.png", output / "report.html"
@@ -86,7 +86,7 @@ def write_report(output: Path, answers: list[Asked], budget: Budget, refusal: st
     return png, html
 
 
-def _card(asked: Asked) -> str:
+def _card(asked: PersonAnswer) -> str:
     """One person: who, what the model says, and what makes the answer."""
     answer = asked.free or asked.explanation
     shown = answer if answer.added is None else replace(answer.contributions(), guarantee=None)
@@ -96,7 +96,7 @@ def _card(asked: Asked) -> str:
     return f"<section class='card' aria-label='{escape(asked.who)}'><h3>{escape(asked.who)}</h3>{said}{inner}</section>"
 
 
-def _figure(answers: list[Asked], budget: Budget) -> Figure:
+def _figure(answers: list[PersonAnswer], budget: Budget) -> Figure:
     """What makes each answer, and how the budget was spent."""
     figure = Figure(figsize=(15, 9), layout="constrained")
     axes = figure.subplots(2, 3).ravel()
@@ -111,13 +111,13 @@ def _figure(answers: list[Asked], budget: Budget) -> Figure:
     return figure
 
 
-def _table(answers: list[Asked]) -> str:
+def _table(answers: list[PersonAnswer]) -> str:
     columns = ("who", "model says", "what would change it most", "cosine to the exact answer", "relative excess", "total ε")
     head = "".join(f"<th scope='col'>{column}</th>" for column in columns)
     return f"<table><tr>{head}</tr>{''.join(_row(asked) for asked in answers)}</table>"
 
 
-def _row(asked: Asked) -> str:
+def _row(asked: PersonAnswer) -> str:
     scale = asked.explanation.scale
     strongest = ", ".join(
         f"{name} {scale.format(scale.half_range * value, signed=True)}" for name, value, _ in asked.explanation.top(3)

@@ -32,7 +32,7 @@ ASKED: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PersonAnswer:
     """One person's answer, how it compares with the exact one (which only a demo may show), and the free answer from the release."""
 
     who: str
@@ -86,12 +86,14 @@ def _predictor(model: Any) -> Any:
     return lambda rows: model.predict_proba(DOMAIN.encode(rows))
 
 
-def _ask(explainer: Explainer, data: PrivateData, model: Any) -> tuple[list[Asked], BudgetExhausted]:
-    answers: list[Asked] = []
+def _ask(explainer: Explainer, data: PrivateData, model: Any) -> tuple[list[PersonAnswer], BudgetExhausted]:
+    answers: list[PersonAnswer] = []
     for who, record in ASKED.items():
         answer = explainer.explain(record)
         probability = float(model.predict_proba(answer.point[None])[0, 1])
-        answers.append(Asked(who, probability, answer, score(answer.values, data, record, radius=answer.details["radius"])))
+        answers.append(
+            PersonAnswer(who, probability, answer, score(answer.values, data, record, radius=answer.details["radius"]))
+        )
     try:
         while True:
             explainer.explain(next(iter(ASKED.values())))
@@ -99,7 +101,7 @@ def _ask(explainer: Explainer, data: PrivateData, model: Any) -> tuple[list[Aske
         return answers, refusal
 
 
-def _table(answers: list[Asked]) -> Table:
+def _table(answers: list[PersonAnswer]) -> Table:
     """Interactive answers: each was paid for."""
     table = Table(title="Why does the model say so? Private answers, each paid from the budget", title_justify="left")
     for column in ("who", "model says", "what would change it most", "cosine to the exact answer", "spent so far"):
@@ -111,7 +113,7 @@ def _table(answers: list[Asked]) -> Table:
     return table
 
 
-def _free_table(answers: list[Asked], release: Release) -> Table:
+def _free_table(answers: list[PersonAnswer], release: Release) -> Table:
     """The same people, from one file, with error bars and at no further cost."""
     table = Table(title="Pay once, explain forever: the same questions from one release", title_justify="left")
     for column in ("who", "model says", "answer here", "average", "these values make the difference (± error)", "cost"):

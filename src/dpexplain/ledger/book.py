@@ -1,4 +1,4 @@
-"""The `Ledger` protocol over any store: reserve → settle → refund as chained entries.
+"""The `Ledger` protocol over any store: reserve → settle as chained entries.
 
 All decisions are taken inside the write transaction that records them, from what that transaction reads. A counted total is
 carried by every entry, so reading the last one is reading the whole account. What this process has read or written itself is
@@ -158,9 +158,6 @@ class Book:
             raise done
         return done
 
-    def refund(self, reservation: Reservation) -> None:
-        self._write(lambda page: self._refund(page, reservation.request_id))
-
     def settled(self, after: int = 0) -> Iterator[Settled]:
         dataset = self._account.dataset
         for row in self._stream(lambda session, last: session.answers(dataset, last.position or 0, PAGE), position=after):
@@ -226,11 +223,6 @@ class Book:
         row = page.append("settle", done.request_id, quanta=quanta, total=total, body=body)
         self._step("in settle")
         return settled_of(parse(row))
-
-    def _refund(self, page: Page, request: str) -> None:
-        held = held_by(page.newest(request))
-        if held is not None:
-            page.append("refund", request, quanta=held, total=required_last(page).total - held, body={})
 
     def _filter(self, spent: int) -> Filter:
         return Filter(self._account.budget, self._account.neighbours, spent)
@@ -304,7 +296,7 @@ def require_same_account(account: Account, stored: dict[str, Any]) -> None:
 
 
 def require_same_question(request: Request, newest: list[Entry]) -> None:
-    """Raise RequestIdInUse if the id was used for another question. This also holds after a refund: a run under that id may still be going on."""
+    """Raise RequestIdInUse if the id was used for another question. This also holds after a refund of an older ledger."""
     reserved = next((entry for entry in newest if entry.kind == "reserve"), None)
     if reserved is not None and canonical(reserved.body.get("question")) != canonical(request.body):
         raise RequestIdInUse(f"request id {request.id!r} was used for another question: choose a new id for a new question")

@@ -88,7 +88,8 @@ class Settled:
 class Entry:
     """One line of a ledger. `quanta` is the price this line states, `total` everything counted once it was written.
 
-    Kinds: `open` (the account), `reserve`, `settle`, `refund`. `sequence` orders; `time` only informs, clocks may go back.
+    Kinds: `open` (the account), `reserve`, `settle`; older ledgers may hold `refund`, which is read and no longer written.
+    `sequence` orders; `time` only informs, clocks may go back.
     """
 
     sequence: int
@@ -141,10 +142,6 @@ class Ledger(Protocol):
 
     def settle_many(self, settlements: Sequence[Settlement]) -> list[Settled | DpexplainError]:
         """`settle` for each, in order, in one durable commit."""
-        ...
-
-    def refund(self, reservation: Reservation) -> None:
-        """Give back a reservation for which no row was read and no noise was drawn."""
         ...
 
     def settled(self, after: int = 0) -> Iterator[Settled]:

@@ -28,7 +28,7 @@ from dpexplain.mechanisms.measured import measured_plan
 from dpexplain.mechanisms.paper_algorithms import paper_plan
 from dpexplain.mechanisms.planes import chosen_plane, chosen_radius, described_plane, radius_within, require_model
 from dpexplain.mechanisms.ports import Plan
-from dpexplain.mechanisms.start import Start, best, copyable, nearest, predicted
+from dpexplain.mechanisms.start import Start, best_start, nearest_start, plan_copy, predict_start
 from dpexplain.mechanisms.warm import cold_plan, warm_plan
 from dpexplain.privacy import gdp, paper
 
@@ -91,7 +91,7 @@ class Adaptive:
         if self.calibration == "paper" or self.rule == "paper":
             return self._by_the_paper(point, setting, history, anchor)
         # The same point again is the same answer; a merely near one is worth its price.
-        return copyable(history, point, within=0.0) or self._by_history(point, setting, history, hint, anchor)
+        return plan_copy(history, point, within=0.0) or self._by_history(point, setting, history, hint, anchor)
 
     def _gradient(self, point: Vector, setting: Setting, anchor: float | None) -> GradientSum | FreeGradientSum:
         plane, mu = self.plane or "fitted", gdp.mu(self.epsilon, self.delta)
@@ -103,11 +103,11 @@ class Adaptive:
     ) -> Plan[Outcome]:
         gradient = self._gradient(point, setting, anchor)
         ball, floor = gradient.feasible(self.norm), FLOOR ** (1 / self.exponent)
-        start = best(history, point, ball, gradient.dimension, floor, hint)
+        start = best_start(history, point, ball, gradient.dimension, floor, hint)
         return warm_plan(self, gradient, start, start.distance**self.exponent)
 
     def _by_the_paper(self, point: Vector, setting: Setting, history: History, anchor: float | None) -> Plan[Outcome]:
-        copied = copyable(history, point, paper.reuse_distance(self.steps))
+        copied = plan_copy(history, point, paper.reuse_distance(self.steps))
         if copied is not None:
             return copied
         if self.calibration == "paper":
@@ -116,8 +116,8 @@ class Adaptive:
         if history.computed == 0:
             return cold_plan(self, gradient)
         ball, width = gradient.feasible(self.norm), gradient.dimension
-        start = predicted(history, point, ball, width, FLOOR)
-        start = start if start.kind == "prediction" else nearest(history, point, ball, width)
+        start = predict_start(history, point, ball, width, FLOOR)
+        start = start if start.kind == "prediction" else nearest_start(history, point, ball, width)
         return measured_plan(self, replace(gradient, reach=None), start)
 
     def to_dict(self) -> dict[str, Any]:

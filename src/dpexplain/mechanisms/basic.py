@@ -69,13 +69,13 @@ class NoisyDescent:
     @property
     def _details(self) -> dict[str, Any]:
         """The last step for `privacy.training`, whose amplification is proven for the paper's plane: other planes have a state beside φ."""
-        told: dict[str, Any] = {"gradients": self.schedule.gradients}
+        details: dict[str, Any] = {"gradients": self.schedule.gradients}
         if not isinstance(self.gradient, GradientSum):
-            return told
+            return details
         if self.gradient.anchor is not None:
-            return told | {"anchor": self.gradient.anchor}
+            return details | {"anchor": self.gradient.anchor}
         quietest = self.gaussian.sigma / self.gradient.setting.size * self.gradient.quietest
-        return told | {"last_step": float(self.schedule.steps[-1]), "sigma": quietest}
+        return details | {"last_step": float(self.schedule.steps[-1]), "sigma": quietest}
 
 
 @dataclass(frozen=True, slots=True)

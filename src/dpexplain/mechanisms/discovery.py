@@ -116,7 +116,7 @@ class TextCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Discovered:
+class DiscoveredColumns:
     """What was released: a range and a middle for each column of numbers (None: nothing visible), the visible texts of the others."""
 
     ranges: dict[str, tuple[float, float] | None]
@@ -128,7 +128,7 @@ class Discovered:
         return {"ranges": ranges, "middles": self.middles, "texts": self.texts}
 
     @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> Discovered:
+    def from_dict(cls, value: dict[str, Any]) -> DiscoveredColumns:
         ranges = {name: None if ends is None else (ends[0], ends[1]) for name, ends in value["ranges"].items()}
         return cls(ranges, value["middles"], value["texts"])
 
@@ -150,9 +150,9 @@ class DiscoveryPlan:
             found.append(self.texts.event())
         return tuple(found)
 
-    def run(self, door: Door) -> Discovered:
+    def run(self, door: Door) -> DiscoveredColumns:
         ranges, middles = self._bounds(door)
-        return Discovered(ranges, middles, {} if self.texts is None else door.visible(self.texts))
+        return DiscoveredColumns(ranges, middles, {} if self.texts is None else door.visible(self.texts))
 
     def _bounds(self, door: Door) -> tuple[dict[str, tuple[float, float] | None], dict[str, float]]:
         if self.coarse is None or self.fine is None:

@@ -22,7 +22,7 @@ _TAIL = 256  # so few entries are searched one by one
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
+class ReleasedAnswer:
     """One public answer: the point that was asked about, its explanation, and whether it was copied from a neighbour."""
 
     point: Vector
@@ -63,7 +63,7 @@ class History:
 
     def __init__(self, domain: DomainLike | None = None, guarantee: Callable[[], Guarantee] | None = None) -> None:
         self.domain, self._guarantee = domain, guarantee
-        self._released: list[Released] = []
+        self._released: list[ReleasedAnswer] = []
         self._computed: list[int] = []
         self._points, self._values = _Stack(), _Stack()  # of the computed ones
         self._tree: scipy.spatial.cKDTree | None = None
@@ -75,7 +75,7 @@ class History:
         """What everything here has cost, where that is known."""
         return None if self._guarantee is None else self._guarantee()
 
-    def append(self, released: Released) -> None:
+    def append(self, released: ReleasedAnswer) -> None:
         if self._released and released.point.shape != self._released[0].point.shape:
             raise InputError(f"this history is about points of {len(self._released[0].point)} numbers, got {len(released.point)}")
         with self._lock:
@@ -85,7 +85,7 @@ class History:
                 self._values.push(released.state)
             self._released.append(released)
 
-    def nearest(self, point: Vector) -> tuple[Released, float] | None:
+    def nearest(self, point: Vector) -> tuple[ReleasedAnswer, float] | None:
         """The closest *computed* answer and its distance; None when there is none."""
         with self._lock:
             if not self._computed:
@@ -116,13 +116,13 @@ class History:
     def __len__(self) -> int:
         return len(self._released)
 
-    def __iter__(self) -> Iterator[Released]:
+    def __iter__(self) -> Iterator[ReleasedAnswer]:
         return iter(self._released)
 
-    def __reversed__(self) -> Iterator[Released]:
+    def __reversed__(self) -> Iterator[ReleasedAnswer]:
         return reversed(self._released)
 
-    def __getitem__(self, index: int) -> Released:
+    def __getitem__(self, index: int) -> ReleasedAnswer:
         return self._released[index]
 
     def __repr__(self) -> str:
@@ -147,12 +147,12 @@ class History:
             raise InputError(f"not a version {VERSION} dpexplain history: it was written by something else, or a newer version")
         spent = None if value["guarantee"] is None else Guarantee.from_dict(value["guarantee"])
         domain = None if value["domain"] is None else Domain.from_dict(value["domain"])
-        return cls.of((Released(**one) for one in value["released"]), domain, None if spent is None else lambda: spent)
+        return cls.of((ReleasedAnswer(**one) for one in value["released"]), domain, None if spent is None else lambda: spent)
 
     @classmethod
     def of(
         cls,
-        released: Iterable[Released],
+        released: Iterable[ReleasedAnswer],
         domain: DomainLike | None = None,
         guarantee: Callable[[], Guarantee] | None = None,
     ) -> History:

@@ -63,6 +63,6 @@ def answer_at(state: Vector, gradient: Gradient, norm: int, details: dict[str, A
     intercept = gradient.intercept(state)
     values = state[: gradient.setting.width]
     capped = bool(np.linalg.norm(values, norm) >= gradient.radius * _NEARLY)
-    told = details | {"radius": gradient.radius, "capped": capped}
+    details = details | {"radius": gradient.radius, "capped": capped}
     plane: Plane = "paper" if intercept is None else "fitted" if len(state) > len(values) else "anchored"
-    return Outcome(values, details=told, plane=plane, intercept=0.0 if intercept is None else intercept)
+    return Outcome(values, details=details, plane=plane, intercept=0.0 if intercept is None else intercept)

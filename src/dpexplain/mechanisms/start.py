@@ -12,7 +12,7 @@ from dpexplain.core.ball import Ball, FreeBall
 from dpexplain.estimation.regression import LevelledRegression
 from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.door import Door
-from dpexplain.mechanisms.history import History, Released
+from dpexplain.mechanisms.history import History, ReleasedAnswer
 from dpexplain.privacy.events import PrivacyEvent
 
 FEWEST = 5  # answers that a regression needs at least
@@ -23,7 +23,7 @@ MEMORY = 2000  # latest answers it learns from: older ones add little, and a pla
 class Copy:
     """A plan that reads no row: the answer of a computed neighbour."""
 
-    source: Released
+    source: ReleasedAnswer
     distance: float
 
     @property
@@ -32,9 +32,9 @@ class Copy:
 
     def run(self, door: Door) -> Outcome:
         del door
-        told: dict[str, Any] = {"start": "copied", "gradients": 0, "distance": self.distance}
+        details: dict[str, Any] = {"start": "copied", "gradients": 0, "distance": self.distance}
         found = self.source
-        return Outcome(found.values, copied=True, details=told, plane=found.plane or "paper", intercept=found.intercept or 0.0)
+        return Outcome(found.values, copied=True, details=details, plane=found.plane or "paper", intercept=found.intercept or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,45 +46,45 @@ class Start:
     kind: str
 
 
-def copyable(history: History, point: Vector, within: float) -> Copy | None:
+def plan_copy(history: History, point: Vector, within: float) -> Copy | None:
     """The nearest computed answer, if it is near enough."""
     found = history.nearest(point)
     return Copy(*found) if found is not None and found[1] <= within else None
 
 
-def best(history: History, point: Vector, ball: Ball | FreeBall, width: int, floor: float, hint: Start | None) -> Start:
+def best_start(history: History, point: Vector, ball: Ball | FreeBall, width: int, floor: float, hint: Start | None) -> Start:
     """The nearer of the history's prediction and a `hint` from elsewhere (a release), by their own guesses."""
-    found = predicted(history, point, ball, width, floor)
+    found = predict_start(history, point, ball, width, floor)
     if hint is None or hint.distance >= found.distance:
         return found
     return Start(ball.project(hint.values), max(hint.distance, floor), hint.kind)
 
 
-def predicted(history: History, point: Vector, ball: Ball | FreeBall, width: int, floor: float) -> Start:
+def predict_start(history: History, point: Vector, ball: Ball | FreeBall, width: int, floor: float) -> Start:
     """Ridge regression of past answers on their points, evaluated here; `cold` while there are too few. `width` is that of a state.
 
     The guess of its distance is the leave-one-out error, larger where the point is unlike the past, and never below `floor`: answers
     that hardly move from their predictions would confirm them, and each next one would move less.
     """
     if history.computed < FEWEST:
-        return cold(width)
+        return cold_start(width)
     fitted = LevelledRegression.fit(*history.latest(MEMORY))
     distance = fitted.residual * fitted.ridge.spread(point) / ball.radius
     if distance >= 1:
-        return cold(width)
-    return Start(ball.project(_widened(fitted.predict(point), width)), max(distance, floor), "prediction")
+        return cold_start(width)
+    return Start(ball.project(_widen(fitted.predict(point), width)), max(distance, floor), "prediction")
 
 
-def nearest(history: History, point: Vector, ball: Ball | FreeBall, width: int) -> Start:
+def nearest_start(history: History, point: Vector, ball: Ball | FreeBall, width: int) -> Start:
     """The answer of the nearest computed neighbour, projected: it may come from a larger ball."""
     found = history.nearest(point)
-    return cold(width) if found is None else Start(ball.project(_widened(found[0].state, width)), 1.0, "neighbour")
+    return cold_start(width) if found is None else Start(ball.project(_widen(found[0].state, width)), 1.0, "neighbour")
 
 
-def _widened(state: Vector, width: int) -> Vector:
+def _widen(state: Vector, width: int) -> Vector:
     """A state of this width: planes of older histories do not say their answer at the point, and begin at 0 there."""
     return np.concatenate([state[:width], np.zeros(max(width - len(state), 0))])
 
 
-def cold(width: int) -> Start:
+def cold_start(width: int) -> Start:
     return Start(np.zeros(width), 1.0, "cold")

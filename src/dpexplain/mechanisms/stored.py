@@ -6,7 +6,7 @@ from typing import Any
 
 from dpexplain.core.arrays import Vector
 from dpexplain.mechanisms.base import Outcome
-from dpexplain.mechanisms.history import Released
+from dpexplain.mechanisms.history import ReleasedAnswer
 
 ANCHORED = "anchored optima"  # how ledgers that are older than planes name the quantity of anchored answers
 
@@ -30,8 +30,8 @@ def quantity_and_plane(answer: dict[str, Any]) -> tuple[str | None, str | None]:
     return quantity, answer.get("plane") or (None if quantity else "paper")
 
 
-def released_answer(answer: dict[str, Any]) -> Released:
+def released_answer(answer: dict[str, Any]) -> ReleasedAnswer:
     """A stored answer as an entry of a history."""
     plane = quantity_and_plane(answer)[1]
     intercept = None if plane == "paper" else answer.get("intercept", answer["details"].get("anchor"))
-    return Released(answer["point"], answer["values"], answer["copied"], answer["details"], plane, intercept)
+    return ReleasedAnswer(answer["point"], answer["values"], answer["copied"], answer["details"], plane, intercept)

@@ -17,7 +17,7 @@ from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.gradient import Gradient
 from dpexplain.mechanisms.ports import Plan
-from dpexplain.mechanisms.start import Start, cold
+from dpexplain.mechanisms.start import Start, cold_start
 from dpexplain.privacy import gdp
 from dpexplain.privacy.events import PrivacyEvent
 
@@ -65,7 +65,7 @@ def warm_plan(parameters: Parameters, gradient: Gradient, start: Start, share: f
 
 def cold_plan(parameters: Parameters, gradient: Gradient) -> WithDetails:
     """The first query: from zero, all T-1 gradients, the whole (ε, δ)."""
-    descent = _descent(parameters, gradient, cold(gradient.dimension), 1.0, parameters.steps - 1)
+    descent = _descent(parameters, gradient, cold_start(gradient.dimension), 1.0, parameters.steps - 1)
     return WithDetails(descent, {"start": "cold"})
 
 

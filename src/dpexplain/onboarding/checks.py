@@ -87,11 +87,11 @@ def check(
     if not isinstance(data, PrivateData):
         if model is None or not hasattr(data, "encode_query"):
             raise ParameterError("pass registered data, or a domain with model=: dpx.check(domain, model=model, rows=50_000)")
-        return _sorted([*_of_domain(data), *_with_model(data, model, rows, budget, {"frame": frame, **options})])
-    return _sorted([*_of_domain(data.domain), *_of_data(data, budget, data.size)])
+        return _sort_findings([*_of_domain(data), *_with_model(data, model, rows, budget, {"frame": frame, **options})])
+    return _sort_findings([*_of_domain(data.domain), *_of_data(data, budget, data.size)])
 
 
-def _sorted(findings: list[Finding]) -> CheckReport:
+def _sort_findings(findings: list[Finding]) -> CheckReport:
     order = ("problem", "warning", "note", "good")
     return CheckReport(tuple(sorted(findings, key=lambda one: order.index(one.level))))
 

@@ -23,7 +23,7 @@ from dpexplain.domain.drafts.draft import KINDS, rounded_out
 from dpexplain.errors import DomainError, ParameterError
 from dpexplain.ledger import open_ledger
 from dpexplain.ledger.port import Account, Ledger, Request, Settled
-from dpexplain.mechanisms.discovery import Discovered, DiscoveryPlan, plan_discovery
+from dpexplain.mechanisms.discovery import DiscoveredColumns, DiscoveryPlan, plan_discovery
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.misfits import KINDS as MISFITS
@@ -71,7 +71,7 @@ def discover(
     found = _run_once(
         lambda: _raw_columns(rows, draft, terms), plan, opened, request, noise, lambda made: {"discovered": made.to_dict()}
     )
-    return Domain(_completed(draft, Discovered.from_dict(found["discovered"])).complete())
+    return Domain(_complete_draft(draft, DiscoveredColumns.from_dict(found["discovered"])).complete())
 
 
 def count_misfits(
@@ -189,12 +189,14 @@ def _table(rows: Any, names: list[str]) -> Any:
     return read_private(str(rows), names)
 
 
-def _completed(draft: Draft, found: Discovered) -> Draft:
+def _complete_draft(draft: Draft, found: DiscoveredColumns) -> Draft:
     """The draft with what was found; what did not stand out of the noise stays open, and is listed as still to be declared."""
-    return Draft(tuple(_filled(one, found) if isinstance(one, DraftFeature) else one for one in draft.features), "discovery")
+    return Draft(
+        tuple(_fill_feature(one, found) if isinstance(one, DraftFeature) else one for one in draft.features), "discovery"
+    )
 
 
-def _filled(one: DraftFeature, found: Discovered) -> DraftFeature:
+def _fill_feature(one: DraftFeature, found: DiscoveredColumns) -> DraftFeature:
     if texts := found.texts.get(one.name):
         return replace(one, known={**_categories(texts), **one.known})
     if (ends := found.ranges.get(one.name)) is not None:

@@ -54,11 +54,11 @@ def sentence(answer: float, base: float, scale: AnswerScale, average: str, *, ex
     """What every surface says first. A plane may pass the ends of the scale; then the end is named, and what the steps add up to."""
     within = min(max(answer, scale.low), scale.high)
     about = "" if exact else "about "
-    said = f"The model's answer here is {about}{scale.format(within)}; {average} is {scale.format(base)}; these values make the difference."
+    sentence = f"The model's answer here is {about}{scale.format(within)}; {average} is {scale.format(base)}; these values make the difference."
     return (
-        said
+        sentence
         if within == answer
-        else f"{said} They add up to {scale.format(answer)}: a straight line passes the end of the scale."
+        else f"{sentence} They add up to {scale.format(answer)}: a straight line passes the end of the scale."
     )
 
 
@@ -104,8 +104,8 @@ def html_table(
     rows = "".join(_html_row(step, low, high, scale) for step in found)
     first, last = _html_end(average, base, low, high, scale), _html_end("this record", answer, low, high, scale)
     small = f"<p style='font-size:smaller'>{escape(note)}</p>" if note else ""
-    said = escape(heading).replace(" %", "&nbsp;%")
-    return f"<p>{said}</p><table>{head}{first}{rows}{last}</table>{small}"
+    sentence = escape(heading).replace(" %", "&nbsp;%")
+    return f"<p>{sentence}</p><table>{head}{first}{rows}{last}</table>{small}"
 
 
 def _extent(found: Sequence[Step], base: float, answer: float) -> tuple[float, float]:

@@ -96,8 +96,8 @@ class OptionKeywords(TypedDict, total=False):
 
 def with_options(door: F) -> F:
     """Let `help` and `inspect` show each of the terms, its default and its meaning where `door` says `**options`."""
-    own, told = signature(door), [door.__doc__ and getdoc(door), getdoc(RegistrationOptions)]
+    own, texts = signature(door), [door.__doc__ and getdoc(door), getdoc(RegistrationOptions)]
     named = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
     door.__signature__ = own.replace(parameters=[*named, *signature(RegistrationOptions).parameters.values()])  # type: ignore[attr-defined]
-    door.__doc__ = "\n\n".join(text for text in told if text)
+    door.__doc__ = "\n\n".join(text for text in texts if text)
     return door

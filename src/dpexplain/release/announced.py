@@ -21,11 +21,11 @@ def with_progress(make: Callable[[Door], T], layout: Layout) -> Callable[[Door],
     if layout.width < WIDE:
         return make
 
-    def watched(door: Door) -> T:
+    def make_with_bar(door: Door) -> T:
         with progress_steps(f"releasing {layout.width:,} columns", 3 * replicates(layout)) as watch:
             return make(cast(Door, _AnnouncingDoor(door, watch)))
 
-    return watched
+    return make_with_bar
 
 
 class _AnnouncingDoor:

@@ -98,7 +98,7 @@ class Explanations(ExplanationBatch):
             plane=self.plane,
             intercept=float(self.found.answer[index]),
             scale=self.release.scale,
-            added=partial(self._added, index),
+            added=partial(self._contributions_of, index),
         )
 
     def contributions(self) -> ContributionsBatch:
@@ -111,17 +111,17 @@ class Explanations(ExplanationBatch):
             values=found.added * scale.half_range,
             base=scale.answers(found.base),
             answer=scale.answers(found.answer),
-            error=_known(found.added_errors * scale.half_range),
+            error=_errors_if_known(found.added_errors * scale.half_range),
             scale=scale,
             record=feature_values(self.release.domain, self.points),
-            base_error=_known(found.base_error * scale.half_range),
+            base_error=_errors_if_known(found.base_error * scale.half_range),
             answer_error=found.answer_error * scale.half_range,
             guarantee=self.release.guarantee,
             titles=feature_titles(self.release.domain),
             details={"quantity": "plane", "source": "release", "plane": self.plane},
         )
 
-    def _added(self, index: int) -> Contributions:
+    def _contributions_of(self, index: int) -> Contributions:
         return self[index : index + 1].contributions()[0]
 
     @cached_property
@@ -130,17 +130,17 @@ class Explanations(ExplanationBatch):
 
     def _details(self, index: int) -> dict[str, Any]:
         found = self.found
-        told: dict[str, Any] = {"source": "release", "weight": self.weight.kind, "fingerprint": self.release.fingerprint}
-        told["error_parts"] = {"noise": float(found.noise[index]), "reference": float(found.reference[index])}
+        details: dict[str, Any] = {"source": "release", "weight": self.weight.kind, "fingerprint": self.release.fingerprint}
+        details["error_parts"] = {"noise": float(found.noise[index]), "reference": float(found.reference[index])}
         if np.isfinite(found.share[index]):
-            told["effective_rows"] = round(float(found.share[index]) * self.release.size)
+            details["effective_rows"] = round(float(found.share[index]) * self.release.size)
         if found.capped[index]:
-            told["cap"] = (
+            details["cap"] = (
                 f"the ball of radius {self.radius:g} that was asked for holds these slopes: they are shorter than the data say"
             )
         if self.anchors is not None:
-            told |= {"quantity": ANCHORED, "anchor": float(self.anchors[index])}
-        return told | ({"read_as": self.notes[index]} if self.notes and self.notes[index] else {})
+            details |= {"quantity": ANCHORED, "anchor": float(self.anchors[index])}
+        return details | ({"read_as": self.notes[index]} if self.notes and self.notes[index] else {})
 
     def __len__(self) -> int:
         return len(self.values)
@@ -164,7 +164,7 @@ def fit_in_batches(source: PlaneSource, points: Matrix, weight: Weight, anchors:
     return join_planes(parts)
 
 
-def _known(errors: Any) -> Any:
+def _errors_if_known(errors: Any) -> Any:
     """Errors, or None where they are not known."""
     return None if np.isnan(errors).any() else errors
 

@@ -72,8 +72,8 @@ def restore_parts(header: dict[str, Any], arrays: dict[str, Any]) -> dict[str, A
 
 def _guarantee(paid: dict[str, Any]) -> Guarantee:
     """A file can be sealed again with anything in it: a guarantee must be one that can be stated."""
-    said = {"subject": SUBJECT, "private": paid["private"], "note": paid["note"], "model_answers": "model_answers" in paid}
-    guarantee = Guarantee(_positive(paid["mu"]), _positive(paid["delta"]), Neighbours.from_dict(paid), **said)
+    stated = {"subject": SUBJECT, "private": paid["private"], "note": paid["note"], "model_answers": "model_answers" in paid}
+    guarantee = Guarantee(_positive(paid["mu"]), _positive(paid["delta"]), Neighbours.from_dict(paid), **stated)
     if not isinstance(guarantee.private, bool) or not isinstance(guarantee.note, str):
         raise ValueError("guarantee")
     if not (isinstance(guarantee.neighbours.unit, str | None) and np.isfinite(guarantee.epsilon) and str(guarantee)):

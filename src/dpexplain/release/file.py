@@ -48,12 +48,12 @@ def read(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     try:
         return _parse(_body(data))
     except (struct.error, zlib.error, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        _damaged(f"its contents do not parse ({type(error).__name__})")
+        _refuse_damaged(f"its contents do not parse ({type(error).__name__})")
 
 
 def _body(data: bytes) -> bytes:
     if len(data) < _PREFIX.size or not data.startswith(MAGIC):
-        _damaged("it does not start like one")
+        _refuse_damaged("it does not start like one")
     _, version, digest, length = _PREFIX.unpack_from(data)
     if version != VERSION:
         raise ReleaseCorrupt(
@@ -61,37 +61,37 @@ def _body(data: bytes) -> bytes:
         )
     packed = data[_PREFIX.size :]
     if sha256(struct.pack("<Q", length) + packed).digest() != digest:
-        _damaged("its checksum does not match, so bytes were lost or changed")
+        _refuse_damaged("its checksum does not match, so bytes were lost or changed")
     if length > LARGEST:
-        _damaged("it claims to be larger than any release")
+        _refuse_damaged("it claims to be larger than any release")
     inflate = zlib.decompressobj()
     body = inflate.decompress(packed, length + 1)
     if len(body) != length or not inflate.eof or inflate.unused_data:
-        _damaged("its length is not the stated one")
+        _refuse_damaged("its length is not the stated one")
     return body
 
 
 def _parse(body: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     (size,) = _LENGTH.unpack_from(body)
     start = _LENGTH.size + size
-    header = json.loads(body[_LENGTH.size : start].decode(), parse_constant=_damaged)
+    header = json.loads(body[_LENGTH.size : start].decode(), parse_constant=_refuse_damaged)
     arrays: dict[str, NDArray[Any]] = {}
     for entry in header.pop("arrays"):
         shape = tuple(int(extent) for extent in entry["shape"])
         if entry["dtype"] not in _DTYPES or any(extent < 0 for extent in shape):
-            _damaged("it holds an array of an unknown kind")
+            _refuse_damaged("it holds an array of an unknown kind")
         stored = np.dtype(entry["dtype"])
         stop = start + prod(shape) * stored.itemsize
         if stop > len(body):
-            _damaged("an array is cut short")
+            _refuse_damaged("an array is cut short")
         arrays[entry["name"]] = np.frombuffer(body[start:stop], stored).reshape(shape).astype(stored.newbyteorder("="))
         start = stop
     if start != len(body):
-        _damaged("bytes are left over")
+        _refuse_damaged("bytes are left over")
     return header, arrays
 
 
-def _damaged(why: str) -> NoReturn:
+def _refuse_damaged(why: str) -> NoReturn:
     raise ReleaseCorrupt(
         f"this is not a whole dpexplain release: {why}. Nothing was executed. Get the file again from its owner."
     )

@@ -125,7 +125,7 @@ class ReleaseRecipe:
             planes=build_planes(sketch, solver, data.domain, self.model, door.auxiliary_normal),
             domain=data.domain,
             weight=self.weight,
-            guarantee=_noted(self._paid(), data, door),
+            guarantee=_with_notes(self._paid(), data, door),
             size=data.size,
             fingerprint=self.fingerprint,
             library=__version__,
@@ -183,7 +183,7 @@ def _build_reference(
         return build_reference(marginals, sketch, solver, data, rows, watch)
 
 
-def _noted(paid: Guarantee, data: PrivateData, door: Door) -> Guarantee:
+def _with_notes(paid: Guarantee, data: PrivateData, door: Door) -> Guarantee:
     """What was paid, with a word about seeded noise, and about the total where more than this was ever released from these data."""
     total, notes = data.spent, [] if door.secure else [SEEDED_NOISE]
     if total.mu > paid.mu * (1 + 1e-9):

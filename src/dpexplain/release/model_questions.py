@@ -83,7 +83,7 @@ class ModelQuestions:
         read = read_queries(self.domain, records, QueryRules(extra, clip, "raise", self.other_columns))
         found, notes = (
             self._shapley(read.points, model, target, background),
-            {row: said for row, said in enumerate(read.notes) if said},
+            {row: note for row, note in enumerate(read.notes) if note},
         )
         return replace(found, details={**found.details, "read_as": notes}) if notes else found
 
@@ -188,9 +188,11 @@ class ModelQuestions:
     def _shapley(self, points: Matrix, model: Any, target: Any, background: int | None) -> ContributionsBatch:
         from dpexplain.release.shapley import shapley_batch
 
-        return shapley_batch(self._compared(model, target, background), points, scale_of(self), self.guarantee, self.fingerprint)
+        return shapley_batch(
+            self._shapley_reference(model, target, background), points, scale_of(self), self.guarantee, self.fingerprint
+        )
 
-    def _compared(self, model: Any, target: Any, background: int | None) -> ShapleyReference:
+    def _shapley_reference(self, model: Any, target: Any, background: int | None) -> ShapleyReference:
         """The model beside the reference records that it is compared on."""
         from dpexplain.release.shapley import prepare
 

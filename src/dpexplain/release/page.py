@@ -158,8 +158,8 @@ def _records(payload: Mapping[str, Any]) -> str:
 def _warning(guarantee: Guarantee) -> str:
     """What a reader must know before anything else; nothing when all is as it should be. Other notes are part of the statement."""
     seeded = SEEDED_NOISE if SEEDED_NOISE in guarantee.note else ""
-    said = seeded if guarantee.private else str(guarantee)
-    return f'<p class="warning" role="note">{escape(said)}</p>' if said else ""
+    warning = seeded if guarantee.private else str(guarantee)
+    return f'<p class="warning" role="note">{escape(warning)}</p>' if warning else ""
 
 
 def _facts(payload: Mapping[str, Any]) -> str:
@@ -207,11 +207,11 @@ def _release_facts(payload: Mapping[str, Any]) -> dict[str, Any]:
     }
     noise = {**payload["noise"], "calibration": pack_arrays(np.asarray(payload["noise"]["calibration"], dtype=np.float64))}
     plain = {key: payload[key] for key in ("t0", "radius", "weight", "layout")} | {"plane": payload.get("plane", "paper")}
-    extra = {"reference": _reference(payload.get("reference")), "fitted": _fitted(payload.get("fitted"))}
+    extra = {"reference": _reference(payload.get("reference")), "fitted": _fitted_arrays(payload.get("fitted"))}
     return {**arrays, **plain, "noise": noise, **extra}
 
 
-def _fitted(fitted: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _fitted_arrays(fitted: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The numbers of the fitted plane: lists as arrays, single numbers as they are."""
     if not fitted:
         return None

@@ -30,7 +30,7 @@ _FAR = 1 << 48  # a place in the public numbers that drawing records does not re
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
+class DrawnRecords:
     """Records that follow the noisy counts, and what other noise would change about their weights."""
 
     codes: CellCodes
@@ -39,7 +39,7 @@ class Drawn:
 
 def draw_records(
     found: NoisyMarginals, domain: Domain, rows: int, watch: ProgressCallback = no_progress, rehearsals: int = REHEARSALS
-) -> Drawn:
+) -> DrawnRecords:
     """The same counts always give the same records."""
     bins, uniforms = found.bins, Uniforms()
     used = [np.unique(joined) for joined in bins.joined]
@@ -48,7 +48,7 @@ def draw_records(
     watch("rehearsing the noise")
     changes = table_changes(codes, believed, uniforms, rehearsals)
     layout = Layout.of(domain.blocks)
-    return Drawn(records(codes, bins, found.histograms, found.histogram_sigma, layout, uniforms), changes)
+    return DrawnRecords(records(codes, bins, found.histograms, found.histogram_sigma, layout, uniforms), changes)
 
 
 def build_reference(

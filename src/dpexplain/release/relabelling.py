@@ -125,7 +125,7 @@ def refine(
     if isinstance(reserved, Settled):
         released = np.array(reserved.answer["moments"])
     else:
-        ((released, _),) = spending.run([reserved], _stored)
+        ((released, _),) = spending.run([reserved], _to_stored)
     made = relabel(release, labeller, BoughtMoments(plan.asked, released, plan.mechanism.sigma, data.size))
     return replace(made, guarantee=_together(release.guarantee, price(plan.events), secure=spending.noise.secure))
 
@@ -150,7 +150,7 @@ def plan_refinement(release: Release, data: PrivateData, labeller: Labeller, mu:
     return plan_label_moments(query, mu, data.setting, lambda rows: labeller(decode(rows))[:, None])
 
 
-def _stored(_: Paid[Any], released: Any) -> dict[str, Any]:
+def _to_stored(_: Paid[Any], released: Any) -> dict[str, Any]:
     return {"release": "refinement", "moments": released.tolist()}
 
 

@@ -140,7 +140,7 @@ class Release(ModelQuestions):
         local = weight or self.weight
         point, notes = read_query(self.domain, record, QueryRules(known_extra=self.other_columns))
         values, error = self.solver.influence(point, local)
-        told = {
+        details = {
             "source": "release",
             "quantity": "influence",
             "others": "against",
@@ -157,7 +157,7 @@ class Release(ModelQuestions):
             error,
             domain=self.domain,
             record=record,
-            details=told,
+            details=details,
         )
 
     def _answer(

@@ -74,15 +74,15 @@ class ReleaseSurrogate:
 
     def payload(self) -> dict[str, Any]:
         """The tables in JSON's types, for a page; labels, not the answer's units."""
-        singles = [{"feature": one.feature, "grid": _grid(one.grid), "table": _rounded(one.table)} for one in self.tables.singles]
+        singles = [{"feature": one.feature, "grid": _grid(one.grid), "table": _round(one.table)} for one in self.tables.singles]
         pairs = [
             {
                 "first": one.first,
                 "second": one.second,
                 "grids": [_grid(grid) for grid in one.grids],
-                "table": [_rounded(row) for row in one.table],
-                "along": _rounded(one.table @ one.columns),
-                "across": _rounded(one.rows @ one.table),
+                "table": [_round(row) for row in one.table],
+                "along": _round(one.table @ one.columns),
+                "across": _round(one.rows @ one.table),
                 "mean": one.mean,
             }
             for one in self.tables.pairs
@@ -122,5 +122,5 @@ def _grid(grid: Grid) -> dict[str, Any]:
     return {"start": grid.start, "stop": grid.stop, "edges": None if grid.edges is None else grid.edges.tolist()}
 
 
-def _rounded(values: Vector) -> list[float]:
+def _round(values: Vector) -> list[float]:
     return [round(float(value), _DIGITS) for value in values]

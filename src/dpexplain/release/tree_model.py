@@ -56,14 +56,14 @@ def find_trees(model: Any, target: Any, table: Callable[[Columns], Any], ask: La
         return np.ascontiguousarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float32)
 
     try:
-        return _checked(trees_of(last, target), prepare, ask, _some(records, _PROBED))
+        return _check_trees(trees_of(last, target), prepare, ask, _some(records, _PROBED))
     except (
         Exception
     ):  # whatever a foreign model or its steps raise: it is asked as a black box instead, which reports what is wrong
         return None
 
 
-def _checked(raw: Trees, prepare: Callable[[Columns], NDArray[np.float32]], ask: Labels, some: Columns) -> TreeModel | None:
+def _check_trees(raw: Trees, prepare: Callable[[Columns], NDArray[np.float32]], ask: Labels, some: Columns) -> TreeModel | None:
     mixtures = _mixtures(some)
     rows, labels = prepare(mixtures), ask(mixtures)
     owner = _owners(prepare, some)

@@ -53,11 +53,11 @@ class Guard:
         LOG.info("%s", watch.line())
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
-        said = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if not said.isdigit() or int(said) > self._max_body:
+        length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        if not length.isdigit() or int(length) > self._max_body:
             self._metrics.refused("size")
             problem = Problem(
-                413 if said.isdigit() else 400, f"At most {self._max_body} bytes are read.", headers={"Connection": "close"}
+                413 if length.isdigit() else 400, f"At most {self._max_body} bytes are read.", headers={"Connection": "close"}
             )
             await problem.response()(scope, receive, send)
             return

@@ -31,7 +31,7 @@ export function createAnswer(at, { names, features, outcome, scale }) {
       { index: "base", name: given.average ?? "the average", place: given.base, text: scale.format(given.base) },
       { index: "answer", name: "this record", place: given.answer, text: scale.format(given.answer), isLast: true },
     ];
-    const label = `Waterfall chart. ${sentenceOf(given, scale)} ${said(steps, scale)} All contributions are in the table that follows.`;
+    const label = `Waterfall chart. ${sentenceOf(given, scale)} ${describeSteps(steps, scale)} All contributions are in the table that follows.`;
     waterfall.update([ends[0], ...steps, ends[1]], stepsAxis(steps, [given.base, given.answer], scale), { ...words, label });
     stepsTable.update(waterfallSteps(given, parts, given.values.length), words);
   };
@@ -63,6 +63,6 @@ function inUnit(scale) {
 }
 
 /** The largest steps in words. */
-function said(steps, scale) {
+function describeSteps(steps, scale) {
   return `${steps.slice(0, 3).map(({ name, note, value }) => `${name}${note ? ` ${note}` : ""}: ${scale.difference(value)}`).join("; ")}.`;
 }

@@ -25,7 +25,7 @@ export function signed(value, digits = 3) {
 export function summary(effects, outcome, scale, count = 3) {
   const certain = effects.filter((effect) => effect.reading !== "uncertain").slice(0, count);
   if (certain.length === 0) return "At this privacy level the sign of no effect is certain here.";
-  const said = certain.map(({ name, note, value }) => `${name}${note ? ` ${note}` : ""} ${scale.difference(value)}${scale.unit ? `\u00a0${scale.unit}` : ""}, ${value >= 0 ? "towards" : "away"}`);
+  const phrases = certain.map(({ name, note, value }) => `${name}${note ? ` ${note}` : ""} ${scale.difference(value)}${scale.unit ? `\u00a0${scale.unit}` : ""}, ${value >= 0 ? "towards" : "away"}`);
   const doubt = certain[0].error === null ? " How much of this is privacy noise is not known for this mechanism: no sign here is certain." : "";
-  return `Strongest effects on ${outcome}: ${said.join("; ")}.${doubt}`;
+  return `Strongest effects on ${outcome}: ${phrases.join("; ")}.${doubt}`;
 }

@@ -8,7 +8,7 @@ import { offerTable, offerThemes, partsOf } from "./frame.js";
 import { createGauge, short } from "./gauge.js";
 import { scaleOf } from "./scale.js";
 
-const KEPT = "dpexplain-key"; // for this tab only, gone when it is closed
+const KEY_NAME = "dpexplain-key"; // for this tab only, gone when it is closed
 const SHOWN = 50;
 const at = (id) => document.getElementById(id);
 
@@ -154,14 +154,14 @@ function tell(text) {
 }
 
 function leave() {
-  sessionStorage.removeItem(KEPT);
+  sessionStorage.removeItem(KEY_NAME);
   location.reload();
 }
 
 function knock(event) {
   event.preventDefault();
   const key = at("key").value.trim();
-  open(key).then(() => sessionStorage.setItem(KEPT, key)).catch((error) => {
+  open(key).then(() => sessionStorage.setItem(KEY_NAME, key)).catch((error) => {
     setText(at("door-problem"), error.status === 401 ? "This key is not known here." : error.message);
     at("door-problem").hidden = false;
     at("key").focus();
@@ -174,7 +174,7 @@ offerTable(at("show-table"), at("table"));
 at("leave").addEventListener("click", leave);
 at("door-form").addEventListener("submit", knock);
 const settings = JSON.parse(at("data").textContent);
-const kept = sessionStorage.getItem(KEPT);
+const storedKey = sessionStorage.getItem(KEY_NAME);
 if (settings.open) open("").catch((error) => tell(error.message));
-else if (kept) open(kept).catch(leave);
+else if (storedKey) open(storedKey).catch(leave);
 else at("door").hidden = false;

@@ -21,8 +21,8 @@ export function waterfallSteps({ values, error, base }, labels, top = 10) {
 /** What every surface says first. A plane may pass the ends of the scale; then the end is named, and what the steps add up to. */
 export function sentenceOf({ answer, base, average = "the average", exact = false }, scale) {
   const within = Math.min(Math.max(answer, scale.low), scale.high);
-  const said = `The model’s answer here is ${exact ? "" : "about "}${scale.format(within)}; ${average} is ${scale.format(base)}; these values make the difference.`;
-  return within === answer ? said : `${said} They add up to ${scale.format(answer)}: a straight line passes the end of the scale.`;
+  const sentence = `The model’s answer here is ${exact ? "" : "about "}${scale.format(within)}; ${average} is ${scale.format(base)}; these values make the difference.`;
+  return within === answer ? sentence : `${sentence} They add up to ${scale.format(answer)}: a straight line passes the end of the scale.`;
 }
 
 /** Labels of the mathematics in the answer's own units. */

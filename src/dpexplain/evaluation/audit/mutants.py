@@ -30,7 +30,7 @@ from dpexplain.mechanisms.base import Outcome, Setting
 from dpexplain.mechanisms.basic import NoisyDescent
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gradient import plane_gradient
-from dpexplain.mechanisms.history import History, Released
+from dpexplain.mechanisms.history import History, ReleasedAnswer
 from dpexplain.mechanisms.influence import NoisyInfluence
 from dpexplain.mechanisms.measured import MeasuredDescent
 from dpexplain.mechanisms.ports import Rows
@@ -117,7 +117,7 @@ def _by_single_records(_: int) -> str | None:
 
 def _by_the_door(_: int) -> str | None:
     """A start from a larger ball, as an older history can hold it."""
-    past = History.of([Released(np.full(2, 5.0), np.array([10.0, 14.6]))])
+    past = History.of([ReleasedAnswer(np.full(2, 5.0), np.array([10.0, 14.6]))])
     mechanism = Adaptive(*_CLAIM, steps=20, rule="paper", radius=1.0, plane="paper")
     try:
         mechanism.plan(np.zeros(2), Setting(2, 100, Neighbours(), 1e-13), past)

@@ -57,19 +57,19 @@ class Record:
     ratio: Ratio | None = None
     released: list[Vector] = field(default_factory=list)
     values: list[Vector] = field(default_factory=list)
-    told: list[float] = field(default_factory=list)
+    details: list[float] = field(default_factory=list)
     likelihood: float = 0.0
     quanta: int = 0
 
     @property
     def transcript(self) -> Vector:
         """All that accounting assumes is seen, after its log-likelihood ratio."""
-        return np.concatenate([[self.likelihood], *self.released, np.array(self.told)])
+        return np.concatenate([[self.likelihood], *self.released, np.array(self.details)])
 
     @property
     def answer(self) -> Vector:
         """All that a user sees."""
-        return np.concatenate([*self.values, np.array(self.told)])
+        return np.concatenate([*self.values, np.array(self.details)])
 
     def hear_release(self, mechanism: GaussianMechanism[Any], at: Any, released: Vector) -> None:
         """What passes the door."""
@@ -80,7 +80,7 @@ class Record:
     def hear_answer(self, answer: Any) -> None:
         """An `Explanation`: its numbers, and whatever else it says."""
         self.values += [answer.values] if answer.error is None else [answer.values, answer.error]
-        self.told += [answer.cost.mu, float(answer.copied), *numbers(answer.details)]
+        self.details += [answer.cost.mu, float(answer.copied), *numbers(answer.details)]
 
 
 @dataclass(slots=True)
@@ -114,12 +114,12 @@ class PlannedOnce:
         return self.first[key]
 
 
-def numbers(said: Any) -> list[float]:
+def numbers(details: Any) -> list[float]:
     """Every number in an answer's details, in order of their names; a word counts as a number of its own."""
-    if isinstance(said, dict):
-        return [number for key in sorted(said) for number in numbers(said[key])]
-    if isinstance(said, (list, tuple)):
-        return [number for one in said for number in numbers(one)]
-    if isinstance(said, str):
-        return [crc32(said.encode()) / 2**32]
-    return [float(said)] if isinstance(said, (int, float)) else []
+    if isinstance(details, dict):
+        return [number for key in sorted(details) for number in numbers(details[key])]
+    if isinstance(details, (list, tuple)):
+        return [number for one in details for number in numbers(one)]
+    if isinstance(details, str):
+        return [crc32(details.encode()) / 2**32]
+    return [float(details)] if isinstance(details, (int, float)) else []
