@@ -36,6 +36,7 @@ from dpexplain.spending import Paid, Spending
 T = TypeVar("T")
 MAX_BATCH = 32  # questions that share a read of the rows, and so many reservations a crash can leave without answers
 MAX_BATCH_BYTES = 1 << 25  # of the sums they share it with
+PAPER_NOISE = "Its noise follows the paper's formulas (calibration='paper', for reproduction); the cost stated is exact."
 
 
 class FreeAnswers(Protocol):
@@ -344,9 +345,11 @@ class Explainer:
         return lambda: contributions_against(baseline[0], domain, point, slopes, intercept, scale, total, plane, baseline[1])
 
     def _qualify(self, guarantee: Guarantee) -> Guarantee:
-        """Says so when the mechanism is for reproduction only, or noise came from a seed."""
+        """Says so when noise follows the paper's formulas or came from a seed, or when the mechanism is not private at all."""
         if self._mechanism.private:
-            return self._data.qualify(guarantee)
+            stated = self._data.qualify(guarantee)
+            by_paper = stated.private and self._mechanism.to_dict().get("calibration") == "paper"
+            return replace(stated, note=" ".join(filter(None, [stated.note, PAPER_NOISE]))) if by_paper else stated
         return replace(
             guarantee, private=False, note="the paper's own calibration reads an exact gradient norm without paying for it."
         )

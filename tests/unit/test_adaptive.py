@@ -277,6 +277,21 @@ def test_the_selection_has_the_exponential_mechanisms_law_and_price():
     assert selection.epsilon == pytest.approx(step, rel=1e-4)
 
 
+def test_a_copied_answer_is_a_candidate_again_as_in_algorithm_3():
+    """Algorithm 2 appends copies to the history that Algorithm 3 draws from, so an answer that was given twice is twice as likely."""
+    past = History.of(
+        [
+            ReleasedAnswer(np.ones(WIDTH), along(0.1)),
+            ReleasedAnswer(2 * np.ones(WIDTH), along(-0.1)),
+            ReleasedAnswer(np.ones(WIDTH), along(0.1), copied=True),
+        ]
+    )
+    plan, noise, rows = literal(past=past), SeededNoise(3), Quadratic(ORIGIN)
+    assert np.array_equal(plan.selection.candidates, [along(0.1), along(-0.1), along(0.1)])
+    chosen = np.array([Door(rows, noise, plan.events).select(plan.selection) for _ in range(3000)])
+    assert np.mean(chosen != 1) == pytest.approx(2 / 3, abs=0.03)  # all have the same gradient norm
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_papers_bookkeeping_is_shown_beside_the_exact_price(kind):
     mechanism = kind(calibration="paper")

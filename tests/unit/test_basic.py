@@ -63,6 +63,24 @@ def test_the_papers_calibration_uses_its_noise_and_steps_and_is_charged_what_it_
     assert gdp.epsilon(mu_of(price(planned.events)), 1e-6) < 0.0045
 
 
+def test_the_papers_calibration_is_named_in_every_guarantee_and_paid_exactly(tmp_path):
+    """It is private, so a ledger takes it; but whoever reads the statement has to see that the noise is not the usual one."""
+    table = np.random.default_rng(0).random((2000, 2))
+    data = dpx.PrivateData(table, dpx.Domain.encoded(2), labels=np.sign(table[:, 0] - 0.5))
+    mechanism, ledger = dpx.Basic(0.1, 1e-6, steps=20, calibration="paper"), f"sqlite:///{tmp_path}/x.ledger"
+    answer = dpx.Explainer(data, dpx.Budget(1, 1e-6), mechanism, ledger=ledger).explain([0.5, 0.5])
+    for stated in (answer.cost, answer.guarantee):
+        assert stated.private
+        assert "calibration='paper'" in stated.note
+        assert "calibration='paper'" in str(stated)
+    assert answer.cost.epsilon < 0.01  # what the noise costs, not the 0.1 that it was made for
+    seeded = dpx.Explainer(data, dpx.Budget(1, 1e-6), mechanism, noise=SeededNoise(1)).explain([0.5, 0.5])
+    assert "calibration='paper'" in seeded.cost.note
+    assert "seed" in seeded.cost.note
+    usual = dpx.Explainer(data, dpx.Budget(1, 1e-6), dpx.Basic(0.1, 1e-6, steps=20)).explain([0.5, 0.5])
+    assert "calibration" not in usual.cost.note
+
+
 def test_the_schedule_depends_on_public_numbers_and_makes_sense():
     noisy, clear = schedule(3.0, 70, 0.5), schedule(3e4, 70, 0.5)
     assert noisy.gradients == 50

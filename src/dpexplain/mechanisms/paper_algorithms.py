@@ -144,7 +144,7 @@ def paper_plan(parameters: Parameters, gradient: GradientSum, history: History) 
     quoted, before = Quoted(parameters.epsilon, parameters.delta, parameters.steps, gradient), _booked_before(history)
     if history.computed:
         ball = gradient.feasible(parameters.norm)
-        candidates = np.array([ball.project(one) for one in history.latest(history.computed)[1]])
+        candidates = np.array([ball.project(one.state) for one in history])  # copies too, as in the paper
         selection = StartingPoint(gradient, candidates, quoted.step_epsilon)
         return PaperDescent(selection, quoted, before, parameters.only_beta, parameters.norm)
     sigma = quoted.sigma_min
