@@ -1,4 +1,4 @@
-"""Private rows, labelled once by the black box. Nothing about them is printed or returned; everything released is counted."""
+"""Private rows with the labels of a black box. Rows are never printed or returned, and every release from them is counted."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class PrivateData:
         return self.qualify(total)
 
     def qualify(self, guarantee: Guarantee) -> Guarantee:
-        """The same statement with what accounting does not cover: reading without paying, and noise that came from a seed."""
+        """The guarantee with a note on what accounting does not cover: unpaid reads, and noise from a seed."""
         if self._leak:
             return replace(guarantee, private=False, note=self._leak)
         return replace(guarantee, note=SEEDED_NOISE) if self._seeded else guarantee
@@ -200,7 +200,7 @@ class PrivateData:
         self._rows = wrap(self._rows)
 
     def attach_model(self, labeller: Labeller) -> None:
-        """The black box behind labels that were computed elsewhere, to ask about public rows."""
+        """Set the black box that is asked about public rows, where labels were computed elsewhere."""
         self._labeller = labeller
 
     @property
@@ -220,7 +220,7 @@ class PrivateData:
         return None if labeller is None or decode is None else lambda rows: labeller(decode(rows))
 
     def account(self, budget: Budget) -> Account:
-        """Who pays: these data, under this budget."""
+        """The ledger account of these data with this budget."""
         self._require_whole()
         warn_if_weak(budget, self.size)
         return Account(self.name, self._domain.fingerprint, budget, self._setting.neighbours)
@@ -266,7 +266,7 @@ class PrivateData:
             self._rows.require_unchanged()
 
     def close(self) -> None:
-        """Free what holds the rows elsewhere, such as a cluster's workers. Nothing can be asked afterwards."""
+        """Free resources outside this process, such as a cluster's workers. The data cannot be used afterwards."""
         if isinstance(self._rows, Closable):
             self._rows.close()
 
@@ -316,7 +316,7 @@ class PrivateData:
 
 
 def _require_domain(domain: Any) -> None:
-    """A domain is known by its methods: a list or dict of columns is none."""
+    """Raise DomainError unless `domain` has a domain's methods."""
     if isinstance(domain, type) or not hasattr(domain, "encode_query"):
         raise DomainError(
             f"the domain cannot be {repr(domain)[:60]} ({type(domain).__name__}): pass dpx.Domain([dpx.Numeric(…), …]), "

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from dpexplain.answers.contributions import AVERAGE, Contributions, contributions_against, shapley_contributions
+from dpexplain.answers.contributions import AVERAGE, Baseline, Contributions, contributions_against, shapley_contributions
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations, answer_in_batches
 from dpexplain.arguments import require_kind, require_method
@@ -40,7 +40,7 @@ PAPER_NOISE = "Its noise follows the paper's formulas (calibration='paper', for 
 
 
 class FreeAnswers(Protocol):
-    """What was released already and explains for nothing: a `Release`."""
+    """A source of free answers that was paid for before: a `Release`."""
 
     @property
     def domain(self) -> DomainLike: ...
@@ -63,7 +63,7 @@ class FreeAnswers(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
-    """A record that fits the domain, as given and as a point, and the name under which the ledger knows it."""
+    """A record that fits the domain, as given and as an encoded point, with its request id."""
 
     point: Vector
     record: Any
@@ -73,7 +73,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reserved:
-    """A question whose answer is paid for and not yet given. `total` is everything spent by then."""
+    """A question whose cost is reserved and whose plan has not run. `total` is everything spent after the reservation."""
 
     question: Question
     paid: Paid[Outcome]
@@ -145,7 +145,7 @@ class Explainer:
             return self._history
 
     def _of_this_kind(self, answer: dict[str, Any]) -> bool:
-        """A release on the same ledger answers no single query, and other mechanisms' numbers may mean something else."""
+        """Whether a stored answer belongs to this history. Releases and other mechanisms' answers on the same ledger do not."""
         same_domain = len(answer.get("point", ())) == self._data.domain.width
         return same_domain and quantity_and_plane(answer) == (self._quantity, self._plane)
 
@@ -174,8 +174,8 @@ class Explainer:
     ) -> PaidExplanations:
         """Explain each record of a frame or list, in order, with a progress bar when there are many.
 
-        All records are checked before anything is spent. At the first refusal it stops: answers up to there are kept, they are paid for,
-        and `.refusal` says why there are no more. Answers that do not build on each other (`Basic`, `Influence`) are paid for up to 32 at
+        All records are checked before anything is spent. It stops at the first refusal and returns the answers before it, which
+        are paid for; `.refusal` has the reason. Answers that do not build on each other (`Basic`, `Influence`) are paid for up to 32 at
         a time and then share one read of the rows. A crash can leave so many paid and unanswered; `request_ids`, one for each record,
         let the same call be repeated then, for nothing more. With `on_error="skip"` records that cannot be asked about are left out and
         cost nothing; `.skipped` says which and why.
@@ -270,7 +270,7 @@ class Explainer:
         return [mechanism.plan(one.point, setting, self.history, self._hint(one.record)) for one in questions]
 
     def _reserve(self, question: Question, plan: Plan[Outcome]) -> Reserved | Explanation:
-        """A promise to pay; or at once the answer that was given under this id, or, with the budget gone, the release's."""
+        """Reserve the plan's cost; or return the stored answer of this id, or the release's answer where the budget is exhausted."""
         try:
             paid = self._spending.reserve(question.id, self._body(question), plan)
         except BudgetExhausted:
@@ -290,7 +290,7 @@ class Explainer:
         return self._qualify(self._data.spent)
 
     def _hint(self, record: Any) -> Start | None:
-        """Where the release would start, and two of its standard errors as the guess of how far off that is."""
+        """A starting point from the release, with two of its standard errors as the estimate of its distance."""
         if self._release is None:
             return None
         free = self._ask_release(self._release, record)
@@ -300,7 +300,7 @@ class Explainer:
         return Start(state, 2 * float(np.linalg.norm(free.error)), "release")
 
     def _ask_release(self, release: FreeAnswers, record: Any) -> Explanation:
-        """The release's answer about a record that was read already: what may not be ignored or clipped was refused then."""
+        """The release's answer about a record that was checked before, so that extra fields and bounds are not checked again."""
         is_table = isinstance(self._data.domain, Domain)
         plane = cast(Plane, self._plane)  # not anchored: such an explainer has no release
         return release.explain(record, plane=plane, extra="ignore" if is_table else "refuse", clip=is_table)
@@ -333,19 +333,16 @@ class Explainer:
         )
 
     def _contributions(self, answer: dict[str, Any], total: Guarantee) -> Callable[[], Contributions] | None:
-        """Contributions, once somebody asks for them: SHAP values as they are, a plane's against the declared baseline."""
+        """A function that computes the contributions: SHAP values as stored, or those of a plane against the baseline. None without either."""
+        domain, scale, baseline = self._data.domain, self._data.answer_scale, self._baseline
         if "model_answer" in answer["details"]:
-            domain, scale = self._data.domain, self._data.answer_scale
             return lambda: shapley_contributions(answer, domain, scale, total)
-        baseline, intercept = self._baseline, answer.get("intercept")
-        if baseline is None or intercept is None:
+        if baseline is None or answer.get("intercept") is None:
             return None
-        domain, point, slopes = self._data.domain, np.array(answer["point"]), np.array(answer["values"])
-        scale, plane = self._data.answer_scale, str(answer["plane"])
-        return lambda: contributions_against(baseline[0], domain, point, slopes, intercept, scale, total, plane, baseline[1])
+        return lambda: contributions_against(baseline, answer, domain, scale, total)
 
     def _qualify(self, guarantee: Guarantee) -> Guarantee:
-        """Says so when noise follows the paper's formulas or came from a seed, or when the mechanism is not private at all."""
+        """The guarantee, with a note where noise follows the paper's formulas or came from a seed, or where the mechanism is not private."""
         if self._mechanism.private:
             stated = self._data.qualify(guarantee)
             by_paper = stated.private and self._mechanism.to_dict().get("calibration") == "paper"
@@ -371,14 +368,14 @@ def _require_arguments(data: Any, budget: Any, mechanism: Any, noise: Any) -> No
         require_method("noise", noise, "standard_normal", "leave it out; tests and experiments pass a seeded one")
 
 
-def _baseline(record: Any, release: FreeAnswers | None, domain: DomainLike) -> tuple[Vector, str] | None:
-    """(an encoded record to compare with, what it is called): the declared one, or a release's means."""
+def _baseline(record: Any, release: FreeAnswers | None, domain: DomainLike) -> Baseline | None:
+    """The record to compare with: the declared one, or else the means of a release."""
     if record is not None:
-        return domain.encode_query(record), "the baseline"
-    return None if release is None else (release.average, AVERAGE)
+        return Baseline(domain.encode_query(record), "the baseline")
+    return None if release is None else Baseline(release.average, AVERAGE)
 
 
 def _with_model(mechanism: Mechanism, data: PrivateData) -> Mechanism:
-    """With the black box at hand where the mechanism can use it and there is one to ask."""
+    """The mechanism with the data's black box, where there is one and the mechanism can use it."""
     model = data.column_model
     return mechanism if model is None or not isinstance(mechanism, UsesModel) else mechanism.with_model(model)

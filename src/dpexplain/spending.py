@@ -32,7 +32,7 @@ class Paid(Generic[Result]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spending:
-    """Who pays for what is released from `data`, and where its noise comes from."""
+    """The ledger that pays for releases from `data`, and the source of their noise."""
 
     data: PrivateData
     ledger: Ledger
@@ -82,7 +82,7 @@ class Spending:
     def run(
         self, paid: Sequence[Paid[Result]], stored: Callable[[Paid[Result], Result], dict[str, Any]]
     ) -> Iterator[tuple[Result, Settled]]:
-        """Run each plan at its own door and settle it before the next one runs. `stored` is what a ledger keeps of a result, all of it public.
+        """Run each plan at its own door and settle it before the next one runs. `stored` returns the public part of a result that the ledger stores.
 
         Plans about local questions share one read of the rows.
         """

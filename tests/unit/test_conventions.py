@@ -189,3 +189,26 @@ def test_the_picture_of_imports_is_current():
     with Image.open(import_graph.PICTURE) as picture:
         shown = picture.text[import_graph.KEYWORD]
     assert shown == import_graph.as_text(import_graph.drawn()), "draw it again: python -m tests.import_graph"
+
+
+# Compiled kernels take plain arrays, and commands their options, one by one.
+MANY_PARAMETERS = re.compile(r"(cli|plots)/|backends/_\w+|estimation/tree_shapley|estimation/planes:assemble$")
+
+
+def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[int, int]:
+    """(positional ones, all), without self and cls."""
+    names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    positional = len(names) - (names[:1] in (["self"], ["cls"]))
+    return positional, positional + len(function.args.kwonlyargs)
+
+
+def test_functions_have_at_most_seven_parameters_unless_they_are_public_keywords():
+    found = []
+    for file in sorted((ROOT / "src/dpexplain").rglob("*.py")):
+        module = file.relative_to(ROOT / "src/dpexplain").with_suffix("").as_posix()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not MANY_PARAMETERS.match(f"{module}:{node.name}"):
+                positional, all_of_them = _parameters(node)
+                if all_of_them > 7 and (positional > 4 or node.name.startswith("_")):
+                    found.append(f"{module}.{node.name}")
+    assert found == []

@@ -1,1 +1,1 @@
-"""What is answered: explanations, contributions, and batches of both. They hold results, never rows."""
+"""Results: explanations, contributions, and batches of both. They never hold rows."""

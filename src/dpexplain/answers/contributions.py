@@ -211,37 +211,39 @@ def per_feature(domain: DomainLike, columns: Matrix) -> Matrix:
     return np.asarray(np.add.reduceat(columns, [block.start for block in domain.blocks], axis=-1))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Baseline:
+    """The encoded record that contributions are compared with, and its name in sentences."""
+
+    values: Vector
+    name: str
+
+
 def contributions_against(
-    baseline: Vector,
-    domain: DomainLike,
-    point: Vector,
-    slopes: Vector,
-    intercept: float,
-    scale: AnswerScale,
-    guarantee: Guarantee,
-    plane: str,
-    average: str,
+    baseline: Baseline, answer: Mapping[str, Any], domain: DomainLike, scale: AnswerScale, guarantee: Guarantee
 ) -> Contributions:
-    """What the values of `point` add compared with those of an encoded `baseline` record, by the plane with these slopes and intercept."""
-    added, answer = scale.slopes(per_feature(domain, slopes * (point - baseline))), float(scale.answers(intercept))
+    """Contributions of the plane in a stored answer: what the record's values add compared with those of the baseline."""
+    point, slopes = np.array(answer["point"]), np.array(answer["values"])
+    added = scale.slopes(per_feature(domain, slopes * (point - baseline.values)))
+    reached = float(scale.answers(answer["intercept"]))
     return Contributions(
         names=feature_names(domain),
         values=added,
-        base=answer - float(added.sum()),
-        answer=answer,
+        base=reached - float(added.sum()),
+        answer=reached,
         scale=scale,
         record=feature_values(domain, point[None])[0],
-        average=average,
+        average=baseline.name,
         guarantee=guarantee,
         titles=feature_titles(domain),
-        details={"quantity": "plane", "plane": plane, "source": average},
+        details={"quantity": "plane", "plane": str(answer["plane"]), "source": baseline.name},
     )
 
 
 def shapley_contributions(
     answer: Mapping[str, Any], domain: DomainLike, scale: AnswerScale, guarantee: Guarantee
 ) -> Contributions:
-    """Noisy SHAP values as the ledger keeps them; they add up to the model's own answer, which says what the average is."""
+    """Contributions from the noisy SHAP values in a stored answer. They add up to the model's own answer, which fixes the base."""
     point = np.array(answer["point"])
     added, error = (scale.slopes(per_feature(domain, np.array(answer[name]))) for name in ("values", "error"))
     reached = float(scale.answers(answer["details"]["model_answer"]))

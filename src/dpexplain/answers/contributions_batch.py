@@ -1,4 +1,4 @@
-"""Contributions of many records: kept as arrays, each made into a `Contributions` when it is looked at."""
+"""Contributions of many records, stored as arrays. Indexing returns the `Contributions` of one record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer: numbers with names, what they cost, what is guaranteed, and ways to look at them."""
+"""An explanation: named numbers with their cost and guarantee, as text, tables and plots."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ class Explanation:
 
     @property
     def notes(self) -> dict[str, str]:
-        """How values of the record were read that were not taken as given: missing, undeclared or out of bounds."""
+        """How missing, undeclared or out-of-bounds values of the record were read."""
         found: dict[str, str] = self.details.get("read_as", {})
         return found
 
     @property
     def _caption(self) -> str:
-        """The guarantee, after what was read otherwise than it was given."""
+        """The notes about values that were not read as given, then the guarantee."""
         return " ".join([*(f"{name}: {how}." for name, how in self.notes.items()), str(self.guarantee)])
 
     @property

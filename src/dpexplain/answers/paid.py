@@ -18,7 +18,7 @@ _LONG = 20  # fewer answers than this need no progress bar
 class PaidExplanations(ExplanationBatch):
     """Explanations in the order of the questions. `refusal` is the BudgetExhausted that ended them early, or None.
 
-    Answers before a refusal are kept: they are paid for. `asked` is how many questions there were, and `skipped` the records that could
+    Answers before a refusal are returned, because they are paid for. `asked` is how many questions there were, and `skipped` the records that could
     not be asked about, where those were to be left out.
     """
 

@@ -1,1 +1,1 @@
-"""The whole story on embedded data: `python -m dpexplain.demo`."""
+"""A demonstration on made-up data: `python -m dpexplain.demo`."""

@@ -1,4 +1,4 @@
-"""`python -m dpexplain.demo`: train a model, explain a few people privately, watch the budget drain, be refused, and look at it."""
+"""`python -m dpexplain.demo`: train a model, explain a few people privately until the budget is exhausted, and write a report."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ url = "sqlite:///people.ledger"
 
 
 def write(folder: Path, count: int = 50_000) -> None:
-    """people.parquet, domain.toml and service.toml; what is there already stays."""
+    """Write people.parquet, domain.toml and service.toml. Existing files are not changed."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "people.parquet").exists():
         rows, rich = people(count, seed=2)

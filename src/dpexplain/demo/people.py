@@ -56,8 +56,8 @@ def people(count: int, seed: int = 2026) -> tuple[dict[str, list[Any]], Vector]:
     region = _pick(np.tile([4.0, 3.0, 2.0, 2.0, 0.5], (count, 1)), noise)
     married = noise.uniform(count) < np.array([w["married"] for w in _WALKS])[walk]
     city = noise.uniform(count) < np.where(education >= 3, 0.75, 0.45)
-    score = _income_score(age, hours, education, work, trade, region, married, city)
-    rich = score + 0.6 * noise.standard_normal(count) > 0
+    codes = {"age": age, "hours": hours, "education": education, "work": work, "trade": trade, "region": region}
+    rich = _income_score({**codes, "married": married, "city": city}) + 0.6 * noise.standard_normal(count) > 0
     columns = {
         "age": age.tolist(),
         "hours": hours.tolist(),
@@ -71,15 +71,15 @@ def people(count: int, seed: int = 2026) -> tuple[dict[str, list[Any]], Vector]:
     return columns, rich.astype(np.float64)
 
 
-def _income_score(
-    age: Vector, hours: Vector, education: Any, work: Any, trade: Any, region: Any, married: Any, city: Any
-) -> Vector:
-    """Education pays in the professions; hours saturate; age peaks at 55; the islands and craft differ."""
-    profession = np.isin(trade, [TRADE.index("office"), TRADE.index("science")])
-    craft = trade == TRADE.index("craft")
+def _income_score(codes: dict[str, Any]) -> Vector:
+    """The income rule. Education pays in the professions; hours saturate; age peaks at 55; the islands and craft differ."""
+    age, hours, education = codes["age"], codes["hours"], codes["education"]
+    profession = np.isin(codes["trade"], [TRADE.index("office"), TRADE.index("science")])
+    craft = codes["trade"] == TRADE.index("craft")
     value = -3.4 + 0.45 * education + 0.65 * education * profession + 0.9 * craft * (hours > 42)
-    value = value + 2.2 * np.tanh((hours - 32) / 14) - np.square((age - 55) / 22) + 0.5 * married + 0.4 * city * profession
-    return np.asarray(value - 0.8 * (region == REGION.index("islands")) - 1.2 * (work == WORK.index("none")))
+    value = value + 2.2 * np.tanh((hours - 32) / 14) - np.square((age - 55) / 22) + 0.5 * codes["married"]
+    value = value + 0.4 * codes["city"] * profession
+    return np.asarray(value - 0.8 * (codes["region"] == REGION.index("islands")) - 1.2 * (codes["work"] == WORK.index("none")))
 
 
 def _by_walk(key: str, walk: Any, part: int) -> Vector:

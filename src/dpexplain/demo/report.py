@@ -90,10 +90,10 @@ def _card(asked: PersonAnswer) -> str:
     """One person: who, what the model says, and what makes the answer."""
     answer = asked.free or asked.explanation
     shown = answer if answer.added is None else replace(answer.contributions(), guarantee=None)
-    said = f"<p class='small'>Asked itself, the model says {asked.says}.</p>"
+    answer_text = f"<p class='small'>Asked itself, the model says {asked.says}.</p>"
     label = f"aria-label='Why: {escape(asked.who)}'"
     inner = f"<div class='scroll' tabindex='0' role='region' {label}>{shown._repr_html_()}</div>"
-    return f"<section class='card' aria-label='{escape(asked.who)}'><h3>{escape(asked.who)}</h3>{said}{inner}</section>"
+    return f"<section class='card' aria-label='{escape(asked.who)}'><h3>{escape(asked.who)}</h3>{answer_text}{inner}</section>"
 
 
 def _figure(answers: list[PersonAnswer], budget: Budget) -> Figure:

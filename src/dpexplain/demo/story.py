@@ -1,4 +1,4 @@
-"""What the demo does, step by step. Each step returns what the report shows."""
+"""The steps of the demo. Each returns what the report shows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class PersonAnswer:
 
 
 def tell(console: Console, output: Path, count: int) -> None:
-    """The whole story; `output` receives explanation.png, report.html, explain.html and income.dpx."""
+    """Run all steps; `output` receives explanation.png, report.html, explain.html and income.dpx."""
     with console.status(f"Making up {count:,} people and training a forest on half of them"):
         model, rows = _train(count)
     with console.status("Asking the black box about every private row, once"):

@@ -192,15 +192,15 @@ class PostgresStore:
             raise _Broken if broken and again else self._explain(error) from None
 
     def _explain(self, error: psycopg.Error) -> DpexplainError:
-        state, said = error.sqlstate or "", error.diag.message_primary or ""
+        state, message = error.sqlstate or "", error.diag.message_primary or ""
         if state in TROUBLES:
             what, remedy = TROUBLES[state]
             return (LedgerBusy if state == LOCKED else LedgerUnavailable)(f"the ledger {self.address} {what} ({state}). {remedy}")
         if state.startswith(DAMAGE):
-            return LedgerCorrupt(f"the ledger {self.address} is damaged or not a ledger ({state} {said}). {RESTORE}")
-        told = f" ({state} {said})" if state else ""
+            return LedgerCorrupt(f"the ledger {self.address} is damaged or not a ledger ({state} {message}). {RESTORE}")
+        cause = f" ({state} {message})" if state else ""
         return LedgerUnavailable(
-            f"the ledger {self.address} cannot be reached{told}. Check that the server runs, and host, user and password. {AGAIN}"
+            f"the ledger {self.address} cannot be reached{cause}. Check that the server runs, and host, user and password. {AGAIN}"
         )
 
 

@@ -1,8 +1,8 @@
-"""Algorithms 2 and 3: answers that begin where the history ends, so that they cost less. Three ways to do it:
+"""Algorithms 2 and 3: the descent starts from what past answers predict, so that an answer costs less. There are three variants.
 
-rule="history", the default, is not in the paper. Past answers predict this one (a regression on public things), and their leave-one-out
-error r says how far off the prediction is. The answer then gets the share r of a full answer's μ², and walks as if the ball had r times its
-radius. Nothing is paid to find out. `docs/interactive.md` has what it saves, beside the paper's rule.
+rule="history", the default, is not in the paper. A regression on public points predicts this answer from past ones, and its
+leave-one-out error r estimates how far off the prediction is. The answer then gets the share r of a full answer's μ², and the descent is planned
+for a ball of r times the radius. The prediction is post-processing and costs nothing. `docs/interactive.md` compares what both rules save.
 
 rule="paper" makes the paper's rule private: answers within ln T/√T of a computed one are copied; else β̃ = ‖∇L(start)‖ + noise is
 released and paid for, and the number of steps, their size and their noise follow from β̃ by the paper's formulas. `proofs/adaptive.md`.
@@ -73,11 +73,11 @@ class Adaptive:
 
     @property
     def audit_setup(self) -> AuditSetup:
-        """As many queries as it takes until the history matters; the paper's rule copies answers to points that are not near."""
+        """Enough queries for the history to matter. They lie farther apart under the paper's rule, which copies answers to near points."""
         return AuditSetup("pull", 2, 1.0) if "paper" in (self.rule, self.calibration) else AuditSetup("pull", 7)
 
     def with_model(self, model: Callable[[Matrix], Vector]) -> Adaptive | AnchoredAdaptive:
-        """The same, with a black box at hand that answers about encoded public points."""
+        """The mechanism with a black box that answers about encoded public points."""
         return AnchoredAdaptive(self, model) if self.plane == "anchored" else self
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan[Outcome]:

@@ -42,7 +42,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class AuditSetup:
-    """What an audit of a mechanism should ask, so that errors show most: where other rows lie, how many queries, and how far apart."""
+    """The audit in which errors of a mechanism show most: where the other rows lie, how many queries are asked, and how far apart they are."""
 
     rows: Literal["pull", "still", "spread"] = (
         "still"  # they pull φ to the ball's edge, lie at the query, or are spread over the domain
@@ -53,7 +53,7 @@ class AuditSetup:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A released explanation: public. What it cost is what the door counted."""
+    """A released explanation, which is public. Its cost is what the door counted."""
 
     values: Vector
     error: Vector | None = None
@@ -90,7 +90,7 @@ class WithModel(Generic[Given]):
 
 
 def require_steps(steps: int | None) -> None:
-    """T gradient iterations make T-1 noisy gradients, so at least 2."""
+    """Raise ParameterError unless there are at least 2 steps: T iterations take T-1 noisy gradients."""
     if steps is not None and not (isinstance(steps, int) and steps >= 2):
         raise ParameterError(f"steps must be a whole number of at least 2 (T-1 noisy gradients are taken), got {steps}")
 

@@ -68,7 +68,7 @@ class NoisyDescent:
 
     @property
     def _details(self) -> dict[str, Any]:
-        """The last step for `privacy.training`, whose amplification is proven for the paper's plane: other planes have a state beside φ."""
+        """Public facts about the descent. `privacy.training` needs the last step; its amplification is proven for the paper's plane only."""
         details: dict[str, Any] = {"gradients": self.schedule.gradients}
         if not isinstance(self.gradient, GradientSum):
             return details
@@ -112,7 +112,7 @@ class Basic:
         return AuditSetup("pull")
 
     def with_model(self, model: Callable[[Matrix], Vector]) -> Basic | AnchoredBasic:
-        """The same, with a black box at hand that answers about encoded public points."""
+        """The mechanism with a black box that answers about encoded public points."""
         return AnchoredBasic(self, model) if self.plane == "anchored" else self
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyDescent:

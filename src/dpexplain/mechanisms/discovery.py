@@ -1,4 +1,4 @@
-"""Private bounds and categories: noisy counts of public bins, zoomed in twice, and of every text there could be. Proof: `proofs/discover.md`."""
+"""Private bounds and categories from noisy counts: of public bins, which are refined twice, and of every possible text. Proof: `proofs/discover.md`."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ class FineCounts:
 class TextCounts:
     """The bounded query of how often each text occurs, over every text of up to 64 characters: a record adds 1 to one text of each column.
 
-    `dimension` is the number of counts in which neighbours can differ; all others are the same on both sides. `visible` makes of the
-    exact counts and a source of noise the texts whose noisy counts pass their public thresholds.
+    `dimension` is the number of counts in which neighbours can differ; all others are the same on both sides. `visible` returns
+    the texts whose noisy counts pass their public thresholds, from the exact counts and a source of noise.
     """
 
     what: ClassVar[str] = "discover: categories"
@@ -104,7 +104,7 @@ class TextCounts:
     def visible(
         self, rows: Any, noisy: Callable[[Vector], Vector], cut: Cut, uniform: Callable[[int], Vector]
     ) -> dict[str, list[str]]:
-        """For each column, the texts whose noisy counts pass their limits, those that nobody has included."""
+        """For each column, the texts whose noisy counts pass their limits. Texts that occur in no row are included."""
         found = {}
         for name, prior in self.priors:
             texts = sorted(cast(Columns, rows).texts(name))
@@ -176,7 +176,9 @@ def plan_discovery(
     weights = {"texts": TEXT_WEIGHT * len(priors), "coarse": COARSE_WEIGHT * len(numbers), "fine": FINE_WEIGHT * len(numbers)}
     total = weights["texts"] + weights["coarse"] + ROUNDS * weights["fine"]
     if not total:
-        raise ParameterError("there is nothing to discover: every column is declared. Leave one open, or do without discover")
+        raise ParameterError(
+            "there is nothing to discover: every column is declared. Leave one undeclared, or do not call discover"
+        )
     share = {name: gdp.part(mu, weight / total) for name, weight in weights.items()}
     return DiscoveryPlan(
         GaussianMechanism(CoarseCounts(numbers, neighbours), share["coarse"]) if numbers else None,

@@ -9,7 +9,7 @@ one that would pass the reservation raises `ReservationExceeded`. What is settle
     door.select(query)               one exponential mechanism (reproduction only)
     door.exact(query)                refused, unless the door was opened for a mechanism that is marked as not private
 
-An audit hears what passes with `listening`.
+`listening` lets an audit record every release.
 """
 
 from __future__ import annotations
@@ -113,13 +113,13 @@ class Door:
         return int(np.argmax(gumbel + exponents))
 
     def exact(self, query: BoundedQuery, at: Any = None) -> Vector:
-        """The statistic without noise: for the paper's own algorithms, which are not private and say so."""
+        """The statistic without noise, for the paper's own algorithms, which are marked as not private. Other doors raise NotPrivateError."""
         if not self._private:
             return query.evaluate(self._rows, at)
         raise NotPrivateError(f"the exact value of {query.what!r} was asked for where privacy is promised: release it instead")
 
     def auxiliary_normal(self, size: int) -> Vector:
-        """Standard normal numbers that protect nothing: for simulations on what was released."""
+        """Standard normal numbers for simulations on released values. They are not privacy noise and cost nothing."""
         return self._noise.standard_normal(size)
 
     def _charge(self, event: PrivacyEvent) -> None:
@@ -133,7 +133,7 @@ class Door:
 
 
 class ReadOnce:
-    """Rows that keep the answer to the last local question: all steps of a descent ask the same one."""
+    """Rows that cache the answer to the last local question, because all steps of a descent ask the same one."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -154,7 +154,7 @@ class ReadOnce:
 
 
 class KnownMoments(ReadOnce):
-    """Rows of which one local question is answered already, by a read that several plans shared."""
+    """Rows with the precomputed answer to one local question, from a read that several plans shared."""
 
     def __init__(self, rows: Rows, query: LocalMoments, moments: Moments) -> None:
         super().__init__(rows)

@@ -1,7 +1,7 @@
-"""The enhanced adaptive mechanism: spend less still, for answers nearly as good.
+"""The enhanced adaptive mechanism: answers of nearly the same quality at a lower price.
 
-The paper lets T' follow from β alone, T' = max(β √(ln T) T, 2), because steps below the noise level buy little. In our own rule the same
-thrift is the share r² of the price instead of r. Everything else is `Adaptive`.
+The paper lets T' follow from β alone, T' = max(β √(ln T) T, 2), because steps below the noise level buy little. Our own rule
+saves by paying the share r² of the price instead of r. Everything else is `Adaptive`.
 """
 
 from __future__ import annotations

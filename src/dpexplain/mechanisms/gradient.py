@@ -32,7 +32,7 @@ _ROUNDED = 1 + 2.0**-30  # a projection's own rounding
 
 
 class Place(NamedTuple):
-    """Where a gradient is asked, and the share of the sensitivity that records can reach there. A gradient's `path` makes it."""
+    """The state at which a gradient is evaluated, and the share of the sensitivity that records can reach there. `Gradient.path` builds it."""
 
     phi: Vector
     share: float = 1.0
@@ -55,12 +55,12 @@ class Gradient(Protocol):
     def dimension(self) -> int: ...
     @property
     def noise_norm(self) -> float:
-        """How long the noise on a mean gradient is at μ = 1: Δ/m̄ times the norm of the shape, which takes the place of √n."""
+        """The length of the noise on a mean gradient at μ = 1: Δ/m̄ times the norm of the shape, which takes the place of √n."""
         ...
 
     @property
     def planned_noise(self) -> float:
-        """The same for noise that follows what records can reach, whether that is known by now or not."""
+        """`noise_norm` for noise that is scaled to what records can reach. It is an estimate where that share is not known yet."""
         ...
 
     @property
@@ -79,7 +79,7 @@ class Gradient(Protocol):
         ...
 
     def require(self, state: Vector) -> None:
-        """The bound holds for feasible states and for no others. A state is public, so that saying so costs nothing."""
+        """Raise ParameterError for states that are not feasible, where the bound does not hold. A state is public, so the error reveals nothing."""
         ...
 
     def exact(self, rows: Rows, state: Vector) -> Vector:
@@ -213,7 +213,7 @@ class FreeGradientSum:
 
     @property
     def planned_noise(self) -> float:
-        """About what a residual of `TYPICAL_RESIDUAL` gives."""
+        """An estimate, for residuals of `TYPICAL_RESIDUAL`."""
         typical = 2 * TYPICAL_RESIDUAL * sensitivity.free_pull(self.local.weight, self.constant) / self.per_record
         return min(typical, 1.0) * self.sensitivity / self.setting.size * self.shape_norm
 
@@ -281,7 +281,7 @@ def _path(reach: Reach | None) -> Callable[[Vector], Place]:
 
 
 def require_inside(phi: Vector, radius: float) -> None:
-    """The bound holds inside the ball and nowhere else. φ is public, so saying so costs nothing."""
+    """Raise ParameterError outside the ball, where the bound does not hold. φ is public, so the error reveals nothing."""
     if not float(phi @ phi) <= (radius * _ROUNDED) ** 2:
         length = float(np.linalg.norm(phi))
         raise ParameterError(

@@ -1,4 +1,4 @@
-"""Everything released so far: the only past a mechanism may see. All of it is public."""
+"""The history: all answers released so far. They are public, and a mechanism may use no other past."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ReleasedAnswer:
 
     @property
     def state(self) -> Vector:
-        """(φ, a) where a was found too, else φ."""
+        """(φ, a) where the plane has an intercept a, else φ."""
         return self.values if self.intercept is None else np.append(self.values, self.intercept)
 
     def __post_init__(self) -> None:
@@ -54,7 +54,7 @@ class ReleasedAnswer:
 
 
 class History:
-    """Append-only releases, in order. Copied answers are kept, and never offered to be copied again or learnt from.
+    """Released answers in order; append-only. Copied answers are stored, but are neither copied again nor used for regression.
 
     The nearest computed answer is found in a k-d tree of most entries and an unsorted tail; the tree is rebuilt when the tail has grown
     to an eighth of it, so that n appends cost O(n log n) in all. `domain` and `guarantee`, where an explainer has set them, let

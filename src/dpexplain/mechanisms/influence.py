@@ -112,7 +112,7 @@ class Influence:
         return True
 
     def with_model(self, model: Callable[[Matrix], Vector]) -> Influence | InfluenceWithModel:
-        """The same, with a black box at hand that answers about encoded public points."""
+        """The mechanism with a black box that answers about encoded public points."""
         return self if self.others == "against" or self.label is not None else InfluenceWithModel(self, model)
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyInfluence:

@@ -1,4 +1,4 @@
-"""Pay for a model's label moments alone: one Gaussian release of n + 1 numbers for each class, at the price of one. `proofs/label_moments.md`."""
+"""A model's label moments as one Gaussian release: n + 1 numbers for each class, all classes at the price of one. `proofs/label_moments.md`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class LabelMomentSum:
 
 
 def row_wise_matrix(ask: Ask, columns: int) -> Ask:
-    """`ask`, with labels cut to [-1, 1] and -1, or 0 for a single label, where a row cannot be answered: no row decides about another."""
+    """`ask`, with labels cut to [-1, 1] and -1, or 0 for a single label, where a row cannot be answered. No row affects the label of another."""
     missing = 0.0 if columns == 1 else -1.0
 
     def answers(rows: Matrix) -> Matrix:
@@ -81,7 +81,7 @@ def simplex(labels: Matrix) -> Matrix:
 
 @dataclass(frozen=True, slots=True)
 class LabelMomentsPlan:
-    """One release, planned from public things only."""
+    """A plan with one release, made from public information only."""
 
     mechanism: GaussianMechanism[LabelMomentSum]
     asked: LabelMoments

@@ -1,6 +1,6 @@
-"""Pay once for a private model of the records: histograms, then tables of pairs over bins chosen from them. `proofs/marginals.md`.
+"""A private model of the records in two releases: histograms, then tables of pairs over bins chosen from the histograms. `proofs/marginals.md`.
 
-Which bins are joined is read off the *noisy* histograms, so it costs nothing more; their number, and with it every noise scale, follows
+Bins are joined by the *noisy* histograms, which is post-processing and costs nothing; their number, and with it every noise scale, follows
 from public numbers before a row is read.
 """
 
@@ -83,7 +83,7 @@ class PairCounts:
 
 @dataclass(frozen=True, slots=True)
 class MarginalsPlan:
-    """Two releases of counts, planned from public things only."""
+    """A plan with two releases of counts, made from public information only."""
 
     cells: tuple[Cells, ...]
     sizes: tuple[int, ...]
@@ -156,7 +156,7 @@ def join(cell: Cells, histogram: Vector, size: int, sigma: float) -> Joined:
 
 
 def _without_unknown(joined: Joined, cell: Cells, histogram: Vector, sigma: float) -> Joined:
-    """Count missing values with the middle cell unless there visibly are some."""
+    """Join the cell of missing values to the bin of the most frequent cell, unless its count exceeds the noise."""
     if cell.unknown is not None and histogram[cell.unknown] <= _SIGNIFICANT * sigma:
         joined = joined.copy()
         joined[cell.unknown] = joined[int(np.argmax(histogram))]

@@ -1,4 +1,4 @@
-"""The paper's rule for T' and σ, made private: β̃ is released with noise, paid for, and the only thing they depend on."""
+"""The paper's rule for T' and σ, made private: both depend only on β̃, which is released with noise and paid for."""
 
 from __future__ import annotations
 

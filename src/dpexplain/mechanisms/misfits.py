@@ -1,4 +1,4 @@
-"""How many rows do not fit a domain, feature by feature, with noise: clamped below or above, missing, or of an undeclared value."""
+"""Noisy counts of rows that do not fit a domain, for each feature: clamped below or above, missing, or of an undeclared value."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class MisfitCounts:
 
 @dataclass(frozen=True, slots=True)
 class MisfitPlan:
-    """One release."""
+    """A plan with one release of all counts."""
 
     mechanism: GaussianMechanism[MisfitCounts]
 

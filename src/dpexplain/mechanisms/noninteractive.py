@@ -1,4 +1,4 @@
-"""The last phase: new queries answered from the released history alone. Everything is public, so nothing is paid."""
+"""The non-interactive phase: new queries are answered from the released history alone. All of it is public, so answers cost nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Method = Literal["regression", "labels", "neighbour"]
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """An answer without a price, the plane's answer at the point where that was found too, and its standard error by leave-one-out."""
+    """A free answer: slopes, the plane's intercept where the history has one, and the leave-one-out standard error."""
 
     values: Vector
     intercept: float | None = None

@@ -39,7 +39,7 @@ def chosen_radius(radius: float | None, norm: int, plane: Plane | None, weight: 
 
 
 def described_plane(plane: Plane | None) -> dict[str, Any]:
-    """The plane as part of a mechanism's description. The paper's has no name there: ledgers that are older than planes know no other."""
+    """The plane as part of a mechanism's description. The paper's plane is left out, because ledgers that are older than planes have no such entry."""
     return {} if plane in (None, "paper") else {"plane": plane}
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Noise(Protocol):
-    """The sole origin of randomness. Only a `Door` holds it."""
+    """The only source of privacy noise. Only a `Door` holds it."""
 
     @property
     def secure(self) -> bool:
@@ -85,7 +85,7 @@ class Rows(Protocol):
 
 @runtime_checkable
 class SingleRows(Protocol):
-    """Rows that can also be put to a black box one by one. Not every backend can: sparse rows have too many features for it."""
+    """Rows that a black box can be asked about one by one. Sparse rows cannot: they have too many features."""
 
     def shapley(self, query: ShapleySum) -> Vector:
         """Σ φ(x) over the rows that the query asks, exact."""
@@ -172,11 +172,11 @@ class Mechanism(Protocol):
 
     @property
     def private(self) -> bool:
-        """False for reproduction-only settings that leak: never served."""
+        """False for settings for reproduction only, which are not private. A service refuses them."""
         ...
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan[Any]:
-        """Decide everything from public things; `hint` is a start that somebody else knows of, such as a release."""
+        """Plan from public information only. `hint` is a starting point from elsewhere, such as a release."""
         ...
 
     def to_dict(self) -> dict[str, Any]: ...

@@ -1,4 +1,4 @@
-"""All mechanisms by the name that files, commands and ledgers know them by. A new mechanism touches its own file and this one."""
+"""The registry of mechanisms by the names that files, commands and ledgers use. A new mechanism touches its own file and this one."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Interventional SHAP averages over background rows. Here these are the private rows: each row x contributes its own Shapley values φ(x) of the game
 between z and x, cut to a public length, and the mean over the rows gets Gaussian noise. Features are players, so few numbers are released, and
-φ(x) is short whatever the number of features: the noise is small. What it costs is model calls: 2d for each row that is asked.
+‖φ(x)‖ is bounded whatever the number of features: the noise is small. The model is called 2d times for each row that is asked.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Shapley:
         return True
 
     def with_model(self, model: Callable[[Matrix], Vector]) -> ShapleyWithModel:
-        """The same, with a black box at hand that answers about encoded rows."""
+        """The mechanism with a black box that answers about encoded rows."""
         return ShapleyWithModel(self, model)
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoReturn:
@@ -147,7 +147,7 @@ class ShapleyWithModel(WithModel[Shapley]):
 
 
 def players_of(setting: Setting) -> Orders:
-    """To which feature each encoded column belongs: a one-hot block is one feature, every other column is one."""
+    """The feature that each encoded column belongs to. A one-hot block is one feature, and so is every other column."""
     first = np.ones(setting.width, dtype=np.intp)
     for start, stop in setting.one_hot:
         first[start + 1 : stop] = 0

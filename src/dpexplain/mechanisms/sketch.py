@@ -1,4 +1,4 @@
-"""Pay once: two Gaussian releases from which every explanation follows by post-processing. `proofs/release_moments.md`.
+"""The moments of a release: two Gaussian releases, from which every explanation follows by post-processing. `proofs/release_moments.md`.
 
 Stage 1 takes a twentieth of μ² and finds the centre and the spread of the columns; stage 2 releases moments of normalised rows around
 that centre. Both noise scales are known before a row is read: neither bound depends on what stage 1 finds.
@@ -80,7 +80,7 @@ class NormalisedSum:
 
 @dataclass(frozen=True, slots=True)
 class SketchPlan:
-    """Two releases, planned from public things only."""
+    """A plan with two releases, made from public information only."""
 
     layout: Layout
     size: int

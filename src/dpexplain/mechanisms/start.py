@@ -39,7 +39,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A feasible state, and a guess of its distance from the answer as a share of the ball's radius (1: nothing is known)."""
+    """A feasible state with an estimate of its distance from the answer, as a share of the ball's radius (1: unknown)."""
 
     values: Vector
     distance: float
@@ -47,13 +47,13 @@ class Start:
 
 
 def plan_copy(history: History, point: Vector, within: float) -> Copy | None:
-    """The nearest computed answer, if it is near enough."""
+    """A plan that copies the nearest computed answer; None unless that lies within the given distance."""
     found = history.nearest(point)
     return Copy(*found) if found is not None and found[1] <= within else None
 
 
 def best_start(history: History, point: Vector, ball: Ball | FreeBall, width: int, floor: float, hint: Start | None) -> Start:
-    """The nearer of the history's prediction and a `hint` from elsewhere (a release), by their own guesses."""
+    """The history's prediction or the `hint` of a release, whichever has the smaller estimated distance."""
     found = predict_start(history, point, ball, width, floor)
     if hint is None or hint.distance >= found.distance:
         return found
@@ -61,9 +61,9 @@ def best_start(history: History, point: Vector, ball: Ball | FreeBall, width: in
 
 
 def predict_start(history: History, point: Vector, ball: Ball | FreeBall, width: int, floor: float) -> Start:
-    """Ridge regression of past answers on their points, evaluated here; `cold` while there are too few. `width` is that of a state.
+    """A start by ridge regression of past answers on their points; `cold_start` while there are too few. `width` is that of a state.
 
-    The guess of its distance is the leave-one-out error, larger where the point is unlike the past, and never below `floor`: answers
+    The estimate of its distance is the leave-one-out error, larger where the point is unlike past ones, and never below `floor`: answers
     that hardly move from their predictions would confirm them, and each next one would move less.
     """
     if history.computed < FEWEST:
@@ -82,7 +82,7 @@ def nearest_start(history: History, point: Vector, ball: Ball | FreeBall, width:
 
 
 def _widen(state: Vector, width: int) -> Vector:
-    """A state of this width: planes of older histories do not say their answer at the point, and begin at 0 there."""
+    """The state, filled with zeros to this width. Planes of older histories have no intercept and start with 0."""
     return np.concatenate([state[:width], np.zeros(max(width - len(state), 0))])
 
 

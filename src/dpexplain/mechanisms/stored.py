@@ -23,7 +23,7 @@ def stored_answer(point: Vector, outcome: Outcome) -> dict[str, Any]:
 
 
 def quantity_and_plane(answer: dict[str, Any]) -> tuple[str | None, str | None]:
-    """What a stored answer's numbers are; before planes were stored, optima without a quantity were the paper's."""
+    """The quantity and the plane of a stored answer. Ledgers older than planes name neither for the paper's optima."""
     quantity = answer["details"].get("quantity")
     if quantity == ANCHORED:
         return None, "anchored"

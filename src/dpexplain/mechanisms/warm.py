@@ -58,13 +58,13 @@ class WithDetails:
 
 
 def warm_plan(parameters: Parameters, gradient: Gradient, start: Start, share: float) -> WithDetails:
-    """`share` of (ε, δ)'s μ², and the way that Basic would walk in a ball of radius `start.distance`·k. At most T-1 gradients."""
+    """A plan at `share` of (ε, δ)'s μ², with the schedule that Basic has in a ball of radius `start.distance`·k and at most T-1 gradients."""
     descent = _descent(parameters, gradient, start, share, None)
     return WithDetails(descent, {"start": start.kind, "distance": start.distance, "share": share})
 
 
 def cold_plan(parameters: Parameters, gradient: Gradient) -> WithDetails:
-    """The first query: from zero, all T-1 gradients, the whole (ε, δ)."""
+    """The plan of the first query: it starts at zero, takes all T-1 gradients and costs (ε, δ)."""
     descent = _descent(parameters, gradient, cold_start(gradient.dimension), 1.0, parameters.steps - 1)
     return WithDetails(descent, {"start": "cold"})
 

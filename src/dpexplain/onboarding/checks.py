@@ -1,4 +1,4 @@
-"""Checks before paying: what public facts and the model alone tell. Made-up records of the domain are asked about, private rows are not."""
+"""Checks before anything is spent, from public facts and the model. The model is asked about made-up records of the domain, never about private rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SECONDS_PER_CUBE = 2.7e-7  # a release of n columns took about so many seconds t
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was found: how bad it is, what it is, and what to do about it."""
+    """One result of a check: its severity, the problem and the remedy."""
 
     level: Level
     what: str
@@ -164,8 +164,8 @@ def _of_size(data: PrivateData, budget: Budget | None, rows: int | None) -> Iter
     yield from (Finding("warning", str(one.message)) for one in heard)
     expected = expected_quality.release(expected_quality.reach(rows, width, budget, data.setting.neighbours.multiplier))
     level: Level = "warning" if expected.cosine < 0.7 else "good"
-    told = f"a release of {rows:,} rows and {width} columns at ε={budget.epsilon:g}: {expected.verdict} (cosine about {expected.cosine:.2f})"
-    yield Finding(level, told, "Spend more, or declare fewer columns" if level == "warning" else "")
+    found = f"a release of {rows:,} rows and {width} columns at ε={budget.epsilon:g}: {expected.verdict} (cosine about {expected.cosine:.2f})"
+    yield Finding(level, found, "Spend more, or declare fewer columns" if level == "warning" else "")
 
 
 def _of_model(domain: Domain, ask: Any) -> Iterator[Finding]:
@@ -251,7 +251,7 @@ def _changes(domain: Domain, ask: Any, base: Matrix, feature: Any) -> Vector:
 
 
 def made_up(domain: Domain, count: int = RECORDS) -> Matrix:
-    """Encoded records drawn evenly from the domain, the same for everybody."""
+    """Encoded records drawn uniformly from the domain. They are the same in every call."""
     uniforms, rows = Uniforms(), np.zeros((count, domain.width))
     for feature, block in zip(domain.features, domain.blocks, strict=True):
         drawn = uniforms.take(count)

@@ -122,7 +122,7 @@ def _run_once(
     noise: Noise | None,
     stored: Callable[[Any], dict[str, Any]],
 ) -> dict[str, Any]:
-    """Reserve, read, add noise, settle; or what was released under this id before. The rows' columns are looked at before anything is spent."""
+    """Reserve, run the plan and settle; or return what was released under this id before. The columns are checked before anything is spent."""
     private = rows()
     reserved = ledger.reserve(request)
     if isinstance(reserved, Settled):
@@ -190,7 +190,7 @@ def _table(rows: Any, names: list[str]) -> Any:
 
 
 def _complete_draft(draft: Draft, found: DiscoveredColumns) -> Draft:
-    """The draft with what was found; what did not stand out of the noise stays open, and is listed as still to be declared."""
+    """The draft completed with what was found. What did not exceed the noise stays open and is listed as undeclared."""
     return Draft(
         tuple(_fill_feature(one, found) if isinstance(one, DraftFeature) else one for one in draft.features), "discovery"
     )

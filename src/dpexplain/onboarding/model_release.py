@@ -1,4 +1,4 @@
-"""A fitted estimator and its rows to a release in one call: the domain from the model, checks, registration, payment."""
+"""A release of a fitted estimator in one call: it derives the domain from the model, checks, registers the rows and pays."""
 
 from __future__ import annotations
 

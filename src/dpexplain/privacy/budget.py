@@ -71,9 +71,9 @@ class Guarantee:
             raise ParameterError(f"delta must lie strictly between 0 and 1, got {self.delta}")
 
     @classmethod
-    def of_quanta(cls, quanta: int, delta: float, neighbours: Neighbours, **said: Any) -> Guarantee:
+    def of_quanta(cls, quanta: int, delta: float, neighbours: Neighbours, **stated: Any) -> Guarantee:
         """What so many quanta of μ² amount to."""
-        return cls(mu_of(quanta), delta, neighbours, **said)
+        return cls(mu_of(quanta), delta, neighbours, **stated)
 
     @property
     def epsilon(self) -> float:

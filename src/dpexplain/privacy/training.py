@@ -96,8 +96,8 @@ class AmplifiedGuarantee:
         return f"{claim}: the model's own δ={self.model_delta:g} times γ={self.gamma:.6g} ({gap})."
 
     def to_dict(self) -> dict[str, Any]:
-        told = {"epsilon": self.epsilon, "delta": self.delta, "gamma": self.gamma, "log10_gap": self.log10_gap}
-        return {"kind": "amplified", **told, "explanations": self.explanations, "statement": str(self)}
+        stated = {"epsilon": self.epsilon, "delta": self.delta, "gamma": self.gamma, "log10_gap": self.log10_gap}
+        return {"kind": "amplified", **stated, "explanations": self.explanations, "statement": str(self)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +171,8 @@ class Unconditional:
         return f"{claim}: a number too large to protect anyone." if self.worthless else f"{claim}."
 
     def to_dict(self) -> dict[str, Any]:
-        told = {"epsilon": self.epsilon, "delta": self.delta, "mu": self.mu}
-        return {"kind": "unconditional", **told, "statement": str(self)}
+        stated = {"epsilon": self.epsilon, "delta": self.delta, "mu": self.mu}
+        return {"kind": "unconditional", **stated, "statement": str(self)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Pay once, explain forever: one private release answers unlimited queries from one portable file.
+"""A private release: it is paid for once and answers any number of queries from one portable file.
 
 making.py              checks, plans and pays for a release  plan.py                what it asks of private rows
 release.py             the release and its questions         batch.py               many explanations at once

@@ -42,7 +42,7 @@ class ClassesPlan:
         return (self.mechanism.event(),)
 
     def run(self, door: Door, made: Release) -> Release:
-        """The release with one of its kind for each class, by name."""
+        """The release with a further release for each class, by name."""
         asked = label_moments_of(made)
         released = door.release(self.mechanism, asked).reshape(len(self.labellers), -1)
         return replace(made, named=dict(self._each(made, asked, released)))
@@ -70,5 +70,5 @@ def plan_classes(data: PrivateData, mu: float) -> ClassesPlan | None:
 
 
 def left_for_release(mu: float) -> float:
-    """What `plan_classes` leaves for moments and reference."""
+    """The part of `mu` that `plan_classes` leaves for moments and reference."""
     return mu * sqrt(1 - SHARE) * _SOUND

@@ -29,7 +29,7 @@ def with_progress(make: Callable[[Door], T], layout: Layout) -> Callable[[Door],
 
 
 class _AnnouncingDoor:
-    """A door that says when a rehearsal asks for its numbers; everything else is the door's own."""
+    """A door that advances the bar when a rehearsal draws its numbers. It delegates everything else."""
 
     def __init__(self, door: Door, watch: ProgressCallback) -> None:
         self._door, self._watch = door, watch

@@ -1,4 +1,4 @@
-"""Many explanations from one release: computed in batches, kept as arrays."""
+"""Many explanations from one release, computed in batches and stored as arrays."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SLOW = 20_000  # queries from which a progress bar is worth its line
 
 
 class Source(Protocol):
-    """What an explanation takes over from its release."""
+    """The fields of a release that its explanations use."""
 
     @property
     def domain(self) -> DomainLike: ...
@@ -51,7 +51,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanations(ExplanationBatch):
-    """Many explanations, kept as arrays; each is made into an `Explanation` when it is looked at."""
+    """Many explanations, stored as arrays. Indexing returns one `Explanation`."""
 
     release: Source
     points: Matrix
@@ -151,7 +151,7 @@ class Explanations(ExplanationBatch):
 
 
 def free_of_charge(total: Guarantee) -> Guarantee:
-    """What an answer from a release costs on top of it."""
+    """The cost of an answer from a release: none."""
     return Guarantee(0.0, total.delta, total.neighbours, subject="This answer")
 
 

@@ -1,4 +1,4 @@
-"""What a release file holds: the solver's arrays on the way in, and everything a release is made of on the way out."""
+"""The contents of a release file: writing the solver's arrays, and restoring all fields of a release."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SUBJECT = "This release, and every explanation from it,"
 
 
 def solver_arrays(solver: Solver) -> dict[str, Any]:
-    """What a release file keeps of the moments."""
+    """The arrays that a release file stores of the moments."""
     codes = solver.reference.codes
     return {
         "mean": solver.mean,
@@ -71,7 +71,7 @@ def restore_parts(header: dict[str, Any], arrays: dict[str, Any]) -> dict[str, A
 
 
 def _guarantee(paid: dict[str, Any]) -> Guarantee:
-    """A file can be sealed again with anything in it: a guarantee must be one that can be stated."""
+    """The guarantee of a file. ValueError unless it is valid: a checksum can be recomputed for any contents."""
     stated = {"subject": SUBJECT, "private": paid["private"], "note": paid["note"], "model_answers": "model_answers" in paid}
     guarantee = Guarantee(_positive(paid["mu"]), _positive(paid["delta"]), Neighbours.from_dict(paid), **stated)
     if not isinstance(guarantee.private, bool) or not isinstance(guarantee.note, str):
@@ -145,7 +145,7 @@ def payload_of(
 
 
 def _require_fitting(arrays: dict[str, Any], layout: Layout) -> None:
-    """Shapes, ranges and finiteness: a checksum says that bytes are whole, not that they make sense."""
+    """ValueError unless shapes, ranges and finiteness are right, which a checksum does not show."""
     n, points = layout.width, arrays["labels"].shape[0]
     shapes = dict.fromkeys(("mean", "eigenvalues", "t1", "calibration"), (n,)) | {"eigenvectors": (n, n)}
     shapes |= {"codes": (layout.attributes, points), "labels": (points,), "inverse_weight": (points,)}

@@ -1,4 +1,4 @@
-"""Making a release: what is asked is checked, planned and paid for once, and the result is stored before it leaves."""
+"""Making a release: the request is checked, planned and paid for once, and the result is stored before it is returned."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _plan_recipe(
 
 
 def _make_once(spending: Spending, request_id: str, recipe: ReleaseRecipe) -> Release:
-    """Nothing leaves before it is paid for and stored, and what was stored under this id before is returned as it is."""
+    """Reserve, run and settle a release, or return the one that was stored under this id before."""
     reserved = spending.reserve(request_id, recipe.question, recipe)
     if isinstance(reserved, Settled):
         return release_from_ledger(reserved)
@@ -184,7 +184,7 @@ def _build_reference(
 
 
 def _with_notes(paid: Guarantee, data: PrivateData, door: Door) -> Guarantee:
-    """What was paid, with a word about seeded noise, and about the total where more than this was ever released from these data."""
+    """The guarantee, with notes on seeded noise and on the total where other releases were made from these data."""
     total, notes = data.spent, [] if door.secure else [SEEDED_NOISE]
     if total.mu > paid.mu * (1 + 1e-9):
         claim = f"(ε={round_up(total.epsilon)}, δ={total.delta:g})-differential privacy"

@@ -1,4 +1,4 @@
-"""What a release with reference records answers about a model that can be asked: SHAP values, summaries, other models. All free."""
+"""Questions about a model, answered from a release's reference records at no cost: SHAP values, summaries, other models."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class ModelQuestions:
 
     @property
     def _whole(self) -> Release:
-        """This release, by its own type."""
+        """This object as a `Release`."""
         return cast("Release", self)
 
     @property
@@ -193,7 +193,7 @@ class ModelQuestions:
         )
 
     def _shapley_reference(self, model: Any, target: Any, background: int | None) -> ShapleyReference:
-        """The model beside the reference records that it is compared on."""
+        """The model with the reference records that its answers are compared with."""
         from dpexplain.release.shapley import prepare
 
         return prepare(self._with_reference, labeller_of(model, self.labeller, scale_of(self), target), background)
@@ -231,7 +231,7 @@ def answers_declared(scale: AnswerScale) -> dict[str, Any]:
 
 
 def labeller_of(model: Any, known: Labeller | None, scale: AnswerScale, target: Any = None) -> Labeller:
-    """Who labels records: `model`, asked as the release's own model was, or about data frames and for answers of the release's kind."""
+    """The labeller that asks `model`: like the release's own model, or with data frames and the release's kind of answers."""
     if isinstance(model, Labeller):
         return model if target is None else replace(model, target=target)
     if model is None and known is None:

@@ -1,4 +1,4 @@
-"""Several models, or classes of one model, in one file: each beside the first keeps only what differs from it."""
+"""Several models, or classes of one model, in one file. Each stores only what differs from the first."""
 
 from __future__ import annotations
 

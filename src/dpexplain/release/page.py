@@ -146,7 +146,7 @@ def _lead(guarantee: Guarantee) -> str:
 
 
 def _records(payload: Mapping[str, Any]) -> str:
-    """What the page leaves out: reference records are too many for it."""
+    """A sentence about the reference records, which are too many for the page."""
     count = payload.get("records", 0)
     return (
         f" The release also holds {count:,} reference records, which this page does not use: its file answers more exactly, above all for narrow weights."
@@ -156,7 +156,7 @@ def _records(payload: Mapping[str, Any]) -> str:
 
 
 def _warning(guarantee: Guarantee) -> str:
-    """What a reader must know before anything else; nothing when all is as it should be. Other notes are part of the statement."""
+    """A warning for readers where noise is seeded or the release is not private, else nothing. Other notes are part of the guarantee."""
     seeded = SEEDED_NOISE if SEEDED_NOISE in guarantee.note else ""
     warning = seeded if guarantee.private else str(guarantee)
     return f'<p class="warning" role="note">{escape(warning)}</p>' if warning else ""

@@ -105,7 +105,7 @@ def reference_planes(reference: ReferenceData, moments: MomentPlanes) -> Referen
 
 
 def stored_arrays(planes: MomentPlanes) -> dict[str, Any]:
-    """What a release file keeps beside the solver's arrays."""
+    """The arrays that a release file stores beside the solver's."""
     slopes = planes.slopes
     parts = (slopes.values, slopes.spread, planes.factors, planes.labels, planes.raked, planes.average.values)
     return {f"plane_{name}": array for name, array in zip(_ARRAYS, parts, strict=True)}
@@ -166,7 +166,7 @@ def _planes(
 
 
 class BallPlanes:
-    """Planes that a ball holds: the paper's, through 0, and anchored ones where a radius is asked for."""
+    """Planes with slopes constrained to a ball: the paper's, through 0, and anchored ones where a radius is given."""
 
     def __init__(self, solver: Solver | LocalReference, radius: float, average: Average, layout: Layout) -> None:
         self._solver = solver if solver.radius == radius else replace(solver, radius=radius)

@@ -31,7 +31,7 @@ _FAR = 1 << 48  # a place in the public numbers that drawing records does not re
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawnRecords:
-    """Records that follow the noisy counts, and what other noise would change about their weights."""
+    """Records that follow the noisy counts, and how their log weights change under other draws of the noise."""
 
     codes: CellCodes
     changes: Matrix

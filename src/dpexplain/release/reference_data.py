@@ -33,7 +33,7 @@ Changes: TypeAlias = NDArray[np.int8]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReferenceData:
-    """Records that look like the private ones in every pair of features, and are nobody's.
+    """Synthetic records that follow the private ones in every pair of features. They belong to no person.
 
     `labels` is None, and explanations follow the moments alone, where data were registered with `labels=`: there is no model to ask.
     """
@@ -103,7 +103,7 @@ class ReferenceData:
         return WeightedRecords(self.encoded, weights / weights.sum(), changes, self.bias)
 
     def arrays(self) -> dict[str, Any]:
-        """What a release file keeps of it."""
+        """The arrays that a release file stores."""
         stored: dict[str, Any] = {"reference_codes": self.codes.astype(np.uint16)}
         if self.labels is not None and self.weights is not None:
             stored |= {"reference_labels": self.labels, "reference_weights": self.weights}

@@ -155,7 +155,7 @@ def _to_stored(_: Paid[Any], released: Any) -> dict[str, Any]:
 
 
 def _together(first: Guarantee, quanta: int, *, secure: bool) -> Guarantee:
-    """What release and refinement cost together."""
+    """The guarantee of release and refinement together."""
     total = Guarantee.of_quanta(quanta_up(Fraction(first.mu) ** 2) + quanta, first.delta, first.neighbours)
     seeded = "" if secure or SEEDED_NOISE in first.note else SEEDED_NOISE
     return replace(first, mu=total.mu, note=" ".join(filter(None, [first.note, seeded])), model_answers=True)

@@ -1,4 +1,4 @@
-"""Pay once, explain forever: a portable private release that answers any number of queries with no private data at hand."""
+"""A portable private release, which answers any number of queries without access to private data."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ LARGEST_KEPT = 64 << 20  # bytes of a release file that a ledger keeps: 70 colum
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release(ModelQuestions):
-    """Public: noisy moments, repaired and factorised, with what they are about and what was paid."""
+    """Noisy moments, repaired and factorised, with their domain and their guarantee. All of it is public."""
 
     solver: Solver
     planes: MomentPlanes
@@ -227,7 +227,7 @@ class Release(ModelQuestions):
         return sha256(self._content()).hexdigest()
 
     def stored(self) -> dict[str, Any]:
-        """What a ledger stores of it: the whole file, unless that is too large."""
+        """The answer that a ledger stores: the whole file, unless that is too large."""
         content = self._content()
         file = {"file": b64encode(content).decode()} if len(content) <= LARGEST_KEPT else {}
         return {"release": "moments", "sha256": sha256(content).hexdigest(), **file}
@@ -294,7 +294,7 @@ def _parse(content: bytes) -> Release:
 
 
 def release_from_ledger(settled: Settled) -> Release:
-    """The release that a ledger keeps."""
+    """The release that a ledger stores."""
     if "file" not in settled.answer:
         raise InputError(
             f"the release {settled.request_id!r} was made and paid for, but it is larger than a ledger keeps: load the file that was "

@@ -1,4 +1,4 @@
-"""Models that are sums of decision trees, taken apart so that their Shapley values are computed exactly instead of by asking.
+"""Models that are sums of decision trees: their Shapley values are computed exactly from the trees instead of by asking the model.
 
 Only where it is the same question: every input column of the trees depends on one feature of the record (so that mixing features is mixing columns), and
 the trees give the model's own answers on mixtures of records, which is checked. Everything else is asked as a black box.

@@ -1,7 +1,7 @@
 // Effects as horizontal bars from zero, or as steps from one answer to another, with error bars of two standard errors, in SVG.
 import { identity, setText, svgElement } from "./dom.js";
 
-/** Signs that do not need colour. */
+/** Symbols for the sign of an effect, for readers who cannot use colour. */
 export const MARKS = { positive: "▸", negative: "◂", uncertain: "?" };
 const NICE = [1, 1.5, 2, 3, 4, 5, 6, 8, 10];
 const NARROW = 520;
@@ -75,7 +75,7 @@ export function createChart(root) {
   };
 }
 
-/** Where everything goes: names left and numbers right of the plot, or above it where the page is narrow. */
+/** The layout: names left and numbers right of the plot, or above it on narrow pages. */
 function layout(width, effects, axis, words) {
   const narrow = width < NARROW;
   const left = narrow ? 2 : Math.min(Math.max(...effects.map(({ name, note }) => 7.4 * (name.length + (note ? note.length + 2 : 0))), 90) + 14, width * 0.36);
@@ -89,7 +89,7 @@ function layout(width, effects, axis, words) {
   return { width, narrow, left, right, numbers: 24 + 7.6 * longest, row, top, bottom, height: bottom + 30, axis, x: (value) => left + (narrow ? 2 : 10) + scale * (value - low) };
 }
 
-/** What stands beside a bar, as one text: its length decides how much room numbers get. */
+/** The text beside a bar. Its length determines the width of the column of numbers. */
 function numbersOf(effect, words) {
   if (effect.place !== undefined) return effect.text;
   const spread = effect.isRest ? "" : effect.error === null ? " ± ?" : ` ± ${words.spread(2 * effect.error)}`;

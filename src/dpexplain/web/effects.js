@@ -1,6 +1,6 @@
 // An explanation as ranked effects with their reading. Charts, tables and summaries all start here.
 
-/** The colour of a bar and the words for it: an interval of ±2 errors that crosses zero leaves the sign in doubt. */
+/** The sign of an effect. It is uncertain where the interval of ±2 errors contains zero. */
 export function reading(value, error) {
   if (error !== null && Math.abs(value) <= 2 * error) return "uncertain";
   return value >= 0 ? "positive" : "negative";

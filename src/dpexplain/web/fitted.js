@@ -23,7 +23,7 @@ function onto(release, v) {
 
 const back = (release, pull) => gather(release.layout, release.reference.columns, pull, release.mean.length);
 
-/** What does not depend on the point. */
+/** Everything that does not depend on the point. */
 export function prepareFitted(release) {
   const { fitted, mean, t0 } = release;
   const count = fitted.labels.length;

@@ -1,4 +1,4 @@
-// What every page with an explanation has around it: colours, how many bars, the numbers on demand, the record's own values.
+// Controls that every page with an explanation has: theme, number of bars, table of numbers, the record's own values.
 import { element, setText } from "./dom.js";
 import { inWords, present, titleOf } from "./domain.js";
 
@@ -18,7 +18,7 @@ export function fillCounts(select, total) {
   select.value = String(choices.includes(8) ? 8 : "all");
 }
 
-/** A button between light and dark; the system decides until it is used. */
+/** A button that switches between light and dark. The system's setting applies until it is used. */
 export function offerThemes(button) {
   const system = matchMedia("(prefers-color-scheme: dark)");
   const current = () => document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light");
@@ -35,7 +35,7 @@ export function offerThemes(button) {
   refresh();
 }
 
-/** A button that shows the table to those who see the chart. */
+/** A button that shows the table, which is otherwise visible to screen readers only. */
 export function offerTable(button, root) {
   button.addEventListener("click", () => {
     const shown = root.classList.toggle("visually-hidden");

@@ -1,4 +1,4 @@
-// A budget: how much is spent, and how it went over the answers, as one SVG with a text that says the same.
+// The budget: what is spent, and the curve over the answers, as one SVG with an equivalent text.
 import { element, setText, svgElement } from "./dom.js";
 
 const WIDTH = 320;
@@ -49,7 +49,7 @@ function draw(area, line, curve, caption, { budget, curve: points }) {
   setText(caption, text);
 }
 
-/** Three digits, never fewer than the truth; with Math.floor never more. */
+/** A number with three digits, rounded up, or down with Math.floor. */
 export function short(epsilon, round = Math.ceil) {
   if (!(epsilon > 0)) return "0";
   const unit = 10 ** (Math.floor(Math.log10(epsilon)) - 2);

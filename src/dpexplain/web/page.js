@@ -38,7 +38,7 @@ function start(data) {
   form.set(examples[0]?.record ?? startingRecord(features));
 }
 
-/** Sliders report faster than screens redraw. */
+/** At most one `call` a frame, with the latest argument: sliders report faster than screens redraw. */
 function oncePerFrame(call) {
   let waiting = null;
   return (argument) => {
@@ -63,7 +63,7 @@ function offerPresets(root, examples, choose) {
   return (record) => buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(same(examples[i].record, record))));
 }
 
-/** Where the form hides the chart, as on a phone, the answer and what decides it stay in view at the foot of the window. */
+/** On small screens, where the form hides the chart, a bar at the foot of the window shows the answer and its strongest effects. */
 function offerStrip(strip, chart, scale) {
   new IntersectionObserver(([seen]) => strip.classList.toggle("away", seen.isIntersecting)).observe(chart.parentElement.hidden ? at("chart") : chart);
   const entry = (name, text, reading) => element("span", {}, element("span", { class: "name" }, name), element("b", { class: reading }, text));

@@ -62,7 +62,7 @@ function start(card, key) {
   const gauge = createGauge(at("gauge"));
   let record = null;
   let question = null; // one id for one record: asking again for the same is free
-  let gone = false; // the budget
+  let gone = false; // whether the budget is exhausted
 
   const allow = () => (at("ask").disabled = record === null || gone);
   const changed = (next) => {
@@ -79,7 +79,7 @@ function start(card, key) {
   };
   let asked = 0;
   const refresh = async () => {
-    const turn = ++asked; // an answer that was overtaken by a later question is old news
+    const turn = ++asked; // the answer to an earlier question is dropped once a later one was asked
     const standing = await call("v1/guarantee", key);
     const archive = card.role === "owner" ? await pastAnswers(key, standing.answers ?? 0) : null;
     if (turn !== asked) return;

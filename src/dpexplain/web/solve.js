@@ -105,7 +105,7 @@ function tangent(scaled, k1, p) {
   return q.map((value) => value / size);
 }
 
-/** Everything that does not depend on the point: call once. */
+/** Everything that does not depend on the point. Call it once. */
 export function prepare(release) {
   const prepared = { ...release, alpha: weightFunction(release.weight), labels: intoBasis(release.eigenvectors, release.t1) };
   if (!release.reference) return prepared;

@@ -1,4 +1,4 @@
-// Contributions as steps from the average to the answer, and the sentence that says it (plots/steps.py has the same for Python).
+// Contributions as steps from the average to the answer, and the sentence that describes them (plots/steps.py does the same in Python).
 import { reading } from "./effects.js";
 
 /** The `top` largest contributions in order of size, then the others as one step, whose error is not the sum of theirs. */
@@ -18,7 +18,7 @@ export function waterfallSteps({ values, error, base }, labels, top = 10) {
   return [...steps, rest];
 }
 
-/** What every surface says first. A plane may pass the ends of the scale; then the end is named, and what the steps add up to. */
+/** The first sentence of every answer. Where a plane passes the end of the scale, it names the end and the sum of the steps. */
 export function sentenceOf({ answer, base, average = "the average", exact = false }, scale) {
   const within = Math.min(Math.max(answer, scale.low), scale.high);
   const sentence = `The model’s answer here is ${exact ? "" : "about "}${scale.format(within)}; ${average} is ${scale.format(base)}; these values make the difference.`;

@@ -1,4 +1,4 @@
-// The same numbers as a table: always there for screen readers, at full precision in data attributes, shown to others on demand.
+// The numbers as a table. Screen readers always reach it, others see it on demand; data attributes have full precision.
 import { element, setText } from "./dom.js";
 
 const CHANGES = { positive: "towards", negative: "away", uncertain: "sign uncertain" };

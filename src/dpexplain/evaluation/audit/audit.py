@@ -140,7 +140,7 @@ def audit(
     unless there is a `seed`. `noise` makes noise from a number instead: for tests with noise that is wrong.
     """
     _require(view, runs, confidence, data, domain)
-    stage = _set_up(mechanism, data, domain, relation, view, query, queries, copies)
+    stage = _set_up(mechanism, data, _Scenario(domain, relation, query, queries, copies), view)
     subject = subject_of(mechanism, stage.queries, view)
     inside, outside = _worlds(stage, subject, canary)
     choosing = min(max(int(runs * _CHOOSING), 30), 200)
@@ -167,11 +167,33 @@ def audit(
     ]
     scores = [telling.score(stack_transcripts([getattr(pair[side], view) for pair in seen], with_it.shape[1])) for side in (0, 1)]
     claimed = mu_of(max(record.quanta for pair in seen for record in pair))
-    return _audit_result(name, view, scores, telling.threshold, claimed, stage, mechanism.delta, confidence)
+    return _audit_result(_Evidence(scores, telling.threshold, claimed), stage, name, view, mechanism.delta, confidence)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scenario:
+    """What the caller chose about the data sets and the questions. None leaves a choice to the audit."""
+
+    domain: Domain | None
+    relation: Relation | str
+    query: Any
+    queries: int | None
+    copies: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Evidence:
+    """What the counted runs showed: scores with the canary and without it, the threshold of the guess, and the largest price claimed."""
+
+    scores: list[Vector]
+    threshold: float
+    claimed_mu: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stage:
+    """The data and the questions of an audit."""
+
     data: PrivateData
     queries: Sequence[Any]
     point: Vector  # of the last query: the one that knows most of the past
@@ -179,25 +201,22 @@ class _Stage:
     made: MadeUp | None  # the records themselves, where they are made up
 
 
-def _set_up(
-    mechanism: Any,
-    data: PrivateData | None,
-    domain: Domain | None,
-    relation: Any,
-    view: View,
-    query: Any,
-    queries: Any,
-    copies: Any,
-) -> _Stage:
+def _set_up(mechanism: Any, data: PrivateData | None, scenario: _Scenario, view: View) -> _Stage:
     """The data, the questions and the size of the group."""
-    asked = queries or (len(query) if isinstance(query, list) else _setup_for(mechanism, view).queries)
+    query = scenario.query
+    asked = scenario.queries or (len(query) if isinstance(query, list) else _setup_for(mechanism, view).queries)
     mu = gdp.mu(mechanism.epsilon, mechanism.delta) * sqrt(asked)
-    group = copies or max(round(_TARGET / mu), 1)
+    group = scenario.copies or max(round(_TARGET / mu), 1)
     made = None
     if data is None:
         setup = _setup_for(mechanism, view)
         made, points = made_up(
-            domain, max(200, group * _ROWS[setup.rows]), Relation.parse(relation).value, setup.rows, asked, setup.gap
+            scenario.domain,
+            max(200, group * _ROWS[setup.rows]),
+            Relation.parse(scenario.relation).value,
+            setup.rows,
+            asked,
+            setup.gap,
         )
         data = made.register()
         query = [_record_at(data.domain, one) for one in points] if query is None else query
@@ -262,15 +281,14 @@ def _source(seed: int | None, noise: MakeNoise | None, which: int) -> Noise:
     return (noise or SeededNoise)(((seed or 0) + 1) * (1 << 32) + which)
 
 
-def _audit_result(
-    name: str, view: View, scores: list[Vector], threshold: float, claimed: float, stage: _Stage, delta: float, confidence: float
-) -> Audit:
+def _audit_result(evidence: _Evidence, stage: _Stage, name: str, view: View, delta: float, confidence: float) -> Audit:
+    scores, claimed = evidence.scores, evidence.claimed_mu
     error, runs, copies = 1 - confidence, len(scores[0]), stage.copies
     likely = estimated_mu(*scores)
     return Audit(
         name=name,
         view=view,
-        mu=mu_from_scores(scores[0], scores[1], threshold, error) / copies,
+        mu=mu_from_scores(scores[0], scores[1], evidence.threshold, error) / copies,
         claimed_mu=claimed,
         estimate=likely / copies,
         delta=delta,

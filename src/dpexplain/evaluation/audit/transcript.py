@@ -52,7 +52,7 @@ class Ratio:
 
 @dataclass(slots=True)
 class Record:
-    """What one run let out: `released` in units of the noise on it, `told` in its answers, and what was reserved to pay for it."""
+    """What one run let out: `released` in units of the noise on it, `details` as the numbers in its answers, and what was reserved to pay for it."""
 
     ratio: Ratio | None = None
     released: list[Vector] = field(default_factory=list)

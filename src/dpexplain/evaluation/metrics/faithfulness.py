@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain.base import Block, DomainLike
@@ -67,14 +68,18 @@ def pgi(
 
     The strongest are those whose perturbation moves the answer most if the slopes are right, or the largest contributions.
     """
-    return _gap(values, model, domain, query, k, near, kind, important=True)
+    point = encoded_point(domain, query)
+    top = _top(values, domain, point, k, near, kind)
+    return _gap(model, point, near.draw(point, domain, top))
 
 
 def pgu(
     values: Any, model: Model, domain: DomainLike, query: Any, k: int = 3, *, near: Nearby = _NEAR, kind: Kind = "slope"
 ) -> float:
     """Prediction gap on unimportant features: the same, all but the k strongest perturbed."""
-    return _gap(values, model, domain, query, k, near, kind, important=False)
+    point = encoded_point(domain, query)
+    top = _top(values, domain, point, k, near, kind)
+    return _gap(model, point, near.draw(point, domain, ~top))
 
 
 def infidelity(
@@ -171,13 +176,14 @@ def _curve(model: Model, blocks: Sequence[Block], order: list[int], start: Matri
     return Curve(sign * np.array(answers))
 
 
-def _gap(
-    values: Any, model: Model, domain: DomainLike, query: Any, k: int, near: Nearby, kind: Kind, *, important: bool
-) -> float:
-    point = encoded_point(domain, query)
+def _top(values: Any, domain: DomainLike, point: Vector, k: int, near: Nearby, kind: Kind) -> NDArray[np.bool_]:
+    """For each feature, whether it is one of the k whose perturbation moves the answer most."""
     expected = np.abs(feature_strength(values, domain.blocks, point - near.draw(point, domain), kind)).mean(axis=0)
-    top = np.isin(np.arange(len(expected)), strongest(expected, k))
-    moved = near.draw(point, domain, top if important else ~top)
+    return np.isin(np.arange(len(expected)), strongest(expected, k))
+
+
+def _gap(model: Model, point: Vector, moved: Matrix) -> float:
+    """Mean |f(z) - f(z')| over the records z' in `moved`."""
     return float(np.abs(float(model(point[None])[0]) - model(moved)).mean())
 
 
