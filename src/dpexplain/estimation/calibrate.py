@@ -53,8 +53,8 @@ class Rehearsal:
 
 def calibrate(
     sums: NormalisedSums, query: NormalisedMoments, sigma: float, radius: float, weight: Weight, normals: Normals
-) -> Solver:
-    """The solver of noisy sums, with error bars calibrated for `weight`. `normals` supplies the rehearsals' noise."""
+) -> tuple[Solver, Estimate]:
+    """The solver of noisy sums, with error bars calibrated for `weight`, and its estimate. `normals` supplies the rehearsals' noise."""
     rehearsal = Rehearsal(query, sigma, radius, weight)
     solver, found, start = rehearsal.solver(sums, sigma)
     world = as_sums(found, query)
@@ -66,7 +66,7 @@ def calibrate(
         moved.append(np.abs(again.values - truth))
         stated.append(again.errors)
     factors = column_factors(np.array(moved), np.array(stated))
-    return replace(solver, noise=replace(solver.noise, calibration=factors))
+    return replace(solver, noise=replace(solver.noise, calibration=factors)), found
 
 
 def plane_factors(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -18,6 +19,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.core.sketch import CentreSums, NormalisedMoments, NormalisedSums
 
+WIDE = 128  # columns from which cheaper arithmetic is worth results that differ in their last digits
 SMALLEST_MEAN, SMALLEST_VARIANCE = 1e-5, 1e-4
 RIDGE = 1e-7  # keeps every direction determined; far below any variance that matters
 _POOLED = 4.0  # how many entries' worth of evidence the common ρ is given against a pair's own
@@ -102,7 +104,8 @@ def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, sh
     shrunk, label = covariance * kept, t1 * kept_label
     _sum_to_zero(np.zeros_like(t1), label, shrunk, complete, layout)  # each column was shrunk by itself
     idle = _idle(complete, layout)
-    values, vectors = scipy.linalg.eigh(shrunk + idle)
+    driver: Literal["evr", "evd"] = "evr" if layout.width <= WIDE else "evd"  # divide and conquer: a quarter faster
+    values, vectors = scipy.linalg.eigh(shrunk + idle, driver=driver)
     noisy = spread.s2 * ~layout.same()
     return Estimate(
         mean=mean,

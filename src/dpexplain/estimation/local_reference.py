@@ -31,6 +31,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.ball import minimise_2
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.answer import PlaneAnswers
+from dpexplain.estimation.denoise import WIDE
 
 _PRIOR = 0.1  # how large θ is expected to be, for columns of unit spread
 _LEAST = 1e-4
@@ -101,8 +102,12 @@ class MomentRaking:
     def _moments(self, weights: Vector) -> tuple[Vector, Matrix]:
         """The features' means, and their covariance with the ridge."""
         means = weights @ self.features
-        second = (self.features * weights[:, None].astype(np.float32)).T @ self.features - np.outer(means, means)
-        return means, second + np.diag(self.ridge)
+        if len(means) <= 2 * WIDE + 1:
+            products = (self.features * weights[:, None].astype(np.float32)).T @ self.features
+        else:
+            root = self.features * np.sqrt(weights)[:, None].astype(np.float32)
+            products = root.T @ root  # a matrix times its own transpose: half the operations
+        return means, products - np.outer(means, means) + np.diag(self.ridge)
 
 
 def _tilt_weights(features: Floats, theta: Vector, base: Vector) -> Vector:

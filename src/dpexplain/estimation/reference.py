@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.core.sketch import NormalisedMoments
-from dpexplain.estimation.denoise import Estimate
+from dpexplain.estimation.denoise import WIDE, Estimate
+from dpexplain.estimation.label_newton import LabelNewton, ReusedLabelNewton
 
 POINTS = 4096
 NUMBER_STEPS = 4096  # numbers lie on a grid of 1/4096: exact in every format
 LABEL_STEPS, WEIGHT_STEPS = 2.0**15, 2.0**16
+PANEL = WIDE  # columns of codes that are drawn before what they say about the others is summed up
 _FLOOR = 2e-3  # smallest ridge of the regressions below
 _GOLDEN = 0.6180339887498949
 
@@ -64,8 +66,12 @@ def sobol(dimensions: int, points: int) -> Matrix:
 
 def draw(estimate: Estimate, layout: Layout, points: int = POINTS) -> Codes:
     """Reference codes for every attribute: first the codes, one after another, then the numbers given them."""
-    uniforms, covariance = sobol(layout.attributes, points), estimate.covariance
-    codes = np.zeros((layout.attributes, points), dtype=np.int64)
+    return _draw_at(sobol(layout.attributes, points), estimate, layout)
+
+
+def _draw_at(uniforms: Matrix, estimate: Estimate, layout: Layout) -> Codes:
+    """The codes of points with these uniform numbers, (attributes, N)."""
+    covariance, codes = estimate.covariance, np.zeros(uniforms.shape, dtype=np.int64)
     _draw_codes(codes, uniforms, covariance, estimate, layout)
     if layout.numbers.size:
         rows = Reference(codes, np.empty(0), np.empty(0)).points(layout)
@@ -79,7 +85,11 @@ def sample_public_points(estimate: Estimate, layout: Layout, count: int) -> Matr
 
     A point of the reference itself has a neighbour at distance 0 there, which no real query has; among many columns that matters.
     """
-    codes = draw(estimate, layout, 2 * POINTS)[:, POINTS : POINTS + count]
+    chosen = slice(POINTS, POINTS + count)
+    if layout.width > WIDE and not layout.numbers.size:  # codes do not depend on other points, as the margins of numbers do
+        codes = _draw_at(sobol(layout.attributes, 2 * POINTS)[:, chosen], estimate, layout)
+    else:
+        codes = draw(estimate, layout, 2 * POINTS)[:, chosen]
     return Reference(codes, np.empty(0), np.empty(0)).points(layout)
 
 
@@ -95,14 +105,34 @@ def _draw_codes(codes: Codes, uniforms: Matrix, covariance: Matrix, estimate: Es
     lower = scipy.linalg.cholesky(
         covariance[np.ix_(columns, columns)] + _ridge(estimate, layout) * np.eye(len(columns)), lower=True
     )
-    residuals, done = np.zeros((codes.shape[1], len(columns))), 0
+    residuals, start = np.zeros((codes.shape[1], len(columns))), 0
+    for panel in _panels(layout):
+        stop = start + sum(layout.stops[a] - layout.starts[a] for a in panel)
+        within, diagonal, done = np.zeros((codes.shape[1], stop - start)), lower[start:stop, start:stop], 0
+        before = residuals[:, :start] @ lower[start:stop, :start].T  # what earlier panels say about this one, in one product
+        for a in panel:
+            here = slice(done, done + layout.stops[a] - layout.starts[a])
+            expected = estimate.mean[layout.columns(a)] + within[:, :done] @ diagonal[here, :done].T + before[:, here]
+            codes[a] = _chosen(expected, uniforms[a], missing=bool(estimate.missing[a]))
+            off = (codes[a][:, None] == np.arange(here.stop - here.start)) - expected
+            within[:, here] = scipy.linalg.solve_triangular(diagonal[here, here], off.T, lower=True).T
+            done = here.stop
+        residuals[:, start:stop] = within
+        start = stop
+
+
+def _panels(layout: Layout) -> list[list[int]]:
+    """Codes in groups of at most PANEL columns (or one code): products with a group's columns stay in the cache."""
+    panels: list[list[int]] = []
+    filled = PANEL
     for a in layout.codes:
-        here = slice(done, done + layout.stops[a] - layout.starts[a])
-        expected = estimate.mean[layout.columns(a)] + residuals[:, :done] @ lower[here, :done].T
-        codes[a] = _chosen(expected, uniforms[a], missing=bool(estimate.missing[a]))
-        off = (codes[a][:, None] == np.arange(here.stop - here.start)) - expected
-        residuals[:, here] = scipy.linalg.solve_triangular(lower[here, here], off.T, lower=True).T
-        done = here.stop
+        size = layout.stops[a] - layout.starts[a]
+        if filled + size > PANEL:
+            panels.append([])
+            filled = 0
+        panels[-1].append(a)
+        filled += size
+    return panels
 
 
 def _chosen(expected: Matrix, uniforms: Vector, *, missing: bool) -> Codes:
@@ -163,23 +193,25 @@ def fit_labels(points: Matrix, estimate: Estimate, start: Vector | None = None) 
     ridge = np.append(1e-6, np.full(Z.shape[1] - 1, max(2 * estimate.spread.t1, _FLOOR)))
     beta = np.zeros(Z.shape[1]) if start is None else start
 
-    def objective(beta: Vector) -> float:
+    def objective(beta: Vector) -> tuple[float, Vector]:
         eta = Z @ beta
-        return float(np.logaddexp(eta, -eta).mean() - target @ beta + (ridge * beta * beta).sum() / 2)
+        return float(np.logaddexp(eta, -eta).mean() - target @ beta + (ridge * beta * beta).sum() / 2), eta
 
-    value = objective(beta)
-    for _ in range(30):
-        y = np.tanh(Z @ beta)
+    newton: LabelNewton = LabelNewton(Z, ridge) if len(estimate.t1) <= WIDE else ReusedLabelNewton(Z, ridge)
+    value, eta = objective(beta)
+    for _ in range(newton.most_steps):
+        y = np.tanh(eta)
         gradient = Z.T @ y / len(Z) - target + ridge * beta
-        hessian = (Z * (1 - y * y)[:, None]).T @ Z / len(Z) + np.diag(ridge)
-        step = scipy.linalg.solve(hessian, gradient, assume_a="pos")
+        step = newton.step(y, gradient)
         size, decrease = 1.0, float(gradient @ step)
-        while (following := objective(beta - size * step)) > value - 1e-4 * size * decrease and size > 1e-3:
+        following, eta = objective(beta - size * step)
+        while following > value - 1e-4 * size * decrease and size > 1e-3:
             size /= 2
+            following, eta = objective(beta - size * step)
         beta, value = beta - size * step, following
-        if decrease < 1e-9:
+        if decrease < newton.close:
             break
-    return np.tanh(Z @ beta), beta
+    return np.tanh(eta), beta
 
 
 def build(

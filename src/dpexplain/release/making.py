@@ -118,11 +118,11 @@ class ReleaseRecipe:
     def _make(self, door: Door) -> Release:
         data, (sketch, marginals) = self.data, self.plan.run(door)
         ball = PAPER_RADIUS if self.radius is None else self.radius
-        calibrated = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, self.weight, door.auxiliary_normal)
+        calibrated, found = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, self.weight, door.auxiliary_normal)
         solver = move_to_levels(calibrated, data.domain)
         made = Release(
             solver=solver,
-            planes=build_planes(sketch, solver, data.domain, self.model, door.auxiliary_normal),
+            planes=build_planes(sketch, found, solver, data.domain, self.model, door.auxiliary_normal),
             domain=data.domain,
             weight=self.weight,
             guarantee=_with_notes(self._paid(), data, door),

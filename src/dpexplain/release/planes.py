@@ -14,7 +14,7 @@ from dpexplain.core.layout import Layout
 from dpexplain.domain import Domain, DomainLike
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import equations_of, plane_factors
-from dpexplain.estimation.denoise import Estimate, estimate
+from dpexplain.estimation.denoise import Estimate
 from dpexplain.estimation.local_reference import LocalReference, MomentRaking, MomentTargets
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.planes import Average, Planes, plain_planes
@@ -28,9 +28,10 @@ Model: TypeAlias = Callable[[dict[str, Any]], Vector]
 _ARRAYS = ("slopes", "spread", "factors", "labels", "raked", "average")
 
 
-def build_planes(sketch: NoisySketch, solver: Solver, domain: DomainLike, model: Model | None, normals: Any) -> MomentPlanes:
-    """From what was released; `model` answers at the public points of the solver's reference, `normals` are for rehearsals."""
-    found = estimate(sketch.sums, sketch.query, sketch.sigma)
+def build_planes(
+    sketch: NoisySketch, found: Estimate, solver: Solver, domain: DomainLike, model: Model | None, normals: Any
+) -> MomentPlanes:
+    """From what was released and its estimate; `model` answers at the public points of the solver's reference, `normals` are for rehearsals."""
     labels, guess = solver.reference.labels, None
     points = solver.reference.points(solver.layout)
     if model is not None and isinstance(domain, Domain):
