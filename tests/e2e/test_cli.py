@@ -99,10 +99,39 @@ def test_plan_is_a_table_data_and_a_picture(tmp_path):
         (one["queries"] for one in told["interactive"]), reverse=True
     )
     assert told["release"]["cosine"] > 0.99
+    least, most = told["release"]["excess_interval"]
+    assert least < told["release"]["relative_excess"] < most
+    assert "1,400,000 rows" in told["not_known"][0]
     assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("words", [("--rows", 0, "--features", 5), ("--rows", 10, "--features", 5, "--epsilon", -1)])
+def test_plan_takes_what_is_public_and_says_what_it_does_not_know(tmp_path):
+    words = ("plan", "--rows", 20_000, "--features", 20)
+    vague = json.loads(run(*words, "--json").stdout)
+    told = json.loads(run(*words, "--json", "--answers", "soft", "--model", "--positives", 0.4).stdout)
+    assert vague["not_known"]
+    assert not told["not_known"]
+    assert (told["model"], told["rare"], told["hard"], vague["hard"]) == (True, False, False, None)
+    low, high = told["release"]["excess_interval"]
+    assert high / low < vague["release"]["excess_interval"][1] / vague["release"]["excess_interval"][0]
+    assert "Not known" in run(*words).stdout
+    assert json.loads(run(*words, "--plane", "paper", "--json").stdout)["release"]["excess_interval"] is None
+    assert "no interval" in run(*words, "--plane", "paper").stdout.replace("\n", " ")
+    dpx.Domain.encoded(7).save(tmp_path / "domain.toml")
+    assert json.loads(run("plan", "--rows", 500, "--domain", tmp_path / "domain.toml", "--json").stdout)["features"] == 7
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--rows", 0, "--features", 5),
+        ("--rows", 10, "--features", 5, "--epsilon", -1),
+        ("--rows", 10),
+        ("--rows", 10, "--features", 5, "--domain", "domain.toml"),
+        ("--rows", 10, "--features", 5, "--positives", 2),
+        ("--rows", 10, "--features", 5, "--plane", "anchored"),
+    ],
+)
 def test_plan_refuses_nonsense(words):
     assert run("plan", *words).exit_code == 2
 

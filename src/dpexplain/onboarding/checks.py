@@ -162,9 +162,15 @@ def _of_size(data: PrivateData, budget: Budget | None, rows: int | None) -> Iter
         warnings.simplefilter("always", WeakBudget)
         warn_if_weak(budget, rows)
     yield from (Finding("warning", str(one.message)) for one in heard)
-    expected = expected_quality.release(expected_quality.reach(rows, width, budget, data.setting.neighbours.multiplier))
+    reached = expected_quality.reach(rows, width, budget, data.setting.neighbours.multiplier)
+    expected = expected_quality.release(reached, expected_quality.Facts(model=data.labeller is not None))
+    interval = expected.cosine_interval
+    ends = "not measured at so little" if interval is None else f"mostly {interval[0]:.2f} to {interval[1]:.2f}"
     level: Level = "warning" if expected.cosine < 0.7 else "good"
-    found = f"a release of {rows:,} rows and {width} columns at ε={budget.epsilon:g}: {expected.verdict} (cosine about {expected.cosine:.2f})"
+    found = (
+        f"a release of {rows:,} rows and {width} columns at ε={budget.epsilon:g}: {expected.verdict} "
+        f"(cosine about {expected.cosine:.2f}, {ends})"
+    )
     yield Finding(level, found, "Spend more, or declare fewer columns" if level == "warning" else "")
 
 
