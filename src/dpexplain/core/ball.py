@@ -78,7 +78,7 @@ def minimise_2(A: Matrix, b: Vector, radius: float, cut: float = 0.0) -> Vector:
     if scale <= 0:
         return np.zeros_like(b)
     values = np.maximum(values, 0.0)
-    target = np.where(values > cut * values[-1], vectors.T @ b, 0.0)
+    target = np.where(values >= cut * values[-1], vectors.T @ b, 0.0)
     keep = values > scale * len(b) * np.finfo(float).eps
     null_pull = float(np.linalg.norm(target[~keep])) > 1e-10 * float(np.linalg.norm(target))
     free = np.divide(target, values, out=np.zeros_like(target), where=keep)
