@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,11 @@ from dpexplain.core.plane import PAPER_RADIUS, Plane, require_plane
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
-from dpexplain.errors import ParameterError
+from dpexplain.errors import DataError, ParameterError
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import calibrate
+from dpexplain.estimation.denoise import Estimate
+from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.ledger.port import Ledger, Settled
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.marginals import NoisyMarginals
@@ -71,8 +74,9 @@ def release(
     chosen = weight or Stable()
     chosen.to_dict()  # a weight that cannot be stored is refused before anything is spent
     recipe = _plan_recipe(data, spend or budget, chosen, plane, radius, fingerprint, reference_rows(reference))
+    question = recipe.question
     spending = Spending.open(data, budget, ledger, noise, model_answers=recipe.model is not None)
-    return _make_once(spending, request_id or f"release-{uuid4().hex}", recipe)
+    return _make_once(spending, request_id or f"release-{uuid4().hex}", question, recipe)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +98,7 @@ class ReleaseRecipe:
 
     @property
     def model(self) -> Labeller | None:
-        """The model where it can be asked about public points."""
+        """The model where there are public records to ask it about."""
         return self.data.labeller if isinstance(self.data.domain, Domain) else None
 
     @property
@@ -122,10 +126,10 @@ class ReleaseRecipe:
         solver = move_to_levels(calibrated, data.domain)
         made = Release(
             solver=solver,
-            planes=build_planes(sketch, found, solver, data.domain, self.model, door.auxiliary_normal),
+            planes=self._planes(sketch, found, solver, door),
             domain=data.domain,
             weight=self.weight,
-            guarantee=_with_notes(self._paid(), data, door),
+            guarantee=self._guarantee(door),
             size=data.size,
             fingerprint=self.fingerprint,
             library=__version__,
@@ -138,9 +142,22 @@ class ReleaseRecipe:
         )
         return made if self.classes is None else self.classes.run(door, made)
 
-    def _paid(self) -> Guarantee:
-        about, asked = self.data.setting.neighbours, self.model is not None
-        return Guarantee.of_quanta(price(self.events), self.spend.delta, about, subject=SUBJECT, model_answers=asked)
+    def _planes(self, sketch: NoisySketch, found: Estimate, solver: Solver, door: Door) -> MomentPlanes:
+        """With the model's answers at public points; without them where it cannot answer, as when it needs columns outside the domain."""
+        for model in (self.model, None):
+            with suppress(DataError):
+                return build_planes(sketch, found, solver, self.data.domain, model, door.auxiliary_normal)
+        raise DataError("planes could not be built from the released moments")
+
+    def _guarantee(self, door: Door) -> Guarantee:
+        """What was paid, with notes on seeded noise and on the total where other releases were made from these data."""
+        data, total, notes = self.data, self.data.spent, [] if door.secure else [SEEDED_NOISE]
+        about, asked = data.setting.neighbours, self.model is not None
+        paid = Guarantee.of_quanta(price(self.events), self.spend.delta, about, subject=SUBJECT, model_answers=asked)
+        if total.mu > paid.mu * (1 + 1e-9):
+            claim = f"(ε={round_up(total.epsilon)}, δ={total.delta:g})-differential privacy"
+            notes.append(f"With everything that was released from these data before, it is {claim} in total.")
+        return replace(paid, note=" ".join(notes))
 
 
 def _plan_recipe(
@@ -157,9 +174,9 @@ def _plan_recipe(
     return ReleaseRecipe(data, spend, weight, plane, radius, fingerprint, plan, classes)
 
 
-def _make_once(spending: Spending, request_id: str, recipe: ReleaseRecipe) -> Release:
+def _make_once(spending: Spending, request_id: str, question: dict[str, Any], recipe: ReleaseRecipe) -> Release:
     """Reserve, run and settle a release, or return the one that was stored under this id before."""
-    reserved = spending.reserve(request_id, recipe.question, recipe)
+    reserved = spending.reserve(request_id, question, recipe)
     if isinstance(reserved, Settled):
         return release_from_ledger(reserved)
     stored: dict[str, Any] = {}
@@ -181,15 +198,6 @@ def _build_reference(
 
     with progress_steps("building the reference", STEPS) as watch:
         return build_reference(marginals, sketch, solver, data, rows, watch)
-
-
-def _with_notes(paid: Guarantee, data: PrivateData, door: Door) -> Guarantee:
-    """The guarantee, with notes on seeded noise and on the total where other releases were made from these data."""
-    total, notes = data.spent, [] if door.secure else [SEEDED_NOISE]
-    if total.mu > paid.mu * (1 + 1e-9):
-        claim = f"(ε={round_up(total.epsilon)}, δ={total.delta:g})-differential privacy"
-        notes.append(f"With everything that was released from these data before, it is {claim} in total.")
-    return replace(paid, note=" ".join(notes))
 
 
 def _require_arguments(data: Any, budget: Any, weight: Any, spend: Any, noise: Any) -> None:

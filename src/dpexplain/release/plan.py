@@ -44,11 +44,11 @@ def plan_release(data: PrivateData, mu: float, reference: int) -> ReleasePlan:
     """
     _require_narrow(data)
     layout = Layout.of(data.domain.blocks)
-    if data.labeller is not None and isinstance(data.domain, Domain):
-        data.labeller(trial_columns(data.domain))
     if not reference:
         return ReleasePlan(plan_sketch(layout, mu, data.setting), None)
     domain = require_tabular(data)
+    if data.labeller is not None:
+        data.labeller(trial_columns(domain))
     cells = cells_of(domain.blocks, domain.levels)
     marginals = plan_marginals(cells, mu * sqrt(REFERENCE_SHARE) * _SOUND, data.setting)
     return ReleasePlan(plan_sketch(layout, mu * sqrt(1 - REFERENCE_SHARE) * _SOUND, data.setting), marginals, reference)

@@ -247,6 +247,7 @@ class Release(ModelQuestions):
         noise = self.solver.noise
         return {
             "format": "dpexplain.release",
+            "guarantee": self.guarantee.to_dict(),
             "domain": self.domain.to_dict(),
             "weight": self.weight.to_dict(),
             "plane": self.plane,
@@ -255,7 +256,6 @@ class Release(ModelQuestions):
             "planes": stored_numbers(self.planes),
             "t0": self.solver.t0,
             "noise": {"t1": noise.t1, "s2": noise.s2, "s1": noise.s1},
-            "guarantee": self.guarantee.to_dict(),
             "size": self.size,
             "fingerprint": self.fingerprint,
             "library": self.library,
