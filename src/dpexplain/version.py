@@ -1,3 +1,3 @@
 """The library's version: here only. `pyproject.toml` reads it, files and pages carry it."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
