@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -159,7 +160,10 @@ def test_a_deleted_ledger_stays_deleted(owner):
     assert not (owner / "service.ledger").exists()
 
 
-def test_workers_end_with_a_parent_that_was_killed_and_leftovers_are_removed(owner):
+def test_workers_end_with_a_parent_that_was_killed_and_leftovers_are_removed(owner, tmp_path_factory, monkeypatch):
+    temporary = tmp_path_factory.mktemp("t")  # of this test alone: other tests start services at the same time
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     (owner / "blackbox.py").write_text(
         "def score(rows):\n    return [1.0 if hours > 40 else -1.0 for hours in rows['hours'].to_pylist()]\n"
     )
@@ -167,16 +171,15 @@ def test_workers_end_with_a_parent_that_was_killed_and_leftovers_are_removed(own
         owner, **CHEAP, data={"label": None}, model={"path": "blackbox:score"}, service={"workers": 2, "requests_per_minute": 0}
     )
     KeyFile(owner / "keys.json").add("analyst")
-    before = set(Path(tempfile.gettempdir()).glob(f"{PREFIX}*"))
     service = Running(config)
     workers = workers_of(service.process.pid)
-    (left,) = set(Path(tempfile.gettempdir()).glob(f"{PREFIX}*")) - before
+    (left,) = temporary.glob(f"{PREFIX}*")
     assert any(left.glob("labels*"))
     os.kill(service.process.pid, signal.SIGKILL)
     service.process.wait(10)
     until(lambda: not any(is_alive(one) for one in workers))
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", service.port))  # nobody listens any more
+        assert probe.connect_ex(("127.0.0.1", service.port)) == errno.ECONNREFUSED  # nobody listens any more
     assert left.exists()
     with shared_folder() as mine:
         assert not left.exists()
