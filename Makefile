@@ -26,7 +26,7 @@ demo: $(VENV)/.base  ## the whole story on embedded data: prints, plots, writes 
 test: $(VENV)/.dev  ## everything
 	$(BIN)/pytest -n 2
 
-test-fast: $(VENV)/.dev  ## under a minute: no servers, databases or browsers, few examples
+test-fast: $(VENV)/.dev  ## a minute and a half on two idle cores: no servers, databases or browsers, few examples
 	HYPOTHESIS_PROFILE=fast $(BIN)/pytest -n 2 -m 'not slow' -q --ignore tests/e2e --ignore tests/contract
 
 lint: $(VENV)/.dev
