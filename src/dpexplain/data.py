@@ -13,8 +13,9 @@ from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.row_hash import shard_keys
 from dpexplain.domain import DomainLike
-from dpexplain.errors import DataError, DomainError, ParameterError
-from dpexplain.ledger.port import Account, Ledger
+from dpexplain.errors import DataError, DomainError, DpexplainError, ParameterError
+from dpexplain.ledger.cap import Cap
+from dpexplain.ledger.port import Account, Ledger, Request, Reservation, Settled
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.door import Door, KnownMoments
 from dpexplain.mechanisms.ports import LocalPlan, Noise, Plan, RelabelledRows, Rows
@@ -119,6 +120,8 @@ class PrivateData:
         self._seeded = False  # whether noise that came from a seed was used
         self._leak = ""  # says what was done to these rows that no accounting covers
         self._shards: tuple[PrivateData, ...] = ()
+        cap = self._terms.cap
+        self._cap = None if cap is None else Cap(cap, self._setting.neighbours, lambda: self.spent_quanta)
 
     @property
     def domain(self) -> DomainLike:
@@ -155,6 +158,11 @@ class PrivateData:
         delta = min([*deltas, *(one.delta for one in self._elsewhere.values())], default=1e-6)
         total = Guarantee.of_quanta(self.spent_quanta, delta, self._setting.neighbours, model_answers=self._model_answers)
         return self.qualify(total)
+
+    @property
+    def remaining(self) -> Guarantee | None:
+        """What may still be released under the data set's `cap`; None where none was declared. After `split`, each shard has the cap of its own."""
+        return None if self._cap is None else self._cap.state.remaining
 
     def qualify(self, guarantee: Guarantee) -> Guarantee:
         """The guarantee with a note on what accounting does not cover: unpaid reads, and noise from a seed."""
@@ -237,6 +245,10 @@ class PrivateData:
         self._model_answers = self._model_answers or model_answers
         if not private:
             self._leak = "a mechanism for offline reproduction was used on these data, which reads them without paying."
+
+    def reserve_many(self, ledger: Ledger, requests: Sequence[Request]) -> list[Reservation | Settled | DpexplainError]:
+        """Reserve on `ledger`, one of those of these data, what the data set's cap allows; a refusal does not stop the others."""
+        return ledger.reserve_many(requests) if self._cap is None else self._cap.reserve_many(ledger, requests)
 
     def count_release(self, digest: str, paid: Guarantee) -> None:
         """Count a release that was made from these data elsewhere, by the SHA-256 of its file; nothing if one of their ledgers paid for it."""

@@ -131,7 +131,9 @@ class Explainer:
 
     @property
     def remaining(self) -> Guarantee:
-        return self._ledger.state().remaining
+        """What may still be spent: the rest of this budget, or of the data set's cap where that is less."""
+        left = [one for one in (self._ledger.state().remaining, self._data.remaining) if one is not None]
+        return min(left, key=lambda one: one.mu)
 
     @property
     def history(self) -> History:

@@ -57,16 +57,17 @@ class Spending:
 
     def reserve(self, request_id: str, body: dict[str, Any], plan: Plan[Result]) -> Paid[Result] | Settled:
         """Commit the plan's worst case, or raise BudgetExhausted; the stored answer if this id was answered before."""
-        self.data.require_readable()
-        reserved = self.ledger.reserve(Request(request_id, body, plan.events))
-        return reserved if isinstance(reserved, Settled) else Paid(plan, reserved)
+        (reserved,) = self.reserve_many([(request_id, body, plan)])
+        if isinstance(reserved, DpexplainError):
+            raise reserved
+        return reserved
 
     def reserve_many(
         self, asked: Sequence[tuple[str, dict[str, Any], Plan[Result]]]
     ) -> list[Paid[Result] | Settled | DpexplainError]:
         """`reserve` for each request id, question and plan, in one durable commit; a refusal does not stop the others."""
         self.data.require_readable()
-        found = self.ledger.reserve_many([Request(name, body, plan.events) for name, body, plan in asked])
+        found = self.data.reserve_many(self.ledger, [Request(name, body, plan.events) for name, body, plan in asked])
         return [Paid(plan, one) if isinstance(one, Reservation) else one for (_, _, plan), one in zip(asked, found, strict=True)]
 
     def run_together(

@@ -60,7 +60,7 @@ def discover(
     to find. Only values that many rows share are found; the rest is read as "other". `unit`, `max_rows_per_unit`, `relation` and `name` are as
     for `PrivateData`. The same `ledger` takes the release that follows; the same `request_id` gives the same answer and spends nothing.
     """
-    _require_payment(budget, spend, ledger)
+    _require_payment(budget, spend, ledger, options)
     terms = RegistrationOptions(**options)
     draft = _draft(rows, columns).declare(declare)
     draft = replace(draft, features=tuple(one for one in draft.features if one.name != terms.unit))
@@ -90,7 +90,7 @@ def count_misfits(
     Counts have Gaussian noise, whose standard deviation is under "noise"; they are paid from `budget` (or `spend`, a part of it). The rest is
     as for `discover`.
     """
-    _require_payment(budget, spend, ledger)
+    _require_payment(budget, spend, ledger, options)
     require_kind("domain", domain, Domain, "rows of a table are counted: pass dpx.Domain([…])")
     terms = RegistrationOptions(**options)
     query = MisfitCounts(len(domain.features), terms.neighbours)
@@ -107,11 +107,13 @@ def count_misfits(
     return {name: dict(zip(MISFITS, counts, strict=True)) | {"noise": plan.mechanism.sigma} for name, counts in pairs}
 
 
-def _require_payment(budget: Any, spend: Any, ledger: Any) -> None:
+def _require_payment(budget: Any, spend: Any, ledger: Any, options: Mapping[str, Any]) -> None:
     if ledger is None:
         raise ParameterError("this is paid for: pass ledger=, the same as for the release that follows, so that both are counted")
     for name, given in (("budget", budget), *((("spend", spend),) if spend is not None else ())):
         require_kind(name, given, Budget, "write dpx.Budget(epsilon=0.05, delta=1e-6)")
+    if options.get("cap") is not None:
+        raise ParameterError("cap= belongs to PrivateData: here the ledger's budget is the cap, so leave cap= out")
 
 
 def _run_once(

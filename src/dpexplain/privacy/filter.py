@@ -42,12 +42,12 @@ class Filter:
             raise self.refusal(quanta)
         return replace(self, spent_quanta=total)
 
-    def refusal(self, quanta: int) -> BudgetExhausted:
-        """The error that says what was asked, what is left, and what to do."""
+    def refusal(self, quanta: int, name: str = "the budget") -> BudgetExhausted:
+        """The error that says what was asked, what is left of `name`, and what to do."""
         asked = Guarantee.of_quanta(max(quanta, 0), self.budget.delta, self.neighbours, subject="This answer")
         left = self.remaining
         return BudgetExhausted(
-            f"the budget (ε={self.budget.epsilon:g}, δ={self.budget.delta:g}) cannot pay for this answer: by itself it costs "
+            f"{name} (ε={self.budget.epsilon:g}, δ={self.budget.delta:g}) cannot pay for this answer: by itself it costs "
             f"ε={round_up(asked.epsilon)}, and ε={round_down(left.epsilon)} is left. Nothing was spent. Ask for a cheaper answer "
             "(a smaller epsilon for each query), or use what was released already, which is free. What is left is not the difference of "
             f"two ε, because losses add as squares: of μ²={self.budget.mu**2:.4g}, {left.mu**2:.4g} is left and {asked.mu**2:.4g} is asked.",

@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from inspect import Parameter, getdoc, signature
 from pathlib import Path
+from types import NoneType
 from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 
+from dpexplain.arguments import require_kind
 from dpexplain.errors import DataError, ParameterError
+from dpexplain.privacy.budget import Budget
 from dpexplain.privacy.relation import Neighbours, Relation
 from dpexplain.registration.declared_answers import AnswerDeclaration, Output
 
@@ -29,7 +32,8 @@ class RegistrationOptions:
     reference records. `unit` names the column that says who owns a row; at most `max_rows_per_unit` of each owner's rows are kept, the
     first ones in order, whatever their values; rows without an owner are left out. `relation` is "add-remove" or "replace-one". `size` is
     the public row count m̄ that sums are divided by; it defaults to the number of rows kept, which is thereby stated as public. `name`
-    tells data sets apart in a ledger.
+    tells data sets apart in a ledger. `cap` is the most that all releases and explainers opened on these data may spend together, whichever
+    ledgers they use; without one, `spent` states their total and nothing is refused beyond each budget.
     """
 
     target: Any = None
@@ -40,12 +44,14 @@ class RegistrationOptions:
     relation: Relation | str = Relation.ADD_REMOVE
     size: int | None = None
     name: str = "data"
+    cap: Budget | None = None
 
     def __post_init__(self) -> None:
         _ = self.neighbours  # refuses what makes none
         _ = self.answers
         if self.size is not None and not (isinstance(self.size, int) and self.size >= 1):
             raise ParameterError(f"size must be a whole number of at least 1, got {self.size!r}")
+        require_kind("cap", self.cap, (Budget, NoneType), "pass dpx.Budget(epsilon=1.0, delta=1e-6)")
 
     @property
     def neighbours(self) -> Neighbours:
@@ -82,7 +88,7 @@ class RegistrationOptions:
 
 
 class OptionKeywords(TypedDict, total=False):
-    """`Terms` as keywords, for type checkers and editors."""
+    """`RegistrationOptions` as keywords, for type checkers and editors."""
 
     target: Any
     output: Output | None
@@ -92,6 +98,7 @@ class OptionKeywords(TypedDict, total=False):
     relation: Relation | str
     size: int | None
     name: str
+    cap: Budget | None
 
 
 def with_options(door: F) -> F:

@@ -198,7 +198,7 @@ def _asked_model(data: Mapping[str, Any], folder: Path) -> AskedModel | None:
 
 def _source(data: Mapping[str, Any], folder: Path) -> DataSource:
     given, model = dict(_table(data, "data")), dict(_table(data, "model"))
-    options = {field.name for field in fields(RegistrationOptions)}
+    options = {field.name for field in fields(RegistrationOptions)} - {"cap"}  # [budget] is the cap of a service
     _only(given, {"file", "domain", "label", "stream"} | options, "[data]")
     _only(model, {"path", "trusted", "input", "target", "output", "bounds", "cache"}, "[model]")
     terms = {key: table[key] for table in (given, model) for key in table if key in options}
