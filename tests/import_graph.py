@@ -6,6 +6,7 @@ bottom row, which everything may import. The picture carries its arrows as text,
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ KEYWORD = "Imports"
 GROUPS = {
     "serves people": ("#e8d5ec", "cli service demo plots web"),
     "results people hold": ("#fce3c5", "explainer noninteractive release answers onboarding"),
-    "private rows, noise, ledger": ("#f7c9c9", "evaluation data registration backends noise ledger spending"),
+    "private rows, noise, ledger": ("#f7c9c9", "evaluation data registration backends noise ledger"),
     "public mathematics": ("#cfe3f5", "mechanisms estimation privacy core domain"),
 }
 OTHER = "#e6e6e6"
@@ -32,7 +33,7 @@ Arrow = tuple[str, str]
 def layers() -> list[list[str]]:
     """Rooms of each layer, from the top, as the import contract lists them."""
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"][0]
-    return [[name.strip(" ()").removeprefix("dpexplain.") for name in layer.split("|")] for layer in contract["layers"]]
+    return [[name.strip(" ()").removeprefix("dpexplain.") for name in re.split("[|:]", layer)] for layer in contract["layers"]]
 
 
 def imports() -> set[Arrow]:

@@ -31,7 +31,7 @@ import dpexplain as dpx
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "CONTRIBUTING.md"
 SOURCE = Path(dpx.__file__).parent
-BOTTOM, SHOWN = {name for layer in layers()[-2:] for name in layer}, 3
+BOTTOM, SHOWN = {name for layer in layers()[-1:] for name in layer}, 3
 
 
 @dataclass

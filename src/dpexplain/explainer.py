@@ -14,10 +14,12 @@ import numpy as np
 from dpexplain.answers.contributions import AVERAGE, Baseline, Contributions, contributions_against, shapley_contributions
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations, answer_in_batches
+from dpexplain.answers.stored import quantity_and_plane, released_answer, stored_answer
 from dpexplain.arguments import require_kind, require_method
 from dpexplain.core.arrays import Vector
 from dpexplain.core.plane import Plane
 from dpexplain.data import PrivateData
+from dpexplain.data.spending import Paid, Spending
 from dpexplain.domain import Domain, DomainLike, QueryRules, read_queries, read_query
 from dpexplain.domain.queries import Extra, Notes, OnError
 from dpexplain.errors import BudgetExhausted, DpexplainError, NotPrivateError, ParameterError
@@ -28,10 +30,8 @@ from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.ports import HistoryFree, Mechanism, Noise, Plan, UsesModel
 from dpexplain.mechanisms.shapley import QUANTITY as SHAPLEY_VALUES
 from dpexplain.mechanisms.start import Start
-from dpexplain.mechanisms.stored import quantity_and_plane, released_answer, stored_answer
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
-from dpexplain.spending import Paid, Spending
 
 T = TypeVar("T")
 MAX_BATCH = 32  # questions that share a read of the rows, and so many reservations a crash can leave without answers

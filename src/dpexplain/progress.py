@@ -5,13 +5,17 @@ Rich is loaded when a bar may be shown, not with the library.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
-
-from dpexplain.estimation.progress import ProgressCallback, no_progress
+from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
+ProgressCallback: TypeAlias = Callable[[str], None]
+"""Called with the name of each step, which is public, and never with a number that depends on rows."""
+
+
+def no_progress(step: str) -> None:
+    """No-op callback."""
 
 
 def with_bar(items: Iterable[T], work: str, count: int | None = None) -> Iterable[T]:

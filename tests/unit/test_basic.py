@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import dpexplain as dpx
-from dpexplain.core.descent import schedule, travel_length
 from dpexplain.errors import ParameterError
 from dpexplain.evaluation import optimum, score
 from dpexplain.mechanisms.base import Setting
+from dpexplain.mechanisms.descent import schedule, travel_length
 from dpexplain.mechanisms.history import History
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy import gdp, paper

@@ -21,8 +21,8 @@ from dpexplain.core.marginals import Joined
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.estimation._table_kernels import fit_margins
 from dpexplain.estimation.gibbs import CHAIN, learn_potentials, pair_shares
-from dpexplain.estimation.progress import ProgressCallback, no_progress
 from dpexplain.estimation.raking import FLOOR, RakedWeights, Raking, resample
+from dpexplain.progress import ProgressCallback, no_progress
 
 _ENOUGH, _LEAST = 0.3, 0.1  # shares of the sample that remain effective after raking: wanted, and insisted on
 _LOOKED_AT = 1 << 15

@@ -14,11 +14,11 @@ import numpy as np
 
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.descent import HarmonicSchedule, Schedule, descend, free_schedule, schedule
 from dpexplain.core.moments import LocalMoments
 from dpexplain.core.plane import Plane
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.mechanisms.base import AuditSetup, Calibration, Outcome, Setting, WithModel, require_calibration, require_steps
+from dpexplain.mechanisms.descent import HarmonicSchedule, Schedule, descend, free_schedule, schedule
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.gradient import Gradient, GradientSum, Place, plane_gradient

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from math import ceil, log, sqrt
 
 from dpexplain.core.arrays import Vector
-from dpexplain.core.descent import HarmonicSchedule, descend
 from dpexplain.core.moments import LocalMoments
 from dpexplain.mechanisms.base import Outcome
+from dpexplain.mechanisms.descent import HarmonicSchedule, descend
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.gradient import Gradient, GradientNorm, Place

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.descent import HarmonicSchedule, descend
 from dpexplain.core.moments import LocalMoments
 from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.basic import NoisyDescent
+from dpexplain.mechanisms.descent import HarmonicSchedule, descend
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.gradient import Gradient, GradientSum, Place

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from dpexplain.core import sensitivity
-from dpexplain.core.descent import Schedule, travel_length
 from dpexplain.core.weights import Weight
 from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.basic import NoisyDescent
+from dpexplain.mechanisms.descent import Schedule, travel_length
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.gradient import Gradient

@@ -1,7 +1,7 @@
 """Expected quality of answers before anything is spent, from public numbers alone: a rule of thumb with an interval.
 
 Everything follows from one ratio: the reach B = k·m̄·μ / (Δ·√n), the ball's radius over the norm of the noise that the whole budget of an
-answer would put on one gradient (`core/descent.py` chooses its steps from the same number). For the fitted plane, relative excess and the
+answer would put on one gradient (`mechanisms/descent.py` chooses its steps from the same number). For the fitted plane, relative excess and the
 tangent of the angle to the exact optimum fall as powers of B, and three facts shift them where they are public: whether the model is
 registered (a release asks it at public points; labels alone do worse), whether positive answers are rare, and whether answers are hard. A fact
 that is not given widens the interval by what it could change.

@@ -8,9 +8,8 @@ from typing import Any, TypeVar, cast
 from dpexplain.core.arrays import Vector
 from dpexplain.core.layout import Layout
 from dpexplain.estimation.calibrate import replicates
-from dpexplain.estimation.progress import ProgressCallback
 from dpexplain.mechanisms.door import Door
-from dpexplain.progress import progress_steps
+from dpexplain.progress import ProgressCallback, progress_steps
 
 T = TypeVar("T")
 WIDE = 150  # columns from which a release takes long enough for a bar

@@ -13,6 +13,7 @@ from dpexplain.answers.contributions import Contributions, feature_names, featur
 from dpexplain.answers.contributions_batch import ContributionsBatch
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.explanation_batch import ExplanationBatch
+from dpexplain.answers.stored import ANCHORED
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import Plane
@@ -22,7 +23,6 @@ from dpexplain.domain.queries import Notes
 from dpexplain.errors import ParameterError
 from dpexplain.estimation.answer import BATCH
 from dpexplain.estimation.planes import Planes, join_planes
-from dpexplain.mechanisms.stored import ANCHORED
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.progress import with_bar
 from dpexplain.release.planes import PlaneSource

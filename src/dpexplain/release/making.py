@@ -13,6 +13,7 @@ from dpexplain.core.ball import Ball
 from dpexplain.core.plane import PAPER_RADIUS, Plane, require_plane
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.data import PrivateData
+from dpexplain.data.spending import Paid, Spending
 from dpexplain.domain import Domain
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.estimation.answer import Solver
@@ -33,7 +34,6 @@ from dpexplain.release.contents import SUBJECT
 from dpexplain.release.planes import build_planes, move_to_levels
 from dpexplain.release.reference_data import ReferenceData, reference_rows
 from dpexplain.release.release import Release, release_from_ledger
-from dpexplain.spending import Paid, Spending
 from dpexplain.version import __version__
 
 if TYPE_CHECKING:

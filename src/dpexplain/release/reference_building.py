@@ -16,11 +16,11 @@ from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.denoise import estimate
 from dpexplain.estimation.local_reference import MomentRaking
 from dpexplain.estimation.population import draw, tables
-from dpexplain.estimation.progress import ProgressCallback, no_progress
 from dpexplain.estimation.records import records
 from dpexplain.estimation.response import REHEARSALS, normals, table_changes
 from dpexplain.mechanisms.marginals import NoisyMarginals
 from dpexplain.mechanisms.sketch import NoisySketch
+from dpexplain.progress import ProgressCallback, no_progress
 from dpexplain.release.plan import require_tabular
 from dpexplain.release.planes import ask, moment_targets, reference_slopes
 from dpexplain.release.reference_data import ReferenceData, stored_changes

@@ -16,6 +16,7 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.sketch import NormalisedMoments
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.data import PrivateData
+from dpexplain.data.spending import Paid, Spending
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.estimation.local_reference import MomentRaking
 from dpexplain.estimation.relabelling import BoughtMoments, FoundMoments, LabelledRecords, found_moments, rake_to_bought
@@ -29,7 +30,6 @@ from dpexplain.privacy.events import price, quanta_up
 from dpexplain.registration.labels import Labeller
 from dpexplain.release.planes import ask, moment_targets
 from dpexplain.release.reference_data import CHANGE_STEPS, ReferenceData, stored_changes, trial_columns
-from dpexplain.spending import Paid, Spending
 
 if TYPE_CHECKING:
     from dpexplain.release.release import Release
