@@ -30,6 +30,7 @@ from dpexplain.onboarding.discovery import discover as discover
 from dpexplain.onboarding.model_release import release_model as release_model
 from dpexplain.privacy.budget import Budget as Budget
 from dpexplain.privacy.budget import Guarantee as Guarantee
+from dpexplain.privacy.model_card import ModelCard as ModelCard
 from dpexplain.release.making import release as release
 from dpexplain.release.release import Release as Release
 from dpexplain.release.release import load as load

@@ -62,6 +62,12 @@ Stream = Annotated[
     typer.Option("--stream/--in-memory", help="Read the files a part at a time; by default when they would not fit into memory."),
 ]
 Name = Annotated[str, typer.Option("--name", help="The data set's name in the ledger.")]
+Card = Annotated[
+    Path | None,
+    typer.Option(
+        "--model-card", help="How private the model's training was (JSON): prints what those who trained it are promised."
+    ),
+]
 Reference = Annotated[
     bool, typer.Option("--reference", help="Add private reference records, labelled by --model, for any locality.")
 ]
@@ -92,6 +98,7 @@ def release(
     request: RequestId = None,
     stream: Stream = None,
     name: Name = "data",
+    model_card: Card = None,
     reference: Reference = False,
     force: Force = False,
     as_json: Json = False,
@@ -108,7 +115,15 @@ def release(
         )
     opened = None if model is None else ModelSource(model, trusted)
     asked: dict[str, Any] = {"target": target_of(target, opened), "output": output_of(answer), "bounds": bounds_of(bounds)}
-    terms = RegistrationOptions(**asked, unit=unit, max_rows_per_unit=max_rows, relation=relation, size=size, name=name)
+    asked |= {
+        "unit": unit,
+        "max_rows_per_unit": max_rows,
+        "relation": relation,
+        "size": size,
+        "name": name,
+        "model_card": model_card,
+    }
+    terms = RegistrationOptions(**asked)
     spend, budget = Budget(epsilon, delta), Budget(total or epsilon, delta)
     source = decide_streaming(DataSource(data, Domain.load(domain), label, opened, terms, stream=stream))
     private = PrivateData.from_registered(register(source, labelling, bars=True, keep_model=reference))
@@ -121,11 +136,14 @@ def release(
         print(json.dumps(as_data(made, private, output)))
     else:
         report(made, output, remembered=ledger is not None)
+        if private.model_card is not None:
+            print(private.guarantees)
 
 
 def as_data(made: Release, private: PrivateData, output: Path) -> dict[str, Any]:
     paid, spent = made.guarantee.to_dict(), private.spent.to_dict()
-    return {"file": str(output), "guarantee": paid, "spent": spent, "columns": list(made.names)}
+    told = {"file": str(output), "guarantee": paid, "spent": spent, "columns": list(made.names)}
+    return told if private.model_card is None else told | {"guarantees": private.guarantees.to_dict()}
 
 
 def report(made: Release, output: Path, *, remembered: bool) -> None:

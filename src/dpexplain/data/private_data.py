@@ -21,6 +21,8 @@ from dpexplain.mechanisms.door import Door, KnownMoments
 from dpexplain.mechanisms.ports import LocalPlan, Noise, Plan, RelabelledRows, Rows
 from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee, warn_if_weak
 from dpexplain.privacy.events import quanta_up
+from dpexplain.privacy.model_card import ModelCard
+from dpexplain.privacy.people import PersonGuarantees
 from dpexplain.registration.label_file import LabelFile
 from dpexplain.registration.labels import Labeller
 from dpexplain.registration.options import OptionKeywords, RegistrationOptions, Where, with_options
@@ -163,6 +165,16 @@ class PrivateData:
     def remaining(self) -> Guarantee | None:
         """What may still be released under the data set's `cap`; None where none was declared. After `split`, each shard has the cap of its own."""
         return None if self._cap is None else self._cap.state.remaining
+
+    @property
+    def model_card(self) -> ModelCard | None:
+        """How private the model's training was, as declared; None where nobody said."""
+        return ModelCard.read(self._terms.model_card)
+
+    @property
+    def guarantees(self) -> PersonGuarantees:
+        """What everything released so far promises a person: in these data, in the model's training data (by its card), and in both."""
+        return PersonGuarantees.of(self.spent, self.size, self.model_card)
 
     def qualify(self, guarantee: Guarantee) -> Guarantee:
         """The guarantee with a note on what accounting does not cover: unpaid reads, and noise from a seed."""

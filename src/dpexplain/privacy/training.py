@@ -119,7 +119,7 @@ class PostProcessedGuarantee:
         return self.model_delta
 
     def __str__(self) -> str:
-        claim = f"(ε={self.epsilon:g}, δ={round_up(self.delta)})-differentially private for the model's training data"
+        claim = f"(ε={self.epsilon:g}, δ={self.delta:g})-differentially private for the model's training data"
         return f"Explanations are {claim}, which is the model's own guarantee: they take nothing from it."
 
     def to_dict(self) -> dict[str, Any]:

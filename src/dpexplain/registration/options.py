@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import Parameter, getdoc, signature
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 from dpexplain.arguments import require_kind
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.privacy.budget import Budget
+from dpexplain.privacy.model_card import ModelCard
 from dpexplain.privacy.relation import Neighbours, Relation
 from dpexplain.registration.declared_answers import AnswerDeclaration, Output
 
@@ -33,7 +34,8 @@ class RegistrationOptions:
     first ones in order, whatever their values; rows without an owner are left out. `relation` is "add-remove" or "replace-one". `size` is
     the public row count m̄ that sums are divided by; it defaults to the number of rows kept, which is thereby stated as public. `name`
     tells data sets apart in a ledger. `cap` is the most that all releases and explainers opened on these data may spend together, whichever
-    ledgers they use; without one, `spent` states their total and nothing is refused beyond each budget.
+    ledgers they use; without one, `spent` states their total and nothing is refused beyond each budget. `model_card` says how private the
+    model's training was (a `ModelCard`, a mapping, or a JSON file), for `data.guarantees`.
     """
 
     target: Any = None
@@ -45,8 +47,10 @@ class RegistrationOptions:
     size: int | None = None
     name: str = "data"
     cap: Budget | None = None
+    model_card: ModelCard | Mapping[str, Any] | str | Path | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "model_card", ModelCard.read(self.model_card))
         _ = self.neighbours  # refuses what makes none
         _ = self.answers
         if self.size is not None and not (isinstance(self.size, int) and self.size >= 1):
@@ -99,6 +103,7 @@ class OptionKeywords(TypedDict, total=False):
     size: int | None
     name: str
     cap: Budget | None
+    model_card: ModelCard | Mapping[str, Any] | str | Path | None
 
 
 def with_options(door: F) -> F:

@@ -40,6 +40,7 @@ TYPES = {  # of the keys that are not fields of a class
         "size": "int",
         "stream": "bool",
         "target": "str, int or float",
+        "model_card": "str",
     },
     "[model]": {
         "path": "str",
@@ -202,6 +203,8 @@ def _source(data: Mapping[str, Any], folder: Path) -> DataSource:
     _only(given, {"file", "domain", "label", "stream"} | options, "[data]")
     _only(model, {"path", "trusted", "input", "target", "output", "bounds", "cache"}, "[model]")
     terms = {key: table[key] for table in (given, model) for key in table if key in options}
+    if "model_card" in terms:
+        terms["model_card"] = folder / terms["model_card"]
     given = {key: value for key, value in given.items() if key not in options}
     given["file"] = _place(str(_required(given, "file", "[data]")), folder)
     given["domain"] = Domain.load(folder / _required(given, "domain", "[data]"))
