@@ -156,3 +156,28 @@ def test_without_ray_the_extra_is_named(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ParameterError, match=r"pip install \"dpexplain\[ray\]\""):
         dpx.PrivateData.cluster(folder, DOMAIN, label="y")
+
+
+def three_classes():
+    class Grades:
+        classes_ = np.array(["low", "middle", "high"])
+
+        def predict_proba(self, rows):
+            scores = np.stack([-3 * np.asarray(rows["x0"]), np.full(len(rows["x0"]), -1.0), np.asarray(rows["x1"]) - 2], axis=1)
+            return np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+
+    return Grades()
+
+
+def test_all_classes_of_rows_on_a_cluster_are_those_of_rows_in_files(folder, cluster):
+    model = three_classes()
+    one, other = (
+        dpx.release(data, BUDGET, noise=SeededNoise(3), reference=1024)
+        for data in (
+            dpx.PrivateData.scan(folder, DOMAIN, model=model, target="all"),
+            cluster(folder, DOMAIN, model=model, target="all"),
+        )
+    )
+    for name in one.targets:
+        explained = one.explain(POINT, target=name), other.explain(POINT, target=name)
+        assert explained[1].values == pytest.approx(explained[0].values, rel=1e-6, abs=1e-9)

@@ -81,7 +81,7 @@ def test_many_records_go_to_a_file(folder, tmp_path, ending):
     [
         (["--method", "shapley"], "--model"),
         (["--model", "shapley_box:answer"], "--method shapley"),
-        (["--method", "lime"], "plane or shapley"),
+        (["--method", "lime"], "plane, shapley or surrogate"),
         (["--method", "shapley", "--model", "shapley_box:nothing"], "nothing"),
     ],
 )
@@ -89,6 +89,34 @@ def test_mistakes_are_told_with_the_remedy(folder, words, says):
     result = run("explain", folder / "people.dpx", "--record", JSON, *words)
     assert result.exit_code == 2
     assert says in result.stderr
+
+
+def test_a_stand_in_answers_from_the_command_line(folder, released, tmp_path):
+    words = ("explain", folder / "people.dpx", "--method", "surrogate")
+    alone = json.loads(run(*words, "--record", JSON, "--json").stdout)
+    expected = released.surrogate()
+    np.testing.assert_allclose(alone["values"], expected.shapley(RECORD).values, atol=1e-9)
+    assert alone["base"] + sum(alone["values"]) == pytest.approx(alone["answer"])
+    measured = json.loads(run(*words, "--record", JSON, "--model", "shapley_box:answer", "--json").stdout)
+    np.testing.assert_allclose(measured["error"], expected.shapley(RECORD).error, atol=1e-9)
+    assert alone["error"] != measured["error"]  # without the model, errors are what the stand-in does not explain
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("\n".join(json.dumps(one) for one in (RECORD, OTHER)))
+    done = run(*words, "--rows", rows, "-o", tmp_path / "out.csv")
+    assert "2 explanations" in done.stdout
+
+
+def test_a_page_with_a_stand_in_from_the_command_line(folder, released, tmp_path):
+    path = tmp_path / "page.html"
+    assert run("publish", folder / "people.dpx", "-o", path).exit_code == 0
+    assert '"surrogate"' not in path.read_text()
+    words = ("publish", folder / "people.dpx", "-o", path, "--force", "--surrogate", "--model", "shapley_box:answer")
+    assert run(*words).exit_code == 0
+    data = json.loads(path.read_text().split('id="data">')[1].split("</script>")[0])
+    assert data["surrogate"] == json.loads(json.dumps(released.surrogate().payload()))
+    refused = run("publish", folder / "people.dpx", "-o", path, "--force", "--model", "shapley_box:answer")
+    assert refused.exit_code == 2
+    assert "--surrogate" in refused.stderr
 
 
 def test_a_service_with_the_model_answers_with_shap_values(folder, released):

@@ -311,6 +311,41 @@ def test_shapley_values_are_to_the_last_bit_those_of_the_rows_in_memory(folder, 
     assert labelled.spent.mu == 0
 
 
-def test_all_classes_are_refused_where_rows_stay_in_files(folder):
-    with pytest.raises(DataError, match="for tables in memory"):
+class Grades:
+    """Probabilities of three classes by name."""
+
+    classes_ = np.array(["low", "middle", "high"])
+
+    def predict_proba(self, rows):
+        ages = np.array([50.0 if age is None or not np.isfinite(age) else age for age in rows["age"].to_pylist()])
+        scores = np.stack([-ages / 20, np.full(len(ages), -1.0), ages / 40 - 2], axis=1)
+        return np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+
+
+def test_all_classes_of_rows_in_files_are_those_of_rows_in_memory(folder):
+    one, other = (
+        dpx.release(data, dpx.Budget(2, 1e-6), noise=SeededNoise(3), reference=1024)
+        for data in (
+            dpx.PrivateData(table(), DOMAIN, model=Grades(), target="all"),
+            dpx.PrivateData.scan(folder, DOMAIN, model=Grades(), target="all"),
+        )
+    )
+    assert one.targets == other.targets == ("low", "middle", "high")
+    assert other.guarantee == one.guarantee
+    for name in one.targets:
+        explained = one.explain(RECORD, target=name), other.explain(RECORD, target=name)
+        assert explained[1].values == pytest.approx(explained[0].values, rel=1e-6, abs=1e-9)
+
+
+def test_a_second_model_is_asked_about_rows_in_files(folder):
+    data = dpx.PrivateData.scan(folder, DOMAIN, model=Grades(), target="low")
+    release = dpx.release(data, dpx.Budget(2, 1e-6), noise=SeededNoise(3), reference=1024)
+    refined = release.refine(data, Grades(), target="high", spend=dpx.Budget(2, 1e-6), noise=SeededNoise(4))
+    assert refined.guarantee.mu > release.guarantee.mu
+    age = DOMAIN.names.index("age")
+    assert release.explain(RECORD).values[age] < 0 < refined.explain(RECORD).values[age]
+
+
+def test_all_classes_need_a_model_that_lists_them(folder):
+    with pytest.raises(DataError, match="classes_"):
         dpx.PrivateData.scan(folder, DOMAIN, label="y", target="all")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpexplain.backends import _kernels as kernels
 from dpexplain.backends._workers import in_threads
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.label_moments import LabelSums
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.shapley import ShapleySum
@@ -113,8 +114,11 @@ class DenseRows:
 
     def relabel(self, ask: Callable[[Matrix], Matrix]) -> list[DenseRows]:
         """The same rows, which are not copied, with each of the labels, (rows, K), that `ask` gives them."""
-        labels = np.concatenate([ask(piece) for piece in self.row_major()])
+        labels = np.concatenate([ask(piece) for piece in self.row_major()] or [ask(np.zeros((0, self.width)))])
         return [self._with_labels(column) for column in labels.T]
+
+    def label_sums(self, query: LabelSums) -> list[NormalisedSums]:
+        return [one.normalised(query.moments) for one in self.relabel(query.ask)]
 
     def _with_labels(self, labels: Vector) -> DenseRows:
         other = copy(self)

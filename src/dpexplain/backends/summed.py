@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.label_moments import LabelSums
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.shapley import ShapleySum
@@ -44,6 +45,9 @@ class SummedRows(ABC):
 
     def normalised(self, query: NormalisedMoments) -> NormalisedSums:
         return cast(NormalisedSums, self._ask("normalised", query))
+
+    def label_sums(self, query: LabelSums) -> list[NormalisedSums]:
+        return cast(list[NormalisedSums], self._ask("label_sums", query))
 
     def histograms(self, query: Histograms) -> Vector:
         return cast(Vector, self._ask("histograms", query))

@@ -18,6 +18,7 @@ from dpexplain.core.plane import require_plane
 from dpexplain.errors import ParameterError, QueryError
 from dpexplain.release.release import Release, load
 
+METHODS = ("plane", "shapley", "surrogate")
 MOST_REASONS = 10  # skipped records that are named on the terminal
 
 
@@ -52,12 +53,19 @@ def explain(
         bool, typer.Option("--clip", help="Ask about the nearest value within the bounds in place of one outside.")
     ] = False,
     skip: Annotated[bool, typer.Option("--skip-errors", help="Leave out records of --rows that cannot be asked about.")] = False,
-    method: Annotated[str, typer.Option("--method", help="plane (slopes), or shapley: SHAP over reference records.")] = "plane",
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method", help="plane (slopes), shapley (SHAP over reference records), or surrogate (SHAP of a stand-in, no model)."
+        ),
+    ] = "plane",
     model: Annotated[
         str | None,
-        typer.Option("--model", help="The model, for --method shapley: .onnx, .skops, a KServe address, module:function."),
+        typer.Option("--model", help="The model, for shapley and surrogate: .onnx, .skops, a KServe address, module:function."),
     ] = None,
-    target: Annotated[str | None, typer.Option("--target", help="The class that --model is asked about.")] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", help="The class to explain, or a model by its name, of a release with several.")
+    ] = None,
     trusted: Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -67,18 +75,20 @@ def explain(
     """
     if (record is None) == (rows is None):
         raise ParameterError("say what to explain. Pass either --record with JSON, or --rows with a file")
-    if method not in ("plane", "shapley"):
-        raise ParameterError(f"--method must be plane or shapley, got {method!r}")
-    if (method == "shapley") != (model is not None):
-        raise ParameterError("--method shapley asks the model: pass --model with it, and only with it")
+    if method not in METHODS:
+        raise ParameterError(f"--method must be {', '.join(METHODS[:-1])} or {METHODS[-1]}, got {method!r}")
+    if (method == "shapley" and model is None) or (method == "plane" and model is not None):
+        raise ParameterError("--method shapley asks the model: pass --model with it, and --model only with it or with surrogate")
     made = load(file)
     asked = None if plane is None else require_plane(plane)
     rules: dict[str, Any] = {"extra": "ignore" if ignore_extra else "refuse", "clip": clip}
-    if model is not None:
+    if method != "plane":
         from dpexplain.cli.shapley import ShapleyRequest, explain_by_shapley
 
-        explain_by_shapley(made, ShapleyRequest(model, target, trusted), record, rows, output, rules, as_json=as_json)
-    elif record is not None:
+        explain_by_shapley(made, ShapleyRequest(method, model, target, trusted), record, rows, output, rules, as_json=as_json)
+        return
+    made = made if target is None else made.of(target)
+    if record is not None:
         show(made, parse_record(record), anchor, as_json, rules | {"plane": asked})
     elif rows is not None:
         explain_file(made, rows, output, anchor, as_json, rules | {"plane": asked, "on_error": "skip" if skip else "raise"})

@@ -9,11 +9,14 @@ import typer
 
 from dpexplain.cli.exits import exit_on_error
 from dpexplain.cli.options import File, Force, require_new
+from dpexplain.errors import ParameterError
 from dpexplain.release.release import load
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(epilog="Example: dpexplain publish income.dpx -o income.html")(exit_on_error(publish))
+    app.command(epilog="Example: dpexplain publish income.dpx -o income.html --surrogate --model model.onnx")(
+        exit_on_error(publish)
+    )
 
 
 def publish(
@@ -23,10 +26,34 @@ def publish(
     outcome: Annotated[
         str | None, typer.Option("--outcome", help='What a positive effect leads towards: "an income above 50k".')
     ] = None,
+    surrogate: Annotated[
+        bool,
+        typer.Option(
+            "--surrogate",
+            help="Add a compact stand-in for the model: its answers and SHAP values. Readers then know how the model behaves.",
+        ),
+    ] = False,
+    model: Annotated[
+        str | None, typer.Option("--model", help="The model, to measure the stand-in's errors by; only with --surrogate.")
+    ] = None,
+    target: Annotated[str | None, typer.Option("--target", help="The class that --model is asked about.")] = None,
+    trusted: Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")] = False,
     force: Force = False,
 ) -> None:
-    """Write one self-contained interactive page that anyone can open, offline."""
+    """Write one self-contained interactive page that anyone can open, offline.
+
+    Where the release has several classes or models, the reader chooses among them.
+    """
     require_new(output, force)
+    if model is not None and not surrogate:
+        raise ParameterError("--model measures a stand-in's errors: pass --surrogate with it, or leave it out")
     options = {key: value for key, value in (("title", title), ("outcome", outcome)) if value is not None}
-    load(file).publish(output, **options)
+    made = load(file)
+    if surrogate:
+        from dpexplain.cli.shapley import ShapleyRequest
+
+        asked = ShapleyRequest("surrogate", model, target, trusted)
+        made.publish(output, **options, surrogate=asked.labeller(made) or True)
+    else:
+        made.publish(output, **options)
     print(f"Wrote {output}: {output.stat().st_size:,} bytes, no network needed.")

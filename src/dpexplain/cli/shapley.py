@@ -1,9 +1,11 @@
-"""`dpexplain explain --method shapley`: SHAP values over a release's reference records, for a model from a file or an address."""
+"""`dpexplain explain --method shapley | surrogate`: SHAP values of a model over a release's reference records, or of a stand-in for it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from dpexplain.cli.records import parse_record
 from dpexplain.errors import ParameterError
 
 if TYPE_CHECKING:
+    from dpexplain.answers.contributions import Contributions
     from dpexplain.answers.contributions_batch import ContributionsBatch
     from dpexplain.registration.labels import Labeller
     from dpexplain.release.release import Release
@@ -20,22 +23,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShapleyRequest:
-    """The model as it was named on the command line."""
+    """The method, "shapley" or "surrogate", and the model as they were named on the command line; a surrogate needs no model."""
 
-    model: str
+    method: str
+    model: str | None
     target: str | None
     trusted: bool
 
-    def labeller(self, made: Release) -> Labeller:
+    def explainer(self, made: Release) -> tuple[Callable[..., Contributions], Callable[..., ContributionsBatch]]:
+        """What answers about one record, and about many."""
+        asked, named = self.labeller(made), self.target if self.target in made.targets else None
+        if self.method == "surrogate":
+            stand_in = made.surrogate(asked, target=named)
+            return stand_in.shapley, stand_in.shapley_many
+        return partial(made.shapley, model=asked, target=named), partial(made.shapley_many, model=asked, target=named)
+
+    def labeller(self, made: Release) -> Labeller | None:
+        """What asks the model; None where none was named."""
+        if self.model is None:
+            return None
         from dpexplain.cli.release import target_of
         from dpexplain.registration.models import ModelSource
         from dpexplain.registration.options import RegistrationOptions
         from dpexplain.registration.sources import open_labeller
         from dpexplain.release.model_questions import answers_declared, scale_of
+        from dpexplain.release.named import about_class
 
         source = ModelSource(self.model, self.trusted)
         declared = answers_declared(scale_of(made))
-        return open_labeller(source, made.domain, RegistrationOptions(target=target_of(self.target, source), **declared))
+        options = RegistrationOptions(target=target_of(self.target, source), **declared)
+        opened = open_labeller(source, made.domain, options)
+        return about_class(opened, made.targets[0]) if self.target is None and made.targets else opened
 
 
 def explain_by_shapley(
@@ -49,9 +67,9 @@ def explain_by_shapley(
     as_json: bool,
 ) -> None:
     """Print contributions of one record, or write those of many."""
-    labeller = asked.labeller(made)
+    one, many = asked.explainer(made)
     if record is not None:
-        answer = made.shapley(parse_record(record), labeller, **rules)
+        answer = one(parse_record(record), **rules)
         print(answer.to_json(indent=2)) if as_json else Console().print(answer)
         return
     from dpexplain.cli.explanation_files import require_writable_kind
@@ -61,7 +79,7 @@ def explain_by_shapley(
         raise ParameterError("many explanations need a place. Pass -o contributions.parquet, or --json to print them")
     if output is not None:
         require_writable_kind(output)
-    answers = made.shapley_many(read_query_file(Path(str(rows)), made.domain), labeller, **rules)
+    answers = many(read_query_file(Path(str(rows)), made.domain), **rules)
     if output is None:
         print(json.dumps([one.to_dict() for one in answers], ensure_ascii=False))
         return

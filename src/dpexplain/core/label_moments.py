@@ -9,13 +9,14 @@ so no record with |y| ≤ 1 can move the sum by more than 1. These are n + 1 num
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 
 from dpexplain.core import sensitivity
-from dpexplain.core.arrays import Vector
+from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.sketch import NormalisedMoments, NormalisedSums, Scales
 
 _SHARE = 2.0  # of the moments yv beside y, for a record of typical length
@@ -50,3 +51,11 @@ class LabelMoments(NormalisedMoments):
     def noise_ratio(self) -> float:
         """The standard deviation of the noise on each of Σ w y v, in units of that on Σ w y."""
         return 1 / sqrt(self.scales.label)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelSums:
+    """Normalised moments of rows with other labels than they were registered with: `ask` gives encoded rows K labels each, (rows, K), row by row."""
+
+    moments: NormalisedMoments
+    ask: Callable[[Matrix], Matrix]

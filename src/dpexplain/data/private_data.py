@@ -37,8 +37,6 @@ class PrivateData:
     Every option is explained under `__init__`; `scan` and `cluster` take the same ones.
     """
 
-    _targets: tuple[Any, ...] = ()
-
     @with_options
     def __init__(
         self, rows: Any, domain: DomainLike, *, model: Any = None, labels: Any = None, **options: Unpack[OptionKeywords]
@@ -47,8 +45,7 @@ class PrivateData:
 
         _require_domain(domain)
         terms, classes = RegistrationOptions(**options).split_classes(model)
-        self._keep(in_memory.register_in_memory(rows, domain, model, labels, terms))
-        self._targets = classes
+        self._keep(replace(in_memory.register_in_memory(rows, domain, model, labels, terms), classes=classes))
 
     @classmethod
     @with_options
@@ -72,11 +69,10 @@ class PrivateData:
         from dpexplain.registration import scanning
 
         _require_domain(domain)
-        terms = RegistrationOptions(**options)
+        terms, classes = RegistrationOptions(**options).split_classes(model)
         labels = scanning.labels_from(label, model, domain, terms)
-        return cls.from_registered(
-            scanning.register_streamed(files, domain, labels, LabelFile.temporary, terms, progress=progress)
-        )
+        registered = scanning.register_streamed(files, domain, labels, LabelFile.temporary, terms, progress=progress)
+        return cls.from_registered(replace(registered, classes=classes))
 
     @classmethod
     @with_options
@@ -100,9 +96,10 @@ class PrivateData:
         from dpexplain.registration import scanning
 
         _require_domain(domain)
-        terms = RegistrationOptions(**options)
+        terms, classes = RegistrationOptions(**options).split_classes(model)
         labels = scanning.labels_from(label, model, domain, terms)
-        return cls.from_registered(scanning.register_clustered(files, domain, labels, terms, address=address, workers=workers))
+        registered = scanning.register_clustered(files, domain, labels, terms, address=address, workers=workers)
+        return cls.from_registered(replace(registered, classes=classes))
 
     @classmethod
     def from_registered(cls, registered: Registered) -> PrivateData:
@@ -114,6 +111,7 @@ class PrivateData:
     def _keep(self, registered: Registered) -> None:
         self._rows, self._domain, self._terms = registered.rows, registered.domain, registered.terms
         self._setting, self._labeller, self._scale = registered.setting, registered.labeller, registered.scale
+        self._targets = registered.classes
         self.other_columns = registered.other_columns  # of the registered table: no features, and public
         self._keys = registered.keys  # a hash of each row's owner, which decides its shard; None without owners
         self._ledgers: dict[str, Ledger] = {}
@@ -323,7 +321,9 @@ class PrivateData:
         terms = replace(self._terms, name=f"{self.name}, hashed shard {index + 1} of {of}")
         part, part_keys = rows.select(chosen, most=2 * size), keys[chosen] // of
         return PrivateData.from_registered(
-            Registered(part, self._domain, terms, size, self._labeller, lambda: part_keys, scale=self._scale)
+            Registered(
+                part, self._domain, terms, size, self._labeller, lambda: part_keys, scale=self._scale, classes=self._targets
+            )
         )
 
     def _require_whole(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.label_moments import LabelMoments
+from dpexplain.core.label_moments import LabelMoments, LabelSums
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
@@ -47,7 +47,7 @@ class LabelMomentSum:
     def evaluate(self, rows: Rows, at: LabelMoments) -> Vector:
         if self.ask is None:
             return at.vector(rows.normalised(at))
-        return np.concatenate([at.vector(one.normalised(at)) for one in cast(RelabelledRows, rows).relabel(self._labels)])
+        return np.concatenate([at.vector(one) for one in cast(RelabelledRows, rows).label_sums(LabelSums(at, self._labels))])
 
     def _labels(self, rows: Matrix) -> Matrix:
         """What is summed of each row: its label, or its probabilities, cut to length one."""

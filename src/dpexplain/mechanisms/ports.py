@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.label_moments import LabelSums
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.shapley import ShapleySum
@@ -94,10 +95,10 @@ class SingleRows(Protocol):
 
 @runtime_checkable
 class RelabelledRows(Protocol):
-    """Rows in memory, which another black box can label too."""
+    """Rows that another black box can label too, wherever they are stored."""
 
-    def relabel(self, ask: Callable[[Matrix], Matrix]) -> Sequence[Rows]:
-        """The same rows with each of the labels, (rows, K), that `ask`, a function of each row by itself, gives their encoding."""
+    def label_sums(self, query: LabelSums) -> list[NormalisedSums]:
+        """`normalised` for each of the K labels that `query.ask`, a function of each row by itself, gives the rows' encoding."""
         ...
 
 

@@ -29,8 +29,8 @@ class RegistrationOptions:
     `output` declares what an answer is: "probability" (of the class `target`, which is 1 unless another is named; 0 to 1), "class" (+1 where it
     is `target`) or "value" (a number within the public `bounds`, clipped to them). It may be left out for a classifier, for a function that
     returns a probability for each class, and for labels in [-1, 1]. An answer that cannot be read counts as the middle.
-    `target="all"` asks about every class of a model with `classes_`, all for the price of one; for tables in memory, and releases with
-    reference records. `unit` names the column that says who owns a row; at most `max_rows_per_unit` of each owner's rows are kept, the
+    `target="all"` asks about every class of a model with `classes_`, all for the price of one; for releases of tables, with reference
+    records. `unit` names the column that says who owns a row; at most `max_rows_per_unit` of each owner's rows are kept, the
     first ones in order, whatever their values; rows without an owner are left out. `relation` is "add-remove" or "replace-one". `size` is
     the public row count m̄ that sums are divided by; it defaults to the number of rows kept, which is thereby stated as public. `name`
     tells data sets apart in a ledger. `cap` is the most that all releases and explainers opened on these data may spend together, whichever

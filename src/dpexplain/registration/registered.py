@@ -29,6 +29,7 @@ class Registered:
     keys: Callable[[], np.ndarray[Any, Any]] | None = None
     label_column: str | None = None  # where labels were read from, if from a column
     scale: AnswerScale = field(default_factory=AnswerScale)  # the units of answers
+    classes: tuple[Any, ...] = ()  # all of the model's, where all are to be explained
 
     @property
     def other_columns(self) -> tuple[str, ...]:

@@ -203,8 +203,4 @@ def _ask_in_batches(files: ParquetFiles, labels: ModelLabels) -> Iterator[Vector
 def labels_from(label: str | None, model: Any, domain: DomainLike, terms: RegistrationOptions) -> ColumnLabels | ModelLabels:
     if (model is None) == (label is None):
         raise DataError("pass exactly one of model= (to label the rows) and label= (a column with labels in [-1, 1] or classes)")
-    if isinstance(terms.target, str) and terms.target == "all":
-        raise DataError(
-            'target="all" is for tables in memory: name one class here, or register the rows with dpx.PrivateData(rows, …)'
-        )
     return ColumnLabels(label, terms.answers) if label is not None else ModelLabels(model, domain, terms.answers)

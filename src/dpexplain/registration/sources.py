@@ -78,8 +78,20 @@ def decide_streaming(source: DataSource, copies: int = 1) -> DataSource:
 def register(source: DataSource, progress: Progress = iter, *, bars: bool = False, keep_model: bool = False) -> Registered:
     """Read the rows, label each once, and register them. `bars` shows progress bars when a question is answered from files.
 
-    `keep_model` lets the model label reference records later.
+    `keep_model` lets the model label reference records later. With `target = "all"` the first class is registered, and all are listed.
     """
+    source, classes = _split_classes(source)
+    return replace(_register(source, progress, bars=bars, keep_model=keep_model), classes=classes)
+
+
+def _split_classes(source: DataSource) -> tuple[DataSource, tuple[Any, ...]]:
+    """(the source for the first class, all classes) where all classes of the model are asked about; the source itself and () otherwise."""
+    asked = source.terms.target == "all" and source.model is not None
+    terms, classes = source.terms.split_classes(source.model.open(source.domain) if asked and source.model else None)
+    return replace(source, terms=terms), classes
+
+
+def _register(source: DataSource, progress: Progress, *, bars: bool, keep_model: bool) -> Registered:
     if decide_streaming(source).stream:
         labels, keep = _stream_labels(source), _keeper(source)
         registered = register_streamed(source.file, source.domain, labels, keep, source.terms, progress=bars)

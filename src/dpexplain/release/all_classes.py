@@ -58,7 +58,7 @@ def plan_classes(data: PrivateData, mu: float) -> ClassesPlan | None:
     if not data.targets:
         return None
     if data.labeller is None or not isinstance(data.domain, Domain) or not data.relabellable:
-        raise ParameterError("target='all' is for tables in memory with model=: register one class at a time otherwise")
+        raise ParameterError("target='all' is for tables with model=: register one class at a time otherwise")
     labellers, decode = tuple(replace(data.labeller, target=one) for one in data.targets), data.domain.decode
 
     def ask(rows: Matrix) -> Matrix:

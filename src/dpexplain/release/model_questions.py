@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from dpexplain.errors import ParameterError
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.privacy.events import mu_of, quanta_up
 from dpexplain.registration.labels import Labeller
+from dpexplain.release.named import class_named
 from dpexplain.release.reference_data import ReferenceData
 
 if TYPE_CHECKING:
@@ -96,26 +97,22 @@ class ModelQuestions:
 
         if isinstance(records, bool) or not isinstance(records, int) or records < 2:
             raise ParameterError(f"records must be a whole number of at least 2, got {records!r}")
-        return summarise(
-            self._with_reference,
-            labeller_of(model, self.labeller, scale_of(self), target),
-            records,
-            background,
-            scale_of(self),
-            self.guarantee,
-        )
+        release, labeller = self._asked(model, target)
+        return summarise(release._with_reference, labeller, records, background, scale_of(self), self.guarantee)
 
-    def surrogate(self, model: Any = None) -> ReleaseSurrogate:
+    def surrogate(self, model: Any = None, *, target: Any = None) -> ReleaseSurrogate:
         """A compact stand-in for the model, fitted to the labelled reference: answers and SHAP values in microseconds, without the model.
 
         `model` is asked to measure how far its SHAP values are from the stand-in's; by default the model that labelled this release, in the
-        process that made it. Without one, errors are what the stand-in does not explain. It repeats how the model behaves: hand it out only
-        where that may be known.
+        process that made it. Without one, errors are what the stand-in does not explain. `target` is one of `.targets`. It repeats how the
+        model behaves: hand it out only where that may be known.
         """
         from dpexplain.release.surrogates import make_surrogate
 
-        asked = None if model is None and self.labeller is None else labeller_of(model, self.labeller, scale_of(self))
-        return make_surrogate(self._with_reference, asked, scale_of(self), self.guarantee)
+        release = self._whole if target is None else self.of(target)
+        known = model is not None or release.labeller is not None
+        asked = self._asked(model, target)[1] if known else None
+        return make_surrogate(release._with_reference, asked, scale_of(self), self.guarantee)
 
     def relabel(self, model: Any, *, target: Any = None) -> Release:
         """A release for another model, or another class: the reference records labelled anew. Free for the explanation data.
@@ -141,7 +138,7 @@ class ModelQuestions:
     ) -> Release:
         """`relabel`, and the model's label moments on the private rows: n + 1 numbers, for `spend`. The guarantee states the total.
 
-        `data` are the rows that this release was made from, registered with any model; rows outside memory with this one. `budget` is the
+        `data` are the rows that this release was made from, registered with any model, in memory or in files. `budget` is the
         total of the account that pays, by default `spend`; `ledger`, `noise` and `request_id` are as for `dpx.release`.
         """
         from dpexplain.release.relabelling import refine
@@ -159,6 +156,11 @@ class ModelQuestions:
     def targets(self) -> tuple[str, ...]:
         """Names of the classes, or other models, that `explain(…, target=)` answers about."""
         return tuple(self.named)
+
+    @property
+    def targets_kind(self) -> Literal["class", "model"]:
+        """Whether `.targets` are classes of one model, or other models that were added by name."""
+        return "class" if self.first is None else "model"
 
     def of(self, target: Any) -> Release:
         """The release of one class, or of a model that was added, by its name."""
@@ -196,7 +198,16 @@ class ModelQuestions:
         """The model with the reference records that its answers are compared with."""
         from dpexplain.release.shapley import prepare
 
-        return prepare(self._with_reference, labeller_of(model, self.labeller, scale_of(self), target), background)
+        release, labeller = self._asked(model, target)
+        return prepare(release._with_reference, labeller, background)
+
+    def _asked(self, model: Any, target: Any) -> tuple[Release, Labeller]:
+        """The release of `target`, one of `.targets` or any class of the model, and the labeller that asks the model about it."""
+        named = None if target is None else self.named.get(str(target))
+        if named is None:
+            return self._whole, labeller_of(model, self.labeller, scale_of(self), target)
+        asked = model.model if isinstance(model, Labeller) else model
+        return named, labeller_of(model, named.labeller, scale_of(named), class_named(asked, target))
 
     @property
     def _with_reference(self) -> ReferenceData:

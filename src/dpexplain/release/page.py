@@ -21,6 +21,7 @@ from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.domain import DomainLike
 from dpexplain.errors import ParameterError
 from dpexplain.privacy.budget import SEEDED_NOISE, Guarantee, round_up
+from dpexplain.release.page_targets import PageTargets
 from dpexplain.version import __version__
 
 TITLE = "Why does the model answer as it does?"
@@ -48,17 +49,26 @@ def publish(
     title: str = TITLE,
     outcome: str = OUTCOME,
     surrogate: Mapping[str, Any] | None = None,
+    targets: PageTargets | None = None,
 ) -> Path:
-    """Write the page; `outcome` says what a positive effect leads towards, for example "an income above 50k". `surrogate` is the payload of one."""
+    """Write the page; `outcome` says what a positive effect leads towards, for example "an income above 50k". `surrogate` is the payload of one.
+
+    With `targets` the reader chooses which class, or which model, is explained.
+    """
     path = Path(path)
-    text = render(release, title=title, outcome=outcome, surrogate=surrogate)
+    text = render(release, title=title, outcome=outcome, surrogate=surrogate, targets=targets)
     with file_errors(path, "write"):
         path.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
 def render(
-    release: Publishable, *, title: str = TITLE, outcome: str = OUTCOME, surrogate: Mapping[str, Any] | None = None
+    release: Publishable,
+    *,
+    title: str = TITLE,
+    outcome: str = OUTCOME,
+    surrogate: Mapping[str, Any] | None = None,
+    targets: PageTargets | None = None,
 ) -> str:
     """The page as text. Names and values reach it as JSON or escaped text only."""
     _require_fields(release.domain)
@@ -69,7 +79,7 @@ def render(
         "version": escape(library),
         "title": escape(title),
         "outcome": escape(outcome),
-        "measure": escape(measure(AnswerScale.from_dict(payload.get("scale")), outcome)),
+        "measure": measure(AnswerScale.from_dict(payload.get("scale"))),
         "units": units(AnswerScale.from_dict(payload.get("scale"))),
         "stale": "A value in the form cannot be asked about, so this is about the record before it.",
         "lead": escape(_lead(guarantee) + _records(payload) + _stand_in(surrogate)),
@@ -79,16 +89,16 @@ def render(
         "footer": escape(f"Published with dpexplain {library}. {_facts(payload)} This file works offline and contacts no one."),
         "style": style,
         "script": script,
-        "data": _data(release.domain, payload, outcome, surrogate),
+        "data": _data(release.domain, payload, outcome, surrogate, targets),
     }
     return web.page("page.html", parts)
 
 
-def measure(scale: AnswerScale, outcome: str) -> str:
-    """What the numbers of an answer are, as a heading."""
+def measure(scale: AnswerScale) -> str:
+    """What the numbers of an answer are, as a heading that ends in the outcome."""
     if scale.kind == "probability":
-        return f"The model’s probability of {outcome}"
-    return f"How strongly the model leans towards {outcome}" if scale.kind == "class" else f"The model’s answer: {outcome}"
+        return "The model’s probability of"
+    return "How strongly the model leans towards" if scale.kind == "class" else "The model’s answer:"
 
 
 def units(scale: AnswerScale) -> str:
@@ -187,15 +197,23 @@ def _stand_in(surrogate: Mapping[str, Any] | None) -> str:
     )
 
 
-def _data(domain: DomainLike, payload: Mapping[str, Any], outcome: str, surrogate: Mapping[str, Any] | None = None) -> str:
+def _data(
+    domain: DomainLike,
+    payload: Mapping[str, Any],
+    outcome: str,
+    surrogate: Mapping[str, Any] | None = None,
+    targets: PageTargets | None = None,
+) -> str:
     """JSON for a script element: < > & are written as escapes, so that no text can end the element."""
+    first = _release_facts(payload)
     data = {
         "domain": domain.to_dict(),
         "names": list(domain.names),
         "outcome": outcome,
         "scale": payload.get("scale"),
-        "release": _release_facts(payload),
+        "release": first,
         **({} if surrogate is None else {"surrogate": surrogate}),
+        **({} if targets is None else {"targets": targets.to_dict(first, _release_facts)}),
     }
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", text)

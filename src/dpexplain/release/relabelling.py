@@ -142,10 +142,8 @@ def plan_refinement(release: Release, data: PrivateData, labeller: Labeller, mu:
     query = label_moments_of(release)
     if data.labeller is not None and data.labeller.model is labeller.model and data.labeller.target == labeller.target:
         return plan_label_moments(query, mu, data.setting)
-    if not data.relabellable:
-        raise DataError("rows outside memory are labelled at registration: register them with model= this one, then refine")
     decode = getattr(data.domain, "decode", None)
-    if decode is None:
+    if decode is None or not data.relabellable:
         raise DataError("rows of this kind cannot be shown to another model: register them with model= this one, then refine")
     return plan_label_moments(query, mu, data.setting, lambda rows: labeller(decode(rows))[:, None])
 

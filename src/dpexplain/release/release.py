@@ -34,6 +34,7 @@ from dpexplain.release.contents import payload_of, restore_parts, solver_arrays
 from dpexplain.release.model_questions import ModelQuestions
 from dpexplain.release.named import restore_named, stored_named
 from dpexplain.release.page import OUTCOME, TITLE, publish
+from dpexplain.release.page_targets import PageTarget, PageTargets
 from dpexplain.release.planes import (
     BallPlanes,
     PlaneSource,
@@ -237,11 +238,17 @@ class Release(ModelQuestions):
 
         With `surrogate=True` the page has a compact stand-in for the model and shows its answer and SHAP values for any record: whoever reads
         the page then knows how the model behaves. A release from a file takes the model itself, `surrogate=model`, to measure it by.
+        Where there are `.targets`, the reader chooses among them.
         """
-        stand_in = None
-        if surrogate is not False and surrogate is not None:
-            stand_in = self.surrogate(None if surrogate is True else surrogate).payload()
-        return publish(self, path, title=title, outcome=outcome, surrogate=stand_in)
+        asked, model = surrogate is not False and surrogate is not None, None if surrogate is True else surrogate
+        stand_in = self.surrogate(model).payload() if asked else None
+        of_class = model if self.targets_kind == "class" else None  # another model's errors are measured by that one alone
+        choices = tuple(
+            PageTarget(name, one.payload(), self.surrogate(of_class, target=name).payload() if asked else None)
+            for name, one in self.named.items()
+        )
+        targets = PageTargets(self.targets_kind, choices) if choices else None
+        return publish(self, path, title=title, outcome=outcome, surrogate=stand_in, targets=targets)
 
     def _header(self) -> dict[str, Any]:
         noise = self.solver.noise

@@ -15,6 +15,7 @@ from dpexplain.answers.contributions_batch import ContributionsBatch
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain import Domain, QueryRules, read_queries, read_query
+from dpexplain.domain.queries import Extra
 from dpexplain.errors import ParameterError
 from dpexplain.estimation.surrogate import Grid, Surrogate, fit_surrogate
 from dpexplain.privacy.budget import Guarantee
@@ -48,13 +49,14 @@ class ReleaseSurrogate:
         """Answers in their own units."""
         return self.scale.answers(np.clip(self.tables.predict(read_queries(self.domain, records, QueryRules()).points), -1, 1))
 
-    def shapley(self, record: Any) -> Contributions:
-        """SHAP values of the stand-in at `record`; they add up to its answer."""
-        point, _ = read_query(self.domain, record, QueryRules())
+    def shapley(self, record: Any, *, extra: Extra = "refuse", clip: bool = False) -> Contributions:
+        """SHAP values of the stand-in at `record`; they add up to its answer. `extra` and `clip` are as for `Release.explain`."""
+        point, _ = read_query(self.domain, record, QueryRules(extra, clip))
         return self._contributions(point[None])[0]
 
-    def shapley_many(self, records: Any) -> ContributionsBatch:
-        return self._contributions(read_queries(self.domain, records, QueryRules()).points)
+    def shapley_many(self, records: Any, *, extra: Extra = "refuse", clip: bool = False) -> ContributionsBatch:
+        """The same for many records."""
+        return self._contributions(read_queries(self.domain, records, QueryRules(extra, clip)).points)
 
     def _contributions(self, points: Matrix) -> ContributionsBatch:
         values = self.scale.slopes(self.tables.shapley(points))

@@ -91,18 +91,20 @@ class Service:
             raise Problem(429, "Too many wrong keys.", headers={"Retry-After": str(int(wait) + 1)})
         raise Problem(401, "Send `Authorization: Bearer dpx_…`.", headers={"WWW-Authenticate": "Bearer"})
 
-    async def explain(self, request: Request, record: Record, request_id: str | None) -> Explanation:
+    async def explain(self, request: Request, record: Record, request_id: str | None, target: str | None = None) -> Explanation:
         """One answer, counted and logged."""
         with self._watched(request, record) as answers:
-            answers.append(await self.backend.ask(record, request_id or uuid4().hex))
+            answers.append(await self.backend.ask(record, request_id or uuid4().hex, target))
         return answers[0]
 
-    async def explain_many(self, request: Request, records: Sequence[Record], id: str | None) -> PaidExplanations:
+    async def explain_many(
+        self, request: Request, records: Sequence[Record], id: str | None, target: str | None = None
+    ) -> PaidExplanations:
         """Each record is the question `id/position`, so that a repeated call is free."""
         name = id or uuid4().hex
         ids = [f"{name}/{position}" for position in range(len(records))]
         with self._watched(request, records) as answers:
-            found = await run_sync(self.backend.explain_many, records, ids, limiter=self.batch_threads)
+            found = await run_sync(self.backend.explain_many, records, ids, target, limiter=self.batch_threads)
             answers += found
         if found.refusal is not None:
             self.metrics.refused("budget")
@@ -204,7 +206,7 @@ async def explain(request: Request) -> Response:
     service: Service = request.app.state.service
     service.caller(request, bearer_of(request))
     question = parse_body(ExplainRequest, request, await request.body())
-    return JSONResponse((await service.explain(request, question.record, question.request_id)).to_dict())
+    return JSONResponse((await service.explain(request, question.record, question.request_id, question.target)).to_dict())
 
 
 @router.post("/v1/models/{name}:explain", responses=documented(400, 401, 403, 404, 409, 413, 422, 429, 503))
@@ -213,7 +215,7 @@ async def explain_instances(name: str, body: Instances, request: Request, servic
     _require_name(name, service)
     if len(body.instances) > service.settings.max_instances:
         raise Problem(413, f"At most {service.settings.max_instances} instances at a time.")
-    answers = await service.explain_many(request, body.instances, body.id)
+    answers = await service.explain_many(request, body.instances, body.id, body.target)
     answered = [_attributions(answer) for answer in answers]
     if answers.refusal is not None:
         problem = problems.problem_of(answers.refusal)
@@ -281,6 +283,7 @@ def domain(service: Serving, caller: Caller) -> Response:
             "names": list(known.names),
             "features": list(feature_names(known)),
             "scale": service.backend.scale.to_dict(),
+            "targets": service.backend.targets,
             "role": caller.role,
         }
     )

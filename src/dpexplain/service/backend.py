@@ -28,6 +28,7 @@ from dpexplain.registration.cached_labels import Progress
 from dpexplain.registration.options import RegistrationOptions
 from dpexplain.registration.sources import open_labeller, register
 from dpexplain.release.model_questions import answers_declared, scale_of
+from dpexplain.release.named import about_class, class_named
 from dpexplain.release.release import Release, load
 from dpexplain.release.shapley import ShapleyReference, prepare, shapley_batch
 from dpexplain.service.batching import Batcher
@@ -66,11 +67,16 @@ class Backend(Protocol):
         """Public facts for the card: what answers, from how many rows, by which mechanism."""
         ...
 
-    async def ask(self, record: Any, request_id: str) -> Explanation:
-        """The explanation of one record; questions that wait together may be answered together."""
+    @property
+    def targets(self) -> dict[str, Any] | None:
+        """{"kind": "class" or "model", "names": […]} where several can be asked about."""
         ...
 
-    def explain_many(self, records: Sequence[Any], request_ids: Sequence[str]) -> PaidExplanations:
+    async def ask(self, record: Any, request_id: str, target: str | None = None) -> Explanation:
+        """The explanation of one record; questions that wait together may be answered together. ParameterError for an unknown `target`."""
+        ...
+
+    def explain_many(self, records: Sequence[Any], request_ids: Sequence[str], target: str | None = None) -> PaidExplanations:
         """All are checked before any is paid for; at a refusal the answers before it are kept."""
         ...
 
@@ -98,6 +104,7 @@ class ReleaseBackend:
     release: Release
     over: ShapleyReference | None = None
     plane: Plane | None = None  # the release's own
+    _over_targets: dict[str, ShapleyReference | None] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         if not self.release.guarantee.private or SEEDED_NOISE in self.release.guarantee.note:
@@ -122,20 +129,38 @@ class ReleaseBackend:
             "weight": weight,
         }
 
-    async def ask(self, record: Any, request_id: str) -> Explanation:
-        if self.over is None:
-            return self.explain(record, request_id)  # too quick to be worth a thread
-        return await run_sync(self.explain, record, request_id)
+    @property
+    def targets(self) -> dict[str, Any] | None:
+        return {"kind": self.release.targets_kind, "names": list(self.release.targets)} if self.release.targets else None
 
-    def explain(self, record: Any, request_id: str) -> Explanation:
-        answer = replace(self.release.explain(record, plane=self.plane), request_id=request_id)
+    async def ask(self, record: Any, request_id: str, target: str | None = None) -> Explanation:
         if self.over is None:
+            return self.explain(record, request_id, target)  # too quick to be worth a thread
+        return await run_sync(self.explain, record, request_id, target)
+
+    def explain(self, record: Any, request_id: str, target: str | None = None) -> Explanation:
+        answer = replace(self.release.explain(record, plane=self.plane, target=target), request_id=request_id)
+        over = self._over(target)
+        if over is None:
             return answer
-        added = shapley_batch(self.over, answer.point[None], self.scale, self.release.guarantee, self.release.fingerprint)[0]
+        added = shapley_batch(over, answer.point[None], self.scale, self.release.guarantee, self.release.fingerprint)[0]
         return replace(answer, added=added)
 
-    def explain_many(self, records: Sequence[Any], request_ids: Sequence[str]) -> PaidExplanations:
-        return PaidExplanations(map(self.explain, records, request_ids), len(records))
+    def _over(self, target: str | None) -> ShapleyReference | None:
+        """The model with the reference records of a target; None without a model, and for a target that is no class of the model."""
+        if self.over is None or target is None:
+            return self.over
+        if target not in self._over_targets:
+            model, reference = self.over.labeller.model, self.release.of(target).reference
+            asked = class_named(model, target)
+            known = reference is not None and asked is not None
+            self._over_targets[target] = (
+                prepare(reference, replace(self.over.labeller, target=asked)) if known and reference else None
+            )
+        return self._over_targets[target]
+
+    def explain_many(self, records: Sequence[Any], request_ids: Sequence[str], target: str | None = None) -> PaidExplanations:
+        return PaidExplanations((self.explain(*one, target) for one in zip(records, request_ids, strict=True)), len(records))
 
     def spending(self) -> SpendingSummary:
         return SpendingSummary(self.release.guarantee, None, None, None)
@@ -163,6 +188,8 @@ def open_with_model(release: Release, model: AskedModel) -> ReleaseBackend:
         )
     declared = RegistrationOptions(**answers_declared(scale_of(release))) if model.terms.output is None else model.terms
     labeller = open_labeller(model.source, release.domain, replace(declared, target=model.terms.target))
+    if model.terms.target is None and release.targets:
+        labeller = about_class(labeller, release.targets[0])
     return ReleaseBackend(release, prepare(release.reference, labeller))
 
 
@@ -202,14 +229,20 @@ class LedgerBackend:
         }
         return {"source": "ledger", "rows": self.data.size, "columns": self.domain.width, **shown}
 
-    async def ask(self, record: Any, request_id: str) -> Explanation:
+    @property
+    def targets(self) -> None:
+        return None
+
+    async def ask(self, record: Any, request_id: str, target: str | None = None) -> Explanation:
+        _require_no_target(target)
         return await self._batcher.ask((record, request_id))
 
     def explain_each(self, questions: Sequence[tuple[Any, str]]) -> list[Explanation | Exception]:
         """Records and their request ids, each answered or refused by itself."""
         return list(self.explainer.explain_each(questions))
 
-    def explain_many(self, records: Sequence[Any], request_ids: Sequence[str]) -> PaidExplanations:
+    def explain_many(self, records: Sequence[Any], request_ids: Sequence[str], target: str | None = None) -> PaidExplanations:
+        _require_no_target(target)
         return self.explainer.explain_many(records, request_ids=request_ids)
 
     def spending(self) -> SpendingSummary:
@@ -265,6 +298,14 @@ class LedgerBackend:
         if self._keeper is not None:
             self._keeper.close()
         self.ledger.close()
+
+
+def _require_no_target(target: str | None) -> None:
+    """A mechanism that is paid for each answer explains the one class that the rows were registered with."""
+    if target is not None:
+        raise ParameterError(
+            "this service explains one class: leave target out. A release with target='all' explains every class"
+        )
 
 
 def warm_up() -> None:

@@ -26,10 +26,10 @@ class Client:
             raise ParameterError(f"a service has an http:// or https:// address, got {url!r}")
         self._url, self._key, self._timeout, self._retries = url.rstrip("/"), key, timeout, retries
 
-    def explain(self, record: Any, *, request_id: str | None = None) -> Explanation:
-        """A private explanation at `record`. Raises BudgetExhausted when the service's budget is spent."""
+    def explain(self, record: Any, *, request_id: str | None = None, target: str | None = None) -> Explanation:
+        """A private explanation at `record`. Raises BudgetExhausted when the service's budget is spent. `target` is a class of a release with several."""
         plain = record if isinstance(record, str) else {name: _plain(value) for name, value in dict(record).items()}
-        body = {"record": plain, "request_id": request_id or uuid4().hex}
+        body = {"record": plain, "request_id": request_id or uuid4().hex} | ({} if target is None else {"target": target})
         return Explanation.from_dict(self._call("/v1/explain", body))
 
     @property

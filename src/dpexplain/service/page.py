@@ -23,7 +23,7 @@ def render_page(settings: Settings, scale: AnswerScale) -> str:
         "title": escape(settings.title),
         "description": escape(settings.description),
         "outcome": escape(settings.outcome),
-        "measure": escape(measure(scale, settings.outcome)),
+        "measure": measure(scale),
         "units": units(scale),
         "stale": "The form was changed: this is about the record that was asked about.",
         "style": _style(),

@@ -16,6 +16,7 @@ class ExplainRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
     record: Record = Field(description="One value for each feature of /v1/domain; the text itself where that describes texts.")
     request_id: RequestId | None = Field(None, description="Your own name for this question; made up if left out.")
+    target: str | None = Field(None, description="Which class, or model, to explain: one of /v1/domain's targets.")
 
 
 class Instances(BaseModel):
@@ -24,6 +25,7 @@ class Instances(BaseModel):
     model_config = ConfigDict(extra="forbid")
     instances: list[Record] = Field(min_length=1)
     id: RequestId | None = None
+    target: str | None = None
 
 
 class Statement(BaseModel):
@@ -101,6 +103,13 @@ class BudgetStatus(BaseModel):
     promise: str
 
 
+class Targets(BaseModel):
+    """What may be asked about: classes of the model, or models."""
+
+    kind: str
+    names: list[str]
+
+
 class Card(BaseModel):
     """What is public about the model and its data."""
 
@@ -113,6 +122,7 @@ class Card(BaseModel):
     names: list[str]
     features: list[str]
     scale: Scale
+    targets: Targets | None = Field(description="Null where one thing is explained.")
     role: str
 
 

@@ -8,7 +8,7 @@
     answer.js   one answer: sentence, waterfall, changes    changes.js  slopes as changes of the record's own values
     presets.js  example records                      data.js     exact arrays out of JSON
     dom.js      elements whose text stays text       frame.js    colours, counts, the record's own values
-    gauge.js    a budget and how it was spent
+    gauge.js    a budget and how it was spent        targets.js  which class, or which model, is explained
     page.js     wires them together in page.html, for a release
     service.js  and in service.html, for a service: the answers come from there
 

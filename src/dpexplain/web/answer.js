@@ -14,7 +14,8 @@ export function createAnswer(at, { names, features, outcome, scale }) {
   const waterfall = createChart(at("waterfall"));
   const bars = createChart(at("chart"));
   const stepsTable = createStepsTable(at("steps-table"), `Contributions to the model’s answer${inUnit(scale)}, largest first`);
-  const table = createTable(at("table"), `Effects on ${outcome}${inUnit(scale)}, strongest first`);
+  const caption = () => `Effects on ${outcome}${inUnit(scale)}, strongest first`;
+  const table = createTable(at("table"), caption());
   const words = { number: scale.difference, spread: scale.spread };
   const count = at("count");
   let ranked = [];
@@ -55,6 +56,12 @@ export function createAnswer(at, { names, features, outcome, scale }) {
       }, wait); // a screen reader should hear where a slider stopped, not every step
     },
     strongest: () => ranked,
+    /** What a positive effect leads towards from now on; shown with the next answer's numbers. */
+    setOutcome(text) {
+      outcome = text;
+      table.setCaption(caption());
+      for (const part of document.querySelectorAll(".outcome")) setText(part, text);
+    },
   };
 }
 

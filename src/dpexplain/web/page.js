@@ -11,14 +11,19 @@ import { scaleOf } from "./scale.js";
 import { explain, prepare } from "./solve.js";
 import { inOwnUnits, waterfallSteps } from "./steps.js";
 import { surrogateContributions } from "./surrogate.js";
+import { choicesOf, offerTargets } from "./targets.js";
 
 const at = (id) => document.getElementById(id);
 
 function start(data) {
-  const release = prepare(data.release);
+  const choices = choicesOf(data);
+  const prepared = new Map();
+  const releaseOf = (choice) => prepared.get(choice) ?? prepared.set(choice, prepare(choice.release)).get(choice);
+  let chosen = choices[0];
   const features = featuresOf(data.domain, data.names);
   const scale = scaleOf(data.scale);
-  const shown = createAnswer(at, { names: data.names, features, outcome: data.outcome, scale });
+  const shown = createAnswer(at, { names: data.names, features, outcome: chosen.outcome, scale });
+  shown.setOutcome(chosen.outcome);
   const strip = offerStrip(at("strip"), at("waterfall"), scale);
 
   const answer = (record) => {
@@ -26,15 +31,22 @@ function start(data) {
     if (record === null) return;
     mark(record);
     const point = encode(features, record);
-    const found = explain(release, point);
-    const added = data.surrogate ? surrogateContributions(data.surrogate, point) : found.contributions;
+    const found = explain(releaseOf(chosen), point);
+    const added = chosen.surrogate ? surrogateContributions(chosen.surrogate, point) : found.contributions;
     const contributions = added ? inOwnUnits(added, scale) : null;
     shown.update({ ...found, contributions }, record, 350);
     strip(contributions === null ? shown.strongest() : waterfallSteps(contributions, partsOf(features, record), 3), contributions);
   };
-  const examples = presets(features, release);
+  const examples = presets(features, releaseOf(chosen));
   const mark = offerPresets(at("presets"), examples, (record) => form.set(record));
-  const form = buildForm(at("fields"), features, oncePerFrame(answer));
+  const redraw = oncePerFrame(answer);
+  let latest = null;
+  const form = buildForm(at("fields"), features, (record) => redraw((latest = record)));
+  offerTargets(at("target-line"), at("target"), choices.map(({ name }) => name), (position) => {
+    chosen = choices[position];
+    shown.setOutcome(chosen.outcome);
+    redraw(latest);
+  });
   form.set(examples[0]?.record ?? startingRecord(features));
 }
 

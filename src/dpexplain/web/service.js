@@ -7,6 +7,7 @@ import { buildForm, startingRecord } from "./form.js";
 import { offerTable, offerThemes, partsOf } from "./frame.js";
 import { createGauge, short } from "./gauge.js";
 import { scaleOf } from "./scale.js";
+import { offerTargets, quoted, servedTargets } from "./targets.js";
 
 const KEY_NAME = "dpexplain-key"; // for this tab only, gone when it is closed
 const SHOWN = 50;
@@ -60,6 +61,8 @@ function start(card, key) {
   const scale = scaleOf(card.scale);
   const shown = createAnswer(at, { names: card.names, features, outcome: card.outcome, scale });
   const gauge = createGauge(at("gauge"));
+  const targets = servedTargets(card.targets);
+  let chosen = targets[0];
   let record = null;
   let question = null; // one id for one record: asking again for the same is free
   let gone = false; // whether the budget is exhausted
@@ -68,7 +71,7 @@ function start(card, key) {
   const changed = (next) => {
     record = next;
     allow();
-    const stale = question !== null && JSON.stringify(next) !== question.text;
+    const stale = question !== null && JSON.stringify([next, chosen.target]) !== question.text;
     for (const part of document.querySelectorAll(".answer")) part.classList.toggle("stale", stale);
   };
   const showAnswer = (answer) => {
@@ -93,13 +96,13 @@ function start(card, key) {
   };
   const ask = async () => {
     if (record === null) return;
-    const text = JSON.stringify(record);
+    const text = JSON.stringify([record, chosen.target]);
     if (question?.text !== text) question = { text, record, id: `page-${crypto.randomUUID?.() ?? Array.from(crypto.getRandomValues(new Uint32Array(4))).join("-")}` };
     at("ask").disabled = true;
     at("answer").setAttribute("aria-busy", "true");
     try {
       const named = features[0].kind === "text" ? record[0] : Object.fromEntries(features.map((feature, i) => [feature.name, record[i]]));
-      showAnswer(await call("v1/explain", key, { record: named, request_id: question.id }));
+      showAnswer(await call("v1/explain", key, { record: named, request_id: question.id, ...(chosen.target === null ? {} : { target: chosen.target }) }));
       tell("");
       await refresh();
     } catch (error) {
@@ -116,6 +119,14 @@ function start(card, key) {
     ask();
   });
   buildForm(at("fields"), features, changed).set(startingRecord(features));
+  const name = () => shown.setOutcome(chosen.isOutcome ? quoted(chosen.name) : card.outcome);
+  offerTargets(at("target-line"), at("target"), targets.map((one) => one.name), (position) => {
+    chosen = targets[position];
+    name();
+    changed(record);
+    if (question !== null) ask(); // it is free: only releases have several targets
+  });
+  name();
   refresh().catch((error) => tell(error.message));
 }
 

@@ -17,9 +17,11 @@ export function createStepsTable(root, caption) {
 function tableOf(root, caption, head, readings) {
   const body = element("tbody");
   const cells = head.map((text) => element("th", { scope: "col" }, text));
-  root.append(element("table", { class: "effects" }, element("caption", {}, caption), element("thead", {}, element("tr", {}, ...cells)), body));
+  const heading = element("caption", {}, caption);
+  root.append(element("table", { class: "effects" }, heading, element("thead", {}, element("tr", {}, ...cells)), body));
   const rows = [];
   return {
+    setCaption: (text) => setText(heading, text),
     update(effects, words) {
       while (rows.length < effects.length) rows.push(createLine(body, readings));
       effects.forEach((effect, position) => rows[position](effect, words));
