@@ -74,8 +74,12 @@ def gradient_norm_squared(radius: float, label: float = 1.0) -> Polynomial:
 
 def _cap(height: float, c: float, distance: Vector) -> Vector:
     """min(height, c/(2d(1+d)))."""
+    doubled = np.asarray(1 + distance)
+    doubled *= distance
+    doubled *= 2
     with np.errstate(divide="ignore"):
-        return np.minimum(height, c / (2 * distance * (1 + distance)))
+        found = np.divide(c, doubled, out=doubled)
+    return np.minimum(height, found, out=found)
 
 
 def _knee(height: float, c: float) -> float:

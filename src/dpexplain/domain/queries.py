@@ -101,12 +101,40 @@ def records_of(rows: Any) -> list[Mapping[Any, Any]]:
     return records
 
 
+class _Placements(dict[tuple[type, Any], tuple[int, float]]):
+    """`Feature.place` of each value once; 1, 1.0 and True are equal and yet different values."""
+
+    def __init__(self, feature: Feature) -> None:
+        super().__init__()
+        self.feature = feature
+
+    def __missing__(self, key: tuple[type, Any]) -> tuple[int, float]:
+        found = self[key] = self.feature.place(key[1])
+        return found
+
+
+def place_queries(features: Sequence[Feature], records: Sequence[Any]) -> list[list[tuple[int, float]]] | None:
+    """Where each value is encoded, feature by feature; None unless all records are plain and as the domain declares, without any remedy."""
+    if not all(isinstance(record, Mapping) and len(record) == len(features) for record in records):
+        return None
+    try:
+        return [_place_column(feature, records) for feature in features]
+    except (
+        Exception
+    ):  # a misfit, or its own comparison failed: each record is then read by itself, which says what is wrong with it
+        return None
+
+
+def _place_column(feature: Feature, records: Sequence[Mapping[Any, Any]]) -> list[tuple[int, float]]:
+    name, placements = feature.name, _Placements(feature)
+    return [placements[type(value), value] for value in [record[name] for record in records]]
+
+
 def place_query(
     features: Sequence[Feature], record: Mapping[Any, Any], rules: QueryRules
 ) -> tuple[list[tuple[int, float]], Notes]:
     """Where each value is encoded (`Feature.place`), and how values were read that were not taken as given."""
-    names = [feature.name for feature in features]
-    if len(record) != len(names) or any(name not in record for name in names):
+    if len(record) != len(features) or not all(feature.name in record for feature in features):
         _require_fields(features, record, rules)
     placed, notes = [], Notes()
     for feature in features:

@@ -16,7 +16,17 @@ from dpexplain.domain.base import Block, DomainLike, FloatArray
 from dpexplain.domain.catalogue import FEATURES, Feature
 from dpexplain.domain.columns import read_array, read_columns
 from dpexplain.domain.features import Numeric, Ordinal, to_unit
-from dpexplain.domain.queries import Queries, QueryRules, Read, place_query, read_each, read_vector, record_of, records_of
+from dpexplain.domain.queries import (
+    Queries,
+    QueryRules,
+    Read,
+    place_queries,
+    place_query,
+    read_each,
+    read_vector,
+    record_of,
+    records_of,
+)
 from dpexplain.domain.values import floats, objects
 from dpexplain.errors import DataError, DomainError, QueryError
 
@@ -147,7 +157,18 @@ class Domain(files.DomainDescription):
         separate = self.separate(records)
         if isinstance(records, np.ndarray) and self._all_within(records):  # without visiting entries that fit
             return Queries(self._encode_array(records), tuple(separate), ({},) * len(records), tuple(range(len(records))))
+        if (placed := place_queries(self.features, separate)) is not None:
+            return Queries(
+                self._points(placed, len(separate)), tuple(separate), ({},) * len(separate), tuple(range(len(separate)))
+            )
         return read_each(separate, lambda record: self.read_query(record, rules), self.width, rules)
+
+    def _points(self, placed: Sequence[Sequence[tuple[int, float]]], count: int) -> FloatArray:
+        out, rows = np.zeros((count, self.width)), np.arange(count)
+        for column, block in zip(placed, self.blocks, strict=True):
+            places, entries = zip(*column, strict=True) if column else ((), ())
+            out[rows, block.start + np.array(places, dtype=np.intp)] = entries
+        return out
 
     def separate(self, records: Any) -> list[Any]:
         """The records of a batch one by one."""

@@ -31,7 +31,7 @@ from dpexplain.estimation.local_solve import Solutions, error_shape, solve, solv
 from dpexplain.estimation.reference import Reference
 
 _DENSE = 0.4  # share of entries that are not zero from which a dense matrix is read faster than a sparse one
-BATCH = 64  # queries at a time: the (BATCH, N) arrays stay in cache
+BATCH = 128  # queries at a time: products of matrices are fast, and the (BATCH, N) arrays stay in cache
 
 LinearMap = Any  # an array, dense or sparse: anything that @ takes
 

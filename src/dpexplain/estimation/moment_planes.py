@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,8 @@ import scipy
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Weight
-from dpexplain.estimation.planes import Average, Planes, Variances, assemble, directions, hold_in_ball
+from dpexplain.estimation.plane_errors import ErrorSources, QueryErrors
+from dpexplain.estimation.planes import Average, Planes, Variances, assemble, dots, hold_in_ball
 from dpexplain.estimation.slopes import Slopes, spread_of, typical_ridge
 
 STEPS = 3  # of conjugate gradients
@@ -90,98 +90,106 @@ class MomentPlanes:
         return level, (share * (self.residuals - level)) @ (self.points - self.mean)
 
     @cached_property
+    def _extended(self) -> Matrix:
+        """The points with a column of ones, so that a sum of weights comes with the weighted sum of points."""
+        return np.column_stack([self.points, np.ones(len(self.points))])
+
+    @cached_property
     def _maps(self) -> tuple[Any, Any]:
-        """The points and their transpose as maps of one vector: sparse where that touches less memory."""
-        if self.points.size <= _IN_CACHE or np.count_nonzero(self.points) > _DENSE * self.points.size:
-            return self.points, self.points.T
-        return scipy.sparse.csr_array(self.points), scipy.sparse.csr_array(self.points.T)
+        """The same and its transpose as maps of one vector: sparse where that touches less memory."""
+        if self._extended.size <= _IN_CACHE or np.count_nonzero(self._extended) > _DENSE * self._extended.size:
+            return self._extended, self._extended.T
+        return scipy.sparse.csr_array(self._extended), scipy.sparse.csr_array(self._extended.T)
 
     @cached_property
-    def _root(self) -> Matrix:
-        return self.factors[:, None] * self.slopes.root(self.eigenvectors)
+    def _summed(self) -> tuple[Matrix, Any]:
+        """The same beside itself times the residuals, and its transpose as a map of one vector."""
+        both = np.column_stack([self._extended, self._extended * self.residuals[:, None]])
+        return both, both.T if self._maps[0] is self._extended else scipy.sparse.csr_array(both.T)
 
     @cached_property
-    def _noise(self) -> Vector:
-        """Variance of each column's slope from noise and shrinkage."""
-        return np.asarray(np.square(self._root).sum(axis=1))
+    def _weighing(self) -> tuple[Vector, Matrix]:
+        """(weight of each point where all rows count alike, raked; what takes the raking out of sums and of sums of squares)."""
+        return self.inverse_weight * self.raked, np.stack([1 / self.raked, 1 / np.square(self.raked)])
 
     @cached_property
-    def _moved(self) -> Matrix:
-        """A⁻¹(x - μ) of some points, with the moments' own inverse: how far each pulls the slopes."""
-        return np.asarray((self.points[::EVERY] - self.mean) @ self._inverse)
+    def _errors(self) -> ErrorSources:
+        """Of noise and shrinkage, and of some points: with the moments' own inverse, (x - μ)A⁻¹ is how far each pulls the slopes."""
+        root = self.factors[:, None] * self.slopes.root(self.eigenvectors)
+        return ErrorSources(root, (self.points[::EVERY] - self.mean) @ self._inverse, self.t0_error, self.layout)
 
     def fit(self, queries: Matrix, weight: Weight, anchors: Vector | None = None, radius: float | None = None) -> Planes:
         """The planes at encoded queries, (q, n); through `anchors`, one a query, where they are given; in a ball where a radius is given."""
-        share, local = self._local(queries, weight)
-        centre = self._back(local) - self.mean
-        pull = local * self.residuals
-        level, (level0, slope0) = pull.sum(axis=1), self._global
-        right = self._back(pull) - (self.mean + centre) * level[:, None] - share[:, None] * slope0
+        share, local, middle, right, level = self._local(queries, weight)
+        level0, slope0 = self._global
+        right -= middle * level[:, None] + share[:, None] * slope0
         values, capped = hold_in_ball(
-            self.slopes.values + self._solve(local, centre, right), self.eigenvalues, self.eigenvectors, radius
+            self.slopes.values + self._solve(local, middle, right), self.eigenvalues, self.eigenvectors, radius
         )
-        away = self.mean + centre - queries  # h
-        answer = self.t0 + centre @ self.slopes.values + level - share * level0 - _dots(away, values)
-        turn: list[Vector | None] = [None] * len(queries)
+        away = middle - queries  # h
+        answer = self.t0 + (middle - self.mean) @ self.slopes.values + level - share * level0 - dots(away, values)
+        turn = None
         if anchors is not None:
-            along = self._solve(local, centre, away)
-            turn = list(along / (1 + _dots(away, along))[:, None])
-            values, answer = values + np.array(turn).reshape(values.shape) * (answer - anchors)[:, None], anchors
-        rows = zip(queries, local, share, centre, turn, strict=True)
-        variances = [self._variances(*row) for row in rows]
+            along = self._solve(local, middle, away)
+            turn = along / (1 + dots(away, along))[:, None]
+            values, answer = values + turn * (answer - anchors)[:, None], anchors
+        variances = self._variances(queries, local, share, middle, turn)
         return assemble(queries, values, answer, share, capped, variances, self.average, self.layout)
 
-    def _local(self, queries: Matrix, weight: Weight) -> tuple[Vector, Matrix]:
-        """(share of effective rows, s)."""
-        squared = self._norms - 2 * self._onto(queries) + np.square(queries).sum(axis=1)[:, None]
-        local = weight(np.sqrt(np.maximum(squared, 0.0))) * self.inverse_weight
-        local[~(local.sum(axis=1) > 0)] = self.inverse_weight  # where no point is near, all count alike
-        share = np.square(local.sum(axis=1)) / (local.shape[1] * np.square(local).sum(axis=1))
-        local = local * self.raked
-        return share, local / local.sum(axis=1)[:, None]
+    def _local(self, queries: Matrix, weight: Weight) -> tuple[Vector, Matrix, Matrix, Matrix, Vector]:
+        """(share of effective rows, s, μ + m, Σ s r x, Σ s r)."""
+        everyone, unraked = self._weighing
+        distance = self._onto(-2 * queries, dots(queries, queries))
+        distance += self._norms
+        np.sqrt(np.maximum(distance, 0.0, out=distance), out=distance)
+        local = np.multiply(weight(distance), everyone, out=distance)
+        total = local @ unraked[0]
+        if not (total > 0).all():  # where no point is near, all count alike
+            local[~(total > 0)] = everyone
+            total = local @ unraked[0]
+        share = np.square(total) / (local.shape[1] * (np.square(local) @ unraked[1]))
+        sums, n = local @ self._summed[0] if len(queries) != 1 else (self._summed[1] @ local[0])[None], queries.shape[1]
+        sums /= (mass := sums[:, n : n + 1].copy())
+        local /= mass
+        return share, local, sums[:, :n], sums[:, n + 1 : -1], sums[:, -1]
 
-    def _onto(self, rows: Matrix) -> Matrix:
-        return np.asarray(rows @ self.points.T) if len(rows) != 1 else np.asarray(self._maps[0] @ rows[0])[None]
+    def _onto(self, rows: Matrix, constants: Vector) -> Matrix:
+        """x·row + constant for each point x."""
+        extended = np.column_stack([rows, constants])
+        return np.asarray(extended @ self._extended.T if len(rows) != 1 else (self._maps[0] @ extended[0])[None])
 
-    def _back(self, rows: Matrix) -> Matrix:
-        return np.asarray(rows @ self.points) if len(rows) != 1 else np.asarray(self._maps[1] @ rows[0])[None]
+    def _back(self, rows: Matrix) -> tuple[Matrix, Matrix]:
+        """(weighted sums of points, sums of weights as a column)."""
+        sums = rows @ self._extended if len(rows) != 1 else (self._maps[1] @ rows[0])[None]
+        return np.asarray(sums[:, :-1]), np.asarray(sums[:, -1:])
 
-    def _solve(self, local: Matrix, centre: Matrix, right: Matrix) -> Matrix:
+    def _solve(self, local: Matrix, middle: Matrix, right: Matrix) -> Matrix:
         """(A + κI)⁻¹ right by conjugate gradients, preconditioned by the moments' inverse."""
-        found, rest, middle = np.zeros_like(right), right, self.mean + centre
+        found, rest = np.zeros_like(right), right
         ahead = rest @ self._inverse
-        size = _dots(rest, ahead)
-        for _ in range(STEPS):
-            weighed = local * (self._onto(ahead) - _dots(ahead, middle)[:, None])
-            bent = self._back(weighed) - middle * weighed.sum(axis=1)[:, None] + self.ridge * ahead
-            length = size / np.maximum(_dots(ahead, bent), 1e-300)
-            found, rest = found + length[:, None] * ahead, rest - length[:, None] * bent
+        size = dots(rest, ahead)
+        for left in reversed(range(STEPS)):
+            along = self._onto(ahead, -dots(ahead, middle))
+            if not left:  # the last step needs the curvature along it only
+                curvature = dots(along * local, along) + self.ridge * dots(ahead, ahead)
+                return found + (size / np.maximum(curvature, 1e-300))[:, None] * ahead
+            along *= local
+            sums, mass = self._back(along)
+            bent = sums - middle * mass + self.ridge * ahead
+            length = (size / np.maximum(dots(ahead, bent), 1e-300))[:, None]
+            found, rest = found + length * ahead, rest - length * bent
             step = rest @ self._inverse
-            left = _dots(rest, step)
-            ahead, size = step + (left / np.maximum(size, 1e-300))[:, None] * ahead, left
+            before, size = size, dots(rest, step)
+            ahead = step + (size / np.maximum(before, 1e-300))[:, None] * ahead
         return found
 
-    def _variances(self, query: Vector, local: Vector, share: float, centre: Vector, turn: Vector | None) -> Variances:
-        """For one query; `turn` is g where the plane goes through an anchor."""
-        kept = min(1.0, KEPT * share)  # a local answer rests on the points, not on φ₀
-        root, noise = kept * self._root, kept**2 * self._noise
-        pull = len(local) * local[::EVERY] - share * self.raked[::EVERY]
-        pull = np.square(np.clip(pull, -LIMIT / share, LIMIT / share) * self.residuals[::EVERY])
-        pull *= self.slopes.doubt / sqrt(share) / len(pull)
-        moved, away = self._moved - centre @ self._inverse, self.mean + centre - query
-        if turn is not None:
-            root = root - np.outer(turn, away @ root)
-            noise = np.square(root).sum(axis=1) + np.square(turn * self.t0_error)
-            moved = moved - np.outer(moved @ away - 1.0, turn)
-        offset, known = query - self.average.values, turn is not None
-        across = directions(offset, np.zeros_like(away) if known else -away, self.layout)
-        reference, level = moved @ across, 0.0 if known else self.t0_error**2
-        if not known:
-            reference[:, -2:] += 1.0
-        added = np.square(across.T @ root).sum(axis=1) + pull @ np.square(reference)
-        added[-2:] += level
-        return Variances(noise, pull @ np.square(moved), added)
-
-
-def _dots(a: Matrix, b: Matrix) -> Vector:
-    return np.asarray(np.einsum("ij,ij->i", a, b))
+    def _variances(self, queries: Matrix, local: Matrix, share: Vector, middle: Matrix, turn: Matrix | None) -> Variances:
+        """`turn` is g where the planes go through anchors."""
+        pull = local.shape[1] * local[:, ::EVERY] - share[:, None] * self.raked[::EVERY]
+        limit = (LIMIT / share)[:, None]
+        pull = np.square(np.clip(pull, -limit, limit) * self.residuals[::EVERY])
+        pull *= (self.slopes.doubt / np.sqrt(share) / pull.shape[1])[:, None]
+        kept = np.minimum(1.0, KEPT * share)  # a local answer rests on the points, not on φ₀
+        centre = (middle - self.mean) @ self._inverse
+        found = QueryErrors(kept, pull, centre, middle - queries, queries - self.average.values)
+        return self._errors.fitted(found) if turn is None else self._errors.anchored(found, turn)

@@ -37,11 +37,11 @@ class Planes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variances:
-    """Of one query's plane: slopes from noise, slopes from the reference; contributions with base and answer last."""
+    """One row for each query: slopes from noise, slopes from the reference; contributions with base and answer last."""
 
-    noise: Vector
-    reference: Vector
-    added: Vector
+    noise: Matrix
+    reference: Matrix
+    added: Matrix
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +55,11 @@ class Average:
 def join_planes(parts: list[Planes]) -> Planes:
     """Several batches as one."""
     return Planes(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Planes)))
+
+
+def dots(a: Matrix, b: Matrix) -> Vector:
+    """The scalar product of each row of `a` with the same row of `b`."""
+    return np.asarray(np.vecdot(a, b))
 
 
 def feature_sums(columns: Matrix, layout: Layout) -> Matrix:
@@ -92,15 +97,12 @@ def assemble(
     answer: Vector,
     share: Vector,
     capped: Flags,
-    variances: list[Variances],
+    variances: Variances,
     average: Average,
     layout: Layout,
 ) -> Planes:
     """Planes from slopes, answers and variances."""
-    noise, reference = (
-        np.array([getattr(one, name) for one in variances]).reshape(queries.shape) for name in ("noise", "reference")
-    )
-    rest = np.array([one.added for one in variances]).reshape(len(queries), layout.attributes + 2)
+    noise, reference, rest = variances.noise, variances.reference, variances.added
     added = feature_sums(values * (queries - average.values), layout)
     shifted = np.square(average.error * values)
     return Planes(

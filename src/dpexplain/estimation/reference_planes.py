@@ -103,7 +103,9 @@ class ReferencePlanes:
         found = [self._one(z, weight, None if anchors is None else float(anchors[i]), radius) for i, z in enumerate(queries)]
         values = np.array([one[0] for one in found]).reshape(queries.shape)
         answer, share, capped = (np.array([one[i] for one in found]) for i in (1, 2, 3))
-        variances = [one[4] for one in found]
+        n, m = queries.shape[1], self.layout.attributes + 2
+        parts = zip(("noise", "reference", "added"), (n, n, m), strict=True)
+        variances = Variances(*(np.array([getattr(one[4], name) for one in found]).reshape(-1, size) for name, size in parts))
         return assemble(queries, values, answer, share, capped.astype(bool), variances, self.average, self.layout)
 
     def _local(self, query: Vector, weight: Weight) -> Vector:

@@ -85,7 +85,10 @@ class Explanations(ExplanationBatch):
             anchors = None if self.anchors is None else self.anchors[index]
             part = replace(self, points=self.points[index], found=self.found[index], anchors=anchors)
             return replace(part, notes=self.notes[index], rows=self.rows[index])
-        index = range(len(self))[index]
+        return self.one(range(len(self))[index])
+
+    def one(self, index: int, record: Any = None, more: dict[str, Any] | None = None) -> Explanation:
+        """The explanation of one record, as it was asked where that is at hand, with `more` details."""
         return Explanation(
             values=self.values[index],
             names=self.release.domain.names,
@@ -93,8 +96,9 @@ class Explanations(ExplanationBatch):
             cost=self._free,
             guarantee=self.release.guarantee,
             error=self.error[index],
-            details=self._details(index),
+            details=self._details(index) | (more or {}),
             domain=self.release.domain,
+            record=record,
             plane=self.plane,
             intercept=float(self.found.answer[index]),
             scale=self.release.scale,

@@ -103,8 +103,7 @@ class Release(ModelQuestions):
             return replace(found, details=found.details | self._offered)
         point, notes = read_query(self.domain, record, QueryRules(extra, clip, known_extra=self.other_columns))
         anchors = None if anchor is None else [anchor]
-        found = replace(self._answer(point[None], weight, anchors, plane, radius, (notes,))[0], record=record)
-        return replace(found, details=found.details | self._offered) if self.named else found
+        return self._answer(point[None], weight, anchors, plane, radius, (notes,)).one(0, record, self._offered)
 
     @property
     def _offered(self) -> dict[str, Any]:

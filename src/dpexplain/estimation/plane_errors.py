@@ -1,0 +1,102 @@
+"""Variances of planes from moments, for a whole batch of queries by matrix products. Pure post-processing.
+
+Every variance that is wanted is that of a linear function d·φ + l·level of a plane's slopes φ and its level at the local centre: of one slope, of a
+feature's contribution, of the answers at the query and for the average record. Noise has the covariance R = WWᵀ, of which a share k² is left: it
+adds k²dᵀRd. Points with weights p pull the slopes by u = M - c, one row a point, and the level by 1: they add Σ p (u·d + l)².
+
+Where the plane turns about an anchor by g, with h leading from the query to the local centre, d·φ becomes (d - h(g·d))·φ + (g·d)·level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.layout import Layout
+from dpexplain.estimation.planes import Variances, dots, feature_sums
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryErrors:
+    """What the errors of a batch of planes depend on, one row a query."""
+
+    kept: Vector  # k
+    weights: Matrix  # p
+    centre: Matrix  # c
+    away: Matrix  # h
+    offset: Matrix  # the query less the average record
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorSources:
+    """What the errors of all queries share: W, M of some points, and the standard error of the mean label."""
+
+    root: Matrix
+    moved: Matrix
+    level_error: float
+    layout: Layout
+
+    @cached_property
+    def _moved_squares(self) -> Matrix:
+        return np.square(self.moved)
+
+    @cached_property
+    def _noise(self) -> Vector:
+        """The diagonal of R."""
+        return np.asarray(np.square(self.root).sum(axis=1))
+
+    @cached_property
+    def _codes(self) -> list[tuple[int, slice, Matrix, Matrix]]:
+        """Features of several columns: (feature, columns, M of them, R of them)."""
+        blocks = [(a, self.layout.columns(a)) for a in range(self.layout.attributes)]
+        wide = [(a, block) for a, block in blocks if block.stop - block.start > 1]
+        return [(a, part, self.moved[:, part].T.copy(), self.root[part] @ self.root[part].T) for a, part in wide]
+
+    def fitted(self, q: QueryErrors) -> Variances:
+        """Of planes that are free at the query."""
+        kept = np.square(q.kept)[:, None]
+        noise, reference = kept * self._noise, np.maximum(self._pulled_slopes(q), 0.0)
+        added = feature_sums(np.square(q.offset) * (noise + reference), self.layout)
+        for a, block, moved, covariance in self._codes:
+            offset = q.offset[:, block]
+            pulled = offset @ moved - dots(offset, q.centre[:, block])[:, None]
+            added[:, a] = dots(q.weights, np.square(pulled)) + kept[:, 0] * dots(offset @ covariance, offset)
+        base, answer = (self._along(q, d, 1.0) + self.level_error**2 for d in (-q.away - q.offset, -q.away))
+        return Variances(noise, reference, np.column_stack([added, base, answer]))
+
+    def anchored(self, q: QueryErrors, turn: Matrix) -> Variances:
+        """Of planes that go through an anchor; `turn` is g."""
+        kept = np.square(q.kept)[:, None]
+        excess = q.away @ self.moved.T - dots(q.away, q.centre)[:, None] - 1.0  # u·h - 1
+        rotated = q.away @ self.root  # hᵀW
+        across, length = rotated @ self.root.T, dots(rotated, rotated)[:, None]  # hᵀR, hᵀRh
+        pulls = q.weights * excess
+        crossed = pulls @ self.moved - q.centre * pulls.sum(axis=1)[:, None]
+        reference = self._pulled_slopes(q) + turn * (turn * dots(pulls, excess)[:, None] - 2 * crossed)
+        reference = np.maximum(reference, 0.0)
+        noise = kept * np.maximum(self._noise + turn * (turn * length - 2 * across), 0.0)
+        added = feature_sums(np.square(q.offset) * (noise + reference), self.layout)
+        for a, block, moved, covariance in self._codes:
+            offset = q.offset[:, block]
+            along = dots(turn[:, block], offset)
+            pulled = offset @ moved - (dots(offset, q.centre[:, block])[:, None] + along[:, None] * excess)
+            turned = along * (along * length[:, 0] - 2 * dots(offset, across[:, block]))
+            added[:, a] = dots(q.weights, np.square(pulled)) + kept[:, 0] * (dots(offset @ covariance, offset) + turned)
+        along = dots(turn, q.offset)
+        base = self._along(q, q.offset - along[:, None] * q.away, along)
+        level = np.square(turn * self.level_error)
+        return Variances(noise + level, reference, np.column_stack([added, base, np.zeros_like(base)]))
+
+    def _pulled_slopes(self, q: QueryErrors) -> Matrix:
+        """Σ p u²."""
+        total = q.weights.sum(axis=1)[:, None]
+        return np.asarray(q.weights @ self._moved_squares + q.centre * (q.centre * total - 2 * (q.weights @ self.moved)))
+
+    def _along(self, q: QueryErrors, directions: Matrix, level: Vector | float) -> Vector:
+        """The variance of d·φ + l·level for one direction a query."""
+        pulled = directions @ self.moved.T + (level - dots(directions, q.centre))[:, None]
+        rotated = directions @ self.root
+        return np.asarray(dots(q.weights, np.square(pulled)) + np.square(q.kept) * dots(rotated, rotated))

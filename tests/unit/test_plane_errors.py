@@ -1,0 +1,111 @@
+"""Errors of whole batches of planes equal those that are computed record by record; so do the points of whole batches of records."""
+
+import numpy as np
+import pytest
+
+import dpexplain as dpx
+from dpexplain.domain.queries import QueryRules, read_each
+from dpexplain.estimation.moment_planes import EVERY, KEPT, LIMIT
+from dpexplain.estimation.planes import directions
+from dpexplain.noise.seeded import SeededNoise
+
+DOMAIN = dpx.Domain(
+    [
+        dpx.Numeric("age", 17, 97, missing=40),
+        dpx.Ordinal("school", levels=["none", "some", "all"]),
+        dpx.Categorical("trade", values=["sales", "craft", "care", "science"], optional=True),
+        dpx.Binary("married"),
+        dpx.Categorical("region", values=["north", "south"], other="elsewhere"),
+    ]
+)
+
+
+def people(rows, seed=0):
+    rng = np.random.default_rng(seed)
+    return {
+        "age": rng.uniform(17, 97, rows),
+        "school": rng.choice(["none", "some", "all"], rows),
+        "trade": rng.choice(["sales", "craft", "care", "science"], rows, p=[0.5, 0.3, 0.15, 0.05]),
+        "married": rng.random(rows) < 0.4,
+        "region": rng.choice(["north", "south"], rows),
+    }
+
+
+@pytest.fixture(scope="module")
+def release():
+    rows = people(4000)
+    labels = np.tanh((rows["age"] - 50) / 20 + rows["married"] - 0.5 * (rows["trade"] == "craft"))
+    return dpx.release(dpx.PrivateData(rows, DOMAIN, labels=labels), dpx.Budget(1, 1e-6), noise=SeededNoise(1))
+
+
+def variances_of_one(planes, query, local, share, turn):
+    """(slopes from noise, slopes from points, contributions with base and answer) by the formulas of `estimation/moment_planes.py`."""
+    root = planes.factors[:, None] * planes.slopes.root(planes.eigenvectors) * min(1.0, KEPT * share)
+    inverse = (planes.eigenvectors * planes.inverse) @ planes.eigenvectors.T
+    centre = local @ planes.points - planes.mean
+    pull = np.clip(len(local) * local[::EVERY] - share * planes.raked[::EVERY], -LIMIT / share, LIMIT / share)
+    pull = np.square(pull * planes.residuals[::EVERY]) * planes.slopes.doubt / np.sqrt(share)
+    moved, away = (planes.points[::EVERY] - planes.mean - centre) @ inverse, planes.mean + centre - query
+    noise, level = np.square(root).sum(axis=1), planes.t0_error**2
+    if turn is not None:
+        root = root - np.outer(turn, away @ root)
+        noise, level = np.square(root).sum(axis=1) + np.square(turn * planes.t0_error), 0.0
+        moved = moved - np.outer(moved @ away - 1.0, turn)
+    across = directions(query - planes.average.values, -away if turn is None else 0 * away, planes.layout)
+    reference = moved @ across
+    reference[:, -2:] += turn is None
+    added = np.square(across.T @ root).sum(axis=1) + (pull[:, None] * np.square(reference)).mean(axis=0)
+    added[-2:] += level
+    return noise, (pull[:, None] * np.square(moved)).mean(axis=0), added
+
+
+@pytest.mark.parametrize("weight", [None, dpx.weights.Gaussian(0.7), dpx.weights.Window(0.05)])
+@pytest.mark.parametrize("anchored", [False, True])
+def test_variances_of_a_batch_are_those_of_each_query(release, weight, anchored):
+    planes, queries = release.planes, DOMAIN.encode(people(9, seed=2))
+    share, local, middle, _, _ = planes._local(queries, weight or release.weight)
+    away = middle - queries
+    along = planes._solve(local, middle, away)
+    turn = along / (1 + np.vecdot(away, along))[:, None] if anchored else None
+    batch = planes._variances(queries, local, share, middle, turn)
+    for i, query in enumerate(queries):
+        alone = variances_of_one(planes, query, local[i], share[i], None if turn is None else turn[i])
+        for found, right in zip((batch.noise[i], batch.reference[i], batch.added[i]), alone, strict=True):
+            assert found == pytest.approx(right, rel=1e-9, abs=1e-12 * right.max())
+
+
+@pytest.mark.parametrize("anchor", [None, 0.4])
+def test_an_answer_by_itself_is_that_of_its_batch(release, anchor):
+    rows = people(5, seed=3)
+    many = release.explain_many(rows, anchor=None if anchor is None else [anchor] * 5)
+    for i in range(5):
+        one = release.explain({name: column[i] for name, column in rows.items()}, anchor=anchor)
+        assert one.values == pytest.approx(many[i].values, rel=1e-9, abs=1e-12)
+        assert one.error == pytest.approx(many[i].error, rel=1e-9, abs=1e-12)
+        assert one.contributions().error == pytest.approx(many[i].contributions().error, rel=1e-9, abs=1e-12)
+
+
+def test_records_are_read_together_as_they_are_one_by_one():
+    rows = people(40, seed=4)
+    records = [{name: column[i] for name, column in rows.items()} for i in range(40)]
+    records[3] |= {"married": 1, "age": 40}
+    records[4] |= {"married": "yes", "age": 40.0}
+    together = DOMAIN.read_queries(records, QueryRules())
+    alone = read_each(records, lambda record: DOMAIN.read_query(record, QueryRules()), DOMAIN.width, QueryRules())
+    assert np.array_equal(together.points, alone.points)
+    assert together.rows == alone.rows
+    assert together.notes == alone.notes
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [({"married": 2}, "married"), ({"age": True}, "age"), ({"trade": ["sales"]}, "trade"), ({"region": None}, None)],
+)
+def test_one_misfit_is_found_among_many_records(change, reason):
+    records = [{name: column[0] for name, column in people(1).items()} for _ in range(3)]
+    records[1] |= change
+    read = DOMAIN.read_queries(records, QueryRules(on_error="skip"))
+    assert [one.row for one in read.skipped] == ([] if reason is None else [1])
+    assert all(reason in one.reason for one in read.skipped)
+    if reason is None:
+        assert "elsewhere" in read.notes[1]["region"]
