@@ -252,6 +252,29 @@ def test_steps_are_announced_by_name_on_a_terminal_only(monkeypatch, released):
     monkeypatch.setenv("TTY_INTERACTIVE", "0")
     with progress.progress_steps("work", 2) as watch:
         watch("step")
+        (display,) = progress._displays
+        assert [item for item in progress.with_bar([1, 2], "more work") if len(display.tasks) == 2] == [1, 2]  # a line below
+        with progress.progress_steps("a part", 1) as part:
+            part("of it")
+        assert [task.description for task in display.tasks] == ["work: step"]
+    assert not progress._displays
+
+
+def test_a_release_with_reference_shows_its_rehearsals(monkeypatch, released):
+    from contextlib import contextmanager
+
+    from dpexplain.release import announced
+
+    data, seen = released[0], []
+
+    @contextmanager
+    def watching(work, steps):
+        yield seen.append
+        assert len(seen) == steps
+
+    monkeypatch.setattr(announced, "progress_steps", watching)
+    dpx.release(data, BUDGET, noise=SeededNoise(1), reference=1024)
+    assert set(seen) == {"rehearsing the noise"}
 
 
 def test_the_page_says_that_it_leaves_the_records_out(released, tmp_path):

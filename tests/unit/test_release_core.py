@@ -12,7 +12,7 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.sketch import CentreMoments, NormalisedMoments, NormalisedSums, normalised_dimension
 from dpexplain.estimation import reference
 from dpexplain.estimation.answer import Solver
-from dpexplain.estimation.calibrate import as_sums, column_factors, replicates
+from dpexplain.estimation.calibrate import as_sums, column_factors, rehearsal_draws, replicates, solver_replicates
 from dpexplain.estimation.denoise import RIDGE, centre_of, estimate
 from dpexplain.estimation.local_solve import Solutions, error_shape, solve, solve_one
 
@@ -253,4 +253,7 @@ def test_factors_follow_columns_and_cover_as_promised():
     few = np.abs(rng.standard_normal((6, 50, 300))) * (1 + 0.3 * rng.standard_normal((6, 1, 300)))  # queries share a draw's noise
     fresh = np.abs(rng.standard_normal((200, 1, 300)) * (1 + 0.3 * rng.standard_normal((200, 1, 300))))
     assert (fresh <= 2 * column_factors(few, np.ones_like(few))).mean() == pytest.approx(0.9545, abs=0.012)
-    assert [replicates(Layout((0,), (n,), (False,))) for n in (10, 200, 500)] == [16, 10, 6]
+    layouts = [Layout((0,), (n,), (False,)) for n in (10, 200, 500)]
+    assert [replicates(layout) for layout in layouts] == [16, 10, 6]
+    assert [solver_replicates(layout) for layout in layouts] == [16, 6, 4]
+    assert [rehearsal_draws(layout) for layout in layouts] == [48, 26, 16]

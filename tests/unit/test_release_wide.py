@@ -1,5 +1,7 @@
 """Many columns: the cheaper arithmetic finds what the plain one finds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,8 @@ from dpexplain.backends.oracle import OracleRows
 from dpexplain.core.layout import Layout
 from dpexplain.core.sketch import CentreMoments, NormalisedMoments, NormalisedSums
 from dpexplain.estimation import local_reference, reference
-from dpexplain.estimation.denoise import WIDE, centre_of, estimate
+from dpexplain.estimation.calibrate import as_sums
+from dpexplain.estimation.denoise import WIDE, centre_of, estimate, with_label_moments
 from dpexplain.estimation.label_newton import LabelNewton, ReusedLabelNewton
 
 SIZES = [3, 1, 1] * 30  # 150 columns: codes of three and binaries
@@ -92,3 +95,16 @@ def test_raking_with_symmetric_products_finds_the_same_weights(wide, monkeypatch
     monkeypatch.setattr(local_reference, "WIDE", 10_000)
     plain = local_reference.MomentRaking(points, labels, np.ones(1024), targets).weights()
     assert quick == pytest.approx(plain, rel=2e-3)
+
+
+def test_other_label_moments_are_shrunk_as_a_whole_estimate_shrinks_them(wide):
+    found, query = wide
+    rng = np.random.default_rng(2)
+    sums = as_sums(found, query)
+    t1 = sums.t1 / sums.w0 + 3 * found.spread.t1 * rng.standard_normal(LAYOUT.width)
+    whole = estimate(replace(sums, t1=t1 * sums.w0), query, 0.5)
+    other = with_label_moments(estimate(sums, query, 0.5), t1, query)
+    assert np.linalg.norm(other.t1 - found.t1) > 0.1 * np.linalg.norm(found.t1)
+    assert other.t1 == pytest.approx(whole.t1, abs=1e-12)
+    assert other.label_error == pytest.approx(whole.label_error, rel=1e-9)
+    assert (other.shrunk == whole.shrunk).all()

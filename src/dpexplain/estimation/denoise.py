@@ -7,7 +7,7 @@ covariance with prior N(0, ρ vᵢvⱼ), ρ estimated for each pair of attribute
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Literal
 
@@ -123,6 +123,14 @@ def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, sh
     )
 
 
+def with_label_moments(found: Estimate, t1: Vector, query: NormalisedMoments) -> Estimate:
+    """The estimate with other noisy moments E y(x - centre), shrunk as `estimate` shrinks them."""
+    centred = t1 - found.idle @ t1 - found.t0 * (found.mean - query.centre)
+    kept = _label_shares(np.diag(found.shrunk), centred, found.spread)
+    label = kept * centred
+    return replace(found, t1=label - found.idle @ label, label_error=np.sqrt(kept) * found.spread.t1)
+
+
 def _spread(sums: NormalisedSums, query: NormalisedMoments, sigma: float) -> tuple[float, Spread]:
     """Σw, at least its own standard error (pure noise stays finite), and each group's standard error."""
     g = query.scales
@@ -190,8 +198,12 @@ def _shares(covariance: Matrix, t1: Vector, spread: Spread, layout: Layout) -> t
     rho = np.maximum((evidence / room * cells + _POOLED * common) / (cells + _POOLED), 0.0)
     prior = rho[np.ix_(layout.owner, layout.owner)] * scale
     kept = np.where(layout.same(), 1.0, _share(prior, spread.s2**2))
+    return kept, _label_shares(variance, t1, spread)
+
+
+def _label_shares(variance: Vector, t1: Vector, spread: Spread) -> Vector:
     signal = max(float((np.square(t1) - spread.t1**2).sum()) / float(variance.sum()), 0.0)
-    return kept, _share(signal * variance, spread.t1**2)
+    return _share(signal * variance, spread.t1**2)
 
 
 def _per_pair(entries: Matrix, layout: Layout) -> Matrix:

@@ -24,7 +24,7 @@ from dpexplain.estimation.label_newton import LabelNewton, ReusedLabelNewton
 POINTS = 4096
 NUMBER_STEPS = 4096  # numbers lie on a grid of 1/4096: exact in every format
 LABEL_STEPS, WEIGHT_STEPS = 2.0**15, 2.0**16
-PANEL = WIDE  # columns of codes that are drawn before what they say about the others is summed up
+PANEL = 64  # columns of codes that are drawn before what they say about the others is summed up
 _FLOOR = 2e-3  # smallest ridge of the regressions below
 _GOLDEN = 0.6180339887498949
 

@@ -1,4 +1,4 @@
-"""A progress bar for releases of many columns, which take minutes: it moves with each rehearsal of the noise."""
+"""A progress bar for releases of many columns or with a reference, which take long: it moves with each rehearsal of the noise."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from dpexplain.core.arrays import Vector
-from dpexplain.core.layout import Layout
-from dpexplain.estimation.calibrate import replicates
+from dpexplain.estimation.calibrate import rehearsal_draws
 from dpexplain.mechanisms.door import Door
 from dpexplain.progress import ProgressCallback, progress_steps
+from dpexplain.release.plan import ReleasePlan
 
 T = TypeVar("T")
 WIDE = 150  # columns from which a release takes long enough for a bar
 
 
-def with_progress(make: Callable[[Door], T], layout: Layout) -> Callable[[Door], T]:
-    """`make`, with a bar on a terminal where there are many columns."""
-    if layout.width < WIDE:
+def with_progress(make: Callable[[Door], T], plan: ReleasePlan) -> Callable[[Door], T]:
+    """`make`, with a bar on a terminal where the release of this plan takes long."""
+    layout = plan.sketch.layout
+    if layout.width < WIDE and not plan.rows:
         return make
 
     def make_with_bar(door: Door) -> T:
-        with progress_steps(f"releasing {layout.width:,} columns", 3 * replicates(layout)) as watch:
+        with progress_steps(f"releasing {layout.width:,} columns", rehearsal_draws(layout)) as watch:
             return make(cast(Door, _AnnouncingDoor(door, watch)))
 
     return make_with_bar

@@ -17,8 +17,7 @@ from dpexplain.data.spending import Paid, Spending
 from dpexplain.domain import Domain
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.estimation.answer import Solver
-from dpexplain.estimation.calibrate import calibrate
-from dpexplain.estimation.denoise import Estimate
+from dpexplain.estimation.calibrate import Calibrated, calibrate
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.ledger.port import Ledger, Settled
 from dpexplain.mechanisms.door import Door
@@ -29,7 +28,6 @@ from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee, round_up
 from dpexplain.privacy.events import PrivacyEvent, price
 from dpexplain.progress import progress_steps
 from dpexplain.registration.labels import Labeller
-from dpexplain.release.announced import with_progress
 from dpexplain.release.contents import SUBJECT
 from dpexplain.release.planes import build_planes, move_to_levels
 from dpexplain.release.reference_data import ReferenceData, reference_rows
@@ -117,16 +115,18 @@ class ReleaseRecipe:
 
     def run(self, door: Door) -> Release:
         """The release, with a bar on a terminal where it takes long."""
-        return (self._make if self.plan.rows else with_progress(self._make, self.plan.sketch.layout))(door)
+        from dpexplain.release.announced import with_progress  # as much as planning one
+
+        return with_progress(self._make, self.plan)(door)
 
     def _make(self, door: Door) -> Release:
         data, (sketch, marginals) = self.data, self.plan.run(door)
         ball = PAPER_RADIUS if self.radius is None else self.radius
-        calibrated, found = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, self.weight, door.auxiliary_normal)
-        solver = move_to_levels(calibrated, data.domain)
+        calibrated = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, self.weight, door.auxiliary_normal)
+        solver = move_to_levels(calibrated.solver, data.domain)
         made = Release(
             solver=solver,
-            planes=self._planes(sketch, found, solver, door),
+            planes=self._planes(sketch, calibrated, solver, door),
             domain=data.domain,
             weight=self.weight,
             guarantee=self._guarantee(door),
@@ -142,11 +142,11 @@ class ReleaseRecipe:
         )
         return made if self.classes is None else self.classes.run(door, made)
 
-    def _planes(self, sketch: NoisySketch, found: Estimate, solver: Solver, door: Door) -> MomentPlanes:
+    def _planes(self, sketch: NoisySketch, calibrated: Calibrated, solver: Solver, door: Door) -> MomentPlanes:
         """With the model's answers at public points; without them where it cannot answer, as when it needs columns outside the domain."""
         for model in (self.model, None):
             with suppress(DataError):
-                return build_planes(sketch, found, solver, self.data.domain, model, door.auxiliary_normal)
+                return build_planes(sketch, calibrated, solver, self.data.domain, model, door.auxiliary_normal)
         raise DataError("planes could not be built from the released moments")
 
     def _guarantee(self, door: Door) -> Guarantee:

@@ -13,7 +13,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.domain import Domain, DomainLike
 from dpexplain.estimation.answer import Solver
-from dpexplain.estimation.calibrate import equations_of, plane_factors
+from dpexplain.estimation.calibrate import Calibrated, equations_of, plane_factors
 from dpexplain.estimation.denoise import Estimate
 from dpexplain.estimation.local_reference import LocalReference, MomentRaking, MomentTargets
 from dpexplain.estimation.moment_planes import MomentPlanes
@@ -29,10 +29,10 @@ _ARRAYS = ("slopes", "spread", "factors", "labels", "raked", "average")
 
 
 def build_planes(
-    sketch: NoisySketch, found: Estimate, solver: Solver, domain: DomainLike, model: Model | None, normals: Any
+    sketch: NoisySketch, calibrated: Calibrated, solver: Solver, domain: DomainLike, model: Model | None, normals: Any
 ) -> MomentPlanes:
     """From what was released and its estimate; `model` answers at the public points of the solver's reference, `normals` are for rehearsals."""
-    labels, guess = solver.reference.labels, None
+    found, labels, guess = calibrated.found, solver.reference.labels, None
     points = solver.reference.points(solver.layout)
     if model is not None and isinstance(domain, Domain):
         labels = ask(model, solver.reference.codes, domain)
@@ -50,7 +50,7 @@ def build_planes(
         inverse_weight=solver.reference.inverse_weight,
         raked=MomentRaking(points, labels, np.ones(len(points)), moment_targets(solver, slopes.values)).weights(),
         average=Average(sketch.query.centre, sketch.centre_error),
-        factors=plane_factors(found, sketch.query, sketch.sigma, guess, slopes, normals),
+        factors=plane_factors(calibrated, sketch.query, sketch.sigma, guess, slopes, normals),
         t0_error=found.spread.t0 * sqrt(1 + found.t0**2),  # E y is a ratio of two noisy sums
         second_error=found.spread.s2,
     )
