@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-fast lint web bench docs clients serve clean
+.PHONY: demo test test-fast lint web bench docs gallery clients serve clean
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -43,6 +43,9 @@ bench: $(VENV)/.dev  ## ratios against the alternatives, measured in one run
 
 docs: $(VENV)/.dev  ## the documentation as a site in out/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir out/site
+
+gallery: $(VENV)/.dev  ## run the notebooks of docs/gallery and store their outputs
+	$(BIN)/python -m tests.gallery
 
 clients:  ## an environment with KServe's client and a client generator, for tests/e2e/test_foreign_clients.py
 	$(PYTHON) -m venv .venv-clients

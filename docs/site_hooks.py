@@ -1,8 +1,11 @@
-"""Hooks of the documentation site: pages of the repository that live outside docs/ become pages of the site."""
+"""Hooks of the documentation site: pages of the repository that live outside docs/, and notebooks, become pages of the site."""
 
 from __future__ import annotations
 
+import base64
+import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the proofs and the pages of the repository's root."""
+    """Add the proofs, the pages of the repository's root and the gallery's notebooks."""
     for proof in sorted((ROOT / "proofs").glob("*.md")):
         files.append(_page(config, f"proofs/{proof.name}", proof))
     if not (ROOT / "proofs" / "README.md").exists():
@@ -27,7 +30,30 @@ def on_files(files: Files, config: Any) -> Files:
     for source, target in ROOT_PAGES.items():
         if target != "index.md":
             files.append(_page(config, target, ROOT / source))
+    for notebook in sorted((ROOT / "docs/gallery").glob("*.ipynb")):
+        for name, content in rendered(notebook):
+            files.append(File.generated(config, f"gallery/{name}", content=content))
     return files
+
+
+def rendered(notebook: Path) -> Iterator[tuple[str, str | bytes]]:
+    """A stored notebook as a Markdown page and its pictures: (file name, content) each."""
+    parts, pictures = [], 0
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", []):
+            if "text" in output:
+                parts.append(f"```text\n{''.join(output['text']).rstrip()}\n```")
+            if picture := output.get("data", {}).get("image/png"):
+                pictures += 1
+                name = f"{notebook.stem}-{pictures}.png"
+                yield name, base64.b64decode("".join(picture))
+                parts.append(f"![What the cell above draws]({name})")
+    parts.append(
+        f'<a href="../{notebook.name}" download>This page as a notebook</a>, with the outputs shown here; `make gallery` runs it again.'
+    )
+    yield f"{notebook.stem}.md", "\n\n".join(parts)
 
 
 def _page(config: Any, target: str, source: Path) -> File:
@@ -60,6 +86,8 @@ def _on_site(target: str, depth: int) -> str:
         moved = path.removeprefix("docs/")
     elif depth == 1 and path.startswith("../docs/"):
         moved = "../" + path.removeprefix("../docs/")
+    elif path.endswith(".ipynb"):
+        moved = path.removesuffix(".ipynb") + ".md"
     else:
         return target
     return moved + (f"#{anchor}" if anchor else "")

@@ -89,8 +89,10 @@ def new_axes(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes
         if not isinstance(figure, Figure):
             raise ParameterError("ax must belong to a Figure, not to a SubFigure: pass one made by figure.subplots()")
         return figure, ax
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.add_subplot()
+    from dpexplain.plots.picture import Picture
+
+    picture = Picture(figsize=(width, height), layout="constrained")
+    return picture, picture.add_subplot()
 
 
 def name_rows(ax: Axes, names: Sequence[str]) -> None:
