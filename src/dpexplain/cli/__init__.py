@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dpexplain.cli import audit, bench, check, demo, domain, explain, ledger, plan, publish, release, reproduce, serve
+from dpexplain.cli import audit, bench, check, demo, domain, explain, ledger, plan, publish, rehearse, release, reproduce, serve
 from dpexplain.version import __version__
 
 app = typer.Typer(
@@ -37,6 +37,7 @@ demo.add_to(app)
 plan.add_to(app)
 app.add_typer(domain.app, name="domain")
 check.add_to(app)
+rehearse.add_to(app)
 release.add_to(app)
 explain.add_to(app)
 publish.add_to(app)

@@ -294,3 +294,17 @@ def from_dict(value: dict[str, Any]) -> Weight:
     if kind not in _KINDS:
         raise ParameterError(f"unknown weight kind {kind!r}: one of {sorted(_KINDS)}")
     return _KINDS[kind](**fields)
+
+
+def from_text(text: str) -> Weight:
+    """A built-in weight as it is written on a command line: its kind, and after a colon its parameter: "stable", "gaussian:0.8", "window:1"."""
+    kind, _, parameter = text.partition(":")
+    try:
+        return _KINDS[kind.strip().lower()](*([float(parameter)] if parameter else []))
+    except (KeyError, ValueError) as error:
+        if isinstance(error, ParameterError):
+            raise
+        kinds = ", ".join(sorted(_KINDS))
+        raise ParameterError(
+            f"a weight cannot be {text!r:.60}: write one of {kinds}, and a number after a colon, such as gaussian:0.8"
+        ) from None

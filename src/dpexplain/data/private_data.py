@@ -208,8 +208,10 @@ class PrivateData:
         return isinstance(self._rows, RelabelledRows)
 
     def with_rows(self, rows: Rows) -> PrivateData:
-        """New private data with the same public facts, options and model, and other rows. Nothing has been spent on them. Offline only."""
-        other = PrivateData.from_registered(Registered(rows, self._domain, self._terms, self.size, self._labeller))
+        """New private data with the same public facts, options and model, and other rows. Nothing has been spent on them, and no cap
+        holds them. Offline only."""
+        terms = replace(self._terms, cap=None)
+        other = PrivateData.from_registered(Registered(rows, self._domain, terms, self.size, self._labeller))
         other._setting = self._setting
         return other
 

@@ -34,6 +34,8 @@ from dpexplain.evaluation.metrics.fidelity import optimum as optimum
 from dpexplain.evaluation.metrics.fidelity import score as score
 from dpexplain.evaluation.metrics.nearby import Nearby as Nearby
 from dpexplain.evaluation.metrics.stored_moments import remember as remember
+from dpexplain.evaluation.rehearsal.rehearse import rehearse as rehearse
+from dpexplain.evaluation.rehearsal.report import Rehearsal as Rehearsal
 from dpexplain.mechanisms.door import Door as Door
 from dpexplain.mechanisms.door import listening as listening
 

@@ -48,7 +48,7 @@ def optimum(
     without one only the paper's plane is held in a ball, of radius 1, and of all minimisers the shortest is taken.
     """
     moments = local_moments(data, query, weight, plane=plane, anchor=anchor)
-    return _minimiser(moments, plane_for(plane, anchor), radius, norm)
+    return minimiser(moments, plane_for(plane, anchor), radius, norm)
 
 
 def score(
@@ -65,7 +65,7 @@ def score(
 ) -> Score:
     """Compare `values` with the exact optimum of the same plane at `query`; `k` is for the overlap of the strongest features."""
     moments = local_moments(data, query, weight, plane=plane, anchor=anchor)
-    best = _minimiser(moments, plane_for(plane, anchor), radius, norm)
+    best = minimiser(moments, plane_for(plane, anchor), radius, norm)
     return compare(np.asarray(values, dtype=np.float64), best, moments, data.size, k)
 
 
@@ -104,7 +104,8 @@ def local_moments_of(data: PrivateData, queries: Iterable[Any], weight: Weight |
     return data.private_rows.local_many(asked)
 
 
-def _minimiser(moments: Moments, plane: Plane, radius: float | None, norm: int) -> Vector:
+def minimiser(moments: Moments, plane: Plane, radius: float | None = None, norm: int = 2) -> Vector:
+    """φ* of moments that were computed before; `radius` as for `optimum`."""
     ball = PAPER_RADIUS if radius is None and plane == "paper" else radius
     return minimise_free(moments.A, moments.b) if ball is None else Ball(ball, norm).minimise(moments.A, moments.b)
 

@@ -1,0 +1,145 @@
+"""`dpexplain rehearse`: measures, on the owner's own rows, what a release would be worth. Not private, and spends nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+from rich.console import Console
+
+from dpexplain.cli.exits import exit_on_error
+from dpexplain.cli.options import Force, Json
+from dpexplain.cli.release import (
+    Answer,
+    Bounds,
+    Label,
+    MaxRows,
+    Model,
+    Public,
+    Relation,
+    Rows,
+    Size,
+    Stream,
+    Target,
+    Trusted,
+    Unit,
+    bounds_of,
+    labelling,
+    output_of,
+    target_of,
+)
+from dpexplain.core.weights import from_text
+
+if TYPE_CHECKING:
+    from dpexplain.data import PrivateData
+
+EXAMPLE = (
+    "Example: dpexplain rehearse data.parquet --domain domain.toml --model model.onnx --epsilon 0.1 --epsilon 1 -o rehearsal"
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(epilog=EXAMPLE)(exit_on_error(rehearse))
+
+
+def rehearse(
+    data: Rows,
+    domain: Public,
+    epsilon: Annotated[
+        list[float] | None, typer.Option("--epsilon", help="A total ε to try; repeat it. [default: 0.1, 0.3, 1]")
+    ] = None,
+    delta: Annotated[float, typer.Option("--delta", help="The δ of each.")] = 1e-6,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A folder for rehearsal.html, .png and .json, for your eyes only.")
+    ] = None,
+    way: Annotated[
+        list[str] | None, typer.Option("--way", help="release, reference, basic or adaptive; repeat it. [default: release]")
+    ] = None,
+    questions: Annotated[
+        Path | None,
+        typer.Option("--questions", help="Records to ask about: .csv, .json, .jsonl or .parquet. Without it, private rows."),
+    ] = None,
+    queries: Annotated[int, typer.Option("--queries", min=1, help="How many private rows are asked about.")] = 40,
+    draws: Annotated[int, typer.Option("--draws", min=1, help="How often the noise is drawn for each ε.")] = 5,
+    weight: Annotated[
+        str | None, typer.Option("--weight", help="The locality, such as stable, gaussian:0.8 or window:1.")
+    ] = None,
+    plane: Annotated[str, typer.Option("--plane", help="fitted, anchored or paper.")] = "fitted",
+    group: Annotated[
+        list[str] | None, typer.Option("--group", help="A feature to group people by; repeat it. [default: all]")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of rows and noise.")] = 0,
+    label: Label = None,
+    model: Model = None,
+    target: Target = None,
+    trusted: Trusted = False,
+    answer: Answer = None,
+    bounds: Bounds = None,
+    unit: Unit = None,
+    max_rows: MaxRows = 1,
+    relation: Relation = "add-remove",
+    size: Size = None,
+    stream: Stream = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Before paying: noise draws at several ε on your own rows, beside the exact answers. Not private; spends nothing."""
+    from dpexplain.evaluation.rehearsal.files import require_folder
+    from dpexplain.evaluation.rehearsal.rehearse import Way
+    from dpexplain.evaluation.rehearsal.rehearse import rehearse as run
+
+    if output is not None:
+        require_folder(output, force=force)
+    options: dict[str, Any] = {"delta": delta, "queries": queries, "draws": draws, "plane": plane, "seed": seed}
+    options |= {"weight": None if weight is None else from_text(weight), "groups": group or None}
+    terms = {"unit": unit, "max_rows_per_unit": max_rows, "relation": relation, "size": size}
+    private = _register(data, domain, label, model, trusted, target, answer, bounds, terms, stream)
+    found = run(
+        private,
+        epsilon or (0.1, 0.3, 1.0),
+        ways=cast(list[Way], way or ["release"]),
+        records=_records_of(questions, private),
+        **options,
+    )
+    written = [] if output is None else found.save(output, force=force)
+    if as_json:
+        print(json.dumps({**found.to_dict(), "files": [str(one) for one in written]}, ensure_ascii=False, indent=2))
+        return
+    console = Console()
+    console.print(found)
+    for path in written:
+        console.print(f"Wrote {path}, readable by you alone.", markup=False, highlight=False)
+    console.print("Nothing was spent.")
+
+
+def _register(
+    data: list[str],
+    domain: Path,
+    label: str | None,
+    model: str | None,
+    trusted: bool,
+    target: str | None,
+    answer: str | None,
+    bounds: str | None,
+    terms: dict[str, Any],
+    stream: bool | None,
+) -> PrivateData:
+    from dpexplain.data import PrivateData
+    from dpexplain.domain import Domain
+    from dpexplain.registration.models import ModelSource
+    from dpexplain.registration.options import RegistrationOptions
+    from dpexplain.registration.sources import DataSource, decide_streaming, register
+
+    opened = None if model is None else ModelSource(model, trusted)
+    asked: dict[str, Any] = {"target": target_of(target, opened), "output": output_of(answer), "bounds": bounds_of(bounds)}
+    source = DataSource(data, Domain.load(domain), label, opened, RegistrationOptions(**asked, **terms), stream=stream)
+    return PrivateData.from_registered(register(decide_streaming(source), labelling, bars=True, keep_model=model is not None))
+
+
+def _records_of(path: Path | None, private: PrivateData) -> Any:
+    """Records in a file; None where there is none."""
+    from dpexplain.registration.tables import read_query_file
+
+    return None if path is None else read_query_file(path, private.domain)
