@@ -14,12 +14,12 @@ import numpy as np
 from dpexplain.answers.contributions import AVERAGE, Baseline, Contributions, contributions_against, shapley_contributions
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations, answer_in_batches
-from dpexplain.answers.stored import quantity_and_plane, released_answer, stored_answer
+from dpexplain.answers.stored import explanation_of, quantity_and_plane, released_answer, stored_answer
 from dpexplain.arguments import require_kind, require_method
-from dpexplain.core.arrays import Vector
+from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import Plane
 from dpexplain.data import PrivateData
-from dpexplain.data.spending import Paid, Spending
+from dpexplain.data.spending import PaidRequest, PlannedRequest, Spending
 from dpexplain.domain import Domain, DomainLike, QueryRules, read_queries, read_query
 from dpexplain.domain.queries import Extra, Notes, OnError
 from dpexplain.errors import BudgetExhausted, DpexplainError, NotPrivateError, ParameterError
@@ -72,11 +72,11 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reserved:
+class PaidQuestion:
     """A question whose cost is reserved and whose plan has not run. `total` is everything spent after the reservation."""
 
     question: Question
-    paid: Paid[Outcome]
+    paid: PaidRequest[Outcome]
     total: Guarantee
 
 
@@ -101,25 +101,25 @@ class Explainer:
         baseline: Any = None,
     ) -> None:
         _require_arguments(data, budget, mechanism, noise)
-        if release is not None and release.domain != data.domain:
+        if release is not None and release.domain != data.facts.domain:
             raise ParameterError("release= was made for another domain: pass a release of these data")
         self._release = release
-        self._data, self._mechanism = data, _with_model(mechanism or Basic(), data)
-        described = self._mechanism.to_dict()
-        self._quantity = described.get("quantity")
-        self._plane = described.get("plane") or (None if self._quantity else "paper")
+        self._data, self._facts, self._mechanism = data, data.facts, _with_model(mechanism or Basic(), data.facts.column_model)
+        self._described = self._mechanism.to_dict()
+        self._quantity = self._described.get("quantity")
+        self._plane = self._described.get("plane") or (None if self._quantity else "paper")
         if release is not None and self._quantity is not None:
             raise ParameterError(f"a release answers with planes, not with {self._quantity}: leave out release=")
         if release is not None and self._plane == "anchored":
             raise ParameterError("a release does not know the model's answer at a query: leave out release=, or plane='anchored'")
-        self._baseline = _baseline(baseline, release, data.domain)
+        self._baseline = _baseline(baseline, release, data.facts.domain)
         if not self._mechanism.private and ledger is not None:
             raise NotPrivateError("this mechanism is for offline reproduction and is not private: use it without a ledger")
         asked_model = self._plane == "anchored" or self._quantity == SHAPLEY_VALUES
         private = self._mechanism.private
         self._spending = Spending.open(data, budget, ledger, noise, private=private, model_answers=asked_model)
         self._ledger = self._spending.ledger
-        self._history = History(data.domain, lambda: self._total)
+        self._history: History | None = None
         self._read, self._lock = 0, RLock()
         if release is not None:
             data.count_release(release.digest, release.guarantee)
@@ -139,16 +139,17 @@ class Explainer:
     def history(self) -> History:
         """Everything released so far, by every process on this ledger."""
         with self._lock:
+            history = self._history = self._history or History(self._facts.domain, lambda: self._total)
             for done in self._ledger.settled(after=self._read):
                 answer = done.answer
                 if self._of_this_kind(answer):
-                    self._history.append(released_answer(answer))
+                    history.append(released_answer(answer))
                 self._read = done.position
-            return self._history
+            return history
 
     def _of_this_kind(self, answer: dict[str, Any]) -> bool:
         """Whether a stored answer belongs to this history. Releases and other mechanisms' answers on the same ledger do not."""
-        same_domain = len(answer.get("point", ())) == self._data.domain.width
+        same_domain = len(answer.get("point", ())) == self._facts.domain.width
         return same_domain and quantity_and_plane(answer) == (self._quantity, self._plane)
 
     def explain(self, record: Any, *, request_id: str | None = None, extra: Extra = "refuse", clip: bool = False) -> Explanation:
@@ -158,11 +159,11 @@ class Explainer:
         declares what stands for it; `extra="ignore"` leaves out fields that the domain does not know, and `clip=True` asks about the
         nearest value within the bounds. `.notes` of the answer says what was read how.
         """
-        point, notes = read_query(self._data.domain, record, QueryRules(extra, clip, known_extra=self._data.other_columns))
+        point, notes = read_query(self._facts.domain, record, QueryRules(extra, clip, known_extra=self._facts.other_columns))
         question = Question(point, record, request_id or uuid4().hex, notes)
-        answers = self._answer([question])
-        if answers.refusal is not None:
-            raise answers.refusal
+        answers, refusal = self._answer([question])
+        if refusal is not None:
+            raise refusal
         return answers[0]
 
     def explain_many(
@@ -182,7 +183,7 @@ class Explainer:
         let the same call be repeated then, for nothing more. With `on_error="skip"` records that cannot be asked about are left out and
         cost nothing; `.skipped` says which and why.
         """
-        read = read_queries(self._data.domain, records, QueryRules(extra, clip, on_error, self._data.other_columns))
+        read = read_queries(self._facts.domain, records, QueryRules(extra, clip, on_error, self._facts.other_columns))
         count = len(read.rows) + len(read.skipped)
         ids = [uuid4().hex for _ in range(count)] if request_ids is None else request_ids
         if len(ids) != count:
@@ -207,12 +208,10 @@ class Explainer:
         return [next(answers) if isinstance(one, Question) else one for one in read]
 
     def _answer_each(self, questions: Sequence[Question]) -> list[Explanation | DpexplainError]:
-        asked = [(one.id, self._body(one), plan) for one, plan in zip(questions, self._plans(questions), strict=True)]
-        found = self._spending.reserve_many(asked)
+        found = self._spending.reserve_many(self._requests(questions))
         total = self._total
-        paid = {one: question for one, question in zip(found, questions, strict=True) if isinstance(one, Paid)}
-        settled = iter(self._spending.run_together(list(paid), lambda one, outcome: stored_answer(paid[one].point, outcome)))
-        done = [next(settled) if isinstance(one, Paid) else one for one in found]
+        settled = iter(self._spending.run_together([one for one in found if isinstance(one, PaidRequest)]))
+        done = [next(settled) if isinstance(one, PaidRequest) else one for one in found]
         return [self._finish(question, one, total) for question, one in zip(questions, done, strict=True)]
 
     def _finish(self, question: Question, done: Settled | DpexplainError, total: Guarantee) -> Explanation | DpexplainError:
@@ -223,12 +222,17 @@ class Explainer:
         return done
 
     def _question(self, record: Any, request_id: str) -> Question:
-        point, notes = read_query(self._data.domain, record, QueryRules(known_extra=self._data.other_columns))
+        point, notes = read_query(self._facts.domain, record, QueryRules(known_extra=self._facts.other_columns))
         return Question(point, record, request_id, notes)
 
-    def _body(self, question: Question) -> dict[str, Any]:
-        """What identifies a question in the ledger: all of it public."""
-        return {"point": question.point.tolist(), "mechanism": self._mechanism.to_dict()}
+    def _requests(self, questions: Sequence[Question]) -> list[PlannedRequest[Outcome]]:
+        """Each question with its plan, and with the point and the mechanism that identify it in the ledger: all of it is public."""
+        return [
+            PlannedRequest(
+                one.id, {"point": one.point.tolist(), "mechanism": self._described}, plan, partial(stored_answer, one.point)
+            )
+            for one, plan in zip(questions, self._plans(questions), strict=True)
+        ]
 
     def __call__(self, records: Any, **options: Any) -> PaidExplanations:
         """`explain_many`, under the name that shap's explainers have for it."""
@@ -239,51 +243,50 @@ class Explainer:
         """How many questions are answered at a time: one, where a plan depends on the answers before it."""
         if not isinstance(self._mechanism, HistoryFree):
             return 1
-        return max(min(MAX_BATCH, MAX_BATCH_BYTES // (8 * self._data.domain.width**2)), 1)
+        return max(min(MAX_BATCH, MAX_BATCH_BYTES // (8 * self._facts.domain.width**2)), 1)
 
-    def _answer(self, questions: Sequence[Question]) -> PaidExplanations:
+    def _answer(self, questions: Sequence[Question]) -> tuple[list[Explanation], BudgetExhausted | None]:
         """Reserve all, read the rows once, then draw noise for each, settle it, and only then go on to the next.
 
         Reservations are committed before a row is read: a crash over-counts and never under-counts. What is reserved is answered,
         whatever stopped the reserving.
         """
         reserved, stopped = self._reserve_all(questions)
-        paid = {one.paid: one.question.point for one in reserved if isinstance(one, Reserved)}
-        outcomes = self._spending.run(list(paid), lambda one, outcome: stored_answer(paid[one], outcome))
-        answered = [self._explain_settled(one, next(outcomes)[1]) if isinstance(one, Reserved) else one for one in reserved]
+        outcomes = self._spending.run([one.paid for one in reserved if isinstance(one, PaidQuestion)])
+        answered = [self._explain_settled(one, next(outcomes)[1]) if isinstance(one, PaidQuestion) else one for one in reserved]
         if stopped is not None and not isinstance(stopped, BudgetExhausted):
             raise stopped
-        return PaidExplanations(answered, len(questions), stopped)
+        return answered, stopped
 
-    def _reserve_all(self, questions: Sequence[Question]) -> tuple[list[Reserved | Explanation], DpexplainError | None]:
+    def _reserve_all(self, questions: Sequence[Question]) -> tuple[list[PaidQuestion | Explanation], DpexplainError | None]:
         """Plan all, then reserve in order, up to the first that is refused."""
-        reserved: list[Reserved | Explanation] = []
-        for question, plan in zip(questions, self._plans(questions), strict=True):
+        reserved: list[PaidQuestion | Explanation] = []
+        for question, request in zip(questions, self._requests(questions), strict=True):
             try:
-                reserved.append(self._reserve(question, plan))
+                reserved.append(self._reserve(question, request))
             except DpexplainError as error:
                 return reserved, error
         return reserved, None
 
     def _plans(self, questions: Sequence[Question]) -> Sequence[Plan[Outcome]]:
-        mechanism, setting = self._mechanism, self._data.setting
+        mechanism, setting = self._mechanism, self._facts.setting
         if isinstance(mechanism, HistoryFree):
             return [mechanism.plan_alone(one.point, setting) for one in questions]
         return [mechanism.plan(one.point, setting, self.history, self._hint(one.record)) for one in questions]
 
-    def _reserve(self, question: Question, plan: Plan[Outcome]) -> Reserved | Explanation:
+    def _reserve(self, question: Question, request: PlannedRequest[Outcome]) -> PaidQuestion | Explanation:
         """Reserve the plan's cost; or return the stored answer of this id, or the release's answer where the budget is exhausted."""
         try:
-            paid = self._spending.reserve(question.id, self._body(question), plan)
+            paid = self._spending.reserve(request)
         except BudgetExhausted:
             if self._release is None:
                 raise
             return self._from_release(self._release, question)
         if isinstance(paid, Settled):
             return self._explanation(paid, question, self._total)
-        return Reserved(question, paid, self._total)
+        return PaidQuestion(question, paid, self._total)
 
-    def _explain_settled(self, reserved: Reserved, done: Settled) -> Explanation:
+    def _explain_settled(self, reserved: PaidQuestion, done: Settled) -> Explanation:
         cheaper = price(done.events) < reserved.paid.reservation.quanta
         return self._explanation(done, reserved.question, self._total if cheaper else reserved.total)
 
@@ -303,7 +306,7 @@ class Explainer:
 
     def _ask_release(self, release: FreeAnswers, record: Any) -> Explanation:
         """The release's answer about a record that was checked before, so that extra fields and bounds are not checked again."""
-        is_table = isinstance(self._data.domain, Domain)
+        is_table = isinstance(self._facts.domain, Domain)
         plane = cast(Plane, self._plane)  # not anchored: such an explainer has no release
         return release.explain(record, plane=plane, extra="ignore" if is_table else "refuse", clip=is_table)
 
@@ -314,29 +317,23 @@ class Explainer:
         return replace(free, guarantee=self._total, request_id=question.id, details=details)
 
     def _explanation(self, done: Settled, question: Question, total: Guarantee) -> Explanation:
-        answer, neighbours = done.answer, self._data.setting.neighbours
-        cost = Guarantee.of_quanta(price(done.events), self._mechanism.delta, neighbours, subject="This answer")
-        return Explanation(
-            values=np.array(answer["values"]),
-            names=self._data.domain.names,
-            point=np.array(answer["point"]),
+        facts = self._facts
+        cost = Guarantee.of_quanta(price(done.events), self._mechanism.delta, facts.setting.neighbours, subject="This answer")
+        return explanation_of(
+            done.answer,
+            question.notes,
             cost=self._qualify(cost),
             guarantee=total,
-            error=None if answer["error"] is None else np.array(answer["error"]),
-            copied=answer["copied"],
             request_id=done.request_id,
-            details=answer["details"] | ({"read_as": question.notes} if question.notes else {}),
-            domain=self._data.domain,
+            domain=facts.domain,
             record=question.record,
-            plane=quantity_and_plane(answer)[1],
-            intercept=answer.get("intercept"),
-            scale=self._data.answer_scale,
-            added=self._contributions(answer, total),
+            scale=facts.scale,
+            added=self._contributions(done.answer, total),
         )
 
     def _contributions(self, answer: dict[str, Any], total: Guarantee) -> Callable[[], Contributions] | None:
         """A function that computes the contributions: SHAP values as stored, or those of a plane against the baseline. None without either."""
-        domain, scale, baseline = self._data.domain, self._data.answer_scale, self._baseline
+        domain, scale, baseline = self._facts.domain, self._facts.scale, self._baseline
         if "model_answer" in answer["details"]:
             return lambda: shapley_contributions(answer, domain, scale, total)
         if baseline is None or answer.get("intercept") is None:
@@ -347,7 +344,7 @@ class Explainer:
         """The guarantee, with a note where noise follows the paper's formulas or came from a seed, or where the mechanism is not private."""
         if self._mechanism.private:
             stated = self._data.qualify(guarantee)
-            by_paper = stated.private and self._mechanism.to_dict().get("calibration") == "paper"
+            by_paper = stated.private and self._described.get("calibration") == "paper"
             return replace(stated, note=" ".join(filter(None, [stated.note, PAPER_NOISE]))) if by_paper else stated
         return replace(
             guarantee, private=False, note="the paper's own calibration reads an exact gradient norm without paying for it."
@@ -377,7 +374,6 @@ def _baseline(record: Any, release: FreeAnswers | None, domain: DomainLike) -> B
     return None if release is None else Baseline(release.average, AVERAGE)
 
 
-def _with_model(mechanism: Mechanism, data: PrivateData) -> Mechanism:
+def _with_model(mechanism: Mechanism, model: Callable[[Matrix], Vector] | None) -> Mechanism:
     """The mechanism with the data's black box, where there is one and the mechanism can use it."""
-    model = data.column_model
     return mechanism if model is None or not isinstance(mechanism, UsesModel) else mechanism.with_model(model)

@@ -12,7 +12,7 @@ from dpexplain.answers.paid import PaidExplanations, answer_in_batches
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.plane import PAPER_RADIUS, Plane, require_plane
-from dpexplain.core.weights import Stable, Weight
+from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.domain import QueryRules, read_queries, read_query
 from dpexplain.domain.queries import Notes
 from dpexplain.errors import ParameterError, QueryError
@@ -46,7 +46,7 @@ class NonInteractive:
         if method not in METHODS:
             raise ParameterError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
         self._history, self._method = history, method
-        self._weight, self._radius, self._norm = weight or Stable(), radius, norm
+        self._weight, self._radius, self._norm = weight or DEFAULT_WEIGHT, radius, norm
         self._expected = None if plane is None else require_plane(plane)
         Ball(1.0 if radius is None else radius, norm)
 
@@ -76,7 +76,7 @@ class NonInteractive:
         else:
             read = read_queries(domain, records, QueryRules())
             questions = list(zip(read.points, read.notes, strict=True))
-        return answer_in_batches(questions, lambda group: PaidExplanations([self._at(*one) for one in group], len(group)))
+        return answer_in_batches(questions, lambda group: ([self._at(*one) for one in group], None))
 
     def _require_optima(self) -> None:
         """Regression and the paper's labels take answers for local optima; influence sums and Shapley values are none."""

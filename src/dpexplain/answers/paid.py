@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar, overload
+from typing import TypeAlias, TypeVar, overload
 
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.explanation_batch import ExplanationBatch
@@ -12,6 +12,7 @@ from dpexplain.errors import BudgetExhausted
 from dpexplain.progress import with_bar
 
 T = TypeVar("T")
+Answered: TypeAlias = tuple[Sequence[Explanation], BudgetExhausted | None]
 _LONG = 20  # fewer answers than this need no progress bar
 
 
@@ -48,16 +49,14 @@ class PaidExplanations(ExplanationBatch):
         return f"PaidExplanations({len(self)} of {self.asked} questions, then refused: {self.refusal})"
 
 
-def answer_in_batches(
-    questions: Sequence[T], answer: Callable[[Sequence[T]], PaidExplanations], together: int = 1
-) -> PaidExplanations:
+def answer_in_batches(questions: Sequence[T], answer: Callable[[Sequence[T]], Answered], together: int = 1) -> PaidExplanations:
     """Answer in order, `together` at a time, until all are answered or the budget is exhausted; with a progress bar on a terminal when there are many."""
     answered: list[Explanation] = []
     for group in in_groups(questions, together, "Explaining"):
-        more = answer(group)
+        more, refusal = answer(group)
         answered += more
-        if more.refusal is not None:
-            return PaidExplanations(answered, len(questions), more.refusal)
+        if refusal is not None:
+            return PaidExplanations(answered, len(questions), refusal)
     return PaidExplanations(answered, len(questions))
 
 

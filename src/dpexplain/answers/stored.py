@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from dpexplain.answers.explanation import Explanation
 from dpexplain.core.arrays import Vector
+from dpexplain.domain.queries import Notes
 from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.history import ReleasedAnswer
 
@@ -20,6 +24,21 @@ def stored_answer(point: Vector, outcome: Outcome) -> dict[str, Any]:
         "details": outcome.details,
         **({} if outcome.plane is None else {"plane": outcome.plane, "intercept": outcome.intercept}),
     }
+
+
+def explanation_of(answer: dict[str, Any], notes: Notes, **stated: Any) -> Explanation:
+    """The explanation that a stored answer is, with how the query was read and what else is `stated` about it: its domain, cost and guarantee."""
+    return Explanation(
+        values=np.array(answer["values"]),
+        names=stated["domain"].names,
+        point=np.array(answer["point"]),
+        error=None if answer["error"] is None else np.array(answer["error"]),
+        copied=answer["copied"],
+        details=answer["details"] | ({"read_as": notes} if notes else {}),
+        plane=quantity_and_plane(answer)[1],
+        intercept=answer.get("intercept"),
+        **stated,
+    )
 
 
 def quantity_and_plane(answer: dict[str, Any]) -> tuple[str | None, str | None]:

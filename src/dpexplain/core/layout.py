@@ -40,12 +40,18 @@ class Layout:
     is_number: tuple[bool, ...]
     owner: Indices = field(init=False, compare=False)  # the attribute of each column
     numbers: Indices = field(init=False, compare=False)  # columns that are numbers
+    width: int = field(init=False, compare=False)
+    attributes: int = field(init=False, compare=False)
+    codes: tuple[int, ...] = field(init=False, compare=False)  # attributes that are codes
     centre: Vector = field(init=False, compare=False)  # a public centre: 1/2 for a number, 1/max(k, 2) for each column of a code
 
     def __post_init__(self) -> None:
         sizes = np.array(self.stops) - np.array(self.starts)
         owner = np.repeat(np.arange(len(sizes)), sizes)
         object.__setattr__(self, "owner", owner)
+        object.__setattr__(self, "width", self.stops[-1])
+        object.__setattr__(self, "attributes", len(self.starts))
+        object.__setattr__(self, "codes", tuple(a for a, number in enumerate(self.is_number) if not number))
         object.__setattr__(self, "numbers", np.flatnonzero(np.array(self.is_number)[owner]))
         object.__setattr__(self, "centre", 1 / np.maximum(sizes, 2)[owner])
 
@@ -57,19 +63,6 @@ class Layout:
             tuple(block.stop for block in blocks),
             tuple(block.kind == "numeric" for block in blocks),
         )
-
-    @property
-    def width(self) -> int:
-        return self.stops[-1]
-
-    @property
-    def attributes(self) -> int:
-        return len(self.starts)
-
-    @property
-    def codes(self) -> list[int]:
-        """Attributes that are codes."""
-        return [a for a, number in enumerate(self.is_number) if not number]
 
     @property
     def pairs(self) -> tuple[Indices, Indices]:

@@ -155,6 +155,9 @@ class Stable(Weight):
         return {"kind": self.kind, "c": self.constant}
 
 
+DEFAULT_WEIGHT = Stable()
+
+
 @dataclass(frozen=True, slots=True)
 class Inverse(Weight):
     """c/(2d(1+d)): the largest member of the family. It has no bound at d = 0, so moments cannot be released with it."""

@@ -1,6 +1,7 @@
 """Private rows behind a wall, and the only way to ask them: reserve, run, settle.
 
 private_data.py  rows that answer paid questions only, and what was spent on them
+facts.py         what is public about them
 spending.py      pays for plans, runs them, and stores the results
 """
 

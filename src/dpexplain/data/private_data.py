@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Protocol, Unpack, cast, runtime_checkable
+from typing import Any, Protocol, TypeVar, Unpack, cast, runtime_checkable
 
 import numpy as np
 
 from dpexplain.core.answer_scale import AnswerScale
-from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.arrays import Matrix
 from dpexplain.core.row_hash import shard_keys
+from dpexplain.data.facts import PublicFacts
 from dpexplain.domain import DomainLike
 from dpexplain.errors import DataError, DomainError, DpexplainError, ParameterError
 from dpexplain.ledger.cap import Cap
 from dpexplain.ledger.port import Account, Ledger, Request, Reservation, Settled
 from dpexplain.mechanisms.base import Setting
-from dpexplain.mechanisms.door import Door, KnownMoments
-from dpexplain.mechanisms.ports import LocalPlan, Noise, Plan, RelabelledRows, Rows
+from dpexplain.mechanisms.door import PlanResult, run_plans
+from dpexplain.mechanisms.ports import Noise, Plan, RelabelledRows, Rows
 from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee, warn_if_weak
 from dpexplain.privacy.events import quanta_up
 from dpexplain.privacy.model_card import ModelCard
@@ -28,6 +29,8 @@ from dpexplain.registration.labels import Labeller
 from dpexplain.registration.options import OptionKeywords, RegistrationOptions, Where, with_options
 from dpexplain.registration.registered import Registered
 
+R = TypeVar("R")
+
 
 class PrivateData:
     """Sensitive records that answer bounded questions only, of releases and explainers that pay for the answers.
@@ -36,6 +39,8 @@ class PrivateData:
     about the rows as given (and before that about 64 made-up records, to see whether its answers are what is declared), or from `labels`.
     Every option is explained under `__init__`; `scan` and `cluster` take the same ones.
     """
+
+    facts: PublicFacts
 
     @with_options
     def __init__(
@@ -109,10 +114,7 @@ class PrivateData:
         return data
 
     def _keep(self, registered: Registered) -> None:
-        self._rows, self._domain, self._terms = registered.rows, registered.domain, registered.terms
-        self._setting, self._labeller, self._scale = registered.setting, registered.labeller, registered.scale
-        self._targets = registered.classes
-        self.other_columns = registered.other_columns  # of the registered table: no features, and public
+        self._rows, self._terms, self.facts = registered.rows, registered.terms, PublicFacts.of(registered)
         self._keys = registered.keys  # a hash of each row's owner, which decides its shard; None without owners
         self._ledgers: dict[str, Ledger] = {}
         self._elsewhere: dict[str, Guarantee] = {}  # releases that other ledgers paid for
@@ -121,30 +123,30 @@ class PrivateData:
         self._leak = ""  # says what was done to these rows that no accounting covers
         self._shards: tuple[PrivateData, ...] = ()
         cap = self._terms.cap
-        self._cap = None if cap is None else Cap(cap, self._setting.neighbours, lambda: self.spent_quanta)
+        self._cap = None if cap is None else Cap(cap, self.setting.neighbours, lambda: self.spent_quanta)
 
     @property
     def domain(self) -> DomainLike:
-        return self._domain
+        return self.facts.domain
 
     @property
     def answer_scale(self) -> AnswerScale:
         """The units of the model's answers, as declared."""
-        return self._scale
+        return self.facts.scale
 
     @property
     def size(self) -> int:
         """The public row count m̄."""
-        return self._setting.size
+        return self.facts.setting.size
 
     @property
     def setting(self) -> Setting:
         """The public facts a plan may use."""
-        return self._setting
+        return self.facts.setting
 
     @property
     def name(self) -> str:
-        return self._terms.name
+        return self.facts.name
 
     @property
     def spent(self) -> Guarantee:
@@ -156,7 +158,7 @@ class PrivateData:
             return self._worst_shard()
         deltas = [ledger.account.budget.delta for ledger in self._ledgers.values()]
         delta = min([*deltas, *(one.delta for one in self._elsewhere.values())], default=1e-6)
-        total = Guarantee.of_quanta(self.spent_quanta, delta, self._setting.neighbours, model_answers=self._model_answers)
+        total = Guarantee.of_quanta(self.spent_quanta, delta, self.setting.neighbours, model_answers=self._model_answers)
         return self.qualify(total)
 
     @property
@@ -211,8 +213,8 @@ class PrivateData:
         """New private data with the same public facts, options and model, and other rows. Nothing has been spent on them, and no cap
         holds them. Offline only."""
         terms = replace(self._terms, cap=None)
-        other = PrivateData.from_registered(Registered(rows, self._domain, terms, self.size, self._labeller))
-        other._setting = self._setting
+        other = PrivateData.from_registered(Registered(rows, self.domain, terms, self.size, self.labeller))
+        other.facts = replace(other.facts, setting=self.setting)
         return other
 
     def wrap_rows(self, wrap: Callable[[Rows], Rows]) -> None:
@@ -221,29 +223,23 @@ class PrivateData:
 
     def attach_model(self, labeller: Labeller) -> None:
         """Set the black box that is asked about public rows, where labels were computed elsewhere."""
-        self._labeller = labeller
+        self.facts = replace(self.facts, labeller=labeller)
 
     @property
     def targets(self) -> tuple[Any, ...]:
         """All classes of the model, where all are to be explained (`target="all"`)."""
-        return self._targets
+        return self.facts.targets
 
     @property
     def labeller(self) -> Labeller | None:
         """Asks the black box about public rows; None where only its answers about the private ones were registered."""
-        return self._labeller
-
-    @property
-    def column_model(self) -> Callable[[Matrix], Vector] | None:
-        """The black box as a function of encoded rows; None where there is none to ask, or the domain cannot be decoded."""
-        labeller, decode = self._labeller, getattr(self._domain, "decode", None)
-        return None if labeller is None or decode is None else lambda rows: labeller(decode(rows))
+        return self.facts.labeller
 
     def account(self, budget: Budget) -> Account:
         """The ledger account of these data with this budget."""
         self._require_whole()
         warn_if_weak(budget, self.size)
-        return Account(self.name, self._domain.fingerprint, budget, self._setting.neighbours)
+        return Account(self.name, self.facts.fingerprint, budget, self.setting.neighbours)
 
     def attach(self, ledger: Ledger, *, private: bool = True, model_answers: bool = False, seeded: bool = False) -> None:
         """Count what this ledger spends among everything spent on these data; `private=False` marks them as no longer protected.
@@ -264,9 +260,9 @@ class PrivateData:
 
     def count_release(self, digest: str, paid: Guarantee) -> None:
         """Count a release that was made from these data elsewhere, by the SHA-256 of its file; nothing if one of their ledgers paid for it."""
-        if paid.neighbours != self._setting.neighbours:
+        if paid.neighbours != self.setting.neighbours:
             raise ParameterError(
-                f"the release protects {paid.neighbours.describe()}, and these data {self._setting.neighbours.describe()}: their "
+                f"the release protects {paid.neighbours.describe()}, and these data {self.setting.neighbours.describe()}: their "
                 "guarantees cannot be added. Register the data as they were registered for the release"
             )
         ledgers = self._ledgers.values()
@@ -274,15 +270,9 @@ class PrivateData:
             self._elsewhere[digest] = paid
         self._model_answers = self._model_answers or paid.model_answers
 
-    def open_doors(self, paid: Sequence[tuple[Plan[Any], int]], noise: Noise, *, private: bool = True) -> list[Door]:
-        """A door for each plan and the quanta that were reserved for it. Plans about local questions share one read of the rows."""
-        questions = [plan.query for plan, _ in paid if isinstance(plan, LocalPlan)]
-        moments = iter(self._rows.local_many(questions) if questions else ())
-        doors = []
-        for plan, quanta in paid:
-            rows = cast(Rows, KnownMoments(self._rows, plan.query, next(moments))) if isinstance(plan, LocalPlan) else self._rows
-            doors.append(Door(rows, noise, quanta, private=private))
-        return doors
+    def run_plans(self, paid: Sequence[tuple[Plan[R], int]], noise: Noise, *, private: bool = True) -> Iterator[PlanResult[R]]:
+        """Run each plan on the rows, within the quanta that were reserved for it. Plans about local questions share one read of the rows."""
+        return run_plans(self._rows, paid, noise, private=private)
 
     def require_readable(self) -> None:
         """Raise RowsUnavailable, before anything is spent, if rows outside this process's memory are not there as registered."""
@@ -324,7 +314,7 @@ class PrivateData:
         part, part_keys = rows.select(chosen, most=2 * size), keys[chosen] // of
         return PrivateData.from_registered(
             Registered(
-                part, self._domain, terms, size, self._labeller, lambda: part_keys, scale=self._scale, classes=self._targets
+                part, self.domain, terms, size, self.labeller, lambda: part_keys, scale=self.answer_scale, classes=self.targets
             )
         )
 
@@ -334,8 +324,8 @@ class PrivateData:
 
     def __repr__(self) -> str:
         """Public facts only."""
-        protected = self._setting.neighbours.describe()
-        return f"PrivateData({self.name!r}, size={self.size}, {self._domain.width} encoded columns; protects {protected})"
+        protected = self.setting.neighbours.describe()
+        return f"PrivateData({self.name!r}, size={self.size}, {self.domain.width} encoded columns; protects {protected})"
 
     def __reduce__(self) -> Any:
         raise TypeError("private data are not pickled: register them again where they are needed")

@@ -14,7 +14,7 @@ from dpexplain.data import PrivateData
 from dpexplain.errors import DpexplainError
 from dpexplain.ledger import open_ledger
 from dpexplain.ledger.port import Ledger, Request, Reservation, Settled, Settlement
-from dpexplain.mechanisms.door import Door
+from dpexplain.mechanisms.door import PlanResult
 from dpexplain.mechanisms.ports import Noise, Plan
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget
@@ -23,10 +23,20 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Paid(Generic[Result]):
-    """A plan whose worst case is reserved and that has not run yet."""
+class PlannedRequest(Generic[Result]):
+    """A question with the plan of its answer. `body` is public and identifies it; `store` makes of a result the public part that the ledger stores."""
 
+    id: str
+    body: dict[str, Any]
     plan: Plan[Result]
+    store: Callable[[Result], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PaidRequest(Generic[Result]):
+    """A request whose plan's worst case is reserved, and which has not run yet."""
+
+    request: PlannedRequest[Result]
     reservation: Reservation
 
 
@@ -55,41 +65,35 @@ class Spending:
         data.attach(opened, private=private, model_answers=model_answers, seeded=not (noise is None or noise.secure))
         return cls(data, opened, noise or SecureNoise(), private)
 
-    def reserve(self, request_id: str, body: dict[str, Any], plan: Plan[Result]) -> Paid[Result] | Settled:
+    def reserve(self, request: PlannedRequest[Result]) -> PaidRequest[Result] | Settled:
         """Commit the plan's worst case, or raise BudgetExhausted; the stored answer if this id was answered before."""
-        (reserved,) = self.reserve_many([(request_id, body, plan)])
+        (reserved,) = self.reserve_many([request])
         if isinstance(reserved, DpexplainError):
             raise reserved
         return reserved
 
-    def reserve_many(
-        self, asked: Sequence[tuple[str, dict[str, Any], Plan[Result]]]
-    ) -> list[Paid[Result] | Settled | DpexplainError]:
-        """`reserve` for each request id, question and plan, in one durable commit; a refusal does not stop the others."""
+    def reserve_many(self, requests: Sequence[PlannedRequest[Result]]) -> list[PaidRequest[Result] | Settled | DpexplainError]:
+        """`reserve` for each request, in one durable commit; a refusal does not stop the others."""
         self.data.require_readable()
-        found = self.data.reserve_many(self.ledger, [Request(name, body, plan.events) for name, body, plan in asked])
-        return [Paid(plan, one) if isinstance(one, Reservation) else one for (_, _, plan), one in zip(asked, found, strict=True)]
+        found = self.data.reserve_many(self.ledger, [Request(one.id, one.body, one.plan.events) for one in requests])
+        return [PaidRequest(one, got) if isinstance(got, Reservation) else got for one, got in zip(requests, found, strict=True)]
 
-    def run_together(
-        self, paid: Sequence[Paid[Result]], stored: Callable[[Paid[Result], Result], dict[str, Any]]
-    ) -> list[Settled | DpexplainError]:
+    def buy(self, request: PlannedRequest[Result]) -> tuple[Result, Settled] | Settled:
+        """Reserve, run and settle one request; the stored answer alone if this id was answered before."""
+        reserved = self.reserve(request)
+        return reserved if isinstance(reserved, Settled) else next(self.run([reserved]))
+
+    def run_together(self, paid: Sequence[PaidRequest[Result]]) -> list[Settled | DpexplainError]:
         """Run each plan at its own door, then settle all in one durable commit. No result leaves before that commit."""
-        settlements = []
-        for one, door in zip(paid, self._doors(paid), strict=True):
-            result = one.plan.run(door)
-            settlements.append(Settlement(one.reservation.request_id, door.events, stored(one, result)))
+        ran = zip(paid, self._run_plans(paid), strict=True)
+        settlements = [Settlement(one.reservation.request_id, done.events, one.request.store(done.value)) for one, done in ran]
         return self.ledger.settle_many(settlements) if settlements else []
 
-    def run(
-        self, paid: Sequence[Paid[Result]], stored: Callable[[Paid[Result], Result], dict[str, Any]]
-    ) -> Iterator[tuple[Result, Settled]]:
-        """Run each plan at its own door and settle it before the next one runs. `stored` returns the public part of a result that the ledger stores.
+    def run(self, paid: Sequence[PaidRequest[Result]]) -> Iterator[tuple[Result, Settled]]:
+        """Run each plan at its own door and settle it before the next one runs. Plans about local questions share one read of the rows."""
+        for one, done in zip(paid, self._run_plans(paid), strict=True):
+            yield done.value, self.ledger.settle(one.reservation, done.events, one.request.store(done.value))
 
-        Plans about local questions share one read of the rows.
-        """
-        for one, door in zip(paid, self._doors(paid), strict=True):
-            result = one.plan.run(door)
-            yield result, self.ledger.settle(one.reservation, door.events, stored(one, result))
-
-    def _doors(self, paid: Sequence[Paid[Result]]) -> list[Door]:
-        return self.data.open_doors([(one.plan, one.reservation.quanta) for one in paid], self.noise, private=self.private)
+    def _run_plans(self, paid: Sequence[PaidRequest[Result]]) -> Iterator[PlanResult[Result]]:
+        plans = [(one.request.plan, one.reservation.quanta) for one in paid]
+        return self.data.run_plans(plans, self.noise, private=self.private)

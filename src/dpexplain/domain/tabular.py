@@ -50,6 +50,11 @@ class Domain(files.DomainDescription):
     features: Sequence[Feature]
     names: tuple[str, ...] = field(init=False, compare=False)
     blocks: tuple[Block, ...] = field(init=False, compare=False)
+    width: int = field(init=False, compare=False)  # encoded dimension n
+    columns: tuple[str, ...] = field(init=False, compare=False)  # the raw columns: one for each feature
+    levels: tuple[int, ...] = field(
+        init=False, compare=False
+    )  # how many ordered levels each feature has; 0 where it is not ordinal
 
     def __post_init__(self) -> None:
         features = _features(self.features)
@@ -59,6 +64,9 @@ class Domain(files.DomainDescription):
         object.__setattr__(self, "features", features)
         object.__setattr__(self, "names", tuple(names))
         object.__setattr__(self, "blocks", _blocks(features))
+        object.__setattr__(self, "width", len(names))
+        object.__setattr__(self, "columns", tuple(feature.name for feature in features))
+        object.__setattr__(self, "levels", tuple(len(one.levels) if isinstance(one, Ordinal) else 0 for one in features))
 
     @classmethod
     def encoded(cls, width: int, bounds: Any = None, names: Iterable[str] | None = None) -> Domain:
@@ -95,16 +103,6 @@ class Domain(files.DomainDescription):
 
         return cls(draft_of_schema(schema).only(columns).declare(declare).complete())
 
-    @property
-    def width(self) -> int:
-        """Encoded dimension n."""
-        return len(self.names)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The raw columns: one for each feature."""
-        return tuple(feature.name for feature in self.features)
-
     def encode(self, rows: Any) -> FloatArray:
         """Private records → (m, n): a data frame, a list of dicts, a dict of columns; an array or a sparse matrix where all is numeric."""
         if isinstance(rows, np.ndarray):
@@ -128,11 +126,6 @@ class Domain(files.DomainDescription):
             raise DataError(f"encoded rows must have shape (m, {self.width}), got {rows.shape}")
         pairs = zip(self.features, self.blocks, strict=True)
         return {feature.name: feature.read(rows[:, block.start : block.stop]) for feature, block in pairs}
-
-    @property
-    def levels(self) -> tuple[int, ...]:
-        """How many ordered levels each feature has; 0 where it is not ordinal."""
-        return tuple(len(feature.levels) if isinstance(feature, Ordinal) else 0 for feature in self.features)
 
     def encode_query(self, record: Any) -> FloatArray:
         """One public record → (n,): a dict, a one-row frame or a Series; or a vector where all features are numeric."""

@@ -100,21 +100,17 @@ class Book:
     """A ledger over a store. Use it through `open_ledger`, or a backend's own class."""
 
     def __init__(self, store: Store, account: Account, *, clock: Callable[[], datetime] = utc_now) -> None:
-        self._store, self._account, self._clock = store, account, clock
+        self._store, self.account, self._clock = store, account, clock
         self._seen = Head(0, START, 0)
         self._recent = Recent()
 
     @property
-    def account(self) -> Account:
-        return self._account
-
-    @property
     def identity(self) -> str:
-        return f"{self._store.address}#{self._account.dataset}"
+        return f"{self._store.address}#{self.account.dataset}"
 
     def open(self, *, may_create: bool = True) -> None:
         """Make the account, or check that it is the one that was made."""
-        require_id("dataset", self._account.dataset)
+        require_id("dataset", self.account.dataset)
         try:
             self._write(self._open if may_create else self._require_account)
         except BaseException:
@@ -159,17 +155,17 @@ class Book:
         return done
 
     def settled(self, after: int = 0) -> Iterator[Settled]:
-        dataset = self._account.dataset
+        dataset = self.account.dataset
         for row in self._stream(lambda session, last: session.answers(dataset, last.position or 0, PAGE), position=after):
             yield settled_of(unseal(row))
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
-        dataset = self._account.dataset
+        dataset = self.account.dataset
         for row in self._stream(lambda session, last: session.rows(dataset, last.sequence, PAGE), sequence=after):
             yield unseal(row)
 
     def require_writable(self, seconds: float) -> None:
-        self._store.require_writable(self._account.dataset, seconds)
+        self._store.require_writable(self.account.dataset, seconds)
 
     def check(self) -> None:
         self._store.check()
@@ -182,8 +178,8 @@ class Book:
 
     def _open(self, page: Page) -> None:
         if page.last is None:
-            page.append("open", "", quanta=0, total=0, body=self._account.to_dict())
-        require_same_account(self._account, page.first().body)
+            page.append("open", "", quanta=0, total=0, body=self.account.to_dict())
+        require_same_account(self.account, page.first().body)
 
     def _require_account(self, page: Page) -> None:
         if page.last is None:
@@ -191,7 +187,7 @@ class Book:
                 f"the ledger has no account {page.dataset!r}, and it is not made anew because that would forget what was spent: "
                 "open the ledger that has it"
             )
-        require_same_account(self._account, page.first().body)
+        require_same_account(self.account, page.first().body)
 
     def _reserve(self, page: Page, request: Request) -> Reservation | Settled:
         quanta, newest = price(request.events), page.newest(request.id)
@@ -225,7 +221,7 @@ class Book:
         return settled_of(parse(row))
 
     def _filter(self, spent: int) -> Filter:
-        return Filter(self._account.budget, self._account.neighbours, spent)
+        return Filter(self.account.budget, self.account.neighbours, spent)
 
     def _read(self, work: Callable[[Page], T]) -> T:
         floor = self._seen
@@ -243,7 +239,7 @@ class Book:
             last = rows[-1]
 
     def _turn(self, session: Session, floor: Head, work: Callable[[Page], T]) -> tuple[Page, T]:
-        page = Page(session, self._account.dataset, self._clock, self._recent)
+        page = Page(session, self.account.dataset, self._clock, self._recent)
         require_no_rollback(floor, page.last)
         return page, work(page)
 

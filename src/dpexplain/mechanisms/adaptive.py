@@ -13,13 +13,13 @@ calibration="paper" is Algorithms 2 and 3 to the letter, for reproduction: expon
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.moments import LocalMoments
 from dpexplain.core.plane import PAPER_RADIUS, Plane
-from dpexplain.core.weights import Stable, Weight
+from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.base import AuditSetup, Calibration, Outcome, Setting, WithModel, require_calibration, require_steps
 from dpexplain.mechanisms.gradient import FreeGradientSum, GradientSum, plane_gradient
@@ -48,7 +48,7 @@ class Adaptive:
     steps: int = 300
     calibration: Calibration = "exact"
     rule: Rule = "history"
-    weight: Weight = field(default_factory=Stable)
+    weight: Weight = DEFAULT_WEIGHT
     radius: float | None = None
     norm: int = 2
     plane: Plane | None = None

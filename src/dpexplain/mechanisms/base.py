@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -70,16 +70,13 @@ Given = TypeVar("Given", bound=Mechanism)
 class WithModel(Generic[Given]):
     """A private mechanism together with the black box it asks; a subclass plans. A query is public, so asking about it costs nothing."""
 
+    private: ClassVar[bool] = True
     given: Given
     model: Callable[[Matrix], Vector]
 
     @property
     def delta(self) -> float:
         return self.given.delta
-
-    @property
-    def private(self) -> bool:
-        return True
 
     def to_dict(self) -> dict[str, Any]:
         return self.given.to_dict()

@@ -7,8 +7,8 @@ and steps; its noise is 17 to 20 times larger than its claim needs, and is charg
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.moments import LocalMoments
 from dpexplain.core.plane import Plane
-from dpexplain.core.weights import Stable, Weight
+from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.mechanisms.base import AuditSetup, Calibration, Outcome, Setting, WithModel, require_calibration, require_steps
 from dpexplain.mechanisms.descent import HarmonicSchedule, Schedule, descend, free_schedule, schedule
 from dpexplain.mechanisms.door import Door
@@ -87,11 +87,12 @@ class Basic:
     accuracy is paid for, and 1 for the paper's plane. An answer's details say whether the cap binds.
     """
 
+    private: ClassVar[bool] = True
     epsilon: float = 0.1
     delta: float = 1e-6
     steps: int | None = None
     calibration: Calibration = "exact"
-    weight: Weight = field(default_factory=Stable)
+    weight: Weight = DEFAULT_WEIGHT
     radius: float | None = None
     norm: int = 2
     plane: Plane | None = None
@@ -102,10 +103,6 @@ class Basic:
         require_calibration(self.calibration)
         object.__setattr__(self, "plane", chosen_plane(self.plane, self.calibration, self.weight))
         object.__setattr__(self, "radius", chosen_radius(self.radius, self.norm, self.plane, self.weight))
-
-    @property
-    def private(self) -> bool:
-        return True
 
     @property
     def audit_setup(self) -> AuditSetup:

@@ -9,15 +9,15 @@ one that would pass the reservation raises `ReservationExceeded`. What is settle
     door.select(query)               one exponential mechanism (reproduction only)
     door.exact(query)                refused, unless the door was opened for a mechanism that is marked as not private
 
-`listening` lets an audit record every release.
+`run_plans` opens a door for each of several plans. `listening` lets an audit record every release.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeAlias, cast
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,10 @@ from dpexplain.core.arrays import Vector
 from dpexplain.core.moments import LocalMoments, Moments
 from dpexplain.errors import NotPrivateError, ReservationExceeded
 from dpexplain.mechanisms.gaussian import Cut, GaussianMechanism, quantise, rounded_gaussian, rounded_scale
-from dpexplain.mechanisms.ports import BoundedQuery, Noise, Rows, SelectionQuery
+from dpexplain.mechanisms.ports import BoundedQuery, LocalPlan, Noise, Plan, Rows, SelectionQuery
 from dpexplain.privacy.events import PrivacyEvent, price
 
+R = TypeVar("R")
 Release: TypeAlias = Callable[[Any], NDArray[np.float64]]
 Listener: TypeAlias = Callable[[GaussianMechanism[Any], Any, NDArray[np.float64]], None]
 """(mechanism, public parameters of the query, what was released)"""
@@ -159,3 +160,20 @@ class KnownMoments(ReadOnce):
     def __init__(self, rows: Rows, query: LocalMoments, moments: Moments) -> None:
         super().__init__(rows)
         self._query, self._moments = query, moments
+
+
+class PlanResult(NamedTuple, Generic[R]):
+    """What a plan returned, and what it released."""
+
+    value: R
+    events: tuple[PrivacyEvent, ...]
+
+
+def run_plans(rows: Rows, paid: Sequence[tuple[Plan[R], int]], noise: Noise, *, private: bool = True) -> Iterator[PlanResult[R]]:
+    """Run each plan at a door of its own, within the quanta that were reserved for it. Plans about local questions share one read of the rows."""
+    questions = [plan.query for plan, _ in paid if isinstance(plan, LocalPlan)]
+    moments = iter(rows.local_many(questions) if questions else ())
+    for plan, quanta in paid:
+        asked = cast(Rows, KnownMoments(rows, plan.query, next(moments))) if isinstance(plan, LocalPlan) else rows
+        door = Door(asked, noise, quanta, private=private)
+        yield PlanResult(plan.run(door), door.events)

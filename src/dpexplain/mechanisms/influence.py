@@ -20,7 +20,7 @@ from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.moments import LocalMoments, Moments
 from dpexplain.core.shape import noise_shape
-from dpexplain.core.weights import Stable, Weight
+from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.base import Outcome, Setting, WithModel
 from dpexplain.mechanisms.door import Door
@@ -93,10 +93,11 @@ class Influence:
     were registered with or from `label`, and "against" where it is not.
     """
 
+    private: ClassVar[bool] = True
     epsilon: float = 0.1
     delta: float = 1e-6
     others: Others | None = None
-    weight: Weight = field(default_factory=Stable)
+    weight: Weight = DEFAULT_WEIGHT
     label: float | None = None
 
     def __post_init__(self) -> None:
@@ -106,10 +107,6 @@ class Influence:
         if self.label is not None and not -1 <= self.label <= 1:
             raise ParameterError(f"label must be the model's answer at the query, from -1 to 1, got {self.label!r}")
         sensitivity.linear(self.weight)
-
-    @property
-    def private(self) -> bool:
-        return True
 
     def with_model(self, model: Callable[[Matrix], Vector]) -> Influence | InfluenceWithModel:
         """The mechanism with a black box that answers about encoded public points."""

@@ -94,6 +94,7 @@ class Shapley:
     sampling. `clip` cuts each record's values to this length; None is the proven bound, which cuts nothing that is exact.
     """
 
+    private: ClassVar[bool] = True
     epsilon: float = 0.1
     delta: float = 1e-6
     rows: int | None = None
@@ -105,10 +106,6 @@ class Shapley:
             raise ParameterError(f"rows must be a whole number of at least 1, got {self.rows!r}")
         if self.clip is not None:
             sensitivity.clipped(self.clip)
-
-    @property
-    def private(self) -> bool:
-        return True
 
     def with_model(self, model: Callable[[Matrix], Vector]) -> ShapleyWithModel:
         """The mechanism with a black box that answers about encoded rows."""

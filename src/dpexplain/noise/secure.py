@@ -8,7 +8,7 @@ than 16·BLOCK = 2¹⁸ bytes, so that a keystream's lack of repeated blocks dis
 from __future__ import annotations
 
 import os
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import scipy
@@ -30,10 +30,7 @@ class SecureNoise:
 
     __slots__ = ()
 
-    @property
-    def secure(self) -> bool:
-        """Always: nobody can predict or replay these draws."""
-        return True
+    secure: ClassVar[bool] = True  # nobody can predict or replay these draws
 
     def uniform(self, size: int) -> Vector:
         """`size` uniforms in (0, 1), none below 2⁻¹²⁸, each within a factor 1 ± 2⁻⁵¹ of the real number it stands for.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from dpexplain.core.arrays import Vector
@@ -23,10 +25,7 @@ class SeededNoise:
         self._seed = int(seed)
         self._generator = np.random.Generator(np.random.Philox(self._seed))
 
-    @property
-    def secure(self) -> bool:
-        """Never."""
-        return False
+    secure: ClassVar[bool] = False
 
     def uniform(self, size: int) -> Vector:
         """`size` uniforms in (0, 1); NumPy's 0 becomes 2⁻⁵⁴."""

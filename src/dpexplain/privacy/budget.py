@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
 from math import exp, floor
 from typing import Any
 
@@ -25,27 +24,16 @@ class Budget:
 
     epsilon: float
     delta: float
+    mu: float = field(init=False, repr=False, compare=False)
+    quanta: int = field(init=False, repr=False, compare=False)  # the whole budget in quanta of μ², rounded down
 
     def __post_init__(self) -> None:
         for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):
             if not is_number(value):
                 raise ParameterError(f"{name} must be a number, got {value!r}: write Budget(epsilon=1.0, delta=1e-6)")
-        gdp.mu(self.epsilon, self.delta)  # refuses what has no meaning, naming the remedy
-
-    @property
-    def mu(self) -> float:
-        return gdp.mu(self.epsilon, self.delta)
-
-    @property
-    def quanta(self) -> int:
-        """The whole budget in quanta of μ², rounded down."""
-        return _quanta_down(self.epsilon, self.delta)
-
-
-@lru_cache(maxsize=256)
-def _quanta_down(epsilon: float, delta: float) -> int:
-    """The budget's μ² in whole quanta, rounded down. Cached, because a ledger asks at every spend and solving for μ takes milliseconds."""
-    return floor(Fraction(gdp.mu(epsilon, delta)) ** 2 * (1 << QUANTUM_BITS))
+        mu = gdp.mu(self.epsilon, self.delta)  # refuses what has no meaning, naming the remedy
+        object.__setattr__(self, "mu", mu)
+        object.__setattr__(self, "quanta", floor(Fraction(mu) ** 2 * (1 << QUANTUM_BITS)))
 
 
 SEEDED_NOISE = "Its noise came from a seed: it is for tests and experiments, not for publication."

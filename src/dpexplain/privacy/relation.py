@@ -6,7 +6,7 @@ record that contributes zero (SPEC §2).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -44,17 +44,14 @@ class Neighbours:
     relation: Relation = Relation.ADD_REMOVE
     unit: str | None = None
     rows_per_unit: int = 1
+    multiplier: int = field(init=False, repr=False, compare=False)  # one record's sensitivity times this is the unit's
 
     def __post_init__(self) -> None:
         if self.rows_per_unit < 1:
             raise ParameterError(f"max_rows_per_unit must be at least 1, got {self.rows_per_unit}")
         if self.unit is None and self.rows_per_unit != 1:
             raise ParameterError("max_rows_per_unit needs unit=, the column that says who owns a row")
-
-    @property
-    def multiplier(self) -> int:
-        """One record's sensitivity times this is the unit's."""
-        return self.relation.factor * self.rows_per_unit
+        object.__setattr__(self, "multiplier", self.relation.factor * self.rows_per_unit)
 
     def describe(self) -> str:
         """The protected change in plain words, for guarantees."""

@@ -11,9 +11,9 @@ from uuid import uuid4
 from dpexplain.arguments import require_kind, require_method
 from dpexplain.core.ball import Ball
 from dpexplain.core.plane import PAPER_RADIUS, Plane, require_plane
-from dpexplain.core.weights import Stable, Weight
+from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.data import PrivateData
-from dpexplain.data.spending import Paid, Spending
+from dpexplain.data.spending import PlannedRequest, Spending
 from dpexplain.domain import Domain
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.estimation.answer import Solver
@@ -69,7 +69,7 @@ def release(
     require_plane(plane)
     if radius is not None:
         Ball(radius)
-    chosen = weight or Stable()
+    chosen = weight or DEFAULT_WEIGHT
     chosen.to_dict()  # a weight that cannot be stored is refused before anything is spent
     recipe = _plan_recipe(data, spend or budget, chosen, plane, radius, fingerprint, reference_rows(reference))
     question = recipe.question
@@ -133,7 +133,7 @@ class ReleaseRecipe:
             size=data.size,
             fingerprint=self.fingerprint,
             library=__version__,
-            other_columns=data.other_columns,
+            other_columns=data.facts.other_columns,
             reference=None if marginals is None else _build_reference(marginals, sketch, solver, data, self.plan.rows),
             labeller=data.labeller,
             plane=self.plane,
@@ -176,16 +176,16 @@ def _plan_recipe(
 
 def _make_once(spending: Spending, request_id: str, question: dict[str, Any], recipe: ReleaseRecipe) -> Release:
     """Reserve, run and settle a release, or return the one that was stored under this id before."""
-    reserved = spending.reserve(request_id, question, recipe)
-    if isinstance(reserved, Settled):
-        return release_from_ledger(reserved)
     stored: dict[str, Any] = {}
 
-    def store(_: Paid[Release], result: Release) -> dict[str, Any]:
+    def store(result: Release) -> dict[str, Any]:
         stored.update(result.stored())
         return stored
 
-    ((made, settled),) = spending.run([reserved], store)
+    bought = spending.buy(PlannedRequest(request_id, question, recipe, store))
+    if isinstance(bought, Settled):
+        return release_from_ledger(bought)
+    made, settled = bought
     another_was_first = settled.answer["sha256"] != stored["sha256"]
     return release_from_ledger(settled) if another_was_first else made
 

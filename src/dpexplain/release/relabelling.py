@@ -16,7 +16,7 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.sketch import NormalisedMoments
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.data import PrivateData
-from dpexplain.data.spending import Paid, Spending
+from dpexplain.data.spending import PlannedRequest, Spending
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.estimation.local_reference import MomentRaking
 from dpexplain.estimation.relabelling import BoughtMoments, FoundMoments, LabelledRecords, found_moments, rake_to_bought
@@ -121,11 +121,8 @@ def refine(
     plan = plan_refinement(release, data, labeller, spend.mu)
     spending = Spending.open(data, budget or spend, ledger, noise, model_answers=True)
     question = {"release": "refinement", "columns": release.domain.width, "price": str(price(plan.events))}
-    reserved = spending.reserve(request_id or f"refine-{uuid4().hex}", question, plan)
-    if isinstance(reserved, Settled):
-        released = np.array(reserved.answer["moments"])
-    else:
-        ((released, _),) = spending.run([reserved], _to_stored)
+    bought = spending.buy(PlannedRequest(request_id or f"refine-{uuid4().hex}", question, plan, _to_stored))
+    released = np.array(bought.answer["moments"]) if isinstance(bought, Settled) else bought[0]
     made = relabel(release, labeller, BoughtMoments(plan.asked, released, plan.mechanism.sigma, data.size))
     return replace(made, guarantee=_together(release.guarantee, price(plan.events), secure=spending.noise.secure))
 
@@ -148,7 +145,7 @@ def plan_refinement(release: Release, data: PrivateData, labeller: Labeller, mu:
     return plan_label_moments(query, mu, data.setting, lambda rows: labeller(decode(rows))[:, None])
 
 
-def _to_stored(_: Paid[Any], released: Any) -> dict[str, Any]:
+def _to_stored(released: Any) -> dict[str, Any]:
     return {"release": "refinement", "moments": released.tolist()}
 
 

@@ -159,9 +159,9 @@ def _together(*faults: AbstractContextManager[Any]) -> Iterator[None]:
 
 def _open_to_exact_values() -> AbstractContextManager[Any]:
     """Doors that let exact values through, as those of reproduction-only mechanisms do."""
-    honest = PrivateData.open_doors
+    honest = PrivateData.run_plans
     return patch.object(
-        PrivateData, "open_doors", lambda self, paid, noise, *, private=True: honest(self, paid, noise, private=False)
+        PrivateData, "run_plans", lambda self, paid, noise, *, private=True: honest(self, paid, noise, private=False)
     )
 
 

@@ -81,8 +81,7 @@ class Sketching:
         self._plan = self._plan or plan_release(data, given.budget.mu, int(given.reference))
         record.quanta = price(self._plan.events)
         with listening(record.hear_release):
-            (door,) = data.open_doors([(self._plan, record.quanta)], noise)
-        self._plan.run(door)
+            next(data.run_plans([(self._plan, record.quanta)], noise))
         return record
 
 

@@ -1,0 +1,47 @@
+"""The public facts about private data, which plans, releases and answers may use freely."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpexplain.core.answer_scale import AnswerScale
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.domain import DomainLike
+from dpexplain.mechanisms.base import Setting
+from dpexplain.registration.labels import Labeller
+from dpexplain.registration.registered import Registered
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class PublicFacts:
+    """What is public about registered rows.
+
+    `labeller` asks the black box about public rows; None where only its answers about the private ones were registered. `targets` are all classes of
+    the model, where all are to be explained. `other_columns` of the registered table are no features.
+    """
+
+    name: str
+    domain: DomainLike
+    setting: Setting
+    labeller: Labeller | None
+    scale: AnswerScale
+    other_columns: tuple[str, ...]
+    targets: tuple[Any, ...] = ()
+    fingerprint: str = field(init=False)  # of the domain
+    column_model: Callable[[Matrix], Vector] | None = field(init=False)  # the black box as a function of encoded rows
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fingerprint", self.domain.fingerprint)
+        object.__setattr__(self, "column_model", _of_encoded_rows(self.labeller, self.domain))
+
+    @classmethod
+    def of(cls, rows: Registered) -> PublicFacts:
+        return cls(rows.terms.name, rows.domain, rows.setting, rows.labeller, rows.scale, rows.other_columns, rows.classes)
+
+
+def _of_encoded_rows(labeller: Labeller | None, domain: DomainLike) -> Callable[[Matrix], Vector] | None:
+    """None where there is no black box to ask, or the domain cannot be decoded."""
+    decode = getattr(domain, "decode", None)
+    return None if labeller is None or decode is None else lambda rows: labeller(decode(rows))
