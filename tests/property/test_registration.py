@@ -317,7 +317,7 @@ def test_rows_that_nobody_owns_are_left_out(nobody):
 def test_an_undeclared_category_changes_nobody_elses_shapley_values(kind):
     """Rows are decoded for the model when a question is asked: one without a category used to turn everybody's integers into floats."""
     data = dpx.PrivateData(TABLES[kind](BASE), DOMAIN, model=lambda table: spelled(table), output="probability")
-    ask = data.facts.column_model
+    ask = data.column_model
     rows = DOMAIN.encode([{**BASE[i % 5], "code": [1, 2, 3, 99][i % 4], "work": ["a", None][i % 2]} for i in range(12)])
     together = ask(rows)
     assert [ask(rows[[i]])[0] for i in range(12)] == together.tolist()

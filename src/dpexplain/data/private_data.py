@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar, Unpack, cast, runtime_checkable
 import numpy as np
 
 from dpexplain.core.answer_scale import AnswerScale
-from dpexplain.core.arrays import Matrix
+from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.row_hash import shard_keys
 from dpexplain.data.facts import PublicFacts
 from dpexplain.domain import DomainLike
@@ -234,6 +234,11 @@ class PrivateData:
     def labeller(self) -> Labeller | None:
         """Asks the black box about public rows; None where only its answers about the private ones were registered."""
         return self.facts.labeller
+
+    @property
+    def column_model(self) -> Callable[[Matrix], Vector] | None:
+        """The black box as a function of encoded rows; None where there is none to ask, or the domain cannot be decoded."""
+        return self.facts.column_model
 
     def account(self, budget: Budget) -> Account:
         """The ledger account of these data with this budget."""

@@ -35,11 +35,11 @@ def column_model(data: PrivateData, model: Any = None, *, target: Any = 1) -> Mo
     """
     if model is not None:
         return lambda rows: ask_model(model, rows, len(rows), target=target, about="perturbed")
-    if data.facts.column_model is None:
+    if data.column_model is None:
         raise DataError(
             "this needs the model: pass model=, a function of encoded rows; a table that was registered with model= can do without"
         )
-    return data.facts.column_model
+    return data.column_model
 
 
 @dataclass(frozen=True, slots=True)

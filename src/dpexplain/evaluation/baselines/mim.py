@@ -44,7 +44,7 @@ def mim(
     if others not in (None, "ignored", "against"):
         raise ParameterError(f"others must be 'ignored' or 'against', got {others!r}")
     point = encoded_point(data.domain, query)
-    known = label is not None or model is not None or data.facts.column_model is not None
+    known = label is not None or model is not None or data.column_model is not None
     if others == "ignored" and not known:
         raise DataError("others='ignored' needs the label of the query: pass label= or model=, or use others='against'")
     sign = 0.0
