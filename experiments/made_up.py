@@ -50,6 +50,12 @@ FAMILY = {
     "dependent 40": Recipe(100_000, 1, "sign", numbers=8, categories=(6,) * 3, binaries=14, factors=2, strength=3),
     "weak labels 40": Recipe(40_000, 1, "weak", numbers=8, categories=(6,) * 3, binaries=14, factors=3),
     "skewed numbers 40": Recipe(60_000, 1, "sign", numbers=20, categories=(10, 10), factors=3, skewed=True),
+    "numbers 8, few rows": Recipe(8_000, 1, "interactions", numbers=8, factors=3, strength=1),
+    "mixed 18, one factor": Recipe(25_000, 0.5, "tree", numbers=5, categories=(3, 4), binaries=6, factors=1, strength=1.5),
+    "skewed mixed 26": Recipe(30_000, 1, "smooth", numbers=8, categories=(6, 8), binaries=4, factors=3, skewed=True),
+    "categories 45, weak": Recipe(30_000, 1, "weak", categories=(4, 5, 6, 7, 8, 15), factors=4, strength=0.5),
+    "dependent numbers 12": Recipe(30_000, 1, "probability", numbers=12, factors=2, strength=3),
+    "binaries 24, factors": Recipe(20_000, 1, "interactions", binaries=24, factors=6, strength=1.2),
 }
 
 

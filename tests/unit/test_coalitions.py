@@ -96,7 +96,7 @@ def forest(columns, seed=0):
 
 
 def as_trees(model):
-    from dpexplain.release.tree_model import trees_of
+    from dpexplain.release.tree_readers import trees_of
 
     return trees_of(model, None)
 

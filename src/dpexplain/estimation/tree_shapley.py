@@ -17,13 +17,16 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.compiling import compile_kernel
 
 Index = NDArray[np.int64]
-Rows = NDArray[np.float32]
+Flags = NDArray[np.bool_]
 _DEEPEST = 1 << 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trees:
-    """Nodes of all trees in one list: a row goes left where its column is at most the threshold; leaves have no children (-1)."""
+    """Nodes of all trees in one list: a row goes left where its column is at most the threshold; leaves have no children (-1).
+
+    A missing number (NaN) goes left where `missing_left` says so. Each tree adds to one of the outputs, by default all to the first.
+    """
 
     left: Index
     right: Index
@@ -31,21 +34,35 @@ class Trees:
     threshold: Vector
     value: Vector
     roots: Index
+    missing_left: Flags
+    output: Index  # of each root
 
-    def predict(self, rows: Rows) -> Vector:
-        """The sum over trees of each row's leaf."""
-        out = np.zeros(len(rows))
-        _predict(self.left, self.right, self.column, self.threshold, self.value, self.roots, rows, out)
+    @property
+    def outputs(self) -> int:
+        return int(self.output.max(initial=0)) + 1
+
+    @property
+    def nodes(self) -> tuple[Index, Index, Index, Vector, Flags, Vector, Index, Index]:
+        """What kernels take."""
+        return self.left, self.right, self.column, self.threshold, self.missing_left, self.value, self.roots, self.output
+
+    def margins(self, rows: Matrix) -> Matrix:
+        """The sum over trees of each row's leaf, (rows, outputs)."""
+        out = np.zeros((len(rows), self.outputs))
+        _margins(*self.nodes, np.ascontiguousarray(rows, dtype=np.float64), out)
         return out
 
+    def predict(self, rows: Matrix) -> Vector:
+        """The first output alone."""
+        return self.margins(rows)[:, 0]
 
-def tree_values(trees: Trees, owner: Index, point: Rows, rows: Rows) -> Matrix:
-    """φ(x) of each row, (rows, d); `owner` says to which of the d features a column belongs."""
-    players = int(owner.max()) + 1
+
+def tree_values(trees: Trees, owner: Index, point: Vector, rows: Matrix, players: int | None = None) -> Matrix:
+    """φ(x) of each row, (rows, d), of the sum of all trees; `owner` says to which of the d features, or `players`, a column belongs."""
+    players = int(owner.max()) + 1 if players is None else players
     out = np.zeros((len(rows), players))
-    shares = _shares(players)
-    nodes = (trees.left, trees.right, trees.column, trees.threshold, trees.value, trees.roots)
-    _values(*nodes, owner, point, np.ascontiguousarray(rows), shares, out)
+    numbers = np.ascontiguousarray(point, dtype=np.float64), np.ascontiguousarray(rows, dtype=np.float64)
+    _values(*trees.nodes[:-1], owner, *numbers, _shares(players), out)
     return out
 
 
@@ -59,15 +76,25 @@ def _shares(players: int) -> Matrix:
 
 
 @compile_kernel
-def _predict(
-    left: Index, right: Index, column: Index, threshold: Vector, value: Vector, roots: Index, rows: Rows, out: Vector
+def _margins(
+    left: Index,
+    right: Index,
+    column: Index,
+    threshold: Vector,
+    missing_left: Flags,
+    value: Vector,
+    roots: Index,
+    output: Index,
+    rows: Matrix,
+    out: Matrix,
 ) -> None:  # pragma: no cover
     for r in range(rows.shape[0]):
-        for root in roots:
-            node = root
+        for t in range(roots.shape[0]):
+            node = roots[t]
             while left[node] >= 0:
-                node = left[node] if rows[r, column[node]] <= threshold[node] else right[node]
-            out[r] += value[node]
+                x = rows[r, column[node]]
+                node = left[node] if x <= threshold[node] or (missing_left[node] and x != x) else right[node]
+            out[r, output[t]] += value[node]
 
 
 @compile_kernel
@@ -76,11 +103,12 @@ def _values(
     right: Index,
     column: Index,
     threshold: Vector,
+    missing_left: Flags,
     value: Vector,
     roots: Index,
     owner: Index,
-    point: Rows,
-    rows: Rows,
+    point: Vector,
+    rows: Matrix,
     shares: Matrix,
     out: Matrix,
 ) -> None:  # pragma: no cover
@@ -107,7 +135,9 @@ def _values(
                     count, theirs = count + 1, theirs + 1
                 while left[node] >= 0:
                     at = column[node]
-                    player, x_left, z_left = owner[at], x[at] <= threshold[node], point[at] <= threshold[node]
+                    player = owner[at]
+                    x_left = x[at] <= threshold[node] or (missing_left[node] and x[at] != x[at])
+                    z_left = point[at] <= threshold[node] or (missing_left[node] and point[at] != point[at])
                     if x_left != z_left and side[player] == 0:
                         waiting[top, 0], waiting[top, 1], waiting[top, 2] = left[node] if x_left else right[node], player, count
                         side[player], decided[count] = 1, player

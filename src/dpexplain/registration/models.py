@@ -165,12 +165,14 @@ def _unreadable(where: str, error: Exception, writer: str) -> DataError:
 def _estimator(model: Any, given: Input | None, domain: DomainLike) -> Model:
     """A scikit-learn estimator asked with a data frame of raw columns, or with the encoded matrix."""
     raw = hasattr(model, "feature_names_in_") if given is None else given == "rows"
-    return _Estimator(model, _frame if raw else domain.encode)
+    return Estimator(model, _frame if raw else domain.encode)
 
 
-class _Estimator:
+class Estimator:
+    """A fitted estimator from a file, asked about Arrow tables; `prepare` makes of these what it takes."""
+
     def __init__(self, model: Any, prepare: Callable[[pa.Table], Any]) -> None:
-        self._model, self._prepare = model, prepare
+        self.fitted, self.prepare = model, prepare
         self.classes_ = getattr(model, "classes_", None)
         if self.classes_ is None:
             del self.classes_  # regressors have none, and `ask_model` looks
@@ -178,7 +180,7 @@ class _Estimator:
             self.predict_proba = lambda table: model.predict_proba(prepare(table))
 
     def predict(self, table: pa.Table) -> Any:
-        return self._model.predict(self._prepare(table))
+        return self.fitted.predict(self.prepare(table))
 
 
 def _frame(table: pa.Table) -> Any:

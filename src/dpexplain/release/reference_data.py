@@ -195,6 +195,16 @@ def stored_changes(changes: Matrix) -> Changes:
     return np.rint(np.clip(changes, -2, 2) * CHANGE_STEPS).astype(np.int8)
 
 
+def every_value(domain: Domain, fewest: int) -> dict[str, Any]:
+    """Public records in which every category of every feature occurs, and numbers all over their ranges: `fewest` records or more."""
+    layout = Layout.of(domain.blocks)
+    sizes = np.where(layout.is_number, 1, np.array(layout.stops) - np.array(layout.starts))
+    count = max(fewest, int(sizes.max()))
+    numbers = np.arange(count) * (NUMBER_STEPS // 7) % (NUMBER_STEPS + 1)
+    codes = [numbers if number else np.arange(count) % size for number, size in zip(layout.is_number, sizes, strict=True)]
+    return columns_of(np.stack(codes), domain)
+
+
 def trial_columns(domain: Domain) -> dict[str, Any]:
     """A few public records, to see that the model answers before anything is paid."""
     layout = Layout.of(domain.blocks)

@@ -27,7 +27,8 @@ from dpexplain.estimation.reference import LABEL_STEPS
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.progress import with_bar
 from dpexplain.registration.labels import Labeller
-from dpexplain.release.reference_data import ReferenceData
+from dpexplain.registration.models import Estimator
+from dpexplain.release.reference_data import ReferenceData, every_value
 
 if TYPE_CHECKING:
     from dpexplain.release.tree_model import TreeModel
@@ -68,7 +69,7 @@ class ShapleyReference:
 
     def record_values(self, query: dict[str, NDArray[Any]], answer: float, *, bar: bool = False) -> Matrix:
         """Shapley values of the game with each background record, (records, features)."""
-        if self.trees is not None:
+        if self.trees is not None and self.trees.knows(query, self.columns, answer):
             return self.trees.values(query, self.columns)
         both = {name: np.concatenate([column, query[name]]) for name, column in self.columns.items()}
         each = _with_bar if bar else iter
@@ -91,7 +92,8 @@ class ShapleyReference:
     def details(self) -> dict[str, Any]:
         players = len(self.columns)
         asked = 0 if self.trees is not None else len(self.at_records) * questions_per_record(players)
-        method = "trees, exact" if self.trees is not None else "all coalitions" if players <= MOST_EXACT else "paired orders"
+        black_box = "all coalitions" if players <= MOST_EXACT else "paired orders"
+        method = black_box if self.trees is None else self.trees.method
         return {
             "quantity": "shapley",
             "source": "reference",
@@ -112,14 +114,15 @@ def prepare(
 ) -> ShapleyReference:
     """Choose background records and ask the model about them; `records` is how many, by default as many as `questions` allow, at most `most`."""
     players = len(reference.domain.features)
-    some = reference.columns_at(positions_of(len(reference), _PROBED))
-    trees = _find_trees(labeller, some)
+    trees = _find_trees(labeller, reference)
     if records is None:
-        wanted = most if trees is not None else questions // questions_per_record(max(players, 2))
+        wanted = trees.most_records if trees is not None else questions // questions_per_record(max(players, 2))
         records = int(np.clip(wanted, FEWEST_RECORDS, most))
     positions = positions_of(len(reference), _checked_count(records, len(reference)))
     columns = reference.columns_at(positions)
     answers = labeller(columns)
+    if trees is not None and not trees.answers_like(columns, answers):
+        trees = None
     same = reference.labels is not None and bool(np.abs(answers - reference.labels[positions]).max() <= _SAME)
     background = reference.background(len(positions), with_labels=same)
     return ShapleyReference(reference.domain, labeller, background, columns, answers, same, trees)
@@ -128,16 +131,19 @@ def prepare(
 _PROBED = 64
 
 
-def _find_trees(labeller: Labeller, some: dict[str, NDArray[Any]]) -> TreeModel | None:
-    if (
-        not hasattr(labeller.model, "steps")
-        and not hasattr(labeller.model, "tree_")
-        and not hasattr(labeller.model, "estimators_")
-    ):
+def _find_trees(labeller: Labeller, reference: ReferenceData) -> TreeModel | None:
+    """The trees of a fitted model that is made of them, alone, at the end of a pipeline, or from a file."""
+    model, table = labeller.model, labeller.table
+    if isinstance(model, Estimator):  # from a file: asked with what it prepares
+        given, shown = table, model.prepare
+        model, table = model.fitted, lambda columns: shown(given(columns))
+    if not hasattr(model, "steps") and not type(model).__module__.startswith(("sklearn.", "lightgbm.", "xgboost.")):
         return None
     from dpexplain.release.tree_model import find_trees  # which compiles its loops
 
-    return find_trees(labeller.model, labeller.target, labeller.table, labeller, some)
+    records, public = reference.columns_at(positions_of(len(reference), _PROBED)), every_value(reference.domain, _PROBED)
+    some = {name: np.concatenate([column, public[name]]) for name, column in records.items()}
+    return find_trees(model, labeller.target, table, labeller, some)
 
 
 def _checked_count(records: Any, available: int) -> int:

@@ -1,4 +1,4 @@
-"""Models that are sums of decision trees: their Shapley values are computed exactly from the trees instead of by asking the model.
+"""Models made of decision trees: their Shapley values are computed from the trees instead of by asking the model.
 
 Only where it is the same question: every input column of the trees depends on one feature of the record (so that mixing features is mixing columns), and
 the trees give the model's own answers on mixtures of records, which is checked. Everything else is asked as a black box.
@@ -7,7 +7,7 @@ the trees give the model's own answers on mixtures of records, which is checked.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,108 +15,155 @@ from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.uniforms import Uniforms
+from dpexplain.estimation.boosted_shapley import MOST_PLAYERS, boosted_values, link_labels, used_features
+from dpexplain.estimation.coalitions import record_values
 from dpexplain.estimation.tree_shapley import Trees, tree_values
+from dpexplain.release.tree_readers import ReadTrees, read_trees
 
 Columns = dict[str, Any]
 Labels = Callable[[Columns], Vector]
 
-_KNOWN = {
-    f"{kind}{what}"
-    for kind in ("DecisionTree", "ExtraTree", "RandomForest", "ExtraTrees")
-    for what in ("Classifier", "Regressor")
-}
-_PROBED, _MIXTURES = 64, 512
+_MIXTURES = 512
 _AGREES = 1e-6
+_WORK = 1 << 28  # additions for one answer, about
+_FEWEST = 512  # background records
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeModel:
-    """Trees over the columns that `prepare` makes of records; `owner` says on which feature each column depends."""
+    """Trees over the columns that `prepare` makes of records; `owner` says on which feature each column depends.
+
+    Labels are the trees' sum plus a constant, or where `linked` a logistic or softmax function of sums plus constants.
+    """
 
     trees: Trees
-    prepare: Callable[[Columns], NDArray[np.float32]]
+    prepare: Callable[[Columns], Matrix]
     owner: NDArray[np.int64]
+    constants: Vector
+    linked: bool = False
+    target: int = 0
+
+    @property
+    def method(self) -> str:
+        return "trees, exact" if self._is_exact else "trees, paired orders"
+
+    @property
+    def most_records(self) -> int:
+        """Background records that are compared with in about a second; sums of trees take any number."""
+        if not self.linked or not self._is_exact:
+            return 1 << 20
+        return max(_WORK // (len(self.trees.roots) << len(used_features(self.trees, self.owner))), _FEWEST)
+
+    @property
+    def _is_exact(self) -> bool:
+        return not self.linked or len(used_features(self.trees, self.owner)) <= MOST_PLAYERS
+
+    def labels(self, rows: Matrix) -> Vector:
+        """The model's labels of prepared rows, from the trees."""
+        margins = self.trees.margins(rows) + self.constants
+        return link_labels(margins, self.target) if self.linked else margins[:, 0]
+
+    def answers_like(self, columns: Columns, labels: Vector) -> bool:
+        """Whether the trees give these labels."""
+        return bool(np.abs(self.labels(self.prepare(columns)) - labels).max(initial=0.0) <= _AGREES)
+
+    def knows(self, query: Columns, records: Columns, label: float) -> bool:
+        """Whether the trees give the query's label, and each of its features changes no column but its own.
+
+        A value that was not seen when owners of columns were looked for may change columns that nothing changed then.
+        """
+        first = {name: np.repeat(column[:1], len(records) + 1) for name, column in records.items()}
+        for j, name in enumerate(records):
+            first[name] = np.concatenate([first[name][: j + 1], query[name][:1], first[name][j + 2 :]])
+        rows = self.prepare(first)
+        changed = (rows[1:] != rows[0]) & ~(np.isnan(rows[1:]) & np.isnan(rows[0]))
+        own = self.owner == np.arange(len(records))[:, None]
+        return not bool((changed & ~own).any()) and self.answers_like(query, np.array([label]))
 
     def values(self, query: Columns, records: Columns) -> Matrix:
-        """Exact Shapley values of the games between the query and each record, (records, d)."""
-        return tree_values(self.trees, self.owner, self.prepare(query)[0], self.prepare(records))
+        """Shapley values of the games between the query and each record, (records, d)."""
+        point, rows = self.prepare(query)[0], self.prepare(records)
+        if not self.linked:
+            return tree_values(self.trees, self.owner, point, rows, len(records))
+        if self._is_exact:
+            return boosted_values(self.trees, self.constants, self.target, self.owner, point, rows, len(records))
+
+        def worth(positions: NDArray[np.intp], joined: NDArray[np.bool_]) -> Vector:
+            return self.labels(np.where(joined[:, self.owner], point, rows[positions]))
+
+        return record_values(worth, self.labels(rows), float(self.labels(point[None])[0]), len(records))
 
 
 def find_trees(model: Any, target: Any, table: Callable[[Columns], Any], ask: Labels, records: Columns) -> TreeModel | None:
     """The model's trees, scaled to the labels that `ask` gives; None where they are not known to be the same model."""
     steps = [step for _, step in model.steps] if hasattr(model, "steps") else [model]
     *before, last = steps
-    if type(last).__name__ not in _KNOWN or not type(last).__module__.startswith("sklearn."):
-        return None
-
-    def prepare(columns: Columns) -> NDArray[np.float32]:
-        rows = table(columns)
-        for step in before:
-            rows = rows if step is None or isinstance(step, str) else step.transform(rows)
-        return np.ascontiguousarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float32)
-
     try:
-        return _check_trees(trees_of(last, target), prepare, ask, _some(records, _PROBED))
+        found = read_trees(last, target)
+        if found is None:
+            return None
+        dtype = np.float32 if found.single else np.float64
+
+        def prepare(columns: Columns) -> Matrix:
+            rows = table(columns)
+            for step in before:
+                rows = rows if step is None or isinstance(step, str) else step.transform(rows)
+            numbers = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=dtype)
+            return np.ascontiguousarray(numbers, dtype=np.float64)
+
+        return _check_trees(found, prepare, ask, records)
     except (
         Exception
     ):  # whatever a foreign model or its steps raise: it is asked as a black box instead, which reports what is wrong
         return None
 
 
-def _check_trees(raw: Trees, prepare: Callable[[Columns], NDArray[np.float32]], ask: Labels, some: Columns) -> TreeModel | None:
+def _check_trees(found: ReadTrees, prepare: Callable[[Columns], Matrix], ask: Labels, some: Columns) -> TreeModel | None:
     mixtures = _mixtures(some)
     rows, labels = prepare(mixtures), ask(mixtures)
     owner = _owners(prepare, some)
-    if owner is None or not np.isfinite(rows).all():
+    if owner is None:
         return None
-    outputs = raw.predict(rows)
+    margins = found.trees.margins(rows)
+    made = (_linked if found.linked else _scaled)(found, prepare, owner, margins, labels)
+    return made if np.abs(made.labels(rows) - labels).max() <= _AGREES else None
+
+
+def _scaled(
+    found: ReadTrees, prepare: Callable[[Columns], Matrix], owner: NDArray[np.int64], margins: Matrix, labels: Vector
+) -> TreeModel:
+    """Labels as a multiple of the trees' sum plus a constant."""
+    outputs = margins[:, 0]
     spread = float(outputs.std())
     slope = float(np.cov(outputs, labels, bias=True)[0, 1]) / spread**2 if spread > 0 else 0.0
-    if np.abs(labels - labels.mean() - slope * (outputs - outputs.mean())).max() > _AGREES:
-        return None
-    scaled = Trees(raw.left, raw.right, raw.column, raw.threshold, raw.value * slope, raw.roots)
-    return TreeModel(scaled, prepare, owner)
+    trees = replace(found.trees, value=found.trees.value * slope)
+    return TreeModel(trees, prepare, owner, np.array([labels.mean() - slope * outputs.mean()]))
 
 
-def trees_of(model: Any, target: Any) -> Trees:
-    """Probabilities of the target class, or values, as a sum over trees."""
-    each = [one.tree_ for one in getattr(model, "estimators_", [model])]
-    starts = np.cumsum([0] + [tree.node_count for tree in each])
-    column = list(model.classes_).index(target) if hasattr(model, "classes_") else 0
-    shifted = [
-        [np.where(c < 0, -1, c + s) for c in (t.children_left, t.children_right)] for t, s in zip(each, starts, strict=False)
-    ]
-    values = [tree.value[:, 0, :] for tree in each]
-    if hasattr(model, "classes_"):
-        values = [value / value.sum(axis=1, keepdims=True) for value in values]
-    return Trees(
-        left=np.concatenate([left for left, _ in shifted]).astype(np.int64),
-        right=np.concatenate([right for _, right in shifted]).astype(np.int64),
-        column=np.concatenate([np.maximum(tree.feature, 0) for tree in each]).astype(np.int64),
-        threshold=np.concatenate([tree.threshold for tree in each]).astype(np.float64),
-        value=np.concatenate([value[:, column] for value in values]) / len(each),
-        roots=starts[:-1].astype(np.int64),
-    )
+def _linked(
+    found: ReadTrees, prepare: Callable[[Columns], Matrix], owner: NDArray[np.int64], margins: Matrix, labels: Vector
+) -> TreeModel:
+    """Labels as 2p - 1; with one output the constant follows from the least certain of the answers."""
+    if found.constants is not None:
+        return TreeModel(found.trees, prepare, owner, found.constants, True, found.target)
+    sign = 1.0 if found.target == 1 else -1.0  # with two classes, the trees speak about the second
+    trees, at = replace(found.trees, value=found.trees.value * sign), int(np.abs(labels).argmin())
+    constant = 2 * float(np.arctanh(labels[at])) - sign * float(margins[at, 0])
+    return TreeModel(trees, prepare, owner, np.array([constant]), True)
 
 
-def _owners(prepare: Callable[[Columns], NDArray[np.float32]], some: Columns) -> NDArray[np.int64] | None:
+def _owners(prepare: Callable[[Columns], Matrix], some: Columns) -> NDArray[np.int64] | None:
     """The feature that each prepared column depends on, by changing one feature at a time; None where a column depends on several."""
     rows = prepare(some)
     owner = np.full(rows.shape[1], -1, dtype=np.int64)
     for j, name in enumerate(some):
-        changed = (prepare(some | {name: np.roll(some[name], 1)}) != rows).any(axis=0)
+        moved = prepare(some | {name: np.roll(some[name], 1)})
+        changed = ((moved != rows) & ~(np.isnan(moved) & np.isnan(rows))).any(axis=0)
         if (owner[changed] >= 0).any():
             return None
         owner[changed] = j
-    last = (
-        len(some) - 1
-    )  # columns that never change belong to anyone; the last feature must own one, as the features are counted by it
-    owner[owner < 0] = last
+    owner[owner < 0] = len(some) - 1  # columns that never change belong to anyone
     return owner
-
-
-def _some(records: Columns, count: int) -> Columns:
-    return {name: column[:count] for name, column in records.items()}
 
 
 def _mixtures(some: Columns) -> Columns:

@@ -105,11 +105,10 @@ def row_shapley(model: Any, domain: DomainLike, query: Any, rows: Matrix, first:
     point, owner, features = encoded_point(domain, query), owners(domain.blocks), len(domain.blocks)
     if hasattr(model, "estimators_") or hasattr(model, "tree_"):
         from dpexplain.estimation.tree_shapley import tree_values
-        from dpexplain.release.tree_model import trees_of
+        from dpexplain.release.tree_readers import trees_of
 
-        found = tree_values(
-            trees_of(model, getattr(model, "classes_", [None])[-1]), owner, point.astype(np.float32), rows.astype(np.float32)
-        )
+        trees = trees_of(model, getattr(model, "classes_", [None])[-1])
+        found = tree_values(trees, owner, point.astype(np.float32), rows.astype(np.float32))
         return found * (2 if hasattr(model, "classes_") else 1)
     orders = orders_from(Uniforms(first).take(len(rows) * features).reshape(-1, features))
     return baseline_shapley(model, point, rows, owner, orders)
