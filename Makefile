@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-fast lint web bench docs gallery clients serve clean
+.PHONY: demo test test-fast coverage lint web bench docs gallery clients serve clean
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,10 @@ test: $(VENV)/.dev  ## everything
 
 test-fast: $(VENV)/.dev  ## a minute and a half on two idle cores: no servers, databases or browsers, few examples
 	HYPOTHESIS_PROFILE=fast $(BIN)/pytest -n 2 -m 'not slow' -q --ignore tests/e2e --ignore tests/contract
+
+coverage: $(VENV)/.dev  ## lines that the fast tests run; the page is out/coverage/index.html
+	HYPOTHESIS_PROFILE=fast $(BIN)/pytest -n 2 -m 'not slow' -q --ignore tests/e2e --ignore tests/contract \
+	  --cov=dpexplain --cov-report=term:skip-covered --cov-report=html:out/coverage
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -1,5 +1,7 @@
 """`python -m benchmarks [name …]`: run, print a table each, save out/bench.json and out/bench.png.
 
+A run that has all ratios of the history adds a line to benchmarks/history.csv and shows it in docs/benchmark-history.md.
+
 With --write-docs the tables between markers in docs/performance.md, and its figure, are replaced by this run's.
 """
 
@@ -16,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 import benchmarks
-from benchmarks import _machine, _page, _plot
+from benchmarks import _history, _machine, _page, _plot
 
 DOCS = Path("docs")
 
@@ -75,6 +77,10 @@ def save(console: Console, options: argparse.Namespace, results: dict[str, list[
     figure = options.output.with_suffix(".png")
     drawn = f" and {figure}" if _plot.draw(results, figure) else ""
     console.print(f"saved {options.output}{drawn}")
+    if one := _history.line(results):
+        _history.append(one)
+        _history.show()
+        console.print(f"added a line to {_history.FILE}")
     if options.write_docs:
         page = DOCS / "performance.md"
         page.write_text(_page.rewritten(page.read_text(encoding="utf-8"), results), encoding="utf-8")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from benchmarks import _page, _plot
+from benchmarks import _history, _page, _plot
 from benchmarks.__main__ import tables
 
 PAGE = Path("docs/performance.md")
@@ -53,3 +53,32 @@ def test_the_figure_draws_what_was_measured(tmp_path):
 def test_numbers_have_the_digits_that_a_benchmark_can_tell(value):
     number, shown = value
     assert _page.text(number) == shown
+
+
+RESULTS = {
+    "machine": [{"machine": "processor", "value": "2 cores"}, {"machine": "load at the start", "value": "0.5 of 2 cores"}],
+    **{table: [] for table, _, _ in _history.RATIOS.values()},
+}
+
+
+def test_a_whole_run_adds_one_line_to_the_history_and_a_partial_one_none(tmp_path):
+    assert _history.line(RESULTS) is None
+    results = {name: list(rows) for name, rows in RESULTS.items()}
+    for table, label, column in _history.RATIOS.values():
+        results[table].append({"what": label, column: 2.0})
+    one = _history.line(results)
+    for _ in range(2):
+        _history.append(one, tmp_path / "history.csv")
+    lines = _history.read(tmp_path / "history.csv")
+    assert [float(line["fresh answer, lime takes times"]) for line in lines] == [2.0, 2.0]
+    page = tmp_path / "page.md"
+    page.write_text("<!-- benchmark: runs -->\n<!-- end -->", encoding="utf-8")
+    _history.show(tmp_path / "history.csv", page, tmp_path / "history.png")
+    assert "| run | 2 | 1 |" in page.read_text(encoding="utf-8")
+    assert (tmp_path / "history.png").stat().st_size > 5_000
+
+
+def test_the_page_shows_the_history_that_is_stored():
+    page = _history.PAGE.read_text(encoding="utf-8")
+    for run in _history.read():
+        assert all(value in page for key, value in run.items() if key in _history.RATIOS)

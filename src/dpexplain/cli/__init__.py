@@ -6,7 +6,22 @@ from typing import Annotated
 
 import typer
 
-from dpexplain.cli import audit, bench, check, demo, domain, explain, ledger, plan, publish, rehearse, release, reproduce, serve
+from dpexplain.cli import (
+    audit,
+    bench,
+    card,
+    check,
+    demo,
+    domain,
+    explain,
+    ledger,
+    plan,
+    publish,
+    rehearse,
+    release,
+    reproduce,
+    serve,
+)
 from dpexplain.version import __version__
 
 app = typer.Typer(
@@ -41,6 +56,7 @@ rehearse.add_to(app)
 release.add_to(app)
 explain.add_to(app)
 publish.add_to(app)
+card.add_to(app)
 app.add_typer(serve.app, name="serve")
 app.add_typer(ledger.app, name="ledger")
 audit.add_to(app)

@@ -30,6 +30,7 @@ from dpexplain.privacy.budget import Guarantee
 from dpexplain.registration.labels import Labeller
 from dpexplain.release import file as container
 from dpexplain.release.batch import Explanations, anchors_of, fit_in_batches, free_of_charge
+from dpexplain.release.card_section import card_section
 from dpexplain.release.contents import payload_of, restore_parts, solver_arrays
 from dpexplain.release.model_questions import ModelQuestions
 from dpexplain.release.named import restore_named, stored_named
@@ -248,6 +249,10 @@ class Release(ModelQuestions):
         )
         targets = PageTargets(self.targets_kind, choices) if choices else None
         return publish(self, path, title=title, outcome=outcome, surrogate=stand_in, targets=targets)
+
+    def model_card_section(self) -> str:
+        """Markdown for a model card: the guarantee, what was declared public, and what is not protected."""
+        return card_section(self)
 
     def _header(self) -> dict[str, Any]:
         noise = self.solver.noise
