@@ -119,6 +119,7 @@ def test_under_node(tmp_path, monkeypatch):
     cases += [
         released_case(),
         released_case(weight=weights.Gaussian(1.2)),
+        released_case(weight=weights.Nearest(400)),
         released_case(radius=0.3),
         released_case(plane="paper"),
     ]

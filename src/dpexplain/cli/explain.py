@@ -15,6 +15,7 @@ from dpexplain.cli.exits import exit_on_error
 from dpexplain.cli.options import File, Json
 from dpexplain.cli.records import parse_record
 from dpexplain.core.plane import require_plane
+from dpexplain.core.weights import from_text
 from dpexplain.errors import ParameterError, QueryError
 from dpexplain.release.release import Release, load
 
@@ -46,6 +47,12 @@ def explain(
         typer.Option(
             "--plane",
             help="fitted (free at the record, the default), anchored (through --anchor), or paper (through 0, to compare with it).",
+        ),
+    ] = None,
+    weight: Annotated[
+        str | None,
+        typer.Option(
+            "--weight", help="The locality: nearest:2000 (rows that count), gaussian:0.8, stable, … Else the release's."
         ),
     ] = None,
     ignore_extra: Annotated[bool, typer.Option("--ignore-extra", help="Ignore fields that the domain does not declare.")] = False,
@@ -82,6 +89,9 @@ def explain(
     made = load(file)
     asked = None if plane is None else require_plane(plane)
     rules: dict[str, Any] = {"extra": "ignore" if ignore_extra else "refuse", "clip": clip}
+    local = {} if weight is None else {"weight": from_text(weight)}
+    if local and method == "shapley":
+        raise ParameterError("SHAP values have no locality. Leave --weight out, or --method shapley")
     if method != "plane":
         from dpexplain.cli.shapley import ShapleyRequest, explain_by_shapley
 
@@ -89,9 +99,11 @@ def explain(
         return
     made = made if target is None else made.of(target)
     if record is not None:
-        show(made, parse_record(record), anchor, as_json, rules | {"plane": asked})
+        show(made, parse_record(record), anchor, as_json, rules | local | {"plane": asked})
     elif rows is not None:
-        explain_file(made, rows, output, anchor, as_json, rules | {"plane": asked, "on_error": "skip" if skip else "raise"})
+        explain_file(
+            made, rows, output, anchor, as_json, rules | local | {"plane": asked, "on_error": "skip" if skip else "raise"}
+        )
 
 
 def show(made: Release, record: Any, anchor: str | None, as_json: bool, rules: dict[str, Any]) -> None:

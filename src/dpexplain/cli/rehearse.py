@@ -64,7 +64,7 @@ def rehearse(
     queries: Annotated[int, typer.Option("--queries", min=1, help="How many private rows are asked about.")] = 40,
     draws: Annotated[int, typer.Option("--draws", min=1, help="How often the noise is drawn for each ε.")] = 5,
     weight: Annotated[
-        str | None, typer.Option("--weight", help="The locality, such as stable, gaussian:0.8 or window:1.")
+        str | None, typer.Option("--weight", help="The locality, such as stable, gaussian:0.8 or nearest:2000.")
     ] = None,
     plane: Annotated[str, typer.Option("--plane", help="fitted, anchored or paper.")] = "fitted",
     group: Annotated[

@@ -287,7 +287,46 @@ class Custom(Weight):
         raise ParameterError("a custom weight is code and cannot be stored: use a built-in weight for releases and ledgers")
 
 
-_KINDS: dict[str, Callable[..., Weight]] = {"stable": Stable, "inverse": Inverse, "gaussian": Gaussian, "window": Window}
+@dataclass(frozen=True, slots=True)
+class Nearest(Weight):
+    """A Gaussian weight whose width is chosen for each question, so that about `rows` effective rows count: (Σα)²/Σα².
+
+    The width is chosen from released records alone, which is post-processing (`proofs/nearest.md`). It has no bound of its own, because its width is
+    not known beforehand: answers that are paid for one by one need a public width.
+    """
+
+    kind: ClassVar[str] = "nearest"
+    rows: float = 2000
+
+    def __post_init__(self) -> None:
+        if not (is_finite(self.rows) and self.rows >= 1):
+            raise ParameterError(f"a number of nearest rows must be at least 1 and finite, got {self.rows!r}")
+
+    def __call__(self, distance: Vector) -> Vector:
+        raise ParameterError(_NO_WIDTH)
+
+    def supremum(self, squared: Polynomial) -> float:
+        raise ParameterError(_NO_WIDTH)
+
+    @property
+    def peak(self) -> float:
+        raise ParameterError(_NO_WIDTH)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "rows": self.rows}
+
+
+_NO_WIDTH = (
+    "Nearest chooses its width for each question from a release: ask release.explain(record, weight=dpx.weights.Nearest(2000)). Answers that are "
+    "paid for one by one need a public width, such as dpx.weights.Gaussian(0.8); a release's answer says one in .details['width']"
+)
+_KINDS: dict[str, Callable[..., Weight]] = {
+    "stable": Stable,
+    "inverse": Inverse,
+    "gaussian": Gaussian,
+    "window": Window,
+    "nearest": Nearest,
+}
 
 
 def from_dict(value: dict[str, Any]) -> Weight:

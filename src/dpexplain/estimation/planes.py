@@ -31,7 +31,7 @@ class Planes:
     noise: Vector  # root mean square error of the slopes from noise and shrinkage
     reference: Vector  # … and from what the reference gets wrong
 
-    def __getitem__(self, part: slice) -> Planes:
+    def __getitem__(self, part: slice | NDArray[np.intp]) -> Planes:
         return Planes(*(getattr(self, one.name)[part] for one in fields(self)))
 
 

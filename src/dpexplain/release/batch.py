@@ -17,7 +17,7 @@ from dpexplain.answers.stored import ANCHORED
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import Plane
-from dpexplain.core.weights import Weight
+from dpexplain.core.weights import Gaussian, Weight
 from dpexplain.domain import DomainLike, Skipped
 from dpexplain.domain.queries import Notes
 from dpexplain.errors import ParameterError
@@ -63,6 +63,11 @@ class Explanations(ExplanationBatch):
     notes: tuple[Notes, ...] = ()
     rows: tuple[int, ...] = ()  # the place of each in the batch that was asked about
     skipped: tuple[Skipped, ...] = ()
+    widths: Vector | None = None  # of the Gaussian weight that was chosen for each record, where it was
+
+    def weight_of(self, index: int) -> Weight:
+        """The weight of one record's question."""
+        return self.weight if self.widths is None else Gaussian(float(self.widths[index]))
 
     @property
     def values(self) -> Matrix:
@@ -83,7 +88,8 @@ class Explanations(ExplanationBatch):
     def __getitem__(self, index: int | slice) -> Explanation | Explanations:
         if isinstance(index, slice):
             anchors = None if self.anchors is None else self.anchors[index]
-            part = replace(self, points=self.points[index], found=self.found[index], anchors=anchors)
+            widths = None if self.widths is None else self.widths[index]
+            part = replace(self, points=self.points[index], found=self.found[index], anchors=anchors, widths=widths)
             return replace(part, notes=self.notes[index], rows=self.rows[index])
         return self.one(range(len(self))[index])
 
@@ -135,6 +141,8 @@ class Explanations(ExplanationBatch):
     def _details(self, index: int) -> dict[str, Any]:
         found = self.found
         details: dict[str, Any] = {"source": "release", "weight": self.weight.kind, "fingerprint": self.release.fingerprint}
+        if self.widths is not None:
+            details["width"] = float(self.widths[index])
         details["error_parts"] = {"noise": float(found.noise[index]), "reference": float(found.reference[index])}
         if np.isfinite(found.share[index]):
             details["effective_rows"] = round(float(found.share[index]) * self.release.size)
@@ -166,6 +174,18 @@ def fit_in_batches(source: PlaneSource, points: Matrix, weight: Weight, anchors:
     slices = [slice(start, start + BATCH) for start in _progress(len(points))]
     parts = [source.fit(points[part], weight, None if anchors is None else anchors[part], radius) for part in slices]
     return join_planes(parts)
+
+
+def fit_by_width(source: PlaneSource, points: Matrix, widths: Vector, anchors: Vector | None, radius: float | None) -> Planes:
+    """The same with a Gaussian weight of its own for each point; points of one width are answered together."""
+    groups = [np.flatnonzero(widths == width) for width in np.unique(widths)]
+    parts = [
+        fit_in_batches(source, points[one], Gaussian(float(widths[one[0]])), None if anchors is None else anchors[one], radius)
+        for one in groups
+    ]
+    if not parts:
+        return source.fit(points, Gaussian(), anchors, radius)
+    return join_planes(parts)[np.argsort(np.concatenate(groups))]
 
 
 def _errors_if_known(errors: Any) -> Any:

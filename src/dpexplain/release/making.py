@@ -11,7 +11,7 @@ from uuid import uuid4
 from dpexplain.arguments import require_kind, require_method
 from dpexplain.core.ball import Ball
 from dpexplain.core.plane import PAPER_RADIUS, Plane, require_plane
-from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
+from dpexplain.core.weights import DEFAULT_WEIGHT, Nearest, Weight
 from dpexplain.data import PrivateData
 from dpexplain.data.spending import PlannedRequest, Spending
 from dpexplain.domain import Domain
@@ -113,6 +113,11 @@ class ReleaseRecipe:
             "price": str(price(self.events)),
         }
 
+    @property
+    def _rehearsed(self) -> Weight:
+        """The weight for which noise is rehearsed: a broad one where each question chooses its own."""
+        return DEFAULT_WEIGHT if isinstance(self.weight, Nearest) else self.weight
+
     def run(self, door: Door) -> Release:
         """The release, with a bar on a terminal where it takes long."""
         from dpexplain.release.announced import with_progress  # as much as planning one
@@ -122,7 +127,7 @@ class ReleaseRecipe:
     def _make(self, door: Door) -> Release:
         data, (sketch, marginals) = self.data, self.plan.run(door)
         ball = PAPER_RADIUS if self.radius is None else self.radius
-        calibrated = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, self.weight, door.auxiliary_normal)
+        calibrated = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, self._rehearsed, door.auxiliary_normal)
         solver = move_to_levels(calibrated.solver, data.domain)
         made = Release(
             solver=solver,

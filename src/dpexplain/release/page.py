@@ -173,7 +173,7 @@ def _warning(guarantee: Guarantee) -> str:
 
 
 def _facts(payload: Mapping[str, Any]) -> str:
-    weight = dict(payload["weight"])
+    weight = {key: value for key, value in payload["weight"].items() if key != "share"}
     kind = weight.pop("kind")
     details = ", ".join(f"{key} {value:g}" for key, value in weight.items())
     columns = len(payload["mean"])

@@ -17,19 +17,20 @@ from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.plane import PAPER_RADIUS, Plane, plane_for
-from dpexplain.core.weights import Weight
+from dpexplain.core.weights import Gaussian, Nearest, Weight
 from dpexplain.domain import DomainLike, QueryRules, read_queries, read_query
 from dpexplain.domain.queries import Extra, Notes, OnError
 from dpexplain.errors import DpexplainError, InputError, ReleaseCorrupt
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.estimation.moment_planes import MomentPlanes
+from dpexplain.estimation.nearest import choose_widths, wanted_share
 from dpexplain.estimation.reference_planes import ReferencePlanes
 from dpexplain.ledger.port import Settled
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.registration.labels import Labeller
 from dpexplain.release import file as container
-from dpexplain.release.batch import Explanations, anchors_of, fit_in_batches, free_of_charge
+from dpexplain.release.batch import Explanations, anchors_of, fit_by_width, fit_in_batches, free_of_charge
 from dpexplain.release.card_section import card_section
 from dpexplain.release.contents import payload_of, restore_parts, solver_arrays
 from dpexplain.release.model_questions import ModelQuestions
@@ -88,7 +89,8 @@ class Release(ModelQuestions):
         """Why the model answers as it does at `record`. Free: it reads the release only.
 
         Another `weight` than the release's own asks for another locality; the farther it is from uniform, the more the answer relies on
-        the reference distribution. A release with labelled reference data answers from them, whatever the weight.
+        the reference distribution. A release with labelled reference data answers from them, whatever the weight. `weights.Nearest(2000)`
+        chooses the width for each record, from what is released, so that about 2,000 rows count; `.details["width"]` says it.
 
         The plane is "fitted" at the record, as LIME's is; "anchored" goes through `anchor`, the model's answer there in [-1, 1]; "paper" goes
         through 0, in a ball of radius 1. How strongly slopes are shrunk is chosen from the released moments and their noise; a `radius` holds
@@ -140,8 +142,10 @@ class Release(ModelQuestions):
         """
         local = weight or self.weight
         point, notes = read_query(self.domain, record, QueryRules(known_extra=self.other_columns))
-        values, error = self.solver.influence(point, local)
+        widths = self._widths(point[None], local)
+        values, error = self.solver.influence(point, local if widths is None else Gaussian(float(widths[0])))
         details = {
+            **({} if widths is None else {"width": float(widths[0])}),
             "source": "release",
             "quantity": "influence",
             "others": "against",
@@ -174,8 +178,22 @@ class Release(ModelQuestions):
         asked = plane_for(self.plane if plane is None and anchor is None else plane, anchor)
         local, anchors = weight or self.weight, anchors_of(anchor, len(points))
         ball = self._ball(asked, radius)
-        found = fit_in_batches(self._source(asked, ball), points, local, anchors, ball)
-        return Explanations(self, points, found, local, asked, ball, anchors, notes)
+        source, widths = self._source(asked, ball), self._widths(points, local)
+        if widths is None:
+            found = fit_in_batches(source, points, local, anchors, ball)
+        else:
+            found = fit_by_width(source, points, widths, anchors, ball)
+        return Explanations(self, points, found, local, asked, ball, anchors, notes, widths=widths)
+
+    def _widths(self, points: Matrix, weight: Weight) -> Vector | None:
+        """The width of each question where it is to be chosen; None where the weight has its own. Reads what is released alone."""
+        if not isinstance(weight, Nearest):
+            return None
+        labelled = self._reference_planes
+        records, base = (
+            (self.planes.points, self.planes.inverse_weight) if labelled is None else (labelled.points, labelled.weights)
+        )
+        return choose_widths(records, base, points, wanted_share(weight.rows, self.size, len(records)))
 
     def _ball(self, plane: Plane, radius: float | None) -> float | None:
         """The radius that holds the slopes: the one asked for, the release's own, or the paper's for its plane."""
@@ -199,7 +217,10 @@ class Release(ModelQuestions):
         """Every number an explanation is computed from, in JSON's types. `docs/release.md` has the formulas."""
         labelled = self.reference is not None and self.reference.labels is not None
         records = len(self.reference) if labelled and self.reference else 0
-        return payload_of(self.solver, self.planes, self.weight, self.plane, self.radius, self.scale) | {"records": records}
+        found = payload_of(self.solver, self.planes, self.weight, self.plane, self.radius, self.scale) | {"records": records}
+        if isinstance(self.weight, Nearest):
+            found["weight"]["share"] = wanted_share(self.weight.rows, self.size, len(self.planes.points))
+        return found
 
     def save(self, path: str | Path) -> None:
         """Write one file that `dpexplain.load` reads back exactly; `release/file.py` documents the format."""

@@ -2,6 +2,7 @@
 
     solve.js    the release's mathematics            form.js     inputs from a domain
     fitted.js   its fitted plane                     points.js, linear.js    public points, vectors
+    nearest.js  widths chosen for a question
     domain.js   records ↔ points                     chart.js    bars and waterfalls with error bars
     effects.js  slopes: ranking, signs, sentences    table.js    the same numbers as a table
     steps.js    contributions, from average to answer    scale.js    percentage points, or the model's own units

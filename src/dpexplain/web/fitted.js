@@ -4,6 +4,7 @@
 // weights s, centre m and u = x - mean - m, δ solves (A + κI)δ = Σ s r u - β Σ (g/N)(r - r̄)(x - mean) by a few conjugate gradients; φ = φ0 + δ.
 
 import { dot, intoBasis, outOfBasis } from "./linear.js";
+import { alphaFor } from "./nearest.js";
 import { compare, gather } from "./points.js";
 
 const sum = (values) => values.reduce((total, value) => total + value, 0);
@@ -55,9 +56,10 @@ function samples(release, fitted, count) {
 
 /** {share, s}: the share of effective rows, and local weights that sum to 1. */
 function localWeights(release, z) {
-  const { layout, reference, alpha, fitted } = release;
+  const { layout, reference, fitted } = release;
   const { inverse_weight: inverse, columns } = reference;
   const { squared } = compare(layout, columns, z, new Float64Array(z.length), inverse.length);
+  const alpha = alphaFor(release, squared);
   let local = squared.map((value, r) => alpha(Math.sqrt(Math.max(value, 0))) * inverse[r]);
   if (!(sum(local) > 0)) local = Float64Array.from(inverse);
   const share = sum(local) ** 2 / (local.length * dot(local, local));

@@ -6,6 +6,7 @@
 
 import { fittedPlane, prepareFitted } from "./fitted.js";
 import { dot, intoBasis, outOfBasis } from "./linear.js";
+import { alphaFor } from "./nearest.js";
 import { compare, gather } from "./points.js";
 
 /** α(d): how much a record at distance d counts (core/weights.py). */
@@ -14,6 +15,7 @@ export function weightFunction(weight) {
   if (weight.kind === "stable") return capped(1, weight.c);
   if (weight.kind === "inverse") return capped(1e12, weight.c);
   if (weight.kind === "gaussian") return (d) => Math.exp(-((d / weight.width) ** 2));
+  if (weight.kind === "nearest") return null; // chosen for each question: nearest.js
   if (weight.kind === "window") return (d) => (d <= weight.radius ? 1 : 0);
   throw new Error(`unknown weight ${weight.kind}`);
 }
@@ -63,10 +65,11 @@ export function solveInBall(w, h, b, radius) {
 
 /** (1/N) Σ (a_r/ā - 1)(y_r - φ·(x_r - z))(x_r - z), with a_r = α(‖x_r - z‖)·i_r and ā their mean. */
 export function localCorrection(release, z, phi) {
-  const { layout, alpha } = release;
+  const { layout } = release;
   const { columns, labels, inverse_weight: inverse } = release.reference;
   const count = labels.length;
   const { squared, products } = compare(layout, columns, z, phi, count);
+  const alpha = alphaFor(release, squared);
   const weights = Float64Array.from(squared, (value, r) => alpha(Math.sqrt(Math.max(value, 0))) * inverse[r]);
   const mean = weights.reduce((sum, value) => sum + value, 0) / count;
   if (!(mean > 0)) return new Float64Array(z.length);

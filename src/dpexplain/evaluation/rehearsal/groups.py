@@ -41,8 +41,6 @@ def form_groups(
 ) -> dict[str, Members]:
     """Groups by name; `rows` is how many rows count for each record, and `only` names the features to form groups by."""
     names = feature_names(domain)
-    if unknown := set(only or ()) - set(names):
-        raise ParameterError(f"there is no feature {sorted(unknown)[0]!r} to form groups by: choose among {list(names)[:12]}")
     found = {
         group: members
         for i, name in enumerate(names)
@@ -56,6 +54,13 @@ def form_groups(
         "most rows nearby (a third)": rows >= np.quantile(rows, 2 / 3),
     }
     return {name: members for name, members in found.items() if FEWEST <= members.sum() <= len(points) - FEWEST}
+
+
+def require_features(domain: DomainLike, only: Sequence[str] | None) -> None:
+    """ParameterError unless there are features of these names."""
+    names = feature_names(domain)
+    if unknown := set(only or ()) - set(names):
+        raise ParameterError(f"there is no feature {sorted(unknown)[0]!r} to form groups by: choose among {list(names)[:12]}")
 
 
 def _of_feature(domain: DomainLike, index: int, name: str, points: Matrix) -> Iterator[tuple[str, Members]]:

@@ -25,7 +25,7 @@ from dpexplain.errors import ParameterError, WeakBudget
 from dpexplain.evaluation.metrics.agreement import strongest
 from dpexplain.evaluation.metrics.fidelity import compare
 from dpexplain.evaluation.rehearsal.faithfulness import MOST, measure_faithfulness
-from dpexplain.evaluation.rehearsal.groups import Members, compare_groups, form_groups
+from dpexplain.evaluation.rehearsal.groups import Members, compare_groups, form_groups, require_features
 from dpexplain.evaluation.rehearsal.questions import ExactAnswers, Questions, anchors_for, choose_questions
 from dpexplain.evaluation.rehearsal.report import NearRows, Quality, Rehearsal
 from dpexplain.explainer import Explainer
@@ -79,6 +79,7 @@ def rehearse(
     """
     _require_arguments(data, epsilons, delta, ways, queries, draws, weight)
     require_plane(plane)
+    require_features(data.domain, groups)
     local, total = weight or Stable(), len(ways) * len(epsilons) * draws
     questions = choose_questions(data, records, queries, seed)
     anchors = anchors_for(plane, questions)
@@ -115,7 +116,8 @@ class _Asked:
         known = not np.isnan(planes.added_errors).any()
         rows = None if np.isnan(planes.share).any() else planes.share * copy.size
         errors = planes.added_errors if known else None
-        return _Draw(planes.values, planes.errors, planes.added, errors, rows, (self.weight,) * len(planes.values), seconds)
+        weights = tuple(found.weight_of(i) for i in range(len(found)))
+        return _Draw(planes.values, planes.errors, planes.added, errors, rows, weights, seconds)
 
     def _paid_each(self, copy: PrivateData, way: Way, epsilon: float, seed: int) -> _Draw:
         mechanism = _PAID_EACH[way](epsilon, self.delta, weight=self.weight, plane=self.plane)
@@ -130,20 +132,19 @@ def _run(
     asked: _Asked, exact: ExactAnswers, tried: list[tuple[Way, float]], groups: Sequence[str] | None, watch: ProgressCallback
 ) -> Rehearsal:
     data, questions = asked.data, asked.questions
-    for i in range(len(questions)):
-        watch("exact answers")
-        exact.at(i, asked.weight)
-    truth = [exact.at(i, asked.weight) for i in range(len(questions))]
-    near = np.array([one.effective_rows for one in truth])
-    members = form_groups(data.domain, questions.points, questions.labels, near, groups)
-    qualities, first = [], {}
+    drawn: dict[tuple[Way, float], list[_Draw]] = {}
     for way, epsilon in tried:
-        drawn = []
         for number in range(asked.draws):
             watch(f"{way} at ε={epsilon:g}")
-            drawn.append(asked.draw(way, epsilon, asked.seed + number))
-        first[f"{way}, ε={epsilon:g}"] = drawn[0].slopes
-        qualities.append(_judge(asked, exact, way, epsilon, drawn, members))
+            drawn.setdefault((way, epsilon), []).append(asked.draw(way, epsilon, asked.seed + number))
+    truth = []
+    for i, weight in enumerate(drawn[tried[0]][0].weights):
+        watch("exact answers")
+        truth.append(exact.at(i, weight))
+    near = np.array([one.effective_rows for one in truth])
+    members = form_groups(data.domain, questions.points, questions.labels, near, groups)
+    qualities = [_judge(asked, exact, way, epsilon, each, members) for (way, epsilon), each in drawn.items()]
+    first = {f"{way}, ε={epsilon:g}": each[0].slopes for (way, epsilon), each in drawn.items()}
     faithful, notes = measure_faithfulness(data, exact, first, np.array([one.slopes for one in truth]), asked.seed, watch)
     return Rehearsal(
         rows=data.size,
