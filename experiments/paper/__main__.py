@@ -1,6 +1,8 @@
-"""`python -m experiments.paper NAME … | all --data DIR [--quick] [-o OUT]`: run, print a table each, write OUT/NAME.json and OUT/NAME.png.
+"""`python -m experiments.paper NAME … | all --data DIR [--quick] [--seeds N] [-o OUT]`: run, print tables and verdicts, write JSON and figures.
 
-A study whose file is there already, with as many queries, is shown and drawn from it; `--again` runs it anew.
+A study whose file is there already, with as many queries and seeds, is shown and drawn from it; `--again` runs it anew. Long ones store each finished
+piece under OUT/parts and sums over rows under OUT/cache, so that an interrupted run goes on where it stopped; standard error says what is done and
+how long the rest will take.
 """
 
 from __future__ import annotations
@@ -18,9 +20,12 @@ from rich.table import Table
 
 import experiments.paper
 from dpexplain.errors import DpexplainError, ParameterError
-from experiments.paper._study import Inputs, Study
+from experiments.paper._parts import Clock
+from experiments.paper._study import SEEDS, Inputs, Study
+from experiments.paper._verdicts import verdict
 
 DONE, BAD_INPUT = 0, 2  # exit codes, as the command line has them
+QUICK_SEEDS = 2
 
 
 def names() -> list[str]:
@@ -34,17 +39,28 @@ def study(name: str) -> Study:
 
 def show(console: Console, found: dict) -> None:
     title = f"{found['study']}: {found['title']} ({found['queries']} queries, {found['seconds']:.0f} s)"
-    columns = list(dict.fromkeys(key for row in found["rows"] for key in row))
-    table = Table(*columns, title=title, title_justify="left")
-    for row in found["rows"]:
-        table.add_row(*(cell(row.get(column, "")) for column in columns))
-    console.print(table)
+    tables = {title: found["rows"], "models": found.get("models", [])}
+    for heading, rows in tables.items():
+        if rows:
+            console.print(shown(heading, rows))
     for note in found.get("notes", []):
         console.print(f"  {note}", markup=False)
+    if found.get("verdict"):
+        console.print(f"  Verdict: {found['verdict']}", markup=False)
 
 
-def cell(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def shown(title: str, rows: list[dict]) -> Table:
+    """A table in which standard errors stand behind their numbers."""
+    columns = [key for key in dict.fromkeys(key for row in rows for key in row) if not key.startswith("± ")]
+    table = Table(*columns, title=title, title_justify="left")
+    for row in rows:
+        table.add_row(*(cell(row.get(column, ""), row.get(f"± {column}")) for column in columns))
+    return table
+
+
+def cell(value: object, error: float | None = None) -> str:
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{text} ± {error:.2g}" if error else text
 
 
 def arguments() -> argparse.Namespace:
@@ -54,6 +70,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--output", "-o", type=Path, default=Path("out/reproduce"))
     parser.add_argument("--quick", action="store_true", help="few queries: minutes instead of hours")
     parser.add_argument("--queries", type=int, help="how many, instead of the paper's number")
+    parser.add_argument(
+        "--seeds", type=int, help=f"noise seeds that are averaged (default {SEEDS}, as in the paper; {QUICK_SEEDS} with --quick)"
+    )
     parser.add_argument("--again", action="store_true", help="run also what was run before")
     parser.add_argument("--json", action="store_true", help="print rows as JSON instead of tables")
     return parser.parse_args()
@@ -68,9 +87,14 @@ def wanted(given: list[str]) -> list[str]:
 def reproduce(name: str, inputs: Inputs, options: argparse.Namespace) -> dict:
     """One study: its result, and its figure in the output folder."""
     one = study(name)
-    found = inputs.result(one, options.queries or (one.quick if options.quick else one.full))
+    found = inputs.result(one, asked_for(one, options))
     drawn(one, found, inputs.output / f"{name}.png")
-    return found
+    told = verdict(found)
+    return found | {"verdict": None if told is None else str(told)}
+
+
+def asked_for(one: Study, options: argparse.Namespace) -> int:
+    return options.queries or (one.quick if options.quick else one.full)
 
 
 def drawn(one: Study, found: dict, path: Path) -> None:
@@ -94,6 +118,13 @@ def complain(error: DpexplainError | str) -> None:
     print(f"error: {what}", *([f"       {remedy}"] if remedy else []), sep="\n", file=sys.stderr)
 
 
+def keep_verdicts(output: Path, found: dict) -> None:
+    """OUT/verdicts.json: one sentence for each study, with sizes and seeds."""
+    kept = {name: {key: one[key] for key in ("verdict", "queries", "seeds") if key in one} for name, one in found.items() if one}
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "verdicts.json").write_text(json.dumps(kept, indent=1, ensure_ascii=False), encoding="utf-8")
+
+
 def main() -> int:
     options = arguments()
     console = Console(width=None if Console().is_terminal else 200)
@@ -106,13 +137,16 @@ def main() -> int:
     except ParameterError as error:
         complain(error)
         return BAD_INPUT
-    inputs, found = Inputs(options.data, options.output, options.again), {}
+    clock = Clock(sum(study(name).minutes for name in chosen))
+    seeds = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
+    inputs, found = Inputs(options.data, options.output, options.again, seeds, clock), {}
     for number, name in enumerate(chosen, 1):
         if not options.json:
             console.print(f"[{number}/{len(chosen)}] {name} …", markup=False)
         found[name] = attempt(name, inputs, options)
         if found[name] is not None and not options.json:
             show(console, found[name])
+    keep_verdicts(options.output, found)
     if options.json:
         print(json.dumps({name: one and one["rows"] for name, one in found.items()}, ensure_ascii=False))
     return BAD_INPUT if None in found.values() else DONE

@@ -1,4 +1,7 @@
-"""Sequences of queries about disjoint shards, each answered by several mechanisms: what was spent, how many iterations, how good."""
+"""Sequences of queries about disjoint shards, each answered by several mechanisms: what was spent, how many iterations, how good.
+
+The paper's algorithms run for all seeds at once (`_lanes.py`); ours run in the library, seed by seed, on the same stored sums.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +11,44 @@ import numpy as np
 
 import dpexplain as dpx
 from dpexplain import evaluation, plots
+from dpexplain.core.moments import Moments
+from dpexplain.mechanisms.history import History, ReleasedAnswer
 from dpexplain.noise import SeededNoise
-from dpexplain.privacy import gdp, paper
+from dpexplain.privacy import gdp
 from dpexplain.progress import with_bar
+from experiments.paper import _lanes
+from experiments.paper._exact import problems
 from experiments.paper._study import digits, mean
 
 SHARDS, DELTA, STEPS, TOTAL_DELTA = 3, 1e-7, 300, 1e-6
 BUDGET = dpx.Budget(100_000.0, TOTAL_DELTA)  # large enough to be told what was spent instead of being stopped
 QUANTITIES = ("excess_loss", "relative_excess", "cosine")
+PRINTED = ("basic, paper", "adaptive, paper", "enhanced, paper")
+OURS = ("basic, ours", "adaptive, ours", "enhanced, ours")
+FREE = ("labels", "regression", "neighbour")  # methods of the non-interactive phase; the paper has the first
+FREE_SEEDS = 2
 
 
 @dataclass(frozen=True)
-class Free:
-    """The non-interactive phase: which mechanism's history answers, and how."""
+class Plan:
+    """What is asked of one shard: `size` rows are what the paper's formulas see, which may be more than the shard has."""
 
-    name: str
-    history: str
-    method: str
+    shard: dpx.PrivateData
+    records: list
+    later: list  # for the non-interactive phase
+    size: int
+    ours: dict  # {name: mechanism}
+    epsilon: float
+    release: float | None = None  # ε of one release
+
+    def points(self):
+        encoded = [self.shard.domain.encode_query(record) for record in (*self.records, *self.later)]
+        return np.asarray(encoded[: len(self.records)]), np.asarray(encoded[len(self.records) :])
 
 
-def mechanisms(epsilon):
-    """The paper's three algorithms to the letter, its rule made private with exact noise, and our defaults."""
+def ours(epsilon):
+    """Our defaults with the paper's plane, and its rule made private with exact noise."""
     return {
-        "basic, paper": dpx.Basic(epsilon, DELTA, STEPS, calibration="paper"),
-        "adaptive, paper": dpx.Adaptive(epsilon, DELTA, STEPS, calibration="paper"),
-        "enhanced, paper": dpx.Enhanced(epsilon, DELTA, STEPS, calibration="paper"),
         "basic, ours": dpx.Basic(epsilon, DELTA, plane="paper"),
         "adaptive, ours": dpx.Adaptive(epsilon, DELTA, STEPS, plane="paper"),
         "enhanced, ours": dpx.Enhanced(epsilon, DELTA, STEPS, plane="paper"),
@@ -41,53 +57,113 @@ def mechanisms(epsilon):
     }
 
 
-FREE = (
-    Free("non-interactive, paper", "adaptive, paper", "labels"),
-    Free("non-interactive, ours", "adaptive, ours", "regression"),
-)
+def printed(size, width, epsilon, lanes, seed):
+    """The paper's three algorithms to the letter."""
+    common = {"lanes": lanes, "total_delta": TOTAL_DELTA}
+    return {
+        "basic, paper": _lanes.Basic(size, width, epsilon, DELTA, STEPS, seed=seed, **common),
+        "adaptive, paper": _lanes.Adaptive(size, width, epsilon, DELTA, STEPS, seed=seed + 1, **common),
+        "enhanced, paper": _lanes.Adaptive(size, width, epsilon, DELTA, STEPS, seed=seed + 2, only_beta=True, **common),
+    }
 
 
-class Book:
-    """The paper's running ε: its own sums where Algorithm 2 keeps them, else strong composition of what each answer claims."""
-
-    def __init__(self, mechanism):
-        self.own, self.claim = paper.Bookkeeping(), mechanism.epsilon if mechanism.calibration == "paper" else None
-
-    def after(self, answer):
-        if "paper" in answer.details:
-            self.own = paper.Bookkeeping(**answer.details["paper"]["sums"])
-        elif not answer.copied:
-            self.own = self.own.add(self.claim or answer.cost.epsilon)
-        return self.own.epsilon(TOTAL_DELTA)
-
-
-def released(shard, epsilon, seed):
-    """One release instead: everything after it is free."""
-    return {f"release, ε = {epsilon:g} once": dpx.release(shard, dpx.Budget(epsilon, TOTAL_DELTA), noise=SeededNoise(seed))}
+def asked_printed(plan, lanes, seed, stored=None, names=PRINTED):
+    """{mechanism: {quantity: (seeds, queries)}} by the paper's formulas; its non-interactive phase answers the later records."""
+    points, later = plan.points()
+    everything = printed(plan.size, points.shape[1], plan.epsilon, lanes, 1000 * seed)
+    chosen = {name: everything[name] for name in names}
+    told = {name: [] for name in chosen}
+    for problem in with_bar(problems(plan.shard, points, stored), "the paper's", len(points)):
+        for name, one in chosen.items():
+            values, iterations = one.answer(problem.point, problem.A, problem.b)
+            spent = {"mu": one.mu, "claimed": one.claimed, "iterations": iterations}
+            told[name].append(problem.scores(values) | spent)
+    histories = {f"adaptive, paper|{k}": _history(chosen["adaptive, paper"], k, points) for k in range(min(lanes, FREE_SEEDS))}
+    return {name: stacked(lines) for name, lines in told.items()} | asked_free(plan, later, histories, "paper", stored)
 
 
-def asked(shard, records, chosen, seed, made=None, free=(), later=()):
-    """{name: {quantity: one number a query}}; each query's sums are computed once, for all mechanisms and `made` releases.
+def _history(adaptive, lane, points):
+    entries = zip(points, adaptive.sources, strict=True)
+    return History.of(ReleasedAnswer(point, adaptive.answers[source][lane]) for point, source in entries)
 
-    `free` phases answer the `later` records from the histories of the mechanisms that answered before.
-    """
-    made = made or {}
-    evaluation.remember(shard, most=1)
-    explainers = {name: dpx.Explainer(shard, BUDGET, one, noise=SeededNoise(seed)) for name, one in chosen.items()}
-    books = {name: Book(one) for name, one in chosen.items()}
+
+def asked_free(plan, later, histories, kind, stored):
+    """The non-interactive phase from several seeds' histories."""
+    phases = {method: [dpx.NonInteractive(history, method) for history in histories.values()] for method in FREE}
+    told = {f"non-interactive by {method}, {kind}": [] for method in FREE}
+    stored = stored and stored.with_name(f"later-{stored.name}")
+    for problem in with_bar(problems(plan.shard, later, stored) if len(later) else (), "free", len(later)):
+        for method, each in phases.items():
+            values = np.array([phase.explain(problem.point).values for phase in each])
+            told[f"non-interactive by {method}, {kind}"].append(problem.scores(values))
+    return {name: stacked(lines) for name, lines in told.items() if lines}
+
+
+def asked_ours(plan, seeds, seed, stored=None):
+    """The same by the library, a few seeds of noise each, and by one release a seed."""
+    points, later = plan.points()
+    rows = KnownRows(plan.shard.size)
+    plan.shard.wrap_rows(rows.around)
+    explainers = {
+        name: [dpx.Explainer(plan.shard, BUDGET, one, noise=SeededNoise(100 * seed + k)) for k in range(seeds)]
+        for name, one in plan.ours.items()
+    }
+    made = released(plan, seeds, seed) if plan.release else {}
     told = {name: [] for name in (*explainers, *made)}
-    for record, score in judged(shard, records):
-        for name, explainer in explainers.items():
-            answer = explainer.explain(record)
-            told[name].append(paid(answer, explainer, books[name]) | score(answer.values))
-        for name, release in made.items():
-            told[name].append({"epsilon": release.guarantee.epsilon} | score(release.explain(record).values))
-    phases = {one.name: dpx.NonInteractive(explainers[one.history].history, one.method) for one in free}
-    told |= {name: [] for name in phases}
-    for record, score in judged(shard, later):
-        for name, phase in phases.items():
-            told[name].append(score(phase.explain(record).values))
-    return {name: columns(lines) for name, lines in told.items() if lines}
+    for record, problem in with_bar(zip(plan.records, problems(plan.shard, points, stored), strict=True), "ours", len(points)):
+        rows.problem = problem
+        for name, each in explainers.items():
+            answers = [explainer.explain(record) for explainer in each]
+            spent = {"mu": np.array([e.spent.mu for e in each]), "iterations": np.array([_iterations(a) for a in answers])}
+            told[name].append(problem.scores(np.array([a.values for a in answers])) | spent)
+        for name, each in made.items():
+            told[name].append(problem.scores(np.array([one.explain(record).values for one in each])))
+    rows.problem = None
+    histories = {str(k): _plain(one.history) for k, one in enumerate(explainers.get("adaptive, ours", ())[:FREE_SEEDS])}
+    found = {name: stacked(lines) for name, lines in told.items()}
+    return found | (asked_free(plan, later, histories, "ours", stored) if histories else {})
+
+
+def _plain(history):
+    """The history without its domain, so that encoded points can be asked about."""
+    return History.of(ReleasedAnswer(one.point, one.values, one.copied) for one in history)
+
+
+def _iterations(answer):
+    return 0 if answer.copied else answer.details["gradients"] + 1
+
+
+def released(plan, seeds, seed):
+    """One release instead of paid answers: everything after it is free."""
+    budget = dpx.Budget(plan.release, TOTAL_DELTA)
+    made = [dpx.release(plan.shard, budget, noise=SeededNoise(100 * seed + k)) for k in range(seeds)]
+    return {f"release, ε = {plan.release:g} once": made}
+
+
+class KnownRows:
+    """Rows that answer about one problem from its stored sums, and about everything else themselves."""
+
+    def __init__(self, size):
+        self.size, self.problem = size, None
+
+    def around(self, rows):
+        self.rows = rows
+        return self
+
+    def local(self, query):
+        return self.local_many([query])[0]
+
+    def local_many(self, queries):
+        return [self._one(query) for query in queries]
+
+    def _one(self, query):
+        problem = self.problem
+        if problem is None or not np.array_equal(query.point, problem.point):
+            return self.rows.local_many([query])[0]
+        return Moments(problem.A * self.size, problem.b * self.size, np.zeros(len(problem.b)))
+
+    def __getattr__(self, name):
+        return getattr(self.rows, name)
 
 
 def judged(shard, records):
@@ -104,62 +180,76 @@ def judged(shard, records):
         yield record, score
 
 
-def paid(answer, explainer, book):
-    return {
-        "epsilon": digits(explainer.spent.epsilon, 5),
-        "mu": digits(explainer.spent.mu, 6),
-        "claimed": digits(book.after(answer), 5),
-        "iterations": 0 if answer.copied else answer.details["gradients"] + 1,
-    }
-
-
-def columns(lines):
-    return {key: [line[key] for line in lines] for key in lines[0]}
+def stacked(lines):
+    return {key: np.array([line[key] for line in lines]).T for key in lines[0]}
 
 
 def over_shards(runs):
-    """Queries of all shards in the order they were asked; totals are the worst shard's so far (parallel composition)."""
+    """Queries of all shards in the order they were asked, (seeds, queries); totals are the worst shard's so far (parallel composition)."""
     together = {}
     for name in runs[0]:
         each = [run[name] for run in runs]
-        together[name] = {
-            key: [value for one in zip(*(run[key] for run in each), strict=True) for value in one] for key in each[0]
-        }
-        for total in {"epsilon", "mu", "claimed"} & set(together[name]):
-            together[name][total] = np.maximum.accumulate(together[name][total]).tolist()
+        together[name] = {key: np.stack([run[key] for run in each], axis=2).reshape(len(each[0][key]), -1) for key in each[0]}
+        for total in {"mu", "claimed"} & set(together[name]):
+            together[name][total] = np.maximum.accumulate(together[name][total], axis=1)
     return together
 
 
-def line(name, told):
-    """A row of the table about one mechanism."""
+def line(name, told, factor=1.0):
+    """A row of the table about one mechanism, means with standard errors: over queries for quality, over seeds for totals.
+
+    μ is divided by `factor` where rows were fewer than the noise was made for.
+    """
     row = {"mechanism": name}
-    if "epsilon" in told:
-        row["total ε, exact"] = digits(told["epsilon"][-1])
+    if "mu" in told:
+        row |= with_error("total ε, exact", [gdp.epsilon(mu / factor, TOTAL_DELTA) for mu in told["mu"][:, -1]])
+    if "claimed" in told:
+        row |= with_error("ε by the paper's bookkeeping", told["claimed"][:, -1])
     if "iterations" in told:
-        iterations = np.array(told["iterations"])
-        row["ε by the paper's bookkeeping"] = digits(told["claimed"][-1])
-        row["mean T'"] = digits(iterations[iterations > 0].mean(), 3)
-        row["copied"] = f"{(iterations == 0).mean():.0%}"
-        row["full T"] = f"{(iterations >= STEPS).sum()} of {len(iterations)}"
-    means = {"excess_loss": "excess loss", "relative_excess": "relative excess", "cosine": "cosine"}
-    return row | {title: mean(told[key]) for key, title in means.items()}
+        counts = told["iterations"]
+        row |= with_error("mean T'", [each[each > 0].mean() for each in counts], 3)
+        row["copied"] = f"{(counts == 0).mean():.0%}"
+        row["at full T"] = f"{(counts >= STEPS).sum(axis=1).mean():.0f} of {counts.shape[1]}"
+    for key, title in (("excess_loss", "excess loss"), ("relative_excess", "relative excess"), ("cosine", "cosine")):
+        row |= with_error(title, told[key].mean(axis=0))
+    return row | {"seeds": len(told["cosine"]), "queries": told["cosine"].shape[1]}
 
 
-def at_size(told, factor):
-    """ε at the end if there were `factor` times the rows and the noise on each mean gradient were the same: μ shrinks by the factor."""
-    return digits(gdp.epsilon(told["mu"][-1] / factor, TOTAL_DELTA))
+def with_error(title, values, count=4):
+    values = np.asarray(values, dtype=float)
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+    return {title: mean(values) if count == 4 else digits(values.mean(), count), f"± {title}": digits(error, 2)}
 
 
-def thin(told, most=400):
-    """Curves do not need every query."""
-    return told[:: max(1, len(told) // most)]
+def first_seed(told, most=1500):
+    """Curves and histograms: the first seed's numbers of at most so many queries."""
+    return {name: {key: [digits(v, 5) for v in thin(array[0], most)] for key, array in one.items()} for name, one in told.items()}
 
 
-def draw_spending(told, names, key, title, ax):
-    plots.budget({name: thin(told[name][key]) for name in names}, title=title, ax=ax)
-    count = len(told[names[0]][key])
-    ticks = np.linspace(0, len(thin(told[names[0]][key])), 5)
-    ax.set_xticks(ticks, [f"{count * i // 4:,}" for i in range(5)])
+def thin(values, most=400):
+    """Curves do not need every query; the last one is always there."""
+    step = max(1, len(values) // most)
+    return [*values[:-1:step], values[-1]] if len(values) else []
+
+
+def totals(told, key):
+    """ε over queries: by the paper's bookkeeping, or exactly from μ."""
+    if key == "claimed":
+        return told["claimed"]
+    return [gdp.epsilon(mu, TOTAL_DELTA) if mu > 0 else 0.0 for mu in told["mu"]]
+
+
+def draw_spending(told, names, key, title, ax, count=None, factor=1.0):
+    """`count` queries were asked in all; curves may have fewer points."""
+    curves = {}
+    for name in names:
+        one = {k: v for k, v in told[name].items() if k in ("mu", "claimed")}
+        one["mu"] = [mu / factor for mu in one["mu"]]
+        curves[name] = thin(totals(one, key), 150)
+    plots.budget(curves, title=title, ax=ax)
+    shown = len(curves[names[0]])
+    ticks = np.linspace(0, shown, 5)
+    ax.set_xticks(ticks, [f"{(count or shown) * i // 4:,}" for i in range(5)])
 
 
 def draw_losses(told, names, title, ax):

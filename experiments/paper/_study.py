@@ -15,10 +15,12 @@ import numpy as np
 
 from dpexplain.errors import DataError
 from experiments.datasets import Labelled, acs
+from experiments.paper._parts import Clock, Parts
 
 ACS_FILE, FACE_FILE = "acs_income_2018.parquet", "fer2013_48x48.npz"
 TEXT_FILES = ("imdb_reviews_50k.parquet", "imdb_reviews_unlabelled_50k.parquet")
 SEED = 0
+SEEDS = 10  # as in the paper
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Study:
     quick: int
     run: Callable[[Inputs, int], dict[str, Any]]
     draw: Callable[[dict[str, Any]], Any]
+    minutes: float = 1.0  # of a full run with ten seeds on one core, measured: what the time left is estimated from
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,22 @@ class Reviews:
 class Inputs:
     """The data sets, each loaded once when first asked for, and what other studies found."""
 
-    def __init__(self, folder: Path, output: Path, again: bool = False) -> None:
-        self.folder, self.output, self.again = folder, output, again
+    def __init__(self, folder: Path, output: Path, again: bool = False, seeds: int = SEEDS, clock: Clock | None = None) -> None:
+        self.folder, self.output, self.again, self.seeds = folder, output, again, seeds
+        self.clock = clock or Clock(say=lambda _: None)
+
+    @property
+    def own_seeds(self) -> int:
+        """Seeds of the mechanisms that run in the library, which takes longer than the lanes of the paper's."""
+        return max(2, self.seeds // 3)
+
+    def parts(self, study: str, queries: int) -> Parts:
+        """Where a study's finished pieces are: those of another number of queries or seeds are others."""
+        return Parts(self.output / "parts" / f"{study}-{queries}-{self.seeds}", self.again, self.clock)
+
+    def sums(self, name: str) -> Path:
+        """Where sums over rows are stored."""
+        return self.output / "cache" / f"{name}.npz"
 
     @cached_property
     def acs(self) -> Labelled:
@@ -98,12 +115,15 @@ class Inputs:
         stored = self.output / f"{study.name}.json"
         if not self.again and stored.exists():
             found = json.loads(stored.read_text(encoding="utf-8"))
-            if found["queries"] == queries:
+            if (found["queries"], found.get("seeds", self.seeds)) == (queries, self.seeds):
+                self.clock.passed(study.name, study.minutes, None)
                 return found
         self.require(study)
-        start = perf_counter()
-        found = {"study": study.name, "title": study.title, "queries": queries} | study.run(self, queries)
+        start, before = perf_counter(), self.clock.done
+        found = {"study": study.name, "title": study.title, "queries": queries, "seeds": self.seeds} | study.run(self, queries)
         found["seconds"] = round(perf_counter() - start, 1)
+        if self.clock.done == before:  # a study without pieces of its own
+            self.clock.passed(study.name, study.minutes, found["seconds"])
         self.output.mkdir(parents=True, exist_ok=True)
         stored.write_text(json.dumps(found, indent=1, ensure_ascii=False), encoding="utf-8")
         return found

@@ -6,12 +6,13 @@ One hidden layer, p = sigmoid(w·tanh(Vx)). A row's gradient is an outer product
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
 
 import numpy as np
 
 from dpexplain.privacy import gdp
+from dpexplain.privacy.model_card import ModelCard
 
 HIDDEN, STEPS, RATE, MOMENTUM = 16, 100, 2.0, 0.8
 
@@ -23,6 +24,7 @@ class Network:
     V: np.ndarray
     w: np.ndarray
     scale: float
+    card: ModelCard = field(default_factory=lambda: ModelCard(None))
 
     def __call__(self, rows):
         return np.where(np.tanh(rows @ self.V * self.scale) @ self.w > 0, 1.0, -1.0)
@@ -43,7 +45,8 @@ def train(rows, truth, epsilon, delta=1e-5, scale=0.1, seed=0):
         noisy = [g + noise * rng.standard_normal(g.shape) for g in gradients]
         moved = [MOMENTUM * before + g / len(truth) for before, g in zip(moved, noisy, strict=True)]
         V, w = V - RATE * moved[0], w - RATE * moved[1]
-    return Network(V, w, scale)
+    stated = {"noise_multiplier": noise, "sample_rate": 1.0, "steps": STEPS, "clip": 1.0, "batch": len(truth)}
+    return Network(V, w, scale, ModelCard(epsilon, delta, trainer="our own", rows=len(truth), parameters=stated))
 
 
 def _clipped_sums(rows, truth, V, w, scale, lengths, clip):

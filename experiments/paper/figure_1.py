@@ -39,7 +39,9 @@ def explained(data, faces):
     """({mechanism: scores}, {mechanism: the first face's values})."""
     evaluation.remember(data, most=1)
     budget = dpx.Budget(1e7, DELTA)
-    explainers = {name: dpx.Explainer(data, budget, one, noise=SeededNoise(SEED)) for name, one in mechanisms().items()}
+    explainers = {
+        name: dpx.Explainer(data, budget, one, noise=SeededNoise(SEED + k)) for k, (name, one) in enumerate(mechanisms().items())
+    }
     scores = {name: [] for name in explainers}
     maps = {"exact, not private": evaluation.optimum(data, faces[0], plane="paper")}
     for face, score in judged(data, faces):
@@ -64,11 +66,11 @@ def line(grid, data, name, scores):
 
 def draw(found):
     names = list(found["maps"][str(GRIDS[0])])
-    drawn, axes = figure(len(names), len(GRIDS), width=1.75, height=1.85)
+    drawn, axes = figure(len(names), len(GRIDS), width=2.3, height=1.85)
     for row, grid in zip(axes, GRIDS, strict=True):
         for ax, name in zip(row, names, strict=True):
             plane = np.array(found["maps"][str(grid)][name]).reshape(grid, grid)
-            plots.overlay(plane, scale=False, title=name if grid == GRIDS[0] else "", ax=ax)
+            plots.overlay(plane, title=name if grid == GRIDS[0] else "", ax=ax)
             ax.title.set_fontsize(8)
         row[0].set_ylabel(f"{grid}×{grid}")
     return drawn
@@ -83,4 +85,5 @@ STUDY = Study(
     quick=1,
     run=run,
     draw=draw,
+    minutes=10,
 )

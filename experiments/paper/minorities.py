@@ -5,44 +5,76 @@ from __future__ import annotations
 import numpy as np
 
 import dpexplain as dpx
+from dpexplain.noise import SeededNoise
 from dpexplain.plots.style import SERIES, tidy
-from experiments.paper import _streams
-from experiments.paper._study import ACS_FILE, SEED, Study, digits, figure, legend_above, mean
+from experiments.paper import _lanes
+from experiments.paper._exact import problems
+from experiments.paper._streams import KnownRows, stacked, with_error
+from experiments.paper._study import ACS_FILE, SEED, Study, figure, legend_above, mean
 
 EPSILON, DELTA = 0.1, 1e-6
 GROUPS = {1: "White", 2: "Black", 3: "Asian", 4: "American Indian\nor Alaska Native", 5: "other,\nor several"}
-MECHANISMS = {
-    "paper, ε = 0.1": dpx.Basic(EPSILON, DELTA, 300, calibration="paper"),
-    "ours, ε = 0.1": dpx.Basic(EPSILON, DELTA, plane="paper"),
-}
-MECHANISMS |= {"ours, ε = 0.01": dpx.Basic(0.01, DELTA, plane="paper")}
+OURS = {"ours, ε = 0.1": dpx.Basic(EPSILON, DELTA, plane="paper"), "ours, ε = 0.01": dpx.Basic(0.01, DELTA, plane="paper")}
+PRINTED, RELEASE = "paper, ε = 0.1", "release, ε = 0.1 once"
+BUDGET = dpx.Budget(1e5, DELTA)
 
 
 def run(inputs, queries):
     data, rng = inputs.acs, np.random.default_rng(SEED)
-    private, names = data.private(), [feature.name for feature in data.domain.features]
-    made = _streams.released(private, 0.1, SEED)
-    race, told = data.frame.RAC1P.to_numpy(), {}
-    for code in GROUPS:
-        chosen = rng.choice(np.flatnonzero(race == code), queries)
-        records = data.frame[names].iloc[chosen].to_dict("records")
-        told[code] = _streams.asked(private, records, MECHANISMS, SEED, made)
-    rows = []
-    for code, each in told.items():
-        share = f"{(race == code).mean():.1%}"
-        relative = {name: mean(one["relative_excess"]) for name, one in each.items()}
-        gain = mean(np.array(each["paper, ε = 0.1"]["excess_loss"]) / each["paper, ε = 0.1"]["relative_excess"])
-        rows.append({"group": GROUPS[code].replace("\n", " "), "of all": share, "excess loss of no explanation": gain} | relative)
-    spread = {name: [mean(each[name]["relative_excess"]) for each in told.values()] for name in told[1]}
-    notes = [f"{name}: worst group {digits(max(v) / v[0], 3)} times the majority's relative excess" for name, v in spread.items()]
+    race, parts = data.frame.RAC1P.to_numpy(), inputs.parts("minorities", queries)
+    chosen = {code: rng.choice(np.flatnonzero(race == code), queries) for code in GROUPS}
+    told = parts.get("groups", lambda: explained(data, chosen, inputs), STUDY.minutes)
+    rows, spread = [], {}
+    for code, title in GROUPS.items():
+        each = told[str(code)]
+        row = {"group": title.replace("\n", " "), "of all": f"{(race == code).mean():.1%}"}
+        row["excess loss of no explanation"] = mean(each["gain"])
+        for name in (PRINTED, *OURS, RELEASE):
+            row |= with_error(name, each[name].mean(axis=0), 3)
+            spread.setdefault(name, []).append([row[name], row[f"± {name}"]])
+        rows.append(row | {"people": queries})
+    notes = [ratio(name, values) for name, values in spread.items()]
     return {"rows": rows, "notes": notes, "spread": spread}
+
+
+def explained(data, chosen, inputs):
+    """{group: {mechanism: relative excess (seeds, people)}}."""
+    private, names = data.private(), [feature.name for feature in data.domain.features]
+    release = dpx.release(private, dpx.Budget(0.1, DELTA), noise=SeededNoise(SEED))
+    rows, width = KnownRows(private.size), data.encoded.shape[1]
+    private.wrap_rows(rows.around)
+    explainers = {
+        name: [dpx.Explainer(private, BUDGET, one, noise=SeededNoise(k)) for k in range(inputs.own_seeds)]
+        for name, one in OURS.items()
+    }
+    found = {}
+    for code, positions in chosen.items():
+        lanes, told = _lanes.Basic(private.size, width, EPSILON, DELTA, 300, inputs.seeds, [SEED, code]), []
+        records = data.frame[names].iloc[positions].to_dict("records")
+        for record, problem in zip(records, problems(private, data.encoded[positions]), strict=True):
+            rows.problem = problem
+            answers = {PRINTED: lanes.answer(problem.point, problem.A, problem.b)[0], RELEASE: [release.explain(record).values]}
+            answers |= {name: [one.explain(record).values for one in each] for name, each in explainers.items()}
+            scored = {name: problem.scores(np.asarray(values))["relative_excess"] for name, values in answers.items()}
+            told.append(scored | {"gain": np.array([problem.gain])})
+        found[str(code)] = stacked(told)
+    return found
+
+
+def ratio(name, values):
+    """The worst group against the majority, with the standard error of the ratio."""
+    (first, error), (worst, other) = values[0], max(values[1:])
+    size = worst / first
+    spread = size * np.hypot(error / first, other / worst)
+    return f"{name}: worst group {size:.2f} ± {spread:.2f} times the majority's relative excess"
 
 
 def draw(found):
     drawn, axes = figure(1, width=7.5, height=3.6)
     ax, groups = axes[0, 0], list(GROUPS.values())
     for k, (name, values) in enumerate(found["spread"].items()):
-        ax.bar(np.arange(len(groups)) + (k - 1.5) * 0.2, values, 0.18, color=SERIES[k], label=name)
+        means, errors = np.array(values).T
+        ax.bar(np.arange(len(groups)) + (k - 1.5) * 0.2, means, 0.18, yerr=errors, capsize=2, color=SERIES[k], label=name)
     ax.set_xticks(np.arange(len(groups)), groups)
     ax.set_yscale("log")
     ax.set_ylabel("relative excess loss")
@@ -60,4 +92,5 @@ STUDY = Study(
     quick=10,
     run=run,
     draw=draw,
+    minutes=10,
 )

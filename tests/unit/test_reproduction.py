@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from experiments.paper import __main__ as runner
-from experiments.paper import _streams, _training, figure_1, figure_4, figure_6, figure_7, figure_8, table_2
+from experiments.paper import _private_models, _streams, _training, figure_1, figure_4, figure_6, table_2
 from experiments.paper._study import Inputs
 from typer.testing import CliRunner
 
 from dpexplain.cli import app
 from dpexplain.errors import DataError
-from dpexplain.privacy import gdp
+from dpexplain.privacy import gdp, paper
 from reproduction_support import MadeUp
 
 PAGE = Path("docs/reproduction.md").read_text(encoding="utf-8")
@@ -43,8 +43,9 @@ def small(monkeypatch):
     monkeypatch.setattr("dpexplain.release", Silent)
     monkeypatch.setattr(_streams, "SHARDS", 2)
     monkeypatch.setattr(_streams, "STEPS", 30)
-    monkeypatch.setattr(figure_7, "MODELS", {"f": None, "f_2": 2.0})
-    monkeypatch.setattr(figure_8, "SHOWN", ("f_2",))
+    monkeypatch.setattr(_private_models, "with_opacus", lambda: False)
+    monkeypatch.setattr(_private_models, "OWN", {"f_10": 10.0})
+    monkeypatch.setattr(_private_models, "FACES_OWN", {"f": None, "f_2": 2.0})
     monkeypatch.setattr(figure_4, "HISTORY", 4)
     monkeypatch.setattr(figure_1, "GRIDS", (6, 4))
     monkeypatch.setattr(figure_6, "KINDS", {name: (6, one) for name, (_, one) in figure_6.KINDS.items()})
@@ -86,16 +87,22 @@ def test_it_runs_on_made_up_data_and_draws_from_its_file(name, inputs):
 
 
 def test_totals_over_shards_are_the_worst_shards():
-    runs = [{"a": {"epsilon": [0.1, 0.2], "cosine": [1, 2]}}, {"a": {"epsilon": [0.3, 0.35], "cosine": [3, 4]}}]
-    assert _streams.over_shards(runs)["a"] == {"epsilon": [0.1, 0.3, 0.3, 0.35], "cosine": [1, 3, 2, 4]}
+    """Two shards, one seed, two queries each, in the order they are asked."""
+    runs = [
+        {"a": {"mu": np.array([[0.1, 0.2]]), "cosine": np.array([[1, 2]])}},
+        {"a": {"mu": np.array([[0.3, 0.35]]), "cosine": np.array([[3, 4]])}},
+    ]
+    together = _streams.over_shards(runs)["a"]
+    assert together["mu"].tolist() == [[0.1, 0.3, 0.3, 0.35]]
+    assert together["cosine"].tolist() == [[1, 3, 2, 4]]
 
 
 @pytest.mark.usefixtures("small")
 def test_the_paper_books_what_its_answers_claim(inputs):
     """Strong composition of (ε, δ) answers for the basic algorithm, whatever their noise really costs."""
     told = inputs.result(runner.study("figure-2"), 2)["told"]["basic, paper"]
-    assert told["claimed"][-1] == pytest.approx(_streams.paper.strong_composition([0.01] * 2, 1e-6), rel=1e-3)
-    assert told["epsilon"][-1] < 0.01
+    assert told["claimed"][-1] == pytest.approx(paper.strong_composition([0.01] * 2, 1e-6), rel=1e-3)
+    assert gdp.epsilon(told["mu"][-1], 1e-6) < 0.01
 
 
 @pytest.fixture

@@ -28,10 +28,11 @@ def reproduce(
     ),
     quick: Annotated[bool, typer.Option("--quick", help="Few queries: minutes instead of hours.")] = False,
     queries: Annotated[int | None, typer.Option(min=2, help="How many queries, instead of the paper's number.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Noise seeds that are averaged (10; 2 with --quick).")] = None,
     again: Annotated[bool, typer.Option("--again", help="Run also what the output folder has already.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON instead of tables.")] = False,
 ) -> None:
-    """Run the paper's experiments. Needs a checkout of the repository, and the data sets."""
+    """Run the paper's experiments; an interrupted run goes on where it stopped. Needs a checkout of the repository, and the data sets."""
     folder = Path("experiments/paper")
     if not (folder / "__main__.py").is_file():
         raise ParameterError("there is no folder experiments/paper/ here. Run it from the top of a checkout of dpexplain")
@@ -42,6 +43,7 @@ def reproduce(
         raise ParameterError(f"there is no folder of data sets {data or ''}. Name it with --data DIR or DPEXPLAIN_DATA")
     flags = {"--quick": quick, "--again": again, "--json": as_json}
     command = [sys.executable, "-m", "experiments.paper", *names, "--data", str(data), "--output", str(output)]
-    command += [flag for flag, given in flags.items() if given] + ([] if queries is None else ["--queries", str(queries)])
+    command += [flag for flag, given in flags.items() if given]
+    command += [word for flag, value in (("--queries", queries), ("--seeds", seeds)) if value for word in (flag, str(value))]
     done = subprocess.run(command, check=False, env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
     raise typer.Exit(done.returncode)

@@ -1,0 +1,92 @@
+"""The exact optimum of many queries, from sums over rows that are computed once and stored: A, b and what the loss is without an explanation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+
+from dpexplain import evaluation
+from dpexplain.progress import with_bar
+
+BATCH = 25
+
+
+class Problem(NamedTuple):
+    """min φᵀAφ - 2b·φ over the ball of radius 1: means over rows, the minimiser, and what it gains over φ = 0."""
+
+    point: np.ndarray
+    A: np.ndarray
+    b: np.ndarray
+    best: np.ndarray
+    gain: float
+
+    @classmethod
+    def of(cls, point, A, b):
+        best = evaluation.minimise(A, b)
+        return cls(point, A, b, best, float(2 * b @ best - best @ A @ best))
+
+    def scores(self, values):
+        """(excess loss, relative excess, cosine) of each row of `values`."""
+        loss = np.einsum("ij,ij->i", values @ self.A, values) - 2 * values @ self.b
+        excess = loss + self.gain
+        lengths = np.linalg.norm(values, axis=1) * np.linalg.norm(self.best)
+        cosines = np.divide(values @ self.best, lengths, out=np.zeros(len(values)), where=lengths > 0)
+        return {"excess_loss": excess, "relative_excess": excess / self.gain, "cosine": cosines}
+
+
+def optima(A, targets):
+    """The minimisers of φᵀAφ - 2b·φ over the ball of radius 1 for several b, one a row: one eigendecomposition for all."""
+    values, vectors = np.linalg.eigh(A)
+    values = np.maximum(values, 0.0)
+    return np.array([vectors @ _along(values, one) for one in targets @ vectors])
+
+
+def _along(values, target):
+    """The minimiser along the eigenvectors: c/(λ + ν) with the smallest ν ≥ 0 that holds it in the ball."""
+    known = values > 1e-12 * max(values[-1], 1e-300)
+    free = np.divide(target, values, out=np.zeros_like(target), where=known)
+    if np.linalg.norm(free) <= 1 and np.linalg.norm(target[~known]) < 1e-15:
+        return free
+    high = float(np.linalg.norm(target))
+    shift = brentq(lambda nu: np.sum((target / (values + nu)) ** 2) - 1, 1e-15 * high, high, xtol=1e-16, rtol=1e-13)
+    return target / (values + shift)
+
+
+def problems(data, points, stored: Path | None = None, weight=None):
+    """The problems at encoded points, one after the other. With `stored`, sums come from that file if it is about these points, or go there."""
+    points = np.asarray(points)
+    packed = _load(stored, points)
+    if packed is None and stored is not None:
+        packed = np.concatenate(
+            [_pack(data, points[i : i + BATCH], weight) for i in with_bar(range(0, len(points), BATCH), "sums")]
+        )
+        stored.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = stored.with_suffix(".unfinished.npz")
+        np.savez(unfinished, points=points, packed=packed)
+        unfinished.replace(stored)
+    for i, point in enumerate(points):
+        row = packed[i] if packed is not None else _pack(data, point[None], weight)[0]
+        yield Problem.of(point, *unpack(row, points.shape[1]))
+
+
+def _load(stored, points):
+    if stored is None or not stored.exists():
+        return None
+    with np.load(stored) as found:
+        return found["packed"] if np.array_equal(found["points"], points) else None
+
+
+def _pack(data, points, weight):
+    """Upper triangles of A and b behind, over the number of rows."""
+    upper = np.triu_indices(points.shape[1])
+    moments = evaluation.local_moments_of(data, list(points), weight)
+    return np.array([np.concatenate([one.A[upper], one.b]) for one in moments]) / data.size
+
+
+def unpack(row, width):
+    A = np.zeros((width, width))
+    A[np.triu_indices(width)] = row[:-width]
+    return A + np.triu(A, 1).T, row[-width:]

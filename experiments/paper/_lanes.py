@@ -1,0 +1,134 @@
+"""Algorithms 1 to 3 as printed, for many noise seeds at once: each lane is one seed, and a query's (A, b) is read once for all of them.
+
+The library runs one answer at a time and charges a ledger. Thousands of queries with ten seeds each take hours that way, so this does the same
+arithmetic on matrices with one row a seed; `tests/unit/test_lanes.py` compares both step by step. Like calibration="paper" in the library, Algorithms
+2 and 3 are not private.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from dpexplain.privacy import gdp, paper
+from dpexplain.privacy.paper import Bookkeeping
+
+
+def descend(A, b, start, sigma, rate, counts, rng):
+    """φ ← Proj(φ - rate/√t (2(Aφ - b) + N(0, σ²))) for t = 1 … count, each lane with its own σ, rate and count. (A, b) are means over rows."""
+    phi, longest = _project(start), int(counts.max())
+    doubled, pull = 2 * A, 2 * b
+    alike = counts.min() == longest
+    for t in range(1, longest + 1):
+        here = slice(None) if alike else counts >= t
+        at = phi[here]
+        noise = rng.standard_normal(at.shape) * sigma[here, None]
+        phi[here] = _project(at - (rate[here, None] / sqrt(t)) * (at @ doubled - pull + noise))
+    return phi
+
+
+def _project(phi):
+    lengths = np.sqrt(np.einsum("ij,ij->i", phi, phi))
+    return phi / np.maximum(lengths, 1.0)[:, None]
+
+
+class Basic:
+    """Algorithm 1. `sigma` may be given instead of the printed formula's, to have the noise of another number of rows."""
+
+    def __init__(self, size, width, epsilon, delta, steps, lanes, seed, total_delta=1e-6, sigma=None):
+        self.sigma = paper.basic_sigma(size, epsilon, delta, steps) if sigma is None else sigma
+        self.rate = paper.learning_rate(width, self.sigma)
+        self.steps, self.epsilon, self.lanes, self.width = steps, epsilon, lanes, width
+        self.rng, self.book, self.slack = np.random.default_rng(seed), Bookkeeping(), total_delta
+        self.each, self.mu2 = (steps - 1) / (self.sigma * size) ** 2, 0.0
+
+    def answer(self, point, A, b):
+        """(one answer a lane, iterations a lane); iterations 0 means copied."""
+        del point
+        full = np.full(self.lanes, self.steps - 1)
+        same = np.ones(self.lanes)
+        values = descend(A, b, np.zeros((self.lanes, self.width)), self.sigma * same, self.rate * same, full, self.rng)
+        self.mu2, self.book = self.mu2 + self.each, self.book.add(self.epsilon)
+        return values, full + 1
+
+    @property
+    def mu(self):
+        """Exact total for each lane so far."""
+        return np.full(self.lanes, sqrt(self.mu2))
+
+    @property
+    def claimed(self):
+        """Strong composition of what each answer claims."""
+        return np.full(self.lanes, self.book.epsilon(self.slack))
+
+
+class Adaptive:
+    """Algorithms 2 and 3; `only_beta` is the enhanced variant."""
+
+    def __init__(self, size, width, epsilon, delta, steps, lanes, seed, only_beta=False, total_delta=1e-6):
+        self.size, self.width, self.steps, self.delta, self.lanes = size, width, steps, delta, lanes
+        self.only_beta, self.slack, self.rng = only_beta, total_delta, np.random.default_rng(seed)
+        self.step_epsilon = paper.step_epsilon(epsilon, delta, steps)
+        self.sigma_min = paper.adaptive_sigma(size, epsilon, delta, steps)
+        self.near = paper.reuse_distance(steps)
+        self.points, self.answers, self.sources = [], [], []  # computed ones; sources: which answer each history entry has
+        self.mu2, self.books = np.zeros(lanes), [Bookkeeping()] * lanes
+        self.betas = []
+
+    def answer(self, point, A, b):
+        if self.points:
+            distances = np.linalg.norm(np.array(self.points) - point, axis=1)
+            nearest = int(distances.argmin())
+            if distances[nearest] <= self.near:
+                self.sources.append(nearest)
+                return self.answers[nearest], np.zeros(self.lanes, dtype=int)
+        values, iterations = self._computed(A, b) if self.points else self._first(A, b)
+        self.sources.append(len(self.points))
+        self.points.append(point)
+        self.answers.append(values)
+        return values, iterations
+
+    def _first(self, A, b):
+        same = np.ones(self.lanes)
+        rate, counts = paper.learning_rate(self.width, self.sigma_min), np.full(self.lanes, self.steps - 1)
+        values = descend(A, b, np.zeros((self.lanes, self.width)), self.sigma_min * same, rate * same, counts, self.rng)
+        self._book(self.sigma_min * same, counts, selected=False)
+        return values, counts + 1
+
+    def _computed(self, A, b):
+        start, beta = self._selected(A, b)
+        root = sqrt(self.width)
+        sigma = np.where(beta <= root * self.sigma_min * (1 + 1e-9), self.sigma_min, beta / root)
+        level = beta if self.only_beta else root * sigma
+        iterations = np.array([paper.iterations(float(s), self.steps) for s in level])
+        rate = np.array([paper.warm_rate(self.width, s, one, self.steps) for s, one in zip(sigma, beta, strict=True)])
+        self.betas.append(beta)
+        values = descend(A, b, start, sigma, rate, iterations - 1, self.rng)
+        self._book(sigma, iterations - 1, selected=True)
+        return values, iterations
+
+    def _selected(self, A, b):
+        """Each lane's start, by the exponential mechanism over its own past answers (copies count again), and the gradient's exact norm there."""
+        past = np.array(self.answers)  # computed × lanes × width
+        norms = np.linalg.norm(2 * (past.reshape(-1, self.width) @ A - b), axis=1).reshape(past.shape[:2])
+        times = np.bincount(self.sources, minlength=len(self.points))
+        exponents = np.log(times)[:, None] - self.size * self.step_epsilon * norms / 2
+        chosen = (exponents + self.rng.gumbel(size=exponents.shape)).argmax(axis=0)
+        lanes = np.arange(self.lanes)
+        return past[chosen, lanes], norms[chosen, lanes]
+
+    def _book(self, sigma, counts, selected):
+        self.mu2 = self.mu2 + counts / (sigma * self.size) ** 2 + selected * gdp.mu_of_pure(self.step_epsilon) ** 2
+        for i, (s, count) in enumerate(zip(sigma, counts, strict=True)):
+            book = self.books[i].add(self.step_epsilon) if selected else self.books[i]
+            each = paper.gradient_epsilon(self.size, float(s), self.delta, self.steps)
+            self.books[i] = book.add(each, self.delta / (2 * self.steps), int(count))
+
+    @property
+    def mu(self):
+        return np.sqrt(self.mu2)
+
+    @property
+    def claimed(self):
+        return np.array([book.epsilon(self.slack) for book in self.books])

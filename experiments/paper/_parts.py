@@ -1,0 +1,70 @@
+"""Finished pieces of long work in files, so that an interrupted run goes on where it stopped and says how long the rest will take."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+Columns = dict[str, dict[str, np.ndarray]]  # {mechanism: {quantity: array}}
+
+
+class Clock:
+    """Time left of several pieces of work whose sizes are known in proportion: what is done took so long, so the rest takes as much for its size."""
+
+    def __init__(self, total: float = 0.0, say: Callable[[str], None] | None = None) -> None:
+        self.total, self.done, self.worked, self.seconds = total, 0.0, 0.0, 0.0
+        self.say = say or (lambda text: print(text, file=sys.stderr, flush=True))
+
+    def passed(self, name: str, size: float, seconds: float | None) -> None:
+        """`seconds` None: it was stored already."""
+        self.done += size
+        if seconds is None:
+            self.say(f"  {name}: stored before")
+            return
+        self.worked, self.seconds = self.worked + size, self.seconds + seconds
+        self.say(f"  {name}: {_time(seconds)}; {self.done:.3g} of {self.total:.3g} done, about {_time(self.left)} left")
+
+    @property
+    def left(self) -> float:
+        return self.seconds / self.worked * max(self.total - self.done, 0.0) if self.worked else float("nan")
+
+
+class Parts:
+    """`get(key, compute)` computes once; arrays go to FOLDER/KEY.npz, written whole or not at all."""
+
+    def __init__(self, folder: Path, again: bool = False, clock: Clock | None = None) -> None:
+        self.folder, self.again, self.clock = folder, again, clock or Clock(say=lambda _: None)
+
+    def get(self, key: str, compute: Callable[[], Columns], size: float = 1.0) -> Columns:
+        stored = self.folder / f"{key}.npz"
+        if stored.exists() and not self.again:
+            self.clock.passed(key, size, None)
+            return _read(stored)
+        start = perf_counter()
+        found = compute()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        unfinished = stored.with_suffix(".unfinished.npz")
+        np.savez_compressed(unfinished, **{f"{name}|{what}": array for name, one in found.items() for what, array in one.items()})
+        unfinished.replace(stored)
+        self.clock.passed(key, size, perf_counter() - start)
+        return found
+
+
+def _read(path: Path) -> Columns:
+    found: Columns = {}
+    with np.load(path) as arrays:
+        for key in arrays.files:
+            name, what = key.rsplit("|", 1)
+            found.setdefault(name, {})[what] = arrays[key]
+    return found
+
+
+def _time(seconds: float) -> str:
+    if seconds != seconds:
+        return "an unknown time"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d} min" if minutes else f"{rest} s"

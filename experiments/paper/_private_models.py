@@ -1,0 +1,99 @@
+"""Models of reviews and faces trained with differential privacy: Opacus' DP-SGD where it is installed, and our own trainer beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+import dpexplain as dpx
+from dpexplain.privacy.model_card import ModelCard
+from experiments.paper import _training
+
+EPSILONS = {"f": None, "f_10": 10.0, "f_2": 2.0, "f_0.5": 0.5}
+WEAK = "f_0.5, weak"
+FACES_OWN = {"f": None, "f_10": 10.0, "f_2": 2.0, "f_0.5": 0.5, "f_0.02": 0.02}
+FACES_REPORTED = {"f": 0.843, "f_10": 0.80, "f_2": 0.62, "f_0.5": 0.51, WEAK: 0.51}
+OWN = {"own f_10": 10.0, "own f_0.5": 0.5, "own f_0.01": 0.01}
+REPORTED = {"f": 0.836, "f_10": 0.81, "f_2": 0.74, "f_0.5": 0.52, WEAK: 0.52}
+
+
+def with_opacus() -> bool:
+    return find_spec("opacus") is not None
+
+
+def of_reviews(rows, truth, cache) -> dict[str, Any]:
+    """{name: model}: each has `card`, `accuracy(rows, truth)` and answers ±1. The first one is not private."""
+    if not with_opacus():
+        own = {"f": None} | OWN
+        return {name: _training.train(rows, truth, epsilon) for name, epsilon in own.items()}
+    from experiments.paper import _opacus
+
+    def make():
+        return _opacus.text_network(rows.shape[1])
+
+    place = cache / "opacus-text"
+    plain = _opacus.models(make, rows, truth, {"f": None}, _opacus.plain(_opacus.TEXT), place)
+    planned = _opacus.models(make, rows, truth, {k: v for k, v in EPSILONS.items() if v is not None}, _opacus.TEXT, place)
+    weak = _opacus.models(make, rows, truth, {WEAK: 0.5}, _opacus.TEXT_WEAK, place)
+    return plain | planned | weak | {name: _training.train(rows, truth, epsilon) for name, epsilon in OWN.items()}
+
+
+@dataclass(frozen=True)
+class OnImages:
+    """A model that sees each image without its brightness and contrast, which is no use of any other image."""
+
+    model: Any
+    grid: tuple[int, int] | None  # None: every pixel, as a network of convolutions takes them
+
+    @property
+    def card(self) -> ModelCard:
+        return self.model.card
+
+    def __call__(self, images) -> np.ndarray:
+        return self.model(self.seen(images, self.grid))
+
+    @staticmethod
+    def seen(images, grid):
+        columns = dpx.ImageDomain(shape=images.shape[1:], grid=grid or images.shape[1:]).encode(images)
+        spread = columns.std(axis=1, keepdims=True)
+        centred = (columns - columns.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1)
+        return centred / grid[0] if grid else centred.reshape(-1, 1, *images.shape[1:])
+
+
+def of_faces(faces, cache, grid=(24, 24)) -> dict[str, OnImages]:
+    """{name: model}: the paper's network of two convolutions by Opacus; without it our own small network on means of pixels."""
+    truth = np.where(faces.training_happy, 1.0, -1.0)
+    if not with_opacus():
+        rows = OnImages.seen(faces.training, grid)
+        own = {name: _training.train(rows, truth, epsilon, scale=0.3) for name, epsilon in FACES_OWN.items()}
+        return {name: OnImages(model, grid) for name, model in own.items()}
+    from experiments.paper import _opacus
+
+    def make():
+        return _opacus.face_network(faces.training.shape[1])
+
+    rows, place = OnImages.seen(faces.training, None), cache / "opacus-face"
+    found = _opacus.models(make, rows, truth, {"f": None}, _opacus.plain(_opacus.FACE), place)
+    private = {name: epsilon for name, epsilon in EPSILONS.items() if epsilon is not None}
+    found |= _opacus.models(make, rows, truth, private, _opacus.FACE, place)
+    found |= _opacus.models(make, rows, truth, {WEAK: 0.5}, _opacus.FACE_WEAK, place)
+    return {name: OnImages(model, None) for name, model in found.items()}
+
+
+def described(name, model, rows, truth, reported=REPORTED) -> dict[str, Any]:
+    """A row of the table of models: accuracy beside the paper's, the accountant's ε̂, and what it was given."""
+    card: ModelCard = model.card
+    stated = card.parameters
+    return {
+        "model": name,
+        "test accuracy": round(float(np.mean(model(rows) == truth)), 3),
+        "in the paper": reported.get(name, ""),
+        "ε̂": "none" if card.epsilon is None else round(card.epsilon, 3),
+        "trainer": card.trainer,
+        "noise multiplier": round(float(stated["noise_multiplier"]), 3) if "noise_multiplier" in stated else "",
+        "steps": stated.get("steps", ""),
+        "batch": stated.get("batch", ""),
+    }

@@ -1,0 +1,97 @@
+"""Interrupted runs go on where they stopped, and say how long the rest takes; verdicts follow from the numbers."""
+
+import numpy as np
+import pytest
+from experiments.paper import _verdicts
+from experiments.paper._parts import Clock, Parts
+from experiments.paper._verdicts import NOT, PARTLY, REPRODUCED, verdict
+
+
+def test_a_finished_piece_is_not_computed_again(tmp_path):
+    counted = []
+
+    def compute():
+        counted.append(1)
+        return {"basic, paper": {"mu": np.arange(3.0)}, "a|b": {"cosine": np.ones((2, 2))}}
+
+    for _ in range(2):
+        found = Parts(tmp_path).get("shard-0", compute)
+        assert found["basic, paper"]["mu"].tolist() == [0, 1, 2]
+        assert found["a|b"]["cosine"].shape == (2, 2)
+    assert len(counted) == 1
+    Parts(tmp_path, again=True).get("shard-0", compute)
+    assert len(counted) == 2
+
+
+def test_a_piece_that_was_interrupted_leaves_nothing_behind(tmp_path):
+    def broken():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Parts(tmp_path).get("shard-0", broken)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_time_left_follows_from_what_was_computed_not_from_what_was_stored():
+    said = []
+    clock = Clock(10.0, said.append)
+    clock.passed("one", 4.0, None)
+    assert "stored before" in said[-1]
+    clock.passed("two", 2.0, 60.0)
+    assert clock.left == pytest.approx(120.0)
+    assert "about 2:00 min left" in said[-1]
+
+
+def streams(adaptive_exact, lost):
+    rows = []
+    for kind, books, exact in (("basic", 2.0, 0.02), ("adaptive", 0.2, adaptive_exact), ("enhanced", 0.1, adaptive_exact / 2)):
+        rows.append(
+            {
+                "mechanism": f"{kind}, paper",
+                "ε by the paper's bookkeeping": books,
+                "total ε, exact": exact,
+                "relative excess": lost,
+            }
+        )
+        rows.append({"mechanism": f"{kind}, ours", "total ε, exact": books / 5, "relative excess": 0.03})
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "outcome"),
+    [
+        ("figure-2", streams(0.005, 0.1), REPRODUCED),
+        ("figure-2", streams(0.015, 0.1), PARTLY),  # saved in the books only
+        ("figure-3", streams(0.005, 1.1), PARTLY),  # worse than no explanation
+        ("figure-8", [{"model": "f", "correlation": 0.2, "from": 0.1, "to": 0.3, "reviews": 1000}], REPRODUCED),
+        ("figure-8", [{"model": "f", "correlation": 0.0, "from": -0.1, "to": 0.1, "reviews": 1000}], NOT),
+        ("figure-5", [{"data": "ACS", "mechanism": "adaptive, paper", "mean T'": 300.0, "mean in the paper": 121}], NOT),
+    ],
+)
+def test_verdicts_follow_from_the_numbers(name, rows, outcome):
+    found = verdict({"study": name, "rows": rows})
+    assert found.outcome == outcome
+    assert "It would be different" in str(found)
+
+
+def test_table_3_says_at_which_scale_it_is_reproduced():
+    def row(columns, epsilon, loss, reported):
+        return {
+            "data": "ACS",
+            "columns in": columns,
+            "ε": epsilon,
+            "explanation": "paper",
+            "excess loss": loss,
+            "in the paper": reported,
+        }
+
+    near, far = [row("[0, 0.3]", 0.01, 8e-3, 5.7e-3), row("[0, 0.3]", 0.1, 1.9e-4, 2.6e-4)], [row("[0, 1]", 0.1, 4.1e-3, 2.6e-4)]
+    good, bad = verdict({"study": "table-3", "rows": near + far}), verdict({"study": "table-3", "rows": far})
+    assert good.outcome == REPRODUCED
+    assert "reproduced at columns in [0, 0.3]" in good.because
+    assert "cannot be reproduced at any of [0, 1]" in bad.because
+
+
+def test_too_little_to_say_anything_has_no_verdict():
+    assert verdict({"study": "figure-9", "rows": [{"queries about": "dense"}]}) is None
+    assert set(_verdicts.RULES) == {"table-2", "table-3", *(f"figure-{i}" for i in range(1, 10)), "minorities"}
