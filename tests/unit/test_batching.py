@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import dpexplain as dpx
-from dpexplain.errors import BudgetExhausted, LedgerUnavailable, QueryError, RequestIdInUse
+from dpexplain.errors import BudgetExhausted, LedgerUnavailable, ParameterError, QueryError, RequestIdInUse
 from dpexplain.ledger import open_existing, verify
-from dpexplain.service.batching import Batcher
+from dpexplain.service.backend import ReleaseBackend
+from dpexplain.service.batching import Batcher, TurnBatcher
 
 
 @pytest.fixture
@@ -137,3 +138,53 @@ def test_an_error_of_a_whole_batch_is_everybodys():
         return await asyncio.gather(*(batcher.ask(number) for number in range(3)), return_exceptions=True)
 
     assert [type(one) for one in run(crowd())] == [ZeroDivisionError] * 3
+
+
+def test_questions_of_one_turn_of_the_loop_are_answered_in_one_call():
+    batches = []
+
+    def answer(questions):
+        batches.append(list(questions))
+        return [QueryError("bad") if one < 0 else 2 * one for one in questions]
+
+    async def ask_all():
+        batcher = TurnBatcher(answer, 3)
+        first = await asyncio.gather(*(batcher.ask(i) for i in (1, -1, 2, 5)), return_exceptions=True)
+        return first, await batcher.ask(7)
+
+    found, alone = asyncio.run(ask_all())
+    assert batches == [[1, -1, 2], [5], [7]]
+    assert [found[0], found[2], found[3], alone] == [2, 4, 10, 14]
+    assert isinstance(found[1], QueryError)
+
+
+def test_a_batch_of_a_turn_that_fails_fails_for_each_of_its_callers():
+    async def ask_all():
+        def answer(_):
+            raise ValueError("broken")
+
+        batcher = TurnBatcher(answer, 8)
+        return await asyncio.gather(batcher.ask(1), batcher.ask(2), return_exceptions=True)
+
+    assert [type(one) for one in asyncio.run(ask_all())] == [ValueError, ValueError]
+
+
+def test_a_release_answers_questions_together_as_it_does_one_by_one(data):
+    backend = ReleaseBackend(dpx.release(data, dpx.Budget(1.0, 1e-6)))
+
+    async def ask_all():
+        asked = [(at(0.1), "a"), (at(9.0), "b"), (at(0.3), "c", "nobody"), (at(0.7), "d")]
+        return await asyncio.gather(*(backend.ask(*one) for one in asked), return_exceptions=True)
+
+    first, bad, unknown, last = asyncio.run(ask_all())
+    assert isinstance(bad, QueryError)
+    assert "x0" in str(bad)
+    assert isinstance(unknown, ParameterError)
+    for found, value, name in ((first, 0.1, "a"), (last, 0.7, "d")):
+        alone = backend.explain(at(value), name)
+        assert found.to_dict()["request_id"] == name
+        assert found.record == at(value)
+        assert found.values == pytest.approx(alone.values, rel=1e-9, abs=1e-12)
+        assert found.contributions().error == pytest.approx(alone.contributions().error, rel=1e-9)
+    with pytest.raises(QueryError, match="x0"):
+        backend.explain_many([at(0.1), at(9.0)], ["a", "b"])

@@ -206,6 +206,11 @@ def feature_values(domain: DomainLike, points: Matrix) -> list[tuple[Any, ...]]:
     return list(zip(*columns, strict=True))
 
 
+def feature_values_of(domain: DomainLike, point: Vector) -> tuple[Any, ...]:
+    """`feature_values` of one encoded record."""
+    return domain.decode_point(point) if isinstance(domain, Domain) else feature_values(domain, point[None])[0]
+
+
 def per_feature(domain: DomainLike, columns: Matrix) -> Matrix:
     """Sums over the encoded columns of each feature, along the last axis."""
     return np.asarray(np.add.reduceat(columns, [block.start for block in domain.blocks], axis=-1))

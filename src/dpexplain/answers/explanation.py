@@ -156,7 +156,7 @@ class Explanation:
             "plane": self.plane,
             "intercept": self.intercept,
             "scale": self.scale.to_dict(),
-            "contributions": None if self.added is None else replace(self.contributions(), guarantee=None).to_dict(),
+            "contributions": None if self.added is None else self.contributions().to_dict() | {"guarantee": None},
         }
 
     @classmethod

@@ -39,6 +39,7 @@ class Layout:
     stops: tuple[int, ...]
     is_number: tuple[bool, ...]
     owner: Indices = field(init=False, compare=False)  # the attribute of each column
+    first: Indices = field(init=False, compare=False)  # `starts` as an array
     numbers: Indices = field(init=False, compare=False)  # columns that are numbers
     width: int = field(init=False, compare=False)
     attributes: int = field(init=False, compare=False)
@@ -52,6 +53,7 @@ class Layout:
         object.__setattr__(self, "width", self.stops[-1])
         object.__setattr__(self, "attributes", len(self.starts))
         object.__setattr__(self, "codes", tuple(a for a, number in enumerate(self.is_number) if not number))
+        object.__setattr__(self, "first", np.array(self.starts))
         object.__setattr__(self, "numbers", np.flatnonzero(np.array(self.is_number)[owner]))
         object.__setattr__(self, "centre", 1 / np.maximum(sizes, 2)[owner])
 
@@ -82,7 +84,7 @@ class Layout:
 
     def per_attribute(self, values: Matrix) -> Matrix:
         """Sums over each attribute's columns, along the first axis."""
-        return np.asarray(np.add.reduceat(values, np.array(self.starts), axis=0))
+        return np.asarray(np.add.reduceat(values, self.first, axis=0))
 
     def same(self) -> NDArray[np.bool_]:
         """(n, n): whether two columns belong to one attribute."""

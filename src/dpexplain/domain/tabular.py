@@ -31,6 +31,7 @@ from dpexplain.domain.values import floats, objects
 from dpexplain.errors import DataError, DomainError, QueryError
 
 STRICT = QueryRules()
+REMEMBERED = 10_000  # decoded values
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -55,6 +56,7 @@ class Domain(files.DomainDescription):
     levels: tuple[int, ...] = field(
         init=False, compare=False
     )  # how many ordered levels each feature has; 0 where it is not ordinal
+    _read: dict[tuple[int, tuple[float, ...]], Any] = field(init=False, compare=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         features = _features(self.features)
@@ -126,6 +128,21 @@ class Domain(files.DomainDescription):
             raise DataError(f"encoded rows must have shape (m, {self.width}), got {rows.shape}")
         pairs = zip(self.features, self.blocks, strict=True)
         return {feature.name: feature.read(rows[:, block.start : block.stop]) for feature, block in pairs}
+
+    def decode_point(self, point: FloatArray) -> tuple[Any, ...]:
+        """One encoded row as raw values, one for each feature: `decode` with a memory, because few of the values are new."""
+        entries = point.tolist()
+        return tuple(self._decoded(i, tuple(entries[block.start : block.stop])) for i, block in enumerate(self.blocks))
+
+    def _decoded(self, feature: int, entries: tuple[float, ...]) -> Any:
+        key = feature, entries
+        try:
+            return self._read[key]
+        except KeyError:
+            if len(self._read) >= REMEMBERED:
+                self._read.clear()
+            found = self._read[key] = self.features[feature].read(np.array([entries])).tolist()[0]
+            return found
 
     def encode_query(self, record: Any) -> FloatArray:
         """One public record → (n,): a dict, a one-row frame or a Series; or a vector where all features are numeric."""

@@ -59,7 +59,7 @@ class MomentPlanes:
     t0_error: float
     second_error: float
 
-    @property
+    @cached_property
     def ridge(self) -> float:
         """κ."""
         return typical_ridge(self.eigenvalues)
@@ -98,14 +98,9 @@ class MomentPlanes:
     def _maps(self) -> tuple[Any, Any]:
         """The same and its transpose as maps of one vector: sparse where that touches less memory."""
         if self._extended.size <= _IN_CACHE or np.count_nonzero(self._extended) > _DENSE * self._extended.size:
-            return self._extended, self._extended.T
+            across = np.ascontiguousarray(self._extended.T)  # long rows: vector instructions work on many points at once
+            return across.T, across
         return scipy.sparse.csr_array(self._extended), scipy.sparse.csr_array(self._extended.T)
-
-    @cached_property
-    def _summed(self) -> tuple[Matrix, Any]:
-        """The same beside itself times the residuals, and its transpose as a map of one vector."""
-        both = np.column_stack([self._extended, self._extended * self.residuals[:, None]])
-        return both, both.T if self._maps[0] is self._extended else scipy.sparse.csr_array(both.T)
 
     @cached_property
     def _weighing(self) -> tuple[Vector, Matrix]:
@@ -120,14 +115,15 @@ class MomentPlanes:
 
     def fit(self, queries: Matrix, weight: Weight, anchors: Vector | None = None, radius: float | None = None) -> Planes:
         """The planes at encoded queries, (q, n); through `anchors`, one a query, where they are given; in a ball where a radius is given."""
-        share, local, middle, right, level = self._local(queries, weight)
+        share, local, middle = self._local(queries, weight)
+        right, level = self._back(local * self.residuals)
         level0, slope0 = self._global
-        right -= middle * level[:, None] + share[:, None] * slope0
+        right -= middle * level + share[:, None] * slope0
         values, capped = hold_in_ball(
             self.slopes.values + self._solve(local, middle, right), self.eigenvalues, self.eigenvectors, radius
         )
         away = middle - queries  # h
-        answer = self.t0 + (middle - self.mean) @ self.slopes.values + level - share * level0 - dots(away, values)
+        answer = self.t0 + (middle - self.mean) @ self.slopes.values + level[:, 0] - share * level0 - dots(away, values)
         turn = None
         if anchors is not None:
             along = self._solve(local, middle, away)
@@ -136,8 +132,8 @@ class MomentPlanes:
         variances = self._variances(queries, local, share, middle, turn)
         return assemble(queries, values, answer, share, capped, variances, self.average, self.layout)
 
-    def _local(self, queries: Matrix, weight: Weight) -> tuple[Vector, Matrix, Matrix, Matrix, Vector]:
-        """(share of effective rows, s, μ + m, Σ s r x, Σ s r)."""
+    def _local(self, queries: Matrix, weight: Weight) -> tuple[Vector, Matrix, Matrix]:
+        """(share of effective rows, s, μ + m)."""
         everyone, unraked = self._weighing
         distance = self._onto(-2 * queries, dots(queries, queries))
         distance += self._norms
@@ -148,14 +144,13 @@ class MomentPlanes:
             local[~(total > 0)] = everyone
             total = local @ unraked[0]
         share = np.square(total) / (local.shape[1] * (np.square(local) @ unraked[1]))
-        sums, n = local @ self._summed[0] if len(queries) != 1 else (self._summed[1] @ local[0])[None], queries.shape[1]
-        sums /= (mass := sums[:, n : n + 1].copy())
+        middle, mass = self._back(local)
         local /= mass
-        return share, local, sums[:, :n], sums[:, n + 1 : -1], sums[:, -1]
+        return share, local, middle / mass
 
     def _onto(self, rows: Matrix, constants: Vector) -> Matrix:
         """x·row + constant for each point x."""
-        extended = np.column_stack([rows, constants])
+        extended = np.concatenate([rows, constants[:, None]], axis=1)
         return np.asarray(extended @ self._extended.T if len(rows) != 1 else (self._maps[0] @ extended[0])[None])
 
     def _back(self, rows: Matrix) -> tuple[Matrix, Matrix]:

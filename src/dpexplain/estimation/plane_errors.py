@@ -65,7 +65,7 @@ class ErrorSources:
             pulled = offset @ moved - dots(offset, q.centre[:, block])[:, None]
             added[:, a] = dots(q.weights, np.square(pulled)) + kept[:, 0] * dots(offset @ covariance, offset)
         base, answer = (self._along(q, d, 1.0) + self.level_error**2 for d in (-q.away - q.offset, -q.away))
-        return Variances(noise, reference, np.column_stack([added, base, answer]))
+        return Variances(noise, reference, np.concatenate([added, base[:, None], answer[:, None]], axis=1))
 
     def anchored(self, q: QueryErrors, turn: Matrix) -> Variances:
         """Of planes that go through an anchor; `turn` is g."""

@@ -64,7 +64,7 @@ def dots(a: Matrix, b: Matrix) -> Vector:
 
 def feature_sums(columns: Matrix, layout: Layout) -> Matrix:
     """Sums over the columns of each feature, along the last axis."""
-    return np.asarray(np.add.reduceat(columns, np.array(layout.starts), axis=-1))
+    return np.asarray(np.add.reduceat(columns, layout.first, axis=-1))
 
 
 def directions(offset: Vector, towards: Vector, layout: Layout) -> Matrix:
@@ -116,8 +116,8 @@ def assemble(
         added_errors=np.sqrt(rest[:, :-2] + feature_sums(shifted, layout)),
         share=share,
         capped=capped,
-        noise=np.sqrt(noise.mean(axis=1)),
-        reference=np.sqrt(reference.mean(axis=1)),
+        noise=np.sqrt(np.add.reduce(noise, axis=1) / layout.width),
+        reference=np.sqrt(np.add.reduce(reference, axis=1) / layout.width),
     )
 
 

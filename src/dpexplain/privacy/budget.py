@@ -6,6 +6,7 @@ import warnings
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from math import exp, floor
 from typing import Any
 
@@ -97,16 +98,22 @@ class Guarantee:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "mu": self.mu,
-            **self.neighbours.to_dict(),
-            "private": self.private,
-            "note": self.note,
-            **({"model_answers": True} if self.model_answers else {}),
-            "statement": str(self),
-        }
+        return dict(_described(self))
+
+
+@lru_cache(maxsize=1024)
+def _described(guarantee: Guarantee) -> dict[str, Any]:
+    """`Guarantee.to_dict`, computed once for the guarantee that all answers of a release share."""
+    return {
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "mu": guarantee.mu,
+        **guarantee.neighbours.to_dict(),
+        "private": guarantee.private,
+        "note": guarantee.note,
+        **({"model_answers": True} if guarantee.model_answers else {}),
+        "statement": str(guarantee),
+    }
 
 
 def warn_if_weak(budget: Budget, size: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, overload
 
 import numpy as np
 
-from dpexplain.answers.contributions import Contributions, feature_names, feature_titles, feature_values
+from dpexplain.answers.contributions import Contributions, feature_names, feature_titles, feature_values, feature_values_of
 from dpexplain.answers.contributions_batch import ContributionsBatch
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.explanation_batch import ExplanationBatch
@@ -93,7 +93,9 @@ class Explanations(ExplanationBatch):
             return replace(part, notes=self.notes[index], rows=self.rows[index])
         return self.one(range(len(self))[index])
 
-    def one(self, index: int, record: Any = None, more: dict[str, Any] | None = None) -> Explanation:
+    def one(
+        self, index: int, record: Any = None, more: dict[str, Any] | None = None, request_id: str | None = None
+    ) -> Explanation:
         """The explanation of one record, as it was asked where that is at hand, with `more` details."""
         return Explanation(
             values=self.values[index],
@@ -102,6 +104,7 @@ class Explanations(ExplanationBatch):
             cost=self._free,
             guarantee=self.release.guarantee,
             error=self.error[index],
+            request_id=request_id,
             details=self._details(index) | (more or {}),
             domain=self.release.domain,
             record=record,
@@ -128,11 +131,31 @@ class Explanations(ExplanationBatch):
             answer_error=found.answer_error * scale.half_range,
             guarantee=self.release.guarantee,
             titles=feature_titles(self.release.domain),
-            details={"quantity": "plane", "source": "release", "plane": self.plane},
+            details=self._origin,
         )
 
     def _contributions_of(self, index: int) -> Contributions:
-        return self[index : index + 1].contributions()[0]
+        """`contributions()[index]`, without the other records'."""
+        found, scale, domain = self.found, self.release.scale, self.release.domain
+        errors, base_error = found.added_errors[index] * scale.half_range, float(found.base_error[index]) * scale.half_range
+        return Contributions(
+            names=feature_names(domain),
+            values=found.added[index] * scale.half_range,
+            base=float(scale.answers(found.base[index])),
+            answer=float(scale.answers(found.answer[index])),
+            error=_errors_if_known(errors),
+            scale=scale,
+            record=feature_values_of(domain, self.points[index]),
+            base_error=_errors_if_known(base_error),
+            answer_error=float(found.answer_error[index]) * scale.half_range,
+            guarantee=self.release.guarantee,
+            titles=feature_titles(domain),
+            details=self._origin,
+        )
+
+    @property
+    def _origin(self) -> dict[str, Any]:
+        return {"quantity": "plane", "source": "release", "plane": self.plane}
 
     @cached_property
     def _free(self) -> Guarantee:

@@ -19,7 +19,7 @@ from dpexplain.core.ball import Ball
 from dpexplain.core.plane import PAPER_RADIUS, Plane, plane_for
 from dpexplain.core.weights import Gaussian, Nearest, Weight
 from dpexplain.domain import DomainLike, QueryRules, read_queries, read_query
-from dpexplain.domain.queries import Extra, Notes, OnError
+from dpexplain.domain.queries import Extra, OnError, Queries
 from dpexplain.errors import DpexplainError, InputError, ReleaseCorrupt
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.local_reference import LocalReference
@@ -103,13 +103,14 @@ class Release(ModelQuestions):
         """
         if target is not None:
             found = self.of(target).explain(record, weight, anchor, plane=plane, radius=radius, extra=extra, clip=clip)
-            return replace(found, details=found.details | self._offered)
+            return replace(found, details=found.details | self.offered)
         point, notes = read_query(self.domain, record, QueryRules(extra, clip, known_extra=self.other_columns))
-        anchors = None if anchor is None else [anchor]
-        return self._answer(point[None], weight, anchors, plane, radius, (notes,)).one(0, record, self._offered)
+        read = Queries(point[None], (record,), (notes,), ())
+        return self._answer(read, weight, None if anchor is None else [anchor], plane, radius).one(0, record, self.offered)
 
     @property
-    def _offered(self) -> dict[str, Any]:
+    def offered(self) -> dict[str, Any]:
+        """What the details of an answer say about other targets."""
         return {"targets": list(self.named)} if self.named else {}
 
     def explain_many(
@@ -130,9 +131,7 @@ class Release(ModelQuestions):
         """
         read = read_queries(self.domain, records, QueryRules(extra, clip, on_error, self.other_columns))
         anchors = _chosen(anchor, read.rows, len(read.rows) + len(read.skipped))
-        return replace(
-            self._answer(read.points, weight, anchors, plane, radius, read.notes), rows=read.rows, skipped=read.skipped
-        )
+        return self._answer(read, weight, anchors, plane, radius)
 
     def influence(self, record: Any, weight: Weight | None = None) -> Explanation:
         """The signed influence sum (1/m) Σ α y (x - z) at `record`, what `dpx.Influence(others="against")` pays for; here it is free.
@@ -167,23 +166,22 @@ class Release(ModelQuestions):
 
     def _answer(
         self,
-        points: Matrix,
+        read: Queries,
         weight: Weight | None,
         anchor: Any,
         plane: Plane | None,
         radius: float | None,
-        notes: tuple[Notes, ...],
     ) -> Explanations:
         require_kind("weight", weight, (Weight, NoneType), "pass one such as dpx.weights.Gaussian(0.8)")
         asked = plane_for(self.plane if plane is None and anchor is None else plane, anchor)
-        local, anchors = weight or self.weight, anchors_of(anchor, len(points))
+        points, local, anchors = read.points, weight or self.weight, anchors_of(anchor, len(read.points))
         ball = self._ball(asked, radius)
         source, widths = self._source(asked, ball), self._widths(points, local)
         if widths is None:
             found = fit_in_batches(source, points, local, anchors, ball)
         else:
             found = fit_by_width(source, points, widths, anchors, ball)
-        return Explanations(self, points, found, local, asked, ball, anchors, notes, widths=widths)
+        return Explanations(self, points, found, local, asked, ball, anchors, read.notes, read.rows, read.skipped, widths)
 
     def _widths(self, points: Matrix, weight: Weight) -> Vector | None:
         """The width of each question where it is to be chosen; None where the weight has its own. Reads what is released alone."""

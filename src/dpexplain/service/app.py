@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 from uuid import uuid4
 
+import orjson
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Security
@@ -206,7 +207,8 @@ async def explain(request: Request) -> Response:
     service: Service = request.app.state.service
     service.caller(request, bearer_of(request))
     question = parse_body(ExplainRequest, request, await request.body())
-    return JSONResponse((await service.explain(request, question.record, question.request_id, question.target)).to_dict())
+    answer = await service.explain(request, question.record, question.request_id, question.target)
+    return Response(orjson.dumps(answer.to_dict()), media_type="application/json")
 
 
 @router.post("/v1/models/{name}:explain", responses=documented(400, 401, 403, 404, 409, 413, 422, 429, 503))

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from anyio.to_thread import run_sync
 
@@ -17,7 +17,7 @@ from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.plane import Plane
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain, DomainLike
-from dpexplain.errors import DpexplainError, NotPrivateError, ParameterError
+from dpexplain.errors import DpexplainError, NotPrivateError, ParameterError, QueryError
 from dpexplain.explainer import MAX_BATCH, Explainer
 from dpexplain.ledger import Ledger
 from dpexplain.mechanisms.ports import HistoryFree, Mechanism
@@ -31,11 +31,12 @@ from dpexplain.release.model_questions import answers_declared, scale_of
 from dpexplain.release.named import about_class, class_named
 from dpexplain.release.release import Release, load
 from dpexplain.release.shapley import ShapleyReference, prepare, shapley_batch
-from dpexplain.service.batching import Batcher
+from dpexplain.service.batching import Batcher, TurnBatcher
 from dpexplain.service.config import AskedModel, ServiceConfig, require_servable
 from dpexplain.service.heads import HeadFile, HeadKeeper, open_kept
 
 LOCK_PATIENCE = 0.5  # seconds that asking for health waits for somebody else's write to end
+Question: TypeAlias = tuple[Any, str, str | None]  # record, request id, target
 CURVE = 60  # points of the spending curve that a page draws
 
 
@@ -105,8 +106,10 @@ class ReleaseBackend:
     over: ShapleyReference | None = None
     plane: Plane | None = None  # the release's own
     _over_targets: dict[str, ShapleyReference | None] = field(default_factory=dict, init=False)
+    _batcher: TurnBatcher[Question, Explanation] = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_batcher", TurnBatcher(self.explain_each, MAX_BATCH))
         if not self.release.guarantee.private or SEEDED_NOISE in self.release.guarantee.note:
             raise NotPrivateError(f"this release is not for publication: {self.release.guarantee}. Make one with secure noise")
 
@@ -134,9 +137,32 @@ class ReleaseBackend:
         return {"kind": self.release.targets_kind, "names": list(self.release.targets)} if self.release.targets else None
 
     async def ask(self, record: Any, request_id: str, target: str | None = None) -> Explanation:
-        if self.over is None:
-            return self.explain(record, request_id, target)  # too quick to be worth a thread
+        if self.over is None and self.release.reference is None:  # too quick to be worth a thread
+            return await self._batcher.ask((record, request_id, target))
         return await run_sync(self.explain, record, request_id, target)
+
+    def explain_each(self, questions: Sequence[Question]) -> list[Explanation | Exception]:
+        """The answer to each question, or its error; questions about the same target are answered together."""
+        found: dict[int, Explanation | Exception] = {}
+        for target in dict.fromkeys(target for _, _, target in questions):
+            places = [i for i, question in enumerate(questions) if question[2] == target]
+            try:
+                found |= zip(places, self._together([questions[i][:2] for i in places], target), strict=True)
+            except DpexplainError as error:
+                found |= dict.fromkeys(places, error)
+        return [found[i] for i in range(len(questions))]
+
+    def _together(self, asked: Sequence[tuple[Any, str]], target: str | None) -> list[Explanation | Exception]:
+        if self.over is not None:
+            return [self.explain(record, request_id, target) for record, request_id in asked]
+        release = self.release if target is None else self.release.of(target)
+        answers = release.explain_many([record for record, _ in asked], plane=self.plane, on_error="skip")
+        found: list[Explanation | Exception] = [QueryError("")] * len(asked)
+        for i, row in enumerate(answers.rows):
+            found[row] = answers.one(i, asked[row][0], self.release.offered, asked[row][1])
+        for one in answers.skipped:
+            found[one.row] = QueryError(one.reason)
+        return found
 
     def explain(self, record: Any, request_id: str, target: str | None = None) -> Explanation:
         answer = replace(self.release.explain(record, plane=self.plane, target=target), request_id=request_id)
@@ -160,7 +186,11 @@ class ReleaseBackend:
         return self._over_targets[target]
 
     def explain_many(self, records: Sequence[Any], request_ids: Sequence[str], target: str | None = None) -> PaidExplanations:
-        return PaidExplanations((self.explain(*one, target) for one in zip(records, request_ids, strict=True)), len(records))
+        found = self._together(list(zip(records, request_ids, strict=True)), target)
+        for one in found:
+            if isinstance(one, Exception):
+                raise one
+        return PaidExplanations((one for one in found if isinstance(one, Explanation)), len(records))
 
     def spending(self) -> SpendingSummary:
         return SpendingSummary(self.release.guarantee, None, None, None)

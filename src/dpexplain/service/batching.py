@@ -93,7 +93,39 @@ class Batcher(Generic[Q, A]):
         deliver(waiting.answer, LedgerUnavailable("other questions have held the ledger for too long"))
 
 
-def deliver(future: Future[A], answer: A | Exception) -> None:
+class TurnBatcher(Generic[Q, A]):
+    """Answers questions that arrive in one turn of the event loop in one call, on the loop's own thread: for answers too quick to wait for others.
+
+    `answer` takes up to `most` questions and returns for each its answer, or the error that is its answer.
+    """
+
+    def __init__(self, answer: Callable[[Sequence[Q]], Sequence[A | Exception]], most: int) -> None:
+        self._answer, self._most = answer, most
+        self._waiting: list[tuple[Q, asyncio.Future[A]]] = []
+
+    async def ask(self, question: Q) -> A:
+        """The answer to `question`, or the error it has for an answer."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[A] = loop.create_future()
+        if not self._waiting:
+            loop.call_soon(self._answer_all)
+        self._waiting.append((question, future))
+        return await future
+
+    def _answer_all(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        waiting = [(question, future) for question, future in waiting if not future.done()]  # who went away has not asked
+        for start in range(0, len(waiting), self._most):
+            batch = waiting[start : start + self._most]
+            try:
+                answers = self._answer([question for question, _ in batch])
+            except Exception as error:
+                answers = [error] * len(batch)
+            for (_, future), answer in zip(batch, answers, strict=True):
+                deliver(future, answer)
+
+
+def deliver(future: Future[A] | asyncio.Future[A], answer: A | Exception) -> None:
     if isinstance(answer, Exception):
         future.set_exception(answer)
     else:

@@ -12,7 +12,6 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import Any
 
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -30,6 +29,7 @@ HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",  # a page sets its own
 }
+_RAW = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 class Guard:
@@ -90,9 +90,9 @@ class _Watch:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers.setdefault(name, value)
+            given = list(message.get("headers", ()))
+            present = {name.lower() for name, _ in given}
+            message["headers"] = given + [pair for pair in _RAW if pair[0] not in present]
         await self._send(message)
 
     def line(self) -> str:
