@@ -73,11 +73,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PaidQuestion:
-    """A question whose cost is reserved and whose plan has not run. `total` is everything spent after the reservation."""
+    """A question whose cost is reserved and whose plan has not run."""
 
     question: Question
     paid: PaidRequest[Outcome]
-    total: Guarantee
 
 
 class Explainer:
@@ -159,7 +158,7 @@ class Explainer:
         declares what stands for it; `extra="ignore"` leaves out fields that the domain does not know, and `clip=True` asks about the
         nearest value within the bounds. `.notes` of the answer says what was read how.
         """
-        point, notes = read_query(self._facts.domain, record, QueryRules(extra, clip, known_extra=self._facts.other_columns))
+        point, notes = read_query(self._facts.domain, record, self._facts.other_columns, extra, clip)
         question = Question(point, record, request_id or uuid4().hex, notes)
         answers, refusal = self._answer([question])
         if refusal is not None:
@@ -209,8 +208,9 @@ class Explainer:
 
     def _answer_each(self, questions: Sequence[Question]) -> list[Explanation | DpexplainError]:
         found = self._spending.reserve_many(self._requests(questions))
-        total = self._total
-        settled = iter(self._spending.run_together([one for one in found if isinstance(one, PaidRequest)]))
+        paid = [one for one in found if isinstance(one, PaidRequest)]
+        total = self._qualify(paid[0].total) if paid else self._total
+        settled = iter(self._spending.run_together(paid))
         done = [next(settled) if isinstance(one, PaidRequest) else one for one in found]
         return [self._finish(question, one, total) for question, one in zip(questions, done, strict=True)]
 
@@ -222,7 +222,7 @@ class Explainer:
         return done
 
     def _question(self, record: Any, request_id: str) -> Question:
-        point, notes = read_query(self._facts.domain, record, QueryRules(known_extra=self._facts.other_columns))
+        point, notes = read_query(self._facts.domain, record, self._facts.other_columns)
         return Question(point, record, request_id, notes)
 
     def _requests(self, questions: Sequence[Question]) -> list[PlannedRequest[Outcome]]:
@@ -284,11 +284,11 @@ class Explainer:
             return self._from_release(self._release, question)
         if isinstance(paid, Settled):
             return self._explanation(paid, question, self._total)
-        return PaidQuestion(question, paid, self._total)
+        return PaidQuestion(question, paid)
 
     def _explain_settled(self, reserved: PaidQuestion, done: Settled) -> Explanation:
         cheaper = price(done.events) < reserved.paid.reservation.quanta
-        return self._explanation(done, reserved.question, self._total if cheaper else reserved.total)
+        return self._explanation(done, reserved.question, self._total if cheaper else self._qualify(reserved.paid.total))
 
     @property
     def _total(self) -> Guarantee:

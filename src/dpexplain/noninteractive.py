@@ -116,7 +116,7 @@ class NonInteractive:
     def _encode(self, record: Any) -> tuple[Vector, Notes]:
         domain = self._history.domain
         if domain is not None:
-            return read_query(domain, record, QueryRules())
+            return read_query(domain, record)
         point = np.array(record, dtype=np.float64)
         if len(self._history) and point.shape != self._history[0].point.shape:
             raise QueryError("this history knows no domain: pass an encoded point, one number for each column")

@@ -12,15 +12,16 @@ import dpexplain as dpx
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import sensitivity
 from dpexplain.core.ball import Ball, FreeBall
-from dpexplain.core.free_plane import constant_for, radius_for
+from dpexplain.core.free_plane import constant_for
 from dpexplain.core.layout import Layout
 from dpexplain.core.moments import LocalMoments
-from dpexplain.core.reach import LEAST_FREE_SHARE, FreeReach
+from dpexplain.core.reach import LEAST_FREE_SHARE, FreeReach, SharePath
 from dpexplain.core.weights import Custom, Gaussian, Inverse, Stable, Window
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.planes import radius_for
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.relation import Neighbours
 from noise_support import run
@@ -84,7 +85,7 @@ def test_no_record_of_the_domain_reaches_further_than_reach_and_a_path_stays_abo
     state = ball.project(np.append(direction * 2, a))
     moved = max(np.linalg.norm(gradient_of(row, y, z, weight, state, s)) for row in records() for y in (-1.0, 1.0))
     assert moved <= reach.at(state) * (1 + 1e-9)
-    share = reach.along()
+    share = SharePath(reach)
     for step in np.linspace(0, 1, 5):
         here = ball.project(step * state)
         assert share(here) >= min(max(reach.at(here) / reach.everywhere, LEAST_FREE_SHARE), 1.0) - 1e-12

@@ -12,7 +12,7 @@ from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import sensitivity, weights
 from dpexplain.core.ball import Ball
 from dpexplain.core.layout import Layout
-from dpexplain.core.reach import LEAST_SHARE, Reach
+from dpexplain.core.reach import LEAST_SHARE, Reach, SharePath
 from dpexplain.core.shape import noise_shape
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.gaussian import GaussianMechanism
@@ -132,7 +132,7 @@ def test_along_a_path_shares_are_bounds_and_not_computed_anew_for_every_little_s
     path = np.cumsum(0.001 * rng.standard_normal((300, DOMAIN.width)), axis=0)
     exact = [reach.share(phi) for phi in path]
     monkeypatch.setattr(Reach, "at", lambda self, phi: computed.append(phi) or original(self, phi))
-    share = reach.along()
+    share = SharePath(reach)
     followed = np.array([share(phi) for phi in path])
     assert (followed >= exact).all()
     assert (followed <= np.array(exact) + 0.041).all()  # it may have fallen since by as much as it may have risen

@@ -17,7 +17,7 @@ from dpexplain.mechanisms.influence import NoisyInfluence
 from dpexplain.mechanisms.measured import MeasuredDescent
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.events import mu_of
-from dpexplain.privacy.relation import Neighbours
+from dpexplain.privacy.relation import Relation
 from noise_support import Scaled
 
 BASIC = dpx.Basic(1.0, 1e-6, steps=5, plane="paper")
@@ -56,13 +56,15 @@ def test_a_weights_wrong_constant_is_found(monkeypatch):
 
 def test_a_plan_that_reserves_half_of_its_steps_releases_nothing(monkeypatch):
     """Its door refuses before the first number is drawn: no audit is needed to find it."""
-    honest = NoisyDescent.events
+    honest = NoisyDescent.__post_init__
 
     def half(self):
-        (event,) = honest.fget(self)
-        return (type(event)(event.what, event.sensitivity, event.sigma, event.count // 2),)
+        honest(self)
+        (event,) = self.events
+        reserved = type(event)(event.what, event.sensitivity, event.sigma, event.count // 2)
+        object.__setattr__(self, "events", (reserved,))
 
-    monkeypatch.setattr(NoisyDescent, "events", property(half))
+    monkeypatch.setattr(NoisyDescent, "__post_init__", half)
     with pytest.raises(ReservationExceeded):
         audit(BASIC, 400)
 
@@ -70,7 +72,7 @@ def test_a_plan_that_reserves_half_of_its_steps_releases_nothing(monkeypatch):
 def test_noise_for_added_records_under_a_claim_for_replaced_ones_is_found(monkeypatch):
     signed = dpx.Influence(1.0, 1e-6, others="against")
     assert audit(signed, 150, relation="replace-one").passed
-    monkeypatch.setattr(Neighbours, "multiplier", property(lambda self: self.rows_per_unit))
+    monkeypatch.setattr(Relation, "factor", property(lambda self: 1))
     found = audit(signed, 150, relation="replace-one")
     assert not found.passed
     assert "REFUTED" in str(found)

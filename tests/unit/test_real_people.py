@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpexplain as dpx
-from dpexplain.domain import QueryRules, read_queries, read_query
+from dpexplain import domain as domains
+from dpexplain.domain import QueryRules, read_queries
 from dpexplain.errors import DomainError, ParameterError, QueryError
 from dpexplain.noise.seeded import SeededNoise
 
@@ -27,6 +28,10 @@ DOMAIN = dpx.Domain(
 )
 WHOLE = {"income": 10, "age": 38, "school": "degree", "work": "public", "home": "own", "married": True}
 STRICT, LENIENT = QueryRules(), QueryRules(extra="ignore", clip=True)
+
+
+def read_query(domain, record, rules):
+    return domains.read_query(domain, record, rules.known_extra, rules.extra, rules.clip)
 
 
 @pytest.mark.parametrize("nothing", [None, float("nan"), pd.NA, pd.NaT, np.float32("nan"), np.datetime64("NaT")])

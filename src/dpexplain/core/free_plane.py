@@ -1,4 +1,4 @@
-"""Public choices for a plane a + φ·u that is free at the query: how noise is shared between a and φ, and how large φ may become.
+"""A public choice for a plane a + φ·u that is free at the query: how noise is shared between a and φ.
 
 One record's gradient is (2αru, s·2αr) for a constant s that anybody may choose; noise is then σ on each slope and σ/s on a. A larger s makes a
 more accurate and the sensitivity 2 sup α√(d² + s²)|r| larger. The total variance, sup α²(d² + s²) · (‖shape‖² + 1/s²), is smallest at `constant_for`;
@@ -8,7 +8,7 @@ for the stable weight that is s = √(r/‖shape‖), r its knee. `docs/interact
 from __future__ import annotations
 
 from functools import lru_cache
-from math import exp, log, sqrt
+from math import exp, log
 
 import numpy as np
 import scipy
@@ -20,8 +20,6 @@ from dpexplain.core.weights import Weight
 TYPICAL_RESIDUAL = (
     1.5  # |φ·u + a - y| of the record that moves a gradient most, as noise is planned for; what is charged does not depend on it
 )
-LEAST_RADIUS, LARGEST_RADIUS = 1.0, 5.0
-_ENOUGH = 413.0  # 1/(noise on one gradient) at which a ball of radius 1 is solved to about 2 % of what a plane gains
 _SMALLEST, _LARGEST = 0.01, 3.0
 
 
@@ -40,12 +38,3 @@ def _constant(weight: Weight, shape: float) -> float:
         variance, bounds=(log(_SMALLEST), log(_LARGEST)), method="bounded", options={"xatol": 1e-3}
     )
     return float(f"{exp(float(found.x)):.3g}")
-
-
-def radius_for(noise: float) -> float:
-    """The default cap on ‖φ‖ where one mean gradient that takes the whole budget has noise of this length.
-
-    Noise at a known φ depends on φ and not on the cap, so a cap costs nothing by itself. But the larger φ may become, the more directions that
-    records hardly determine are followed, and filled with noise: the cap grows with the square root of the accuracy that is paid for.
-    """
-    return min(max(sqrt(1 / (noise * _ENOUGH)), LEAST_RADIUS), LARGEST_RADIUS)

@@ -13,7 +13,6 @@ is bounded here from φ, z, the weight and the domain's layout. Codes (one-hot b
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Self
@@ -106,22 +105,6 @@ class Reach:
         """reach(φ) as a share of the bound for the whole ball, at least `least`."""
         return min(max(self.at(phi) / self.everywhere, self.least), 1.0)
 
-    def along(self) -> Callable[[Vector], float]:
-        """`share` for the points of one path: within `_NEAR` of where it was computed last, that and how far φ has moved are a bound.
-
-        reach is Lipschitz with constant sup 2α(d)d², because ‖u‖·|φ·u - φ'·u| ≤ d²‖φ - φ'‖.
-        """
-        slope, where, known = 2 * self.steepness / self.everywhere * _ROUND_UP, None, 1.0
-
-        def share(phi: Vector) -> float:
-            nonlocal where, known
-            moved = inf if where is None else slope * sqrt(float((phi - where) @ (phi - where)))
-            if moved > _NEAR:
-                where, known, moved = phi, self.share(phi), 0.0
-            return min(known + moved, 1.0)
-
-        return share
-
     def at(self, phi: Vector) -> float:
         """A bound on reach(φ)."""
         return self._bound(phi, self.anchor)
@@ -130,6 +113,27 @@ class Reach:
         both, labels = np.array([phi, -phi]), np.array([1 + offset, 1 - offset])
         gains = self.codes.gains(both)[:, :, None] + self.numbers.gains(both)[:, None, :]
         return float((self.pulls * (gains + labels[:, None, None]).max(axis=0)).max()) * _ROUND_UP
+
+
+@dataclass(slots=True, eq=False)
+class SharePath:
+    """`Reach.share` for the points of one path: within `_NEAR` of where it was computed last, that and how far φ has moved are a bound.
+
+    reach is Lipschitz with constant sup 2α(d)d², because ‖u‖·|φ·u - φ'·u| ≤ d²‖φ - φ'‖.
+    """
+
+    reach: Reach
+    _where: Vector | None = None
+    _known: float = 1.0
+
+    def __call__(self, phi: Vector) -> float:
+        moved = inf
+        if self._where is not None:
+            slope = 2 * self.reach.steepness / self.reach.everywhere * _ROUND_UP
+            moved = slope * sqrt(float((phi - self._where) @ (phi - self._where)))
+        if moved > _NEAR:
+            self._where, self._known, moved = phi, self.reach.share(phi), 0.0
+        return min(self._known + moved, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp, inf, isfinite, sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.polynomial import Polynomial
@@ -22,12 +22,16 @@ from dpexplain.errors import ParameterError
 
 _ROUND_UP = 1 + 1e-12
 _LARGE = 1e12  # at d = 0 a record's gradient is 0 whatever its weight: a large finite number keeps 0·α = 0
+Profile: TypeAlias = tuple[float, float, float, float]
 
 
 class Weight(ABC):
     """A non-negative weight function with exact suprema."""
 
     kind: ClassVar[str]
+    profile: Profile | None = None
+    """(height, cap, width, reach) with α(d) = min(height, cap/(2d(1+d)))·exp(-(d/width)²) for d ≤ reach, else 0; at most one of cap and width is finite.
+    None where Python alone can evaluate α."""
 
     @abstractmethod
     def __call__(self, distance: Vector) -> Vector:
@@ -54,12 +58,6 @@ class Weight(ABC):
     def largest_weight(self, low: Vector) -> Vector:
         """sup of α(d) over d ≥ low, elementwise: α does not rise."""
         return np.asarray(self(low))
-
-    @property
-    def profile(self) -> tuple[float, float, float, float] | None:
-        """(height, cap, width, reach) with α(d) = min(height, cap/(2d(1+d)))·exp(-(d/width)²) for d ≤ reach, else 0; at most one of cap and
-        width is finite. None where Python alone can evaluate α."""
-        return None
 
     @property
     def c(self) -> float:
@@ -132,17 +130,15 @@ class Stable(Weight):
 
     kind: ClassVar[str] = "stable"
     constant: float = 1.0
+    profile: Profile = field(init=False, repr=False, compare=False)
 
     def __init__(self, c: float = 1.0) -> None:
         _require_positive("c", c)
         object.__setattr__(self, "constant", float(c))
+        object.__setattr__(self, "profile", (1.0, float(c), inf, inf))
 
     def __call__(self, distance: Vector) -> Vector:
         return _cap(1.0, self.constant, distance)
-
-    @property
-    def profile(self) -> tuple[float, float, float, float]:
-        return 1.0, self.constant, inf, inf
 
     def supremum(self, squared: Polynomial) -> float:
         return _supremum_under_cap(squared, 1.0, self.constant)
@@ -164,17 +160,15 @@ class Inverse(Weight):
 
     kind: ClassVar[str] = "inverse"
     constant: float = 1.0
+    profile: Profile = field(init=False, repr=False, compare=False)
 
     def __init__(self, c: float = 1.0) -> None:
         _require_positive("c", c)
         object.__setattr__(self, "constant", float(c))
+        object.__setattr__(self, "profile", (_LARGE, float(c), inf, inf))
 
     def __call__(self, distance: Vector) -> Vector:
         return _cap(_LARGE, self.constant, distance)
-
-    @property
-    def profile(self) -> tuple[float, float, float, float]:
-        return _LARGE, self.constant, inf, inf
 
     def supremum(self, squared: Polynomial) -> float:
         return _supremum_under_cap(squared, inf, self.constant)
@@ -193,16 +187,14 @@ class Gaussian(Weight):
 
     kind: ClassVar[str] = "gaussian"
     width: float = 1.0
+    profile: Profile = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _require_positive("width", self.width)
+        object.__setattr__(self, "profile", (1.0, inf, self.width, inf))
 
     def __call__(self, distance: Vector) -> Vector:
         return np.exp(-np.square(distance / self.width))
-
-    @property
-    def profile(self) -> tuple[float, float, float, float]:
-        return 1.0, inf, self.width, inf
 
     def supremum(self, squared: Polynomial) -> float:
         # d/dd of exp(-2d²/w²)·P(d) vanishes where P' = (4d/w²)·P.
@@ -224,16 +216,14 @@ class Window(Weight):
 
     kind: ClassVar[str] = "window"
     radius: float = 1.0
+    profile: Profile = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _require_positive("radius", self.radius)
+        object.__setattr__(self, "profile", (1.0, inf, inf, self.radius))
 
     def __call__(self, distance: Vector) -> Vector:
         return (distance <= self.radius).astype(np.float64)
-
-    @property
-    def profile(self) -> tuple[float, float, float, float]:
-        return 1.0, inf, inf, self.radius
 
     def supremum(self, squared: Polynomial) -> float:
         return sqrt(float(squared(self.radius))) * _ROUND_UP

@@ -17,7 +17,7 @@ from dpexplain.ledger.port import Ledger, Request, Reservation, Settled, Settlem
 from dpexplain.mechanisms.door import PlanResult
 from dpexplain.mechanisms.ports import Noise, Plan
 from dpexplain.noise.secure import SecureNoise
-from dpexplain.privacy.budget import Budget
+from dpexplain.privacy.budget import Budget, Guarantee
 
 Result = TypeVar("Result")
 
@@ -34,10 +34,11 @@ class PlannedRequest(Generic[Result]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PaidRequest(Generic[Result]):
-    """A request whose plan's worst case is reserved, and which has not run yet."""
+    """A request whose plan's worst case is reserved, and which has not run yet. `total` is everything spent on the data after the reservation."""
 
     request: PlannedRequest[Result]
     reservation: Reservation
+    total: Guarantee
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +77,9 @@ class Spending:
         """`reserve` for each request, in one durable commit; a refusal does not stop the others."""
         self.data.require_readable()
         found = self.data.reserve_many(self.ledger, [Request(one.id, one.body, one.plan.events) for one in requests])
-        return [PaidRequest(one, got) if isinstance(got, Reservation) else got for one, got in zip(requests, found, strict=True)]
+        total = self.data.spent
+        pairs = zip(requests, found, strict=True)
+        return [PaidRequest(one, got, total) if isinstance(got, Reservation) else got for one, got in pairs]
 
     def buy(self, request: PlannedRequest[Result]) -> tuple[Result, Settled] | Settled:
         """Reserve, run and settle one request; the stored answer alone if this id was answered before."""

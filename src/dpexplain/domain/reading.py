@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from dpexplain.domain.base import DomainLike
-from dpexplain.domain.queries import Queries, QueryRules, Read, read_each
+from dpexplain.domain.queries import Extra, Queries, QueryRules, Read, read_each
 from dpexplain.domain.tabular import Domain
 from dpexplain.errors import ParameterError
 
 
-def read_query(domain: DomainLike, record: Any, rules: QueryRules) -> Read:
-    """The point of one public record, and how values were read that were not taken as given."""
+def read_query(
+    domain: DomainLike, record: Any, known_extra: tuple[str, ...] = (), extra: Extra = "refuse", clip: bool = False
+) -> Read:
+    """The point of one public record, and how values were read that were not taken as given. `QueryRules` explains the options."""
+    rules = QueryRules(extra, clip, known_extra=known_extra)
     if isinstance(domain, Domain):
         return domain.read_query(record, rules)
     _require_table_rules(rules)

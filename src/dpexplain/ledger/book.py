@@ -103,10 +103,7 @@ class Book:
         self._store, self.account, self._clock = store, account, clock
         self._seen = Head(0, START, 0)
         self._recent = Recent()
-
-    @property
-    def identity(self) -> str:
-        return f"{self._store.address}#{self.account.dataset}"
+        self.identity = f"{store.address}#{account.dataset}"
 
     def open(self, *, may_create: bool = True) -> None:
         """Make the account, or check that it is the one that was made."""
@@ -116,6 +113,7 @@ class Book:
         except BaseException:
             self.close()
             raise
+        self.identity = f"{self._store.address}#{self.account.dataset}"  # a server says only now which schema it is
 
     @classmethod
     def existing(cls, store: Store) -> tuple[Book, ...]:
@@ -218,7 +216,7 @@ class Book:
         total = required_last(page).total - held + quanta
         row = page.append("settle", done.request_id, quanta=quanta, total=total, body=body)
         self._step("in settle")
-        return settled_of(parse(row))
+        return settled_of(parse(row), done.events)
 
     def _filter(self, spent: int) -> Filter:
         return Filter(self.account.budget, self.account.neighbours, spent)
@@ -311,9 +309,10 @@ def require_affordable(held: int, events: tuple[PrivacyEvent, ...]) -> int:
     return quanta
 
 
-def settled_of(entry: Entry) -> Settled:
+def settled_of(entry: Entry, ran: tuple[PrivacyEvent, ...] | None = None) -> Settled:
+    """The answer that an entry stores. Events are read from it, unless those that `ran` were written a moment ago."""
     try:
-        events = tuple(event_from_dict(value) for value in entry.body["events"])
+        events = tuple(event_from_dict(value) for value in entry.body["events"]) if ran is None else ran
         return Settled(entry.answers, entry.request, events, entry.body["answer"], entry.total)
     except (KeyError, TypeError, ValueError):
         raise find_damage(entry.sequence, "is not an answer this version can read") from None

@@ -26,7 +26,7 @@ from dpexplain.mechanisms.gradient import FreeGradientSum, GradientSum, plane_gr
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.measured import measured_plan
 from dpexplain.mechanisms.paper_algorithms import paper_plan
-from dpexplain.mechanisms.planes import chosen_plane, chosen_radius, described_plane, radius_within, require_model
+from dpexplain.mechanisms.planes import choose_plane, described_plane, radius_within, require_model
 from dpexplain.mechanisms.ports import Plan
 from dpexplain.mechanisms.start import Start, best_start, nearest_start, plan_copy, predict_start
 from dpexplain.mechanisms.warm import cold_plan, warm_plan
@@ -63,8 +63,9 @@ class Adaptive:
         require_calibration(self.calibration)
         if self.rule not in ("history", "paper"):
             raise ParameterError(f"rule must be 'history' (ours) or 'paper' (its rule, made private), got {self.rule!r}")
-        object.__setattr__(self, "plane", chosen_plane(self.plane, self.calibration, self.weight))
-        object.__setattr__(self, "radius", chosen_radius(self.radius, self.norm, self.plane, self.weight))
+        plane, radius = choose_plane(self.plane, self.radius, self.norm, self.calibration, self.weight)
+        object.__setattr__(self, "plane", plane)
+        object.__setattr__(self, "radius", radius)
 
     @property
     def private(self) -> bool:

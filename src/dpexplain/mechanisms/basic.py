@@ -7,7 +7,7 @@ and steps; its noise is 17 to 20 times larger than its claim needs, and is charg
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.moments import LocalMoments
 from dpexplain.core.plane import Plane
+from dpexplain.core.plane_bounds import curvatures
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.mechanisms.base import AuditSetup, Calibration, Outcome, Setting, WithModel, require_calibration, require_steps
 from dpexplain.mechanisms.descent import HarmonicSchedule, Schedule, descend, free_schedule, schedule
@@ -23,7 +24,7 @@ from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.gradient import Gradient, GradientSum, Place, plane_gradient
 from dpexplain.mechanisms.history import History
-from dpexplain.mechanisms.planes import answer_at, chosen_plane, chosen_radius, described_plane, radius_within, require_model
+from dpexplain.mechanisms.planes import answer_at, choose_plane, described_plane, radius_within, require_model
 from dpexplain.privacy import gdp, paper
 from dpexplain.privacy.events import PrivacyEvent
 
@@ -42,6 +43,10 @@ class NoisyDescent:
     start: Vector
     schedule: Schedule | HarmonicSchedule
     norm: int = 2
+    events: tuple[PrivacyEvent, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "events", (self.gaussian.event(self.schedule.gradients),))
 
     @property
     def query(self) -> LocalMoments:
@@ -50,10 +55,6 @@ class NoisyDescent:
     @property
     def gradient(self) -> Gradient:
         return self.gaussian.query
-
-    @property
-    def events(self) -> tuple[PrivacyEvent, ...]:
-        return (self.gaussian.event(self.schedule.gradients),)
 
     def run(self, door: Door) -> Outcome:
         gradient, steps, ball = self.gradient, self.schedule.steps, self.gradient.feasible(self.norm)
@@ -101,8 +102,9 @@ class Basic:
         gdp.mu(self.epsilon, self.delta)  # refuses what has no meaning
         require_steps(self.steps)
         require_calibration(self.calibration)
-        object.__setattr__(self, "plane", chosen_plane(self.plane, self.calibration, self.weight))
-        object.__setattr__(self, "radius", chosen_radius(self.radius, self.norm, self.plane, self.weight))
+        plane, radius = choose_plane(self.plane, self.radius, self.norm, self.calibration, self.weight)
+        object.__setattr__(self, "plane", plane)
+        object.__setattr__(self, "radius", radius)
 
     @property
     def audit_setup(self) -> AuditSetup:
@@ -166,7 +168,7 @@ def exact_descent(basic: Basic, point: Vector, setting: Setting, anchor: float |
 
 
 def _schedule(reach: float, width: int, weight: Weight, plane: Plane, gradients: int | None) -> Schedule:
-    curvature = sensitivity.quadratic(weight)  # λmax(A)/m̄ ≤ sup αd²
+    curvature, steepest = curvatures(weight, plane)
     if plane == "fitted":
-        return free_schedule(reach, width, curvature, sensitivity.free_quadratic(weight), gradients)
+        return free_schedule(reach, width, curvature, steepest, gradients)
     return schedule(reach, width, curvature, gradients)

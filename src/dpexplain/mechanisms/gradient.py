@@ -17,11 +17,11 @@ import numpy as np
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball, FreeBall
-from dpexplain.core.free_plane import TYPICAL_RESIDUAL, constant_for
+from dpexplain.core.free_plane import TYPICAL_RESIDUAL
 from dpexplain.core.moments import LocalMoments
 from dpexplain.core.plane import Plane
-from dpexplain.core.reach import LEAST_FREE_SHARE, LEAST_SHARE, FreeReach, Reach
-from dpexplain.core.shape import noise_shape
+from dpexplain.core.plane_bounds import noise_geometry
+from dpexplain.core.reach import LEAST_FREE_SHARE, LEAST_SHARE, Reach, SharePath
 from dpexplain.core.weights import Weight
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.base import Setting
@@ -187,7 +187,7 @@ class FreeGradientSum:
     setting: Setting
     constant: float  # s
     slopes: Vector  # the noise's shape on the slopes
-    reach: FreeReach | None = None
+    reach: Reach | None = None
     sensitivity: float = field(init=False)
     shape: Vector = field(init=False)
     _scaled: Vector = field(init=False)
@@ -276,7 +276,7 @@ class GradientNorm:
 def _path(reach: Reach | None) -> Callable[[Vector], Place]:
     if reach is None:
         return Place
-    share = reach.along()
+    share = SharePath(reach)
     return lambda phi: Place(phi, share(phi))
 
 
@@ -293,10 +293,8 @@ def plane_gradient(
     point: Vector, setting: Setting, weight: Weight, radius: float, plane: Plane, anchor: float | None = None
 ) -> GradientSum | FreeGradientSum:
     """The gradient of a plane's loss, with noise shaped to the encoding, and to what the domain's records can do where one is declared."""
-    local, layout, shape = LocalMoments(point, weight), setting.layout, noise_shape(point, setting.one_hot)
-    if plane == "fitted":
-        s = constant_for(weight, shape)
-        free = None if layout is None else FreeReach.with_constant(point, layout, weight, radius, s)
-        return FreeGradientSum(local, radius, setting, s, shape, free)
-    reach = None if layout is None else Reach.around(point, layout, weight, radius, anchor or 0.0)
+    local = LocalMoments(point, weight)
+    shape, constant, reach = noise_geometry(point, setting.one_hot, setting.layout, weight, radius, plane, anchor)
+    if constant is not None:
+        return FreeGradientSum(local, radius, setting, constant, shape, reach)
     return GradientSum(local, radius, setting, anchor if plane == "anchored" else None, shape, reach)

@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
-from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Vector
-from dpexplain.core.ball import Ball
-from dpexplain.core.free_plane import radius_for
-from dpexplain.core.plane import PAPER_RADIUS, Plane, require_plane
+from dpexplain.core.plane import PAPER_RADIUS, Plane
+from dpexplain.core.plane_bounds import require_bounded
 from dpexplain.core.weights import Weight
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.base import Outcome, Setting
 from dpexplain.mechanisms.gradient import Gradient, plane_gradient
 
+LEAST_RADIUS, LARGEST_RADIUS = 1.0, 5.0
+_ENOUGH = 413.0  # 1/(noise on one gradient) at which a ball of radius 1 is solved to about 2 % of what a plane gains
 _NEARLY = 1 - 1e-6
 
 
-def chosen_plane(plane: Plane | None, calibration: str, weight: Weight) -> Plane:
-    """The plane that is asked for: "fitted" unless another is, and the paper's in the paper's own calibration."""
-    chosen = require_plane(("paper" if calibration == "paper" else "fitted") if plane is None else plane)
+def choose_plane(
+    plane: Plane | None, radius: float | None, norm: int, calibration: str, weight: Weight
+) -> tuple[Plane, float | None]:
+    """The plane that is asked for and the cap on ‖φ‖, both checked.
+
+    The plane is "fitted" unless another is asked for, and the paper's in the paper's own calibration. The cap is 1 for the paper's plane; None where
+    it is chosen with the plan.
+    """
+    wanted = ("paper" if calibration == "paper" else "fitted") if plane is None else plane
+    chosen = require_bounded(wanted, 1.0 if radius is None else radius, norm, weight)
     if calibration == "paper" and chosen != "paper":
         raise ParameterError(f"the paper has no {chosen} planes: leave out calibration='paper' or plane={chosen!r}")
-    if chosen == "fitted":
-        sensitivity.free_gradient(weight, 1.0, 1.0)  # refuses a weight without a bound at the query
-    return chosen
-
-
-def chosen_radius(radius: float | None, norm: int, plane: Plane | None, weight: Weight) -> float | None:
-    """The cap on ‖φ‖ that is asked for, checked; 1 for the paper's plane; None where it is chosen with the plan."""
-    chosen = PAPER_RADIUS if radius is None and plane == "paper" else radius
-    Ball(1.0 if chosen is None else chosen, norm)
-    sensitivity.gradient(weight, 1.0 if chosen is None else chosen)
-    return chosen
+    return chosen, PAPER_RADIUS if radius is None and chosen == "paper" else radius
 
 
 def described_plane(plane: Plane | None) -> dict[str, Any]:
@@ -51,6 +49,15 @@ def radius_within(
         return radius
     gradient = plane_gradient(point, replace(setting, layout=None), weight, 1.0, plane, anchor)
     return radius_for(gradient.planned_noise / mu)
+
+
+def radius_for(noise: float) -> float:
+    """The default cap on ‖φ‖ where one mean gradient that takes the whole budget has noise of this length.
+
+    Noise at a known φ depends on φ and not on the cap, so a cap costs nothing by itself. But the larger φ may become, the more directions that
+    records hardly determine are followed, and filled with noise: the cap grows with the square root of the accuracy that is paid for.
+    """
+    return min(max(sqrt(1 / (noise * _ENOUGH)), LEAST_RADIUS), LARGEST_RADIUS)
 
 
 def require_model(plane: Plane | None) -> None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from dpexplain.core import sensitivity
+from dpexplain.core.plane_bounds import curvatures
 from dpexplain.core.weights import Weight
 from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.basic import NoisyDescent
@@ -72,8 +72,7 @@ def cold_plan(parameters: Parameters, gradient: Gradient) -> WithDetails:
 def _descent(parameters: Parameters, gradient: Gradient, start: Start, share: float, gradients: int | None) -> NoisyDescent:
     mu = gdp.part(gdp.mu(parameters.epsilon, parameters.delta), share)
     noise_norm, width = gradient.noise_norm / mu, gradient.setting.width
-    curvature = sensitivity.quadratic(parameters.weight)
-    steepest = sensitivity.free_quadratic(parameters.weight) if gradient.dimension > width else curvature
+    curvature, steepest = curvatures(parameters.weight, "fitted" if gradient.dimension > width else "paper")
     travel = travel_length(start.distance * gradient.radius / noise_norm, width, curvature)
     count = gradients or min(max(ceil(2 * travel * steepest), _FEWEST), parameters.steps - 1)
     gaussian = GaussianMechanism(gradient, gdp.part(mu, 1 / count))

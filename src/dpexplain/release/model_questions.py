@@ -66,7 +66,7 @@ class ModelQuestions:
         the reference's estimated bias. Private for the explanation data by post-processing; what the model's answers say about its
         training data is another matter (docs/shap.md).
         """
-        point, notes = read_query(self.domain, record, QueryRules(extra, clip, known_extra=self.other_columns))
+        point, notes = read_query(self.domain, record, self.other_columns, extra, clip)
         found = self._shapley(point[None], model, target, background)[0]
         return replace(found, details={**found.details, "read_as": notes}) if notes else found
 

@@ -104,7 +104,7 @@ class Release(ModelQuestions):
         if target is not None:
             found = self.of(target).explain(record, weight, anchor, plane=plane, radius=radius, extra=extra, clip=clip)
             return replace(found, details=found.details | self.offered)
-        point, notes = read_query(self.domain, record, QueryRules(extra, clip, known_extra=self.other_columns))
+        point, notes = read_query(self.domain, record, self.other_columns, extra, clip)
         read = Queries(point[None], (record,), (notes,), ())
         return self._answer(read, weight, None if anchor is None else [anchor], plane, radius).one(0, record, self.offered)
 
@@ -140,7 +140,7 @@ class Release(ModelQuestions):
         that estimate's own bias is not in the error bars (docs/baselines.md has how large it is).
         """
         local = weight or self.weight
-        point, notes = read_query(self.domain, record, QueryRules(known_extra=self.other_columns))
+        point, notes = read_query(self.domain, record, self.other_columns)
         widths = self._widths(point[None], local)
         values, error = self.solver.influence(point, local if widths is None else Gaussian(float(widths[0])))
         details = {

@@ -51,7 +51,7 @@ class ReleaseSurrogate:
 
     def shapley(self, record: Any, *, extra: Extra = "refuse", clip: bool = False) -> Contributions:
         """SHAP values of the stand-in at `record`; they add up to its answer. `extra` and `clip` are as for `Release.explain`."""
-        point, _ = read_query(self.domain, record, QueryRules(extra, clip))
+        point, _ = read_query(self.domain, record, (), extra, clip)
         return self._contributions(point[None])[0]
 
     def shapley_many(self, records: Any, *, extra: Extra = "refuse", clip: bool = False) -> ContributionsBatch:

@@ -36,8 +36,8 @@ from dpexplain.mechanisms.measured import MeasuredDescent
 from dpexplain.mechanisms.ports import Rows
 from dpexplain.mechanisms.registry import Adaptive, Basic, Influence
 from dpexplain.noise.seeded import SeededNoise
-from dpexplain.privacy.events import PrivacyEvent
-from dpexplain.privacy.relation import Neighbours
+from dpexplain.privacy.events import GaussianEvent
+from dpexplain.privacy.relation import Neighbours, Relation
 from dpexplain.progress import with_bar
 from dpexplain.registration import owners
 from dpexplain.registration.declared_answers import Reading
@@ -136,17 +136,18 @@ def _wrong_constant() -> AbstractContextManager[Any]:
 
 
 def _half_reserved() -> AbstractContextManager[Any]:
-    honest = NoisyDescent.events.fget  # type: ignore[attr-defined]
+    honest = NoisyDescent.__post_init__
 
-    def half(self: NoisyDescent) -> tuple[PrivacyEvent, ...]:
-        (event,) = honest(self)
-        return (replace(event, count=event.count // 2),)
+    def half(self: NoisyDescent) -> None:
+        honest(self)
+        events = tuple(replace(event, count=event.count // 2) for event in self.events if isinstance(event, GaussianEvent))
+        object.__setattr__(self, "events", events)
 
-    return patch.object(NoisyDescent, "events", property(half))
+    return patch.object(NoisyDescent, "__post_init__", half)
 
 
 def _one_for_two() -> AbstractContextManager[Any]:
-    return patch.object(Neighbours, "multiplier", new_callable=PropertyMock, return_value=1)
+    return patch.object(Relation, "factor", new_callable=PropertyMock, return_value=1)
 
 
 @contextmanager

@@ -1,0 +1,53 @@
+"""Public numbers that noise on the gradient of a plane depends on: whether one record is bounded, the noise's geometry, and curvatures."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+from dpexplain.core import sensitivity
+from dpexplain.core.arrays import Vector
+from dpexplain.core.ball import Ball
+from dpexplain.core.free_plane import constant_for
+from dpexplain.core.layout import Layout
+from dpexplain.core.plane import Plane, require_plane
+from dpexplain.core.reach import FreeReach, Reach
+from dpexplain.core.shape import noise_shape
+from dpexplain.core.weights import Weight
+
+OneHot: TypeAlias = tuple[tuple[int, int], ...]
+
+
+class NoiseGeometry(NamedTuple):
+    """The noise's shape on the slopes, the constant s of a plane that is free at the query, and what records can reach where a layout is declared."""
+
+    shape: Vector
+    constant: float | None
+    reach: Reach | None
+
+
+def require_bounded(plane: Any, radius: float, norm: int, weight: Weight) -> Plane:
+    """`plane`, if it is known, `radius` and `norm` make a ball, and one record moves its gradient by a bounded amount; ParameterError otherwise."""
+    known = require_plane(plane)
+    if known == "fitted":
+        sensitivity.free_gradient(weight, 1.0, 1.0)  # refuses a weight without a bound at the query
+    Ball(radius, norm)
+    sensitivity.gradient(weight, radius)
+    return known
+
+
+def noise_geometry(
+    point: Vector, one_hot: OneHot, layout: Layout | None, weight: Weight, radius: float, plane: Plane, anchor: float | None
+) -> NoiseGeometry:
+    """The geometry of noise around `point`, for slopes in a ball of this radius; `one_hot` are column ranges that hold one 1 or none."""
+    shape = noise_shape(point, one_hot)
+    if plane == "fitted":
+        s = constant_for(weight, shape)
+        return NoiseGeometry(shape, s, None if layout is None else FreeReach.with_constant(point, layout, weight, radius, s))
+    reach = None if layout is None else Reach.around(point, layout, weight, radius, anchor or 0.0)
+    return NoiseGeometry(shape, None, reach)
+
+
+def curvatures(weight: Weight, plane: Plane) -> tuple[float, float]:
+    """Bounds on the largest eigenvalue of the mean loss's matrix: on the slopes, λmax(A)/m̄ ≤ sup αd², and over the plane's whole state."""
+    slopes = sensitivity.quadratic(weight)
+    return slopes, sensitivity.free_quadratic(weight) if plane == "fitted" else slopes
