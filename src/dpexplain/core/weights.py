@@ -22,14 +22,14 @@ from dpexplain.errors import ParameterError
 
 _ROUND_UP = 1 + 1e-12
 _LARGE = 1e12  # at d = 0 a record's gradient is 0 whatever its weight: a large finite number keeps 0·α = 0
-Profile: TypeAlias = tuple[float, float, float, float]
+_Profile: TypeAlias = tuple[float, float, float, float]
 
 
 class Weight(ABC):
     """A non-negative weight function with exact suprema."""
 
     kind: ClassVar[str]
-    profile: Profile | None = None
+    profile: _Profile | None = None
     """(height, cap, width, reach) with α(d) = min(height, cap/(2d(1+d)))·exp(-(d/width)²) for d ≤ reach, else 0; at most one of cap and width is finite.
     None where Python alone can evaluate α."""
 
@@ -130,7 +130,7 @@ class Stable(Weight):
 
     kind: ClassVar[str] = "stable"
     constant: float = 1.0
-    profile: Profile = field(init=False, repr=False, compare=False)
+    profile: _Profile = field(init=False, repr=False, compare=False)
 
     def __init__(self, c: float = 1.0) -> None:
         _require_positive("c", c)
@@ -160,7 +160,7 @@ class Inverse(Weight):
 
     kind: ClassVar[str] = "inverse"
     constant: float = 1.0
-    profile: Profile = field(init=False, repr=False, compare=False)
+    profile: _Profile = field(init=False, repr=False, compare=False)
 
     def __init__(self, c: float = 1.0) -> None:
         _require_positive("c", c)
@@ -187,7 +187,7 @@ class Gaussian(Weight):
 
     kind: ClassVar[str] = "gaussian"
     width: float = 1.0
-    profile: Profile = field(init=False, repr=False, compare=False)
+    profile: _Profile = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _require_positive("width", self.width)
@@ -216,7 +216,7 @@ class Window(Weight):
 
     kind: ClassVar[str] = "window"
     radius: float = 1.0
-    profile: Profile = field(init=False, repr=False, compare=False)
+    profile: _Profile = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _require_positive("radius", self.radius)
