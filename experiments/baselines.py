@@ -62,7 +62,12 @@ def explanations(given, record, point, lime_samples):
     found = {"exact optimum": (evaluation.optimum(given.private, point, plane="paper"), "slope")}
     found |= {"release, total ε=1": (given.release.explain(record).values, "slope")}
     found |= {"exact optimum, anchored": (anchored_optimum(given, point), "slope")}
-    found |= {"release, anchored": (given.release.explain(record, anchor=given.model(point[None])[0]).values, "slope")}
+    found |= {
+        "release, anchored": (
+            given.release.explain(record, anchor=float(given.release.scale.answers(given.model(point[None])[0]))).values,
+            "slope",
+        )
+    }
     for name, explainer in given.explainers.items():
         found[name] = (explainer.explain(record).values, "contribution" if name.startswith("Shapley") else "slope")
     found |= {"LIME": (lime(0), "slope"), "LIME, another seed": (lime(1), "slope")}

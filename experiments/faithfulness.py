@@ -136,7 +136,7 @@ def methods(subject, private, releases, background, mean, record, point, answer)
     for name, release in releases.items():
         found[f"{name}, fitted"] = released(release.explain(record))
         if "reference" not in name:
-            found[f"{name}, anchored"] = released(release.explain(record, anchor=answer))
+            found[f"{name}, anchored"] = released(release.explain(record, anchor=float(release.scale.answers(answer))))
             found[f"{name}, paper"] = released(release.explain(record, plane="paper"))
     found["LIME"] = slopes(evaluation.lime(private, point, model=subject.model, samples=LIME_SAMPLES))
     shap = evaluation.shap_values(private, point, model=subject.model, background=background, permutations=5)

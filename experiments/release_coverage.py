@@ -38,7 +38,7 @@ def coverage(table, epsilon, draws, queries):
 
     def answers(total, seed):
         release = dpx.release(private, dpx.Budget(total, DELTA), noise=SeededNoise(seed))
-        return release.explain_many(asked), release.explain_many(asked, anchor=labels)
+        return release.explain_many(asked), release.explain_many(asked, anchor=release.scale.answers(labels))
 
     truth = [many.values for many in answers(HARDLY_ANY_NOISE, 10_000)]
     inside, cosines = [], []

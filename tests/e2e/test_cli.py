@@ -177,14 +177,16 @@ def test_the_plane_is_one_word_on_the_command_line_too(release):
 
 
 def test_explanations_through_the_models_answer(release, tmp_path):
-    told = json.loads(run("explain", release, "--record", JSON, "--anchor", "-0.4", "--json").stdout)
+    told = json.loads(
+        run("explain", release, "--record", JSON, "--anchor", "0.3", "--json").stdout
+    )  # answers are classes, 0 or 1
     made = dpx.load(release)
-    assert dpx.Explanation.from_dict(told).values == pytest.approx(made.explain(RECORD, anchor=-0.4).values)
-    assert told["details"]["anchor"] == -0.4
-    (tmp_path / "new.jsonl").write_text("\n".join(json.dumps(one | {"said": said}) for one, said in ((RECORD, -0.4), (OTHER, 1))))
+    assert dpx.Explanation.from_dict(told).values == pytest.approx(made.explain(RECORD, anchor=0.3).values)
+    assert told["details"]["anchor"] == pytest.approx(-0.4)  # as a label, as the slopes are
+    (tmp_path / "new.jsonl").write_text("\n".join(json.dumps(one | {"said": said}) for one, said in ((RECORD, 0.3), (OTHER, 1))))
     rows = ("explain", release, "--rows", tmp_path / "new.jsonl", "--json")
     many = json.loads(run(*rows, "--anchor", "said").stdout)
-    expected = made.explain_many([RECORD, OTHER], anchor=[-0.4, 1.0])
+    expected = made.explain_many([RECORD, OTHER], anchor=[0.3, 1.0])
     assert [dpx.Explanation.from_dict(one).values for one in many] == [pytest.approx(one.values) for one in expected]
     assert "Name the column" in run(*rows, "--anchor", "heard").stderr
 

@@ -109,3 +109,27 @@ def test_an_anchor_that_is_no_answer_is_refused(release, asked, anchor):
 def test_many_records_need_as_many_anchors(release, asked, anchor):
     with pytest.raises(ParameterError, match="one number from -1 to 1 a record"):
         release.explain_many(asked[0], anchor=anchor)
+
+
+@pytest.mark.parametrize(
+    ("declared", "answers", "same"),
+    [
+        ({"output": "probability"}, lambda y: (y + 1) / 2, 0.7),
+        ({"output": "value", "bounds": (1000, 3000)}, lambda y: 2000 + 1000 * y, 2400.0),
+        ({}, lambda y: y, 0.4),
+    ],
+)
+def test_an_anchor_is_in_the_units_of_the_answers(declared, answers, same):
+    table = rows(800)
+    given = {"model": lambda t: answers(model(t))} if declared else {"labels": model(table)}
+    data = dpx.PrivateData(table, DOMAIN, **given, **declared)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calibrate, "replicates", lambda _: 2)
+        release = dpx.release(data, dpx.Budget(1.0, 1e-6), noise=SeededNoise(1))
+    record = {name: column[0] for name, column in table.items()}
+    found = release.explain(record, anchor=same)
+    assert found.contributions().answer == pytest.approx(same)
+    assert found.intercept == pytest.approx(0.4)
+    assert release.scale.answers(0.4) == pytest.approx(same)  # how a label becomes an anchor
+    with pytest.raises(ParameterError, match=r"release\.scale\.answers"):
+        release.explain(record, anchor=release.scale.low - 0.1)

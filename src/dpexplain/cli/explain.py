@@ -39,7 +39,7 @@ def explain(
     anchor: Annotated[
         str | None,
         typer.Option(
-            "--anchor", help="The model's answer, -1 to 1, to go through: a number, or the column of --rows that has it."
+            "--anchor", help="The model's answer to go through, in its own units: a number, or the column of --rows that has it."
         ),
     ] = None,
     plane: Annotated[

@@ -27,6 +27,12 @@ from dpexplain.privacy.budget import Guarantee
 from dpexplain.progress import with_bar
 from dpexplain.release.planes import PlaneSource
 
+_ANCHORS = {
+    "label": "on the scale of the labels",
+    "probability": "a probability",
+    "class": "1 for the class that is explained and 0 for others",
+    "value": "in the model's own units",
+}
 _SLOW = 20_000  # queries from which a progress bar is worth its line
 
 
@@ -216,20 +222,20 @@ def _errors_if_known(errors: Any) -> Any:
     return None if np.isnan(errors).any() else errors
 
 
-def anchors_of(given: Any, count: int) -> Vector | None:
-    """The model's answers at `count` queries, as a caller gives them."""
+def anchors_of(given: Any, count: int, scale: AnswerScale) -> Vector | None:
+    """The model's answers at `count` queries, as a caller gives them in the model's own units, as labels."""
     if given is None:
         return None
     try:
         anchors = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         anchors = np.full(count, np.nan)
-    if anchors.shape != (count,) or not (np.abs(anchors) <= 1).all():
+    if anchors.shape != (count,) or not ((anchors >= scale.low) & (anchors <= scale.high)).all():
         raise ParameterError(
-            "anchor is the model's answer at each record, on the scale of the labels: one number from -1 to 1 a record "
-            "(2p - 1 for a probability p, ±1 for a class)"
+            f"anchor is the model's answer at each record, {_ANCHORS[scale.kind]}: one number from {scale.low:g} to {scale.high:g} a "
+            "record. A label y from -1 to 1 is the answer release.scale.answers(y)"
         )
-    return anchors
+    return anchors if scale.kind == "label" else scale.labels(anchors)
 
 
 def _progress(queries: int) -> Iterator[int]:

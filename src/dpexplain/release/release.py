@@ -92,8 +92,9 @@ class Release(ModelQuestions):
         the reference distribution. A release with labelled reference data answers from them, whatever the weight. `weights.Nearest(2000)`
         chooses the width for each record, from what is released, so that about 2,000 rows count; `.details["width"]` says it.
 
-        The plane is "fitted" at the record, as LIME's is; "anchored" goes through `anchor`, the model's answer there in [-1, 1]; "paper" goes
-        through 0, in a ball of radius 1. How strongly slopes are shrunk is chosen from the released moments and their noise; a `radius` holds
+        The plane is "fitted" at the record, as LIME's is; "anchored" goes through `anchor`, the model's answer there in its own units
+        (`.scale`: a probability from 0 to 1, a value within its bounds, or a label from -1 to 1 where only labels were registered); "paper"
+        goes through 0, in a ball of radius 1. How strongly slopes are shrunk is chosen from the released moments and their noise; a `radius` holds
         them in a ball as well, and `.details["cap"]` says where it binds.
 
         A value may be missing where the domain declares what stands for it; `extra="ignore"` leaves out fields that the domain does not
@@ -174,7 +175,7 @@ class Release(ModelQuestions):
     ) -> Explanations:
         require_kind("weight", weight, (Weight, NoneType), "pass one such as dpx.weights.Gaussian(0.8)")
         asked = plane_for(self.plane if plane is None and anchor is None else plane, anchor)
-        points, local, anchors = read.points, weight or self.weight, anchors_of(anchor, len(read.points))
+        points, local, anchors = read.points, weight or self.weight, anchors_of(anchor, len(read.points), self.scale)
         ball = self._ball(asked, radius)
         source, widths = self._source(asked, ball), self._widths(points, local)
         if widths is None:

@@ -44,7 +44,8 @@ def optimum(
 ) -> Vector:
     """φ*: the exact minimiser of the local loss.
 
-    `plane` is "fitted" (the default), "anchored" (with `anchor`, the model's answer at the query) or "paper". A `radius` holds φ in that ball;
+    `plane` is "fitted" (the default), "anchored" (with `anchor`, the model's answer at the query as a label in [-1, 1],
+    as φ is of labels; `data.answer_scale.labels` converts) or "paper". A `radius` holds φ in that ball;
     without one only the paper's plane is held in a ball, of radius 1, and of all minimisers the shortest is taken.
     """
     moments = local_moments(data, query, weight, plane=plane, anchor=anchor)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.moments import Moments, RawMoments
 from dpexplain.core.plane import Plane
@@ -138,10 +139,10 @@ def squared(weight: Weight) -> Weight:
     return Custom(square, c=_UNBOUNDED, maximum=_UNBOUNDED)
 
 
-def anchors_for(plane: Plane, questions: Questions) -> Sequence[float] | None:
-    """The model's answers where planes go through them."""
+def anchors_for(plane: Plane, questions: Questions, scale: AnswerScale) -> Sequence[float] | None:
+    """The model's answers, in their own units, where planes go through them."""
     if plane != "anchored":
         return None
     if questions.labels is None:
         raise ParameterError("plane='anchored' needs the model's answers: register the data with model=, or choose another plane")
-    return [float(one) for one in questions.labels]
+    return [float(one) for one in scale.answers(questions.labels)]

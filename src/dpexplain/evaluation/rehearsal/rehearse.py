@@ -82,7 +82,7 @@ def rehearse(
     require_features(data.domain, groups)
     local, total = weight or Stable(), len(ways) * len(epsilons) * draws
     questions = choose_questions(data, records, queries, seed)
-    anchors = anchors_for(plane, questions)
+    anchors = anchors_for(plane, questions, data.answer_scale)
     asked, exact = _Asked(data, questions, anchors, local, plane, delta, draws, seed), ExactAnswers(data, questions, plane)
     steps = len(questions) + total + min(MOST, len(questions))
     with progress_steps("rehearsing", steps) as watch, warnings.catch_warnings():
