@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dpexplain import plots
+from dpexplain.answers.changes import Change, changes_of
 from dpexplain.answers.contributions import Contributions, frame_of
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Vector
@@ -30,6 +31,11 @@ _NO_AVERAGE = (
     "this answer has no average to compare the record with, so nothing can add up to it: explain from a release, which knows the average, "
     "or declare a baseline record for interactive answers; what a change of each value would do is in `values`"
 )
+_NO_CHANGES = (
+    "changes of single values are known for planes over a table or words, where they were computed: ask the release or explainer again; "
+    "slopes of encoded columns are in `values`"
+)
+_STATED = 12  # changes that a table or a document shows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,6 +106,21 @@ class Explanation:
             raise InputError(_NO_AVERAGE)
         return self.added if isinstance(self.added, Contributions) else self.added()
 
+    def changes(self) -> list[Change]:
+        """What a change of each of the record's values would add to the answer, in the answer's own units, the largest first.
+
+        A category changes from the record's own value to another, a number goes through its whole range. InputError for what is no plane, and
+        for an explanation that was read from a file, which does not have the domain.
+        """
+        if not self._knows_changes or self.domain is None:
+            raise InputError(_NO_CHANGES)
+        error = None if self.error is None else self.scale.slopes(self.error)
+        return changes_of(self.domain, self.point, self.scale.slopes(self.values), error)
+
+    @property
+    def _knows_changes(self) -> bool:
+        return self.plane is not None and self.domain is not None and not isinstance(self.domain, ImageDomain)
+
     def uncertain(self) -> tuple[bool, ...] | None:
         """For each value, whether its sign is in doubt (±2 errors cross zero); None where errors are unknown."""
         return None if self.error is None else tuple(bool(v) for v in np.abs(self.values) <= 2 * self.error)
@@ -131,9 +152,10 @@ class Explanation:
             return self._overlay(self.domain, {"title": title or _HEADING, "caption": self._caption, **look})
         if kind == "contributions" or (kind is None and self.added is not None):
             return self.contributions().plot(top, title=title, **look)
-        values, error = self.scale.slopes(self.values), None if self.error is None else self.scale.slopes(self.error)
         look |= {"title": title or _HEADING, "caption": self._caption, "scale": self.scale}
-        return plots.bars(self._titles, values, error, top=top, **look)
+        found = self._slopes(top)
+        error = None if self.error is None else np.array([one.error for one in found], dtype=np.float64)
+        return plots.bars([one.name for one in found], np.array([one.value for one in found]), error, top=top, **look)
 
     def _overlay(self, domain: ImageDomain, look: dict[str, Any]) -> Figure:
         image = domain.image(self.point) if self.record is None else domain.picture(self.record)
@@ -157,6 +179,7 @@ class Explanation:
             "intercept": self.intercept,
             "scale": self.scale.to_dict(),
             "contributions": None if self.added is None else self.contributions().to_dict() | {"guarantee": None},
+            "changes": [one.to_dict() for one in self.changes()[:_STATED]] if self._knows_changes else None,
         }
 
     @classmethod
@@ -227,8 +250,10 @@ class Explanation:
         details = f"<details><summary>{plots.slopes.HEADING}</summary>{slopes}</details>"
         return f"{added._repr_html_()}{details}{small}"
 
-    def _slopes(self, k: int = 12) -> list[plots.slopes.Slope]:
-        """The k strongest slopes in the answer's own units."""
+    def _slopes(self, k: int = _STATED) -> list[plots.slopes.Slope]:
+        """The k largest changes of this record's values, or slopes where changes are not known, in the answer's own units."""
+        if self._knows_changes:
+            return [plots.slopes.Slope(one.text, one.value, one.error) for one in self.changes()[:k]]
         factor = self.scale.half_range
         rows = ((i, self._error(i)) for i in self._order()[:k])
         return [

@@ -1,4 +1,4 @@
-"""Slopes as tables: how the answer would change as each column goes from the lowest to the highest end of its range."""
+"""Tables of what would change the answer: changes of one record's values, or slopes of encoded columns."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dpexplain.plots.style import NEGATIVE, POSITIVE, UNCERTAIN
 if TYPE_CHECKING:
     from rich.table import Table
 
-HEADING = "What would change the answer: from the lowest to the highest end of a range, or from no to yes"
+HEADING = "What would change the answer"
 _BAR = 24  # letters of the longest bar on a terminal
 
 
 @dataclass(frozen=True, slots=True)
 class Slope:
-    """One column's effect in the answer's own units; `error` is None where it is unknown."""
+    """The effect of one change in the answer's own units; `error` is None where it is unknown."""
 
     name: str
     value: float

@@ -71,6 +71,17 @@ class Added(BaseModel):
     details: dict[str, Any]
 
 
+class Changed(BaseModel):
+    """What one change of one of the record's values would add to the answer, in the answer's own units."""
+
+    model_config = ConfigDict(populate_by_name=True)
+    name: str
+    before: str = Field(alias="from", description="The record's own value, or the low end of a number's range; empty for a word.")
+    after: str = Field(alias="to")
+    value: float
+    error: float | None
+
+
 class Answer(BaseModel):
     """An explanation: contributions of features, slopes of encoded columns (`values`, in labels), what it cost, what is guaranteed."""
 
@@ -89,6 +100,7 @@ class Answer(BaseModel):
     intercept: float | None = Field(description="The plane's value at the record, a label.")
     scale: Scale
     contributions: Added | None = Field(description="Null where nothing stands for the average.")
+    changes: list[Changed] | None = Field(None, description="The largest changes of single values; null for what is no plane.")
 
 
 class BudgetStatus(BaseModel):

@@ -1,0 +1,99 @@
+"""What would change the answer: a plane's slopes as changes of one record's values, in words and in the answer's own units.
+
+A category or a yes/no changes from the record's own value to another one, a number goes from the lowest to the highest end of its range, a word is
+added or taken out. `web/changes.js` does the same for pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpexplain.core.arrays import Vector
+from dpexplain.domain import Domain, DomainLike, TextDomain
+from dpexplain.domain.catalogue import Feature
+from dpexplain.domain.features import Binary, Categorical, Ordinal
+from dpexplain.plots.steps import shown
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of one value: what it adds to the answer, and its standard error, at most; None where errors are unknown."""
+
+    name: str
+    before: str
+    after: str
+    value: float
+    error: float | None
+
+    @property
+    def text(self) -> str:
+        """ "work: private → public"; a word is "added" or "taken out"."""
+        return f"{self.name}: {self.before} → {self.after}" if self.before else f"{self.name}: {self.after}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "from": self.before, "to": self.after, "value": self.value, "error": self.error}
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A change as a combination of slopes: `sign` times that of `column`, less that of the column that is left, if any."""
+
+    name: str
+    before: str
+    after: str
+    column: int
+    sign: int = 1
+    leaving: int | None = None
+
+
+def changes_of(domain: DomainLike, point: Vector, values: Vector, error: Vector | None) -> list[Change]:
+    """All changes at an encoded record, the largest first, from slopes and their errors in the answer's own units.
+
+    The error of a difference of two slopes is at most the sum of theirs, and is stated so.
+    """
+    slopes, errors = values.tolist(), None if error is None else error.tolist()
+    found = [_change(move, slopes, errors) for move in _moves(domain, point)]
+    return sorted(found, key=lambda change: -abs(change.value))
+
+
+def _change(move: _Move, slopes: Sequence[float], errors: Sequence[float] | None) -> Change:
+    value = move.sign * slopes[move.column] - (0.0 if move.leaving is None else slopes[move.leaving])
+    spread = None if errors is None else errors[move.column] + (0.0 if move.leaving is None else errors[move.leaving])
+    return Change(move.name, move.before, move.after, value, spread)
+
+
+def _moves(domain: DomainLike, point: Vector) -> Iterator[_Move]:
+    if isinstance(domain, Domain):
+        rows = zip(domain.features, domain.blocks, domain.decode_point(point), strict=True)
+        for feature, block, own in rows:
+            yield from _moves_of(feature, block.start, own)
+        return
+    words = isinstance(domain, TextDomain)
+    for j, (name, entry) in enumerate(zip(domain.titles, point.tolist(), strict=True)):
+        there = words and entry > 0.5
+        yield _Move(name, "", "taken out" if there else "added", j, -1 if there else 1) if words else _Move(name, "0", "1", j)
+
+
+def _moves_of(feature: Feature, start: int, own: Any) -> Iterator[_Move]:
+    title = feature.label_of(feature.name)
+    if isinstance(feature, Categorical):
+        leaving = start + feature.columns.index(own) if own in feature.columns else None
+        others = ((start + j, value) for j, value in enumerate(feature.columns) if start + j != leaving)
+        before = "none of them" if own is None else shown(own)
+        yield from (_Move(title, before, shown(value), column, 1, leaving) for column, value in others)
+        return
+    low, high = (shown(end) for end in _ends(feature))
+    if isinstance(feature, Binary) and shown(own) == high:
+        yield _Move(title, high, low, start, -1)
+    else:
+        yield _Move(title, low, high, start)
+
+
+def _ends(feature: Any) -> tuple[Any, Any]:
+    if isinstance(feature, Ordinal):
+        return feature.levels[0], feature.levels[-1]
+    if isinstance(feature, Binary):
+        return (False, True) if feature.values is None else (feature.values[0], feature.values[1])
+    return feature.low, feature.high
