@@ -24,6 +24,7 @@ from dpexplain.backends.streaming import StreamedRows
 from dpexplain.core.layout import Layout
 from dpexplain.registration.options import RegistrationOptions
 from dpexplain.registration.scanning import ColumnLabels, read_registered
+from process_support import end_with_this_process
 
 
 def dense(X, y):
@@ -100,6 +101,7 @@ def ray_session():
 @lru_cache(maxsize=1)
 def _started_ray():
     os.environ.setdefault("RAY_AUTH_TOKEN", token_hex(32))  # before the import; then none is written to this user's home
+    end_with_this_process()
     try:
         return connect(None, 2)[0], None
     except Exception as error:

@@ -106,3 +106,46 @@ def test_the_explainer_slot_asks_for_addresses_that_exist():
     mounted = {mount["name"] for mount in container["volumeMounts"]}
     assert mounted == {volume["name"] for volume in slot["spec"]["explainer"]["volumes"]}
     accepts([*container["args"][:1], "missing.toml", *container["args"][2:]])
+
+
+def test_the_cluster_of_rows_is_one_head_without_rows_and_workers_behind_a_policy():
+    rows, policy = yaml.safe_load_all(read("kuberay-raycluster.yaml"))
+    assert (rows["apiVersion"], rows["kind"]) == ("ray.io/v1", "RayCluster")
+    spec, pins = rows["spec"], (DEPLOY.parent / "constraints.txt").read_text(encoding="utf-8")
+    assert f"ray=={spec['rayVersion']}\n" in pins
+    assert set(spec) == {"rayVersion", "enableInTreeAutoscaling", "headGroupSpec", "workerGroupSpecs"}
+    assert set(spec["headGroupSpec"]) == {"serviceType", "rayStartParams", "template"}
+    assert spec["headGroupSpec"]["serviceType"] == "ClusterIP"
+    assert spec["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
+    (group,) = spec["workerGroupSpecs"]
+    assert set(group) == {"groupName", "replicas", "minReplicas", "maxReplicas", "rayStartParams", "template"}
+    assert group["minReplicas"] <= group["replicas"] <= group["maxReplicas"]
+    for name, part in (("ray-head", spec["headGroupSpec"]), ("ray-worker", group)):
+        assert all(isinstance(value, str) for value in part["rayStartParams"].values())  # KubeRay takes nothing else
+        pod = part["template"]["spec"]
+        (container,) = pod["containers"]
+        assert container["name"] == name
+        assert pod["securityContext"]["runAsUser"] == 10001
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert container["securityContext"]["allowPrivilegeEscalation"] is False
+        assert container["resources"]["requests"] == container["resources"]["limits"]  # no worker is evicted with its rows
+        environment = {one["name"]: one for one in container["env"]}
+        assert environment["RAY_AUTH_MODE"]["value"] == "token"
+        assert set(environment["RAY_AUTH_TOKEN"]["valueFrom"]) == {"secretKeyRef"}
+        assert re.search(r":\d", container["image"])
+    assert int(group["rayStartParams"]["num-cpus"]) == int(
+        group["template"]["spec"]["containers"][0]["resources"]["limits"]["cpu"]
+    )
+    assert (policy["apiVersion"], policy["kind"]) == ("networking.k8s.io/v1", "NetworkPolicy")
+    assert policy["spec"]["podSelector"]["matchLabels"] == {"ray.io/cluster": rows["metadata"]["name"]}
+    assert policy["spec"]["policyTypes"] == ["Ingress"]
+
+
+def test_promtool_reads_the_metrics():
+    if (promtool := shutil.which("promtool")) is None:
+        pytest.skip("promtool (Debian's prometheus) is missing, /metrics is NOT checked by it")
+    spent = dpx.Guarantee(0.1, 1e-6, Neighbours())
+    metrics = Metrics()
+    text = metrics.text(SpendingSummary(spent, spent, dpx.Budget(1, 1e-6), 3))
+    found = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, timeout=60, check=False)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")  # neither errors nor advice

@@ -25,6 +25,7 @@ from dpexplain.errors import DataError, DpexplainError, ParameterError, RowsUnav
 LOCAL_WORKERS = 2
 STORE = 1 << 28  # bytes of shared memory for a Ray that is started here: questions and sums, never rows
 INLINE = 50_000  # bytes that Ray sends with a call instead of storing them
+CPU_SHARE = 0.1  # asked for by each worker: without any, Ray does not spread them; with a whole one, nobody could replace those of a lost node
 PATIENCE = 900.0  # seconds that workers get to answer, restarts included
 
 WorkerReply = tuple[str, Any]  # ("done", answer), ("changed", "") or ("failed", what may be said about it)
@@ -185,8 +186,8 @@ def _portable(ray: Any, source: EncodedFiles) -> Any:
 
 
 def _start(ray: Any, source: Any, parts: list[list[RowGroup]]) -> list[Any]:
-    """Actors that Ray starts again, and calls again, as often as they die."""
-    actor = ray.remote(_Actor).options(max_restarts=-1, max_task_retries=-1, scheduling_strategy="SPREAD")
+    """Actors over all nodes, which Ray starts again, and calls again, as often as they or their nodes die."""
+    actor = ray.remote(_Actor).options(num_cpus=CPU_SHARE, max_restarts=-1, max_task_retries=-1, scheduling_strategy="SPREAD")
     return [actor.remote(source, part) for part in parts]
 
 

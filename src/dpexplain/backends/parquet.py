@@ -150,7 +150,11 @@ def _list_files(place: str) -> tuple[Any, list[str]]:
 
 
 def _split(place: str) -> tuple[str, str]:
-    """Folder and pattern; the pattern is empty where nothing is wild."""
+    """Folder and pattern; the pattern is empty where nothing is wild. Options of an address, after a "?", go with the folder."""
+    if "://" in place and "?" in place:
+        place, options = place.split("?", 1)
+        folder, pattern = _split(place)
+        return f"{folder}?{options}", pattern
     wild = min((place.index(sign) for sign in WILD if sign in place), default=len(place))
     if wild == len(place):
         return place, ""

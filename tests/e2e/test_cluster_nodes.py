@@ -1,0 +1,92 @@
+"""A Ray cluster of several nodes: rows on object storage, a node lost in mid-query, all nodes lost; and nothing of it outlives the tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from process_support import MARK, ROOT, end_with_this_process, marked, s3_server
+
+SCRIPT = ROOT / "tests/clients/ray_nodes.py"
+KEYS = {"AWS_ACCESS_KEY_ID": "tests", "AWS_SECRET_ACCESS_KEY": "tests", "AWS_DEFAULT_REGION": "us-east-1"}
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory):
+    """What became of the questions in `tests/clients/ray_nodes.py`; the rows are local files where there is no S3 server."""
+    pytest.importorskip("ray", reason='a cluster of several nodes is NOT tested: pip install "dpexplain[ray]"')
+    folder, words = tmp_path_factory.mktemp("nodes"), []
+    end_with_this_process()
+    with ExitStack() as stack:
+        try:
+            words = [stack.enter_context(s3_server())[0]]
+        except pytest.skip.Exception as missing:
+            print(missing)
+        done = subprocess.run(
+            [sys.executable, str(SCRIPT), str(folder), *words],
+            capture_output=True,
+            text=True,
+            timeout=500,
+            check=False,
+            env=os.environ | KEYS,
+        )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_workers_are_spread_over_the_nodes(story):
+    assert story["nodes"] == 3
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_node_lost_in_the_middle_of_a_query_changes_neither_the_answer_nor_the_cost(story):
+    assert story["largest difference"] < 1e-9
+    assert story["times the price of one answer"] == pytest.approx(1, rel=1e-6)
+    assert story["answers in the ledger"] == 1
+    assert story["on the lost node"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_without_nodes_a_question_is_refused_in_time_and_stays_counted(story):
+    assert story["without nodes"].startswith("the cluster did not answer")
+    assert story["seconds to refuse"] < 60
+    assert story["then answers"] == 1  # nothing was answered
+    assert story["then the price"] == pytest.approx(2, rel=1e-6)  # μ² of two: paid before the rows were asked
+    assert story["later"]  # a node joins, and answers
+
+
+ORPHAN = """
+import subprocess, sys, time
+from process_support import end_with_this_process
+end_with_this_process()
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+import os
+print(os.environ["DPEXPLAIN_TEST_RUN"], flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found by /proc: leftovers are NOT ended here")
+def test_what_a_killed_test_run_started_is_ended():
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+    environment.pop(MARK, None)
+    with subprocess.Popen([sys.executable, "-c", ORPHAN], stdout=subprocess.PIPE, text=True, env=environment) as run:
+        mark = run.stdout.readline().strip()
+        assert marked(mark)
+        run.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 60
+    while marked(mark):
+        assert time.monotonic() < deadline, "a process outlived the test run that started it"
+        time.sleep(0.1)
