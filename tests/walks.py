@@ -1,14 +1,12 @@
-"""Trace a question, a release and an HTTP request from folder to folder: `python -m tests.walks` writes the walks into CONTRIBUTING.md.
+"""Trace a question, a release and an HTTP request from room to room: `python -m tests.walks` writes the walks into CONTRIBUTING.md.
 
-A step is a stay in one folder of the library: functions that the step above it calls there one after another, each at its first call. An indented step
-was called from the one above it; coming back is no step. Files directly in `dpexplain/` are one folder; the two bottom layers of the import contract,
-which everything uses, are none. Attributes, constructors, comprehensions and lambdas are left out: a reader need not open them.
+A room is a folder or a file directly in `dpexplain/`. A change of room is a call of a function in another room than the caller's, where that function
+runs for the first time on the walk: methods, properties, constructors that are written out and lambdas count as functions, returning does not count,
+and neither does what runs while a module is imported. So the number of changes is how many functions a reader has to follow into another room.
 """
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import os
 import re
 import subprocess
@@ -17,34 +15,32 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
-from tests.import_graph import layers
 
 import dpexplain as dpx
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "CONTRIBUTING.md"
 SOURCE = Path(dpx.__file__).parent
-BOTTOM, SHOWN = {name for layer in layers()[-1:] for name in layer}, 3
+IMPORT = "_call_with_frames_removed"  # importlib's last own frame above what it runs
 
 
 @dataclass
 class Step:
-    """A stay in a folder; `depth` is how many steps led there."""
+    """Functions of one room that the step above it calls; `depth` is how many steps led there."""
 
-    folder: str  # of the package, empty for the package itself
+    room: str  # empty for the caller outside the library
     depth: int
     functions: list[str]
 
     def __str__(self) -> str:
-        named = ", ".join(self.functions[:SHOWN]) + (", …" if len(self.functions) > SHOWN else "")
-        return f"{'  ' * self.depth}{self.folder or 'dpexplain'}/ {named}"
+        return f"{'  ' * self.depth}{self.room}: {', '.join(self.functions)}"
 
 
 class Walk:
@@ -54,6 +50,11 @@ class Walk:
         self.steps: list[Step] = []
         self._seen: set[CodeType] = set()
         self._threads = threading.local()
+
+    @property
+    def changes(self) -> int:
+        """Changes of room: calls from one room of the library into another."""
+        return sum(len(step.functions) for step in self.steps if step.depth)
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
@@ -66,10 +67,14 @@ class Walk:
             threading.setprofile(None)
 
     def _notice(self, frame: FrameType, event: str, _: Any) -> None:
-        code = frame.f_code
-        if event not in ("call", "return") or not code.co_filename.startswith(f"{SOURCE}/"):
+        code, own = frame.f_code, self._threads.__dict__
+        if event not in ("call", "return"):
             return
-        stack = self._threads.__dict__.setdefault("stack", [("", 0)])  # (folder, depth) of each frame of the library
+        if code.co_name == IMPORT:
+            own["imports"] = max(own.get("imports", 0) + (1 if event == "call" else -1), 0)
+        if own.get("imports") or not code.co_filename.startswith(f"{SOURCE}/"):
+            return
+        stack = own.setdefault("stack", [("", 0)])  # (room, depth) of each frame of the library
         if event == "call":
             stack.append(self._entered(code, *stack[-1]))
         elif len(stack) > 1:
@@ -78,27 +83,16 @@ class Walk:
     def _entered(self, code: CodeType, caller: str, depth: int) -> tuple[str, int]:
         file, new = code.co_filename.removeprefix(f"{SOURCE}/"), code not in self._seen
         self._seen.add(code)
-        folder = file.rpartition("/")[0].partition("/")[0]
-        if Path(file).stem in BOTTOM or (self.steps and folder == caller) or not new or not is_read(code, file):
-            return (caller if Path(file).stem in BOTTOM else folder), depth
-        name = f"{Path(file).stem.removeprefix('__init__')}.{code.co_qualname.replace('<locals>.', '')}".removeprefix(".")
+        room = file.partition("/")[0].removesuffix(".py")
+        if room == caller or not new:
+            return room, depth
+        name = code.co_qualname.replace("<locals>.", "")
         before = next((step for step in reversed(self.steps) if step.depth <= depth), None)
-        if before is not None and (before.folder, before.depth) == (folder, depth):
+        if before is not None and (before.room, before.depth) == (room, depth):
             before.functions.append(name)
         else:
-            self.steps.append(Step(folder, depth, [name]))
-        return folder, depth + 1
-
-
-def is_read(code: CodeType, file: str) -> bool:
-    """Whether a reader opens it: a function or method, not an attribute, a constructor, a class body, a comprehension or a lambda."""
-    last = code.co_qualname.rpartition(".")[2]
-    if (last.startswith(("<", "__")) and last != "__call__") or not code.co_flags & inspect.CO_OPTIMIZED:
-        return False
-    value: Any = importlib.import_module(".".join(["dpexplain", *Path(file).with_suffix("").parts]).removesuffix(".__init__"))
-    for part in code.co_qualname.split("."):
-        value = vars(value).get(part) if hasattr(value, "__dict__") else None
-    return not isinstance(value, property | cached_property)
+            self.steps.append(Step(room, depth, [name]))
+        return room, depth + 1
 
 
 DOMAIN = dpx.Domain([dpx.Numeric("age", 17, 97), dpx.Categorical("work", values=["a", "b", "c"]), dpx.Binary("married")])
@@ -112,23 +106,23 @@ def people() -> dpx.PrivateData:
     return dpx.PrivateData(rows, DOMAIN, model=lambda table: np.where(np.asarray(table["age"]) > 50, 1.0, -1.0))
 
 
-def question() -> list[Step]:
+def question() -> Walk:
     """`dpx.Explainer(data, budget).explain(record)`"""
     walk, data = Walk(), people()
     with walk.recorded():
         dpx.Explainer(data, BUDGET).explain(RECORD)
-    return walk.steps
+    return walk
 
 
-def release() -> list[Step]:
+def release() -> Walk:
     """`dpx.release(data, budget)`"""
     walk, data = Walk(), people()
     with walk.recorded():
         dpx.release(data, BUDGET)
-    return walk.steps
+    return walk
 
 
-def request() -> list[Step]:
+def request() -> Walk:
     """`POST /v1/explain`, to a service that answers from a budget"""
     from tests import service_support as support
 
@@ -143,14 +137,14 @@ def request() -> list[Step]:
         with walk.recorded():
             answer = api.post("/v1/explain", json={"record": support.RECORD})
         assert answer.status_code == 200, answer.text
-    return walk.steps
+    return walk
 
 
-WALKS: dict[str, Callable[[], list[Step]]] = {"question": question, "release": release, "request": request}
+WALKS: dict[str, Callable[[], Walk]] = {"question": question, "release": release, "request": request}
 
 
-def as_text(name: str, steps: list[Step]) -> str:
-    return f"{WALKS[name].__doc__}: {len(steps) - 1} changes of folder\n\n```\n" + "\n".join(map(str, steps)) + "\n```\n"
+def as_text(name: str, walk: Walk) -> str:
+    return f"{WALKS[name].__doc__}: {walk.changes} changes of room\n\n```\n" + "\n".join(map(str, walk.steps)) + "\n```\n"
 
 
 def in_page(page: str, name: str) -> re.Match[str]:

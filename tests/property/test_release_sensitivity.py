@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import sensitivity
 from dpexplain.core.layout import Layout
-from dpexplain.core.sketch import CentreMoments, CentreSums, NormalisedMoments, NormalisedSums, normalised_dimension
-from dpexplain.estimation.denoise import centre_of
+from dpexplain.core.sketch import CentreMoments, CentreSums, NormalisedMoments, NormalisedSums, centre_of, normalised_dimension
 
 attributes = st.lists(st.one_of(st.just("number"), st.integers(1, 5)), min_size=1, max_size=6)
 seeds = st.integers(0, 2**32 - 1)

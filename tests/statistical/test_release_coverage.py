@@ -5,9 +5,8 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain.core.layout import Layout
-from dpexplain.core.sketch import CentreMoments, NormalisedMoments
+from dpexplain.core.sketch import CentreMoments, NormalisedMoments, centre_of
 from dpexplain.estimation.calibrate import Rehearsal
-from dpexplain.estimation.denoise import centre_of
 from dpexplain.noise.seeded import SeededNoise
 
 DOMAIN = dpx.Domain(

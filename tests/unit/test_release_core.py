@@ -9,11 +9,11 @@ from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import weights
 from dpexplain.core.ball import minimise_2
 from dpexplain.core.layout import Layout
-from dpexplain.core.sketch import CentreMoments, NormalisedMoments, NormalisedSums, normalised_dimension
+from dpexplain.core.sketch import CentreMoments, NormalisedMoments, NormalisedSums, centre_of, normalised_dimension
 from dpexplain.estimation import reference
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import as_sums, column_factors, rehearsal_draws, replicates, solver_replicates
-from dpexplain.estimation.denoise import RIDGE, centre_of, estimate
+from dpexplain.estimation.denoise import RIDGE, estimate
 from dpexplain.estimation.local_solve import Solutions, error_shape, solve, solve_one
 
 LAYOUT = Layout((0, 3, 4, 5), (3, 4, 5, 6), (False, False, True, True))  # a code of three, a binary, two numbers

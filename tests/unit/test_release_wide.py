@@ -7,10 +7,10 @@ import pytest
 
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core.layout import Layout
-from dpexplain.core.sketch import CentreMoments, NormalisedMoments, NormalisedSums
+from dpexplain.core.sketch import CentreMoments, NormalisedMoments, NormalisedSums, centre_of
 from dpexplain.estimation import local_reference, reference
 from dpexplain.estimation.calibrate import as_sums
-from dpexplain.estimation.denoise import WIDE, centre_of, estimate, with_label_moments
+from dpexplain.estimation.denoise import WIDE, estimate, with_label_moments
 from dpexplain.estimation.label_newton import LabelNewton, ReusedLabelNewton
 
 SIZES = [3, 1, 1] * 30  # 150 columns: codes of three and binaries

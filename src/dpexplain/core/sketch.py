@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,26 @@ SQUARES_CENTRE = 0.125  # (x - 1/2)² lies in [0, 1/4]
 _LABEL_SHARE = 2.0  # how much more of the budget the moments yv get
 _SECOND_SHARE = 4.0  # … and the products: their noise counts ‖φ‖² times, and free slopes are two or three units long
 _TINY = 1e-12
+SMALLEST_VARIANCE = 1e-4
+SIGNIFICANT = 3.0  # standard errors of missing mass before a code is taken to have unknown values
+
+
+class StageBounds(NamedTuple):
+    """How many numbers each stage releases, and how far one record moves their sums."""
+
+    centre_dimension: int
+    centre: float
+    moments_dimension: int
+    moments: float
+    moments_terms: float  # Σ|terms| of one record, for summation error
+
+
+def stage_bounds(layout: Layout) -> StageBounds:
+    asked = CentreMoments(layout)
+    terms = sensitivity.normalised_terms(len(layout.numbers))
+    return StageBounds(
+        asked.dimension, asked.sensitivity(), normalised_dimension(layout), sensitivity.normalised_moments(), terms
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +126,11 @@ class NormalisedMoments:
     def __post_init__(self) -> None:
         object.__setattr__(self, "scales", Scales.balanced(self.layout, self.variance))
 
+    @classmethod
+    def after(cls, released: Vector, layout: Layout, size: int, sigma: float) -> NormalisedMoments:
+        """The query of stage 2 around what stage 1 released, with noise `sigma` on each number."""
+        return cls(layout, *centre_of(CentreSums.from_vector(released, layout), layout, size, sigma))
+
     def sensitivity(self) -> float:
         return sensitivity.normalised_moments()
 
@@ -153,6 +179,22 @@ class NormalisedSums:
         w0, t0 = zeroth / sqrt(scales.zeroth)
         unscaled = squares / sqrt(scales.squares) if squares.size else squares
         return cls(float(w0), float(t0), first / sqrt(scales.first), label / sqrt(scales.label), s2 + s2.T, unscaled)
+
+
+def centre_of(sums: CentreSums, layout: Layout, size: int, sigma: float) -> tuple[Vector, Vector]:
+    """(centre, variance) for stage 2 from stage 1's noisy sums. Any values are valid there; better ones waste less."""
+    raw = layout.centre + sums.first / size
+    mean = np.clip(raw, 0.0, 1.0)
+    for a in layout.codes:
+        block = layout.columns(a)
+        k = block.stop - block.start
+        if k > 1 and 1 - float(raw[block].sum()) <= SIGNIFICANT * sqrt(k) * sigma / size + 1e-9:  # no mass is missing
+            mean[block] = (mean[block] + 1e-9) / float((mean[block] + 1e-9).sum())
+    variance = np.maximum(mean * (1 - mean), SMALLEST_VARIANCE)
+    numbers = layout.numbers
+    seconds = sums.squares / size + 0.125
+    variance[numbers] = np.clip(seconds - np.square(mean[numbers] - 0.5), SMALLEST_VARIANCE, 0.25)
+    return mean, variance
 
 
 def normalised_dimension(layout: Layout) -> int:

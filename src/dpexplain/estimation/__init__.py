@@ -6,5 +6,5 @@ calibrate.py     error bars by parametric bootstrap     regression.py       plan
 population.py    records from noisy tables              gibbs.py            potentials for all pairs of attributes
 records.py       values within bins                     raking.py           weights that match released tables
 response.py      how weights respond to noise           local_reference.py  planes from weighted synthetic records
-label_newton.py  Newton steps for the public points' labels
+label_newton.py  Newton steps for labels of public points    plane_building.py   planes of a release from its moments
 """

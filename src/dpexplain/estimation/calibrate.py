@@ -16,7 +16,7 @@ import numpy as np
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.core.sketch import NormalisedMoments, NormalisedSums, normalised_dimension
-from dpexplain.core.weights import Stable, Weight
+from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.denoise import WIDE, Estimate, estimate, with_label_moments
 from dpexplain.estimation.reference import build, sample_public_points
@@ -90,7 +90,7 @@ def plane_factors(
     depend on them, so that the covariances that `calibrate` rehearsed serve again.
     """
     found, moved, stated = calibrated.found, [], []
-    shift, rehearsal, covariance = found.mean - query.centre, Rehearsal(query, sigma, 1.0, Stable()), found.covariance
+    shift, rehearsal, covariance = found.mean - query.centre, Rehearsal(query, sigma, 1.0, DEFAULT_WEIGHT), found.covariance
     for k in range(replicates(query.layout)):
         truth = slopes.values + slopes.root(found.vectors) @ normals(len(slopes.values))
         t1 = covariance @ truth

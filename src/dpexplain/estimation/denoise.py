@@ -17,15 +17,24 @@ from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
-from dpexplain.core.sketch import CentreSums, NormalisedMoments, NormalisedSums
+from dpexplain.core.sketch import SIGNIFICANT, SMALLEST_VARIANCE, NormalisedMoments, NormalisedSums
 
 WIDE = 128  # columns from which cheaper arithmetic is worth results that differ in their last digits
-SMALLEST_MEAN, SMALLEST_VARIANCE = 1e-5, 1e-4
+SMALLEST_MEAN = 1e-5
 RIDGE = 1e-7  # keeps every direction determined; far below any variance that matters
 _POOLED = 4.0  # how many entries' worth of evidence the common ρ is given against a pair's own
-_SIGNIFICANT = 3.0  # standard errors of missing mass before a code is taken to have unknown values
 
 Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class NoisySketch:
+    """What was released: noisy sums, the query they answer, and the standard deviation of each number of `sums.vector`."""
+
+    sums: NormalisedSums
+    query: NormalisedMoments
+    sigma: float
+    centre_error: float  # the standard error of each mean that stage 1 found
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +72,6 @@ class Estimate:
     @property
     def covariance(self) -> Matrix:
         return np.asarray((self.vectors * self.values) @ self.vectors.T - self.idle)
-
-
-def centre_of(sums: CentreSums, layout: Layout, size: int, sigma: float) -> tuple[Vector, Vector]:
-    """(centre, variance) for stage 2 from stage 1's noisy sums. Any values are valid there; better ones waste less."""
-    raw = layout.centre + sums.first / size
-    mean = np.clip(raw, 0.0, 1.0)
-    for a in layout.codes:
-        block = layout.columns(a)
-        k = block.stop - block.start
-        if k > 1 and 1 - float(raw[block].sum()) <= _SIGNIFICANT * sqrt(k) * sigma / size + 1e-9:  # no mass is missing
-            mean[block] = (mean[block] + 1e-9) / float((mean[block] + 1e-9).sum())
-    variance = np.maximum(mean * (1 - mean), SMALLEST_VARIANCE)
-    numbers = layout.numbers
-    seconds = sums.squares / size + 0.125
-    variance[numbers] = np.clip(seconds - np.square(mean[numbers] - 0.5), SMALLEST_VARIANCE, 0.25)
-    return mean, variance
 
 
 def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, shrink: bool = True) -> Estimate:
@@ -149,7 +142,7 @@ def _complete(centre: Vector, s1: Vector, error: float, layout: Layout) -> Flags
         block = layout.columns(a)
         k = block.stop - block.start
         closed = abs(float(centre[block].sum()) - 1) < 1e-9
-        complete[a] = k > 1 and closed and -float(s1[block].sum()) <= _SIGNIFICANT * sqrt(k) * error + 1e-6
+        complete[a] = k > 1 and closed and -float(s1[block].sum()) <= SIGNIFICANT * sqrt(k) * error + 1e-6
     return complete
 
 

@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
-from dpexplain.core.sketch import NormalisedMoments
+from dpexplain.core.sketch import SMALLEST_VARIANCE, NormalisedMoments
 from dpexplain.core.weights import Weight
-from dpexplain.estimation.denoise import SMALLEST_VARIANCE
 from dpexplain.estimation.planes import Average, Planes, Variances, assemble, directions, hold_in_ball
 from dpexplain.estimation.slopes import PRECISION, Slopes
 

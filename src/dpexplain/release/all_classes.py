@@ -55,18 +55,23 @@ class ClassesPlan:
 
 def plan_classes(data: PrivateData, mu: float) -> ClassesPlan | None:
     """What `target="all"` adds to a release, at a part of `mu`; None where one class was asked about."""
-    if not data.targets:
+    facts = data.facts
+    if not facts.targets:
         return None
-    if data.labeller is None or not isinstance(data.domain, Domain) or not data.relabellable:
+    if facts.labeller is None or not isinstance(facts.domain, Domain) or not data.relabellable:
         raise ParameterError("target='all' is for tables with model=: register one class at a time otherwise")
-    labellers, decode = tuple(replace(data.labeller, target=one) for one in data.targets), data.domain.decode
+    labellers, decode = tuple(replace(facts.labeller, target=one) for one in facts.targets), facts.domain.decode
 
     def ask(rows: Matrix) -> Matrix:
         columns = decode(rows)
         return np.column_stack([labeller(columns) for labeller in labellers])
 
     share = mu * sqrt(SHARE) * _SOUND
-    return ClassesPlan(label_mechanism(data.domain.width, share, data.setting, ask, len(labellers)), labellers, data.size)
+    return ClassesPlan(
+        label_mechanism(facts.domain.width, share, facts.setting, ask, len(labellers)),
+        labellers,
+        facts.setting.size,
+    )
 
 
 def left_for_release(mu: float) -> float:

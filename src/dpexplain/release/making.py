@@ -19,6 +19,7 @@ from dpexplain.errors import DataError, ParameterError
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import Calibrated, calibrate
 from dpexplain.estimation.moment_planes import MomentPlanes
+from dpexplain.estimation.plane_building import build_planes
 from dpexplain.ledger.port import Ledger, Settled
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.marginals import NoisyMarginals
@@ -29,7 +30,7 @@ from dpexplain.privacy.events import PrivacyEvent, price
 from dpexplain.progress import progress_steps
 from dpexplain.registration.labels import Labeller
 from dpexplain.release.contents import SUBJECT
-from dpexplain.release.planes import build_planes, move_to_levels
+from dpexplain.release.planes import ask, move_to_levels
 from dpexplain.release.reference_data import ReferenceData, reference_rows
 from dpexplain.release.release import Release, release_from_ledger
 from dpexplain.version import __version__
@@ -97,7 +98,7 @@ class ReleaseRecipe:
     @property
     def model(self) -> Labeller | None:
         """The model where there are public records to ask it about."""
-        return self.data.labeller if isinstance(self.data.domain, Domain) else None
+        return self.data.facts.labeller if isinstance(self.data.facts.domain, Domain) else None
 
     @property
     def question(self) -> dict[str, Any]:
@@ -125,39 +126,40 @@ class ReleaseRecipe:
         return with_progress(self._make, self.plan)(door)
 
     def _make(self, door: Door) -> Release:
-        data, (sketch, marginals) = self.data, self.plan.run(door)
+        data, facts, (sketch, marginals) = self.data, self.data.facts, self.plan.run(door)
         ball = PAPER_RADIUS if self.radius is None else self.radius
         calibrated = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, self._rehearsed, door.auxiliary_normal)
-        solver = move_to_levels(calibrated.solver, data.domain)
+        solver = move_to_levels(calibrated.solver, facts.domain)
         made = Release(
             solver=solver,
             planes=self._planes(sketch, calibrated, solver, door),
-            domain=data.domain,
+            domain=facts.domain,
             weight=self.weight,
             guarantee=self._guarantee(door),
-            size=data.size,
+            size=facts.setting.size,
             fingerprint=self.fingerprint,
             library=__version__,
-            other_columns=data.facts.other_columns,
+            other_columns=facts.other_columns,
             reference=None if marginals is None else _build_reference(marginals, sketch, solver, data, self.plan.rows),
-            labeller=data.labeller,
+            labeller=facts.labeller,
             plane=self.plane,
             radius=self.radius,
-            scale=data.answer_scale,
+            scale=facts.scale,
         )
         return made if self.classes is None else self.classes.run(door, made)
 
     def _planes(self, sketch: NoisySketch, calibrated: Calibrated, solver: Solver, door: Door) -> MomentPlanes:
         """With the model's answers at public points; without them where it cannot answer, as when it needs columns outside the domain."""
-        for model in (self.model, None):
+        answers, domain = None, self.data.facts.domain
+        if self.model is not None and isinstance(domain, Domain):
             with suppress(DataError):
-                return build_planes(sketch, calibrated, solver, self.data.domain, model, door.auxiliary_normal)
-        raise DataError("planes could not be built from the released moments")
+                answers = ask(self.model, solver.reference.points(solver.layout), domain)
+        return build_planes(sketch, calibrated, solver, answers, door.auxiliary_normal)
 
     def _guarantee(self, door: Door) -> Guarantee:
         """What was paid, with notes on seeded noise and on the total where other releases were made from these data."""
         data, total, notes = self.data, self.data.spent, [] if door.secure else [SEEDED_NOISE]
-        about, asked = data.setting.neighbours, self.model is not None
+        about, asked = data.facts.setting.neighbours, self.model is not None
         paid = Guarantee.of_quanta(price(self.events), self.spend.delta, about, subject=SUBJECT, model_answers=asked)
         if total.mu > paid.mu * (1 + 1e-9):
             claim = f"(ε={round_up(total.epsilon)}, δ={total.delta:g})-differential privacy"

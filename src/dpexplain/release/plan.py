@@ -43,19 +43,20 @@ def plan_release(data: PrivateData, mu: float, reference: int) -> ReleasePlan:
     Too wide a domain, or a model that cannot answer, is found out here, before anything is spent.
     """
     _require_narrow(data)
-    layout = Layout.of(data.domain.blocks)
+    facts = data.facts
+    layout = facts.setting.layout or Layout.of(facts.domain.blocks)
     if not reference:
-        return ReleasePlan(plan_sketch(layout, mu, data.setting), None)
+        return ReleasePlan(plan_sketch(layout, mu, facts.setting), None)
     domain = require_tabular(data)
-    if data.labeller is not None:
-        data.labeller(trial_columns(domain))
+    if facts.labeller is not None:
+        facts.labeller(trial_columns(domain))
     cells = cells_of(domain.blocks, domain.levels)
-    marginals = plan_marginals(cells, mu * sqrt(REFERENCE_SHARE) * _SOUND, data.setting)
-    return ReleasePlan(plan_sketch(layout, mu * sqrt(1 - REFERENCE_SHARE) * _SOUND, data.setting), marginals, reference)
+    marginals = plan_marginals(cells, mu * sqrt(REFERENCE_SHARE) * _SOUND, facts.setting)
+    return ReleasePlan(plan_sketch(layout, mu * sqrt(1 - REFERENCE_SHARE) * _SOUND, facts.setting), marginals, reference)
 
 
 def _require_narrow(data: PrivateData) -> None:
-    if (width := data.domain.width) > WIDEST:
+    if (width := data.facts.domain.width) > WIDEST:
         raise ParameterError(
             f"a release of {width} columns would hold {width * width:,} noisy moments; at most {WIDEST} columns are supported. Declare "
             "fewer (a coarser grid, a smaller vocabulary), or explain one query at a time with dpx.Explainer"
@@ -63,6 +64,6 @@ def _require_narrow(data: PrivateData) -> None:
 
 
 def require_tabular(data: PrivateData) -> Domain:
-    if not isinstance(data.domain, Domain):
+    if not isinstance(data.facts.domain, Domain):
         raise ParameterError("reference data are records of a table: leave reference= out for text and images")
-    return data.domain
+    return data.facts.domain

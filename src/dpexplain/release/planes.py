@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import sqrt
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,47 +12,18 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.domain import Domain, DomainLike
 from dpexplain.estimation.answer import Solver
-from dpexplain.estimation.calibrate import Calibrated, equations_of, plane_factors
+from dpexplain.estimation.calibrate import equations_of
 from dpexplain.estimation.denoise import Estimate
-from dpexplain.estimation.local_reference import LocalReference, MomentRaking, MomentTargets
+from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.planes import Average, Planes, plain_planes
 from dpexplain.estimation.reference import LABEL_STEPS, NUMBER_STEPS
 from dpexplain.estimation.reference_planes import ReferencePlanes
 from dpexplain.estimation.slopes import Guess, NoisyEquations, Slopes, guessed_slopes
-from dpexplain.mechanisms.sketch import NoisySketch
-from dpexplain.release.reference_data import CHANGE_STEPS, ReferenceData, columns_of
+from dpexplain.release.reference_data import CHANGE_STEPS, ReferenceData
 
 Model: TypeAlias = Callable[[dict[str, Any]], Vector]
 _ARRAYS = ("slopes", "spread", "factors", "labels", "raked", "average")
-
-
-def build_planes(
-    sketch: NoisySketch, calibrated: Calibrated, solver: Solver, domain: DomainLike, model: Model | None, normals: Any
-) -> MomentPlanes:
-    """From what was released and its estimate; `model` answers at the public points of the solver's reference, `normals` are for rehearsals."""
-    found, labels, guess = calibrated.found, solver.reference.labels, None
-    points = solver.reference.points(solver.layout)
-    if model is not None and isinstance(domain, Domain):
-        labels = ask(model, solver.reference.codes, domain)
-        guess = guessed_slopes(points, labels, np.ones(len(points)))
-    slopes = equations_of(found).slopes(guess)
-    return MomentPlanes(
-        mean=found.mean,
-        t0=found.t0,
-        slopes=slopes,
-        eigenvalues=found.values,
-        eigenvectors=found.vectors,
-        layout=solver.layout,
-        points=points,
-        labels=labels,
-        inverse_weight=solver.reference.inverse_weight,
-        raked=MomentRaking(points, labels, np.ones(len(points)), moment_targets(solver, slopes.values)).weights(),
-        average=Average(sketch.query.centre, sketch.centre_error),
-        factors=plane_factors(calibrated, sketch.query, sketch.sigma, guess, slopes, normals),
-        t0_error=found.spread.t0 * sqrt(1 + found.t0**2),  # E y is a ratio of two noisy sums
-        second_error=found.spread.s2,
-    )
 
 
 def move_to_levels(solver: Solver, domain: DomainLike) -> Solver:
@@ -66,16 +36,9 @@ def move_to_levels(solver: Solver, domain: DomainLike) -> Solver:
     return replace(solver, reference=replace(solver.reference, codes=codes))
 
 
-def ask(model: Model, codes: Any, domain: Domain) -> Vector:
-    """A model's answers at public records, rounded to what a file stores exactly."""
-    return np.asarray(np.rint(model(columns_of(codes, domain)) * LABEL_STEPS) / LABEL_STEPS)
-
-
-def moment_targets(solver: Solver, start: Vector) -> MomentTargets:
-    """What reference records are raked to; `start` are the slopes of the plane through all rows."""
-    covariance = (solver.eigenvectors * solver.eigenvalues) @ solver.eigenvectors.T
-    noise = solver.noise
-    return MomentTargets(solver.mean, covariance, solver.t0, solver.t1, noise.s1, noise.s2, noise.t1, start)
+def ask(model: Model, points: Matrix, domain: Domain) -> Vector:
+    """A model's answers at encoded public records, rounded to what a file stores exactly."""
+    return np.asarray(np.rint(model(domain.decode(points)) * LABEL_STEPS) / LABEL_STEPS)
 
 
 def reference_slopes(points: Matrix, labels: Vector, base: Vector, found: Estimate) -> Slopes:

@@ -15,6 +15,7 @@ from dpexplain.domain import Domain
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.denoise import estimate
 from dpexplain.estimation.local_reference import MomentRaking
+from dpexplain.estimation.plane_building import moment_targets
 from dpexplain.estimation.population import draw, tables
 from dpexplain.estimation.records import records
 from dpexplain.estimation.response import REHEARSALS, normals, table_changes
@@ -22,7 +23,7 @@ from dpexplain.mechanisms.marginals import NoisyMarginals
 from dpexplain.mechanisms.sketch import NoisySketch
 from dpexplain.progress import ProgressCallback, no_progress
 from dpexplain.release.plan import require_tabular
-from dpexplain.release.planes import ask, moment_targets, reference_slopes
+from dpexplain.release.planes import ask, reference_slopes
 from dpexplain.release.reference_data import ReferenceData, stored_changes
 
 STEPS = 5  # that `build_reference` announces, at most
@@ -66,7 +67,7 @@ def build_reference(
     if data.labeller is None:
         return plain
     watch("asking the model")
-    labels = ask(data.labeller, drawn.codes, domain)
+    labels = ask(data.labeller, plain.encoded, domain)
     watch("raking records to the moments")
     base, found = sketch.query.weights(plain.encoded), estimate(sketch.sums, sketch.query, sketch.sigma)
     slopes = reference_slopes(plain.encoded, labels, base, found)

@@ -19,6 +19,7 @@ from dpexplain.data import PrivateData
 from dpexplain.data.spending import PlannedRequest, Spending
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.estimation.local_reference import MomentRaking
+from dpexplain.estimation.plane_building import moment_targets
 from dpexplain.estimation.relabelling import BoughtMoments, FoundMoments, LabelledRecords, found_moments, rake_to_bought
 from dpexplain.estimation.response import normals
 from dpexplain.estimation.slopes import NoisyEquations, guessed_slopes
@@ -28,7 +29,7 @@ from dpexplain.mechanisms.ports import Noise
 from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee
 from dpexplain.privacy.events import price, quanta_up
 from dpexplain.registration.labels import Labeller
-from dpexplain.release.planes import ask, moment_targets
+from dpexplain.release.planes import ask
 from dpexplain.release.reference_data import CHANGE_STEPS, ReferenceData, stored_changes, trial_columns
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _label_records(reference: ReferenceData, labeller: Labeller) -> LabelledReco
     weights = np.ones(len(reference)) if reference.weights is None else reference.weights
     changes = np.zeros((0, len(reference))) if reference.changes is None else reference.changes / CHANGE_STEPS
     return LabelledRecords(
-        reference.encoded, ask(labeller, reference.codes, reference.domain), weights / weights.mean(), changes, reference.bias
+        reference.encoded, ask(labeller, reference.encoded, reference.domain), weights / weights.mean(), changes, reference.bias
     )
 
 
@@ -65,7 +66,7 @@ def _from_records(release: Release, reference: ReferenceData, records: LabelledR
     covariance = (solver.eigenvectors * solver.eigenvalues) @ solver.eigenvectors.T
     base = _weights_of_moments(release, covariance)(records.points)
     found = found_moments(records, base, solver.mean, covariance)
-    small = ask(labeller, solver.reference.codes, reference.domain)
+    small = ask(labeller, solver.reference.points(solver.layout), reference.domain)
     moved = replace(
         solver,
         t0=found.t0,

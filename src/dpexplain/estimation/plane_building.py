@@ -1,0 +1,49 @@
+"""The planes of a release, from what was released, its calibrated estimate and labels at public points."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from dpexplain.core.arrays import Vector
+from dpexplain.estimation.answer import Solver
+from dpexplain.estimation.calibrate import Calibrated, Normals, equations_of, plane_factors
+from dpexplain.estimation.denoise import NoisySketch
+from dpexplain.estimation.local_reference import MomentRaking, MomentTargets
+from dpexplain.estimation.moment_planes import MomentPlanes
+from dpexplain.estimation.planes import Average
+from dpexplain.estimation.slopes import guessed_slopes
+
+
+def build_planes(
+    sketch: NoisySketch, calibrated: Calibrated, solver: Solver, answers: Vector | None, normals: Normals
+) -> MomentPlanes:
+    """From what was released and its estimate; `answers` are a model's at the public points of the solver's reference, `normals` are for rehearsals."""
+    found, points = calibrated.found, solver.reference.points(solver.layout)
+    labels = solver.reference.labels if answers is None else answers
+    guess = None if answers is None else guessed_slopes(points, answers, np.ones(len(points)))
+    slopes = equations_of(found).slopes(guess)
+    return MomentPlanes(
+        mean=found.mean,
+        t0=found.t0,
+        slopes=slopes,
+        eigenvalues=found.values,
+        eigenvectors=found.vectors,
+        layout=solver.layout,
+        points=points,
+        labels=labels,
+        inverse_weight=solver.reference.inverse_weight,
+        raked=MomentRaking(points, labels, np.ones(len(points)), moment_targets(solver, slopes.values)).weights(),
+        average=Average(sketch.query.centre, sketch.centre_error),
+        factors=plane_factors(calibrated, sketch.query, sketch.sigma, guess, slopes, normals),
+        t0_error=found.spread.t0 * sqrt(1 + found.t0**2),  # E y is a ratio of two noisy sums
+        second_error=found.spread.s2,
+    )
+
+
+def moment_targets(solver: Solver, start: Vector) -> MomentTargets:
+    """What reference records are raked to; `start` are the slopes of the plane through all rows."""
+    covariance = (solver.eigenvectors * solver.eigenvalues) @ solver.eigenvectors.T
+    noise = solver.noise
+    return MomentTargets(solver.mean, covariance, solver.t0, solver.t1, noise.s1, noise.s2, noise.t1, start)
