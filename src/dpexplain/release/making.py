@@ -153,7 +153,7 @@ class ReleaseRecipe:
         answers, domain = None, self.data.facts.domain
         if self.model is not None and isinstance(domain, Domain):
             with suppress(DataError):
-                answers = ask(self.model, solver.reference.points(solver.layout), domain)
+                answers = ask(self.model, domain.decode(solver.reference.points(solver.layout)))
         return build_planes(sketch, calibrated, solver, answers, door.auxiliary_normal)
 
     def _guarantee(self, door: Door) -> Guarantee:

@@ -36,9 +36,9 @@ def move_to_levels(solver: Solver, domain: DomainLike) -> Solver:
     return replace(solver, reference=replace(solver.reference, codes=codes))
 
 
-def ask(model: Model, points: Matrix, domain: Domain) -> Vector:
-    """A model's answers at encoded public records, rounded to what a file stores exactly."""
-    return np.asarray(np.rint(model(domain.decode(points)) * LABEL_STEPS) / LABEL_STEPS)
+def ask(model: Model, columns: dict[str, Any]) -> Vector:
+    """A model's answers about public records, rounded to what a file stores exactly."""
+    return np.asarray(np.rint(model(columns) * LABEL_STEPS) / LABEL_STEPS)
 
 
 def reference_slopes(points: Matrix, labels: Vector, base: Vector, found: Estimate) -> Slopes:

@@ -24,7 +24,7 @@ from dpexplain.mechanisms.sketch import NoisySketch
 from dpexplain.progress import ProgressCallback, no_progress
 from dpexplain.release.plan import require_tabular
 from dpexplain.release.planes import ask, reference_slopes
-from dpexplain.release.reference_data import ReferenceData, stored_changes
+from dpexplain.release.reference_data import ReferenceData, columns_of, stored_changes
 
 STEPS = 5  # that `build_reference` announces, at most
 _FAR = 1 << 48  # a place in the public numbers that drawing records does not reach
@@ -67,7 +67,7 @@ def build_reference(
     if data.labeller is None:
         return plain
     watch("asking the model")
-    labels = ask(data.labeller, plain.encoded, domain)
+    labels = ask(data.labeller, columns_of(drawn.codes, domain))
     watch("raking records to the moments")
     base, found = sketch.query.weights(plain.encoded), estimate(sketch.sums, sketch.query, sketch.sigma)
     slopes = reference_slopes(plain.encoded, labels, base, found)

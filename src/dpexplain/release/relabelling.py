@@ -30,7 +30,7 @@ from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee
 from dpexplain.privacy.events import price, quanta_up
 from dpexplain.registration.labels import Labeller
 from dpexplain.release.planes import ask
-from dpexplain.release.reference_data import CHANGE_STEPS, ReferenceData, stored_changes, trial_columns
+from dpexplain.release.reference_data import CHANGE_STEPS, ReferenceData, columns_of, stored_changes, trial_columns
 
 if TYPE_CHECKING:
     from dpexplain.release.release import Release
@@ -57,7 +57,11 @@ def _label_records(reference: ReferenceData, labeller: Labeller) -> LabelledReco
     weights = np.ones(len(reference)) if reference.weights is None else reference.weights
     changes = np.zeros((0, len(reference))) if reference.changes is None else reference.changes / CHANGE_STEPS
     return LabelledRecords(
-        reference.encoded, ask(labeller, reference.encoded, reference.domain), weights / weights.mean(), changes, reference.bias
+        reference.encoded,
+        ask(labeller, columns_of(reference.codes, reference.domain)),
+        weights / weights.mean(),
+        changes,
+        reference.bias,
     )
 
 
@@ -66,7 +70,7 @@ def _from_records(release: Release, reference: ReferenceData, records: LabelledR
     covariance = (solver.eigenvectors * solver.eigenvalues) @ solver.eigenvectors.T
     base = _weights_of_moments(release, covariance)(records.points)
     found = found_moments(records, base, solver.mean, covariance)
-    small = ask(labeller, solver.reference.points(solver.layout), reference.domain)
+    small = ask(labeller, columns_of(solver.reference.codes, reference.domain))
     moved = replace(
         solver,
         t0=found.t0,
