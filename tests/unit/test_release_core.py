@@ -48,7 +48,7 @@ def found(unknown=0.0, sigma=0.0, shrink=False, seed=0):
 def test_a_layout_knows_its_columns():
     assert LAYOUT.owner.tolist() == [0, 0, 0, 1, 2, 3]
     assert LAYOUT.numbers.tolist() == [4, 5]
-    assert LAYOUT.codes == [0, 1]
+    assert LAYOUT.codes == (0, 1)
     assert LAYOUT.centre == pytest.approx([1 / 3] * 3 + [0.5] * 3)
     assert LAYOUT.reach == pytest.approx([2 / 3, 0.25, 0.25, 0.25])
     assert len(LAYOUT.pairs[0]) == 15 - 3
