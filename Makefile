@@ -47,7 +47,7 @@ bench: $(VENV)/.dev  ## ratios against the alternatives, measured in one run
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.dev  ## the documentation as a site in out/site
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir out/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir out/site
 
 gallery: $(VENV)/.dev  ## run the notebooks of docs/gallery and store their outputs
 	$(BIN)/python -m tests.gallery

@@ -1,6 +1,6 @@
 """Faults injected into a SQLite ledger, and what became of them: how many, how many were noticed, and whether anything was counted too little or lost.
 
-`python -m benchmarks.faults` prints the table; `--write-docs` puts it into docs/ledger.md. The same faults, and more, are tests in tests/e2e/test_ledger_*.py.
+`python -m benchmarks.faults` prints the table; `--write-docs` puts it into docs/notes/ledger.md. The same faults, and more, are tests in tests/e2e/test_ledger_*.py.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def main() -> None:
     table = markdown(run())
     print(table)
     if "--write-docs" in sys.argv:
-        page = Path("docs/ledger.md")
+        page = Path("docs/notes/ledger.md")
         text = page.read_text(encoding="utf-8")
         before, after = text.split(BEGIN)[0], text.split(END)[1]
         page.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")

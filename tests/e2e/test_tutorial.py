@@ -60,8 +60,8 @@ def test_it_runs_as_it_stands(shell, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_readme_run_as_written(shell):
-    told = shell(re.sub(r"(?m)^(dpexplain serve service\.toml)", r"\1 --check", bash_blocks("README.md")))
+def test_the_commands_of_the_guide_run_as_written(shell):
+    told = shell(re.sub(r"(?m)^(dpexplain serve service\.toml)", r"\1 --check", bash_blocks("docs/how-to/command-line.md")))
     assert "Wrote people.dpx" in told
     assert "self-employed" in told
     assert "income: {" in told

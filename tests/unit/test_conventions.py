@@ -47,7 +47,7 @@ def test_the_readme_examples_run_as_written(capsys, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "document", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("proofs/*.md")]), ids=lambda p: p.name
+    "document", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("proofs/*.md")]), ids=lambda p: p.name
 )
 def test_links_and_named_files_exist(document):
     text = document.read_text(encoding="utf-8")

@@ -33,7 +33,7 @@ def test_the_papers_plane_agrees_with_measured_releases(rows, columns, epsilon, 
     assert abs(expected.cosine - cosine) < 0.01
 
 
-FITTED = [  # way, rows, columns, ε, relative excess, cosine of forests' soft answers on real data: README.md, fitted plane
+FITTED = [  # way, rows, columns, ε, relative excess, cosine of forests' soft answers on real data: docs/notes/release.md, fitted plane
     ("release", 48_842, 49, 1.0, 0.0022, 0.993),
     ("basic", 48_842, 49, 1.0, 0.080, 0.938),
 ]

@@ -1,0 +1,44 @@
+"""Pages that are pleasant to read: each begins with what the reader can do after it, lines wrap at 120, paragraphs are short."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+NAMES = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES]
+WIDEST, LONGEST = 120, 500
+
+
+def _prose(page):
+    """Paragraphs and list items, without code, tables, pictures and generated parts."""
+    text = re.sub(r"```.*?```|<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for block in re.split(r"\n\s*\n", text):
+        lines = [line for line in block.splitlines() if not re.match(r"\s*(\||#|!\[)", line)]
+        if lines and not (lines[0].startswith("    ") and "=" in block):  # formulas and commands
+            yield from re.split(r"\n(?=\s*(?:- |\d+\. ))", "\n".join(lines))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_it_begins_with_what_the_reader_can_do(page):
+    title, first = page.read_text(encoding="utf-8").split("\n\n")[:2]
+    assert title.startswith("# ")
+    assert first.startswith("After this page")
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=[*NAMES, "README"])
+def test_its_lines_wrap_and_its_paragraphs_are_short(page):
+    parts = list(_prose(page))
+    assert [line for part in parts for line in part.splitlines() if len(line) > WIDEST and " " in line[:WIDEST]] == []
+    assert [part for part in parts if len(part) > LONGEST] == []
+
+
+def test_the_index_of_notes_has_every_note():
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs/notes/index.md").read_text(encoding="utf-8")))
+    assert linked == {page.name for page in (ROOT / "docs/notes").glob("*.md")} - {"index.md"}
+
+
+def test_the_index_of_guides_has_every_guide():
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs/how-to/index.md").read_text(encoding="utf-8")))
+    assert linked == {page.name for page in (ROOT / "docs/how-to").glob("*.md")} - {"index.md"}
