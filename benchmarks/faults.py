@@ -1,6 +1,7 @@
 """Faults injected into a SQLite ledger, and what became of them: how many, how many were noticed, and whether anything was counted too little or lost.
 
-`python -m benchmarks.faults` prints the table; `--write-docs` puts it into docs/notes/ledger.md. The same faults, and more, are tests in tests/e2e/test_ledger_*.py.
+`python -m benchmarks.faults` prints the table; `--write-docs` puts it into docs/notes/ledger.md.
+The same faults, and more, are tests in tests/e2e/test_ledger_*.py.
 """
 
 from __future__ import annotations
