@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
 from dpexplain.errors import BudgetExhausted, InputError, LedgerMismatch, LedgerUnavailable, ParameterError
 from dpexplain.ledger import Reservation, Settled, open_ledger, verify
+from dpexplain.ledger.port import USED_MODEL_ANSWERS, USED_SEED, Settlement
 from dpexplain.privacy.events import GaussianEvent, PureEvent, price
 from dpexplain.privacy.relation import Neighbours, Relation
 from ledger_support import Place, account, affordable, ask, event, refunded, spend
@@ -365,3 +367,19 @@ def test_a_forked_child_gets_a_connection_of_its_own(place):
     assert [done.request_id for done in ledger.settled()] == ["parent before", "child", "parent after"]
     verify(ledger)
     ledger.close()
+
+
+def test_what_requests_used_is_remembered_for_good(place):
+    with closing(place.open()) as ledger:
+        spend(ledger, "plain")
+        assert ledger.uses() == verify(ledger).uses == ()
+        assert all("uses" not in entry.body for entry in ledger.entries())
+        reserved = ledger.reserve(replace(ask("seeded"), uses=(USED_SEED,)))
+        assert ledger.uses() == (USED_SEED,)  # from the reservation on
+        ledger.settle(reserved, (event(),), {"values": [1]})
+        ledger.reserve(ask("by another process"))
+        ledger.settle_many([Settlement("by another process", (event(),), {"values": [2]}, (USED_MODEL_ANSWERS,))])
+    with closing(place.open()) as again:
+        spend(again, "later")
+        assert again.uses() == verify(again).uses == (USED_MODEL_ANSWERS, USED_SEED)
+        assert spend(again, "seeded").answer == {"values": [1]}

@@ -135,3 +135,19 @@ def test_history_holds_what_was_released(data):
     assert (explainer.history[0].values == answer.values).all()
     assert (explainer.history[0].point == answer.point).all()
     assert not explainer.history[0].copied
+
+
+def test_noise_from_a_seed_is_remembered_by_the_ledger(tmp_path):
+    rows, ledger = np.random.default_rng(0).random((50, 2)), f"sqlite:///{tmp_path / 'a.ledger'}"
+
+    def ask(**options):
+        data = dpx.PrivateData(rows, dpx.Domain.encoded(2), labels=np.ones(50))  # as another process would register it
+        explainer = dpx.Explainer(data, dpx.Budget(1, 1e-6), dpx.Basic(0.1, 1e-7), ledger=ledger, **options)
+        return explainer.explain(rows[0]), data
+
+    assert "seed" not in ask()[0].guarantee.note
+    assert "seed" in ask(noise=SeededNoise(1))[0].guarantee.note
+    answer, data = ask()
+    assert "seed" in data.spent.note
+    assert "seed" in data.guarantees.explained.note
+    assert answer.guarantee.mu > 0

@@ -152,7 +152,8 @@ def verify_account(ledger: Ledger, head: Head | None) -> dict[str, Any]:
 
 
 def as_result(found: VerificationReport) -> dict[str, Any]:
-    return {"entries": found.head.sequence, "answers": found.answers, "pending": found.pending, "head": head_to_dict(found.head)}
+    counts = {"entries": found.head.sequence, "answers": found.answers, "pending": found.pending}
+    return {**counts, "uses": list(found.uses), "head": head_to_dict(found.head)}
 
 
 def gone(name: str) -> dict[str, Any]:
@@ -175,7 +176,8 @@ def verified_sentence(result: dict[str, Any]) -> str:
         "" if result["anchored"] else " No --head was given: a roll-back to an older copy would not show.",
     )
     counts = f"{result['entries']} entries, {result['answers']} answers, {result['pending']} reservations open"
-    return f"{result['dataset']}: whole. {counts}; head {head['sequence']} {head['hash'][:16]}….{anchor}"
+    used = f" It was used with {' and '.join(result['uses'])}." if result["uses"] else ""
+    return f"{result['dataset']}: whole. {counts}; head {head['sequence']} {head['hash'][:16]}….{used}{anchor}"
 
 
 def summary(ledger: Ledger) -> dict[str, Any]:

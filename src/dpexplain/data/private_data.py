@@ -16,7 +16,7 @@ from dpexplain.data.facts import PublicFacts
 from dpexplain.domain import DomainLike
 from dpexplain.errors import DataError, DomainError, DpexplainError, ParameterError
 from dpexplain.ledger.cap import Cap
-from dpexplain.ledger.port import Account, Ledger, Request, Reservation, Settled
+from dpexplain.ledger.port import USED_MODEL_ANSWERS, USED_SEED, USED_UNPAID, Account, Ledger, Request, Reservation, Settled
 from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.door import PlanResult, run_plans
 from dpexplain.mechanisms.ports import Noise, Plan, RelabelledRows, Rows
@@ -250,13 +250,15 @@ class PrivateData:
         """Count what this ledger spends among everything spent on these data; `private=False` marks them as no longer protected.
 
         `model_answers` says that answers of the model at public points are published beside noisy sums over rows. `seeded` noise can be
-        drawn again by whoever knows the seed: from then on every guarantee about these data says so.
+        drawn again by whoever knows the seed: from then on every guarantee about these data says so. What earlier processes did, the
+        ledger remembers.
         """
         self._require_whole()
         self._ledgers[ledger.identity] = ledger
-        self._seeded = self._seeded or seeded
-        self._model_answers = self._model_answers or model_answers
-        if not private:
+        used = ledger.uses()
+        self._seeded = self._seeded or seeded or USED_SEED in used
+        self._model_answers = self._model_answers or model_answers or USED_MODEL_ANSWERS in used
+        if not private or USED_UNPAID in used:
             self._leak = "a mechanism for offline reproduction was used on these data, which reads them without paying."
 
     def reserve_many(self, ledger: Ledger, requests: Sequence[Request]) -> list[Reservation | Settled | DpexplainError]:

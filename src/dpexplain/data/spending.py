@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from dpexplain.data import PrivateData
 from dpexplain.errors import DpexplainError
 from dpexplain.ledger import open_ledger
-from dpexplain.ledger.port import Ledger, Request, Reservation, Settled, Settlement
+from dpexplain.ledger.port import USED_MODEL_ANSWERS, USED_SEED, USED_UNPAID, Ledger, Request, Reservation, Settled, Settlement
 from dpexplain.mechanisms.door import PlanResult
 from dpexplain.mechanisms.ports import Noise, Plan
 from dpexplain.noise.secure import SecureNoise
@@ -49,6 +49,7 @@ class Spending:
     ledger: Ledger
     noise: Noise
     private: bool = True
+    uses: tuple[str, ...] = ()  # what the ledger remembers of every request beside its price
 
     @classmethod
     def open(
@@ -63,8 +64,10 @@ class Spending:
     ) -> Spending:
         """Open the ledger that pays and count it among those of `data`. Without `noise` the source is secure. The flags are those of `attach`."""
         opened = open_ledger(ledger, data.account(budget))
-        data.attach(opened, private=private, model_answers=model_answers, seeded=not (noise is None or noise.secure))
-        return cls(data, opened, noise or SecureNoise(), private)
+        seeded = not (noise is None or noise.secure)
+        used = {USED_SEED: seeded, USED_MODEL_ANSWERS: model_answers, USED_UNPAID: not private}
+        data.attach(opened, private=private, model_answers=model_answers, seeded=seeded)
+        return cls(data, opened, noise or SecureNoise(), private, tuple(use for use, so in used.items() if so))
 
     def reserve(self, request: PlannedRequest[Result]) -> PaidRequest[Result] | Settled:
         """Commit the plan's worst case, or raise BudgetExhausted; the stored answer if this id was answered before."""
@@ -76,7 +79,7 @@ class Spending:
     def reserve_many(self, requests: Sequence[PlannedRequest[Result]]) -> list[PaidRequest[Result] | Settled | DpexplainError]:
         """`reserve` for each request, in one durable commit; a refusal does not stop the others."""
         self.data.require_readable()
-        found = self.data.reserve_many(self.ledger, [Request(one.id, one.body, one.plan.events) for one in requests])
+        found = self.data.reserve_many(self.ledger, [Request(one.id, one.body, one.plan.events, self.uses) for one in requests])
         total = self.data.spent
         pairs = zip(requests, found, strict=True)
         return [PaidRequest(one, got, total) if isinstance(got, Reservation) else got for one, got in pairs]
@@ -89,13 +92,19 @@ class Spending:
     def run_together(self, paid: Sequence[PaidRequest[Result]]) -> list[Settled | DpexplainError]:
         """Run each plan at its own door, then settle all in one durable commit. No result leaves before that commit."""
         ran = zip(paid, self._run_plans(paid), strict=True)
-        settlements = [Settlement(one.reservation.request_id, done.events, one.request.store(done.value)) for one, done in ran]
+        settlements = [self._settlement(one, done) for one, done in ran]
         return self.ledger.settle_many(settlements) if settlements else []
 
     def run(self, paid: Sequence[PaidRequest[Result]]) -> Iterator[tuple[Result, Settled]]:
         """Run each plan at its own door and settle it before the next one runs. Plans about local questions share one read of the rows."""
         for one, done in zip(paid, self._run_plans(paid), strict=True):
-            yield done.value, self.ledger.settle(one.reservation, done.events, one.request.store(done.value))
+            (settled,) = self.ledger.settle_many([self._settlement(one, done)])
+            if isinstance(settled, DpexplainError):
+                raise settled
+            yield done.value, settled
+
+    def _settlement(self, one: PaidRequest[Result], done: PlanResult[Result]) -> Settlement:
+        return Settlement(one.reservation.request_id, done.events, one.request.store(done.value), self.uses)
 
     def _run_plans(self, paid: Sequence[PaidRequest[Result]]) -> Iterator[PlanResult[Result]]:
         plans = [(one.request.plan, one.reservation.quanta) for one in paid]

@@ -56,8 +56,12 @@ class Page:
     def newest(self, request: str) -> list[Entry]:
         return [self._recent.unseal(row) for row in self._session.newest(self.dataset, request)]
 
-    def append(self, kind: str, request: str, *, quanta: int, total: int, body: dict[str, Any]) -> Row:
+    def append(
+        self, kind: str, request: str, *, quanta: int, total: int, body: dict[str, Any], uses: tuple[str, ...] = ()
+    ) -> Row:
         last = self.last
+        if carried := sorted({*uses, *(last.uses if last else ())}):  # as the total: reading the last entry is enough
+            body = body | {"uses": carried}
         answers = (last.answers if last else 0) + (kind == "settle")
         time = self._clock().isoformat(timespec="microseconds")
         sequence, previous = (last.sequence + 1, last.hash) if last else (1, START)
@@ -125,6 +129,9 @@ class Book:
 
     def head(self) -> Head:
         return self._read(required_last).head
+
+    def uses(self) -> tuple[str, ...]:
+        return self._read(required_last).uses
 
     def reserve_many(self, requests: Sequence[Request]) -> list[Reservation | Settled | DpexplainError]:
         for request in requests:
@@ -198,7 +205,7 @@ class Book:
         # A retry whose plan has become dearer raises its reservation to the new price.
         total = self._filter(required_last(page).total).spend_quanta(quanta - (held or 0)).spent_quanta
         body = {"question": request.body, "events": [event.to_dict() for event in request.events]}
-        page.append("reserve", request.id, quanta=quanta, total=total, body=body)
+        page.append("reserve", request.id, quanta=quanta, total=total, body=body, uses=request.uses)
         self._step("in reserve")
         return Reservation(request.id, quanta)
 
@@ -214,7 +221,7 @@ class Book:
         quanta = require_affordable(held, done.events)
         body = {"events": [event.to_dict() for event in done.events], "answer": done.answer}
         total = required_last(page).total - held + quanta
-        row = page.append("settle", done.request_id, quanta=quanta, total=total, body=body)
+        row = page.append("settle", done.request_id, quanta=quanta, total=total, body=body, uses=done.uses)
         self._step("in settle")
         return settled_of(parse(row), done.events)
 

@@ -22,6 +22,9 @@ from dpexplain.privacy.events import PrivacyEvent
 from dpexplain.privacy.filter import Filter
 from dpexplain.privacy.relation import Neighbours
 
+# What an account remembers of its requests beside their price.
+USED_SEED, USED_MODEL_ANSWERS, USED_UNPAID = "seeded noise", "model answers", "unpaid reads"
+
 
 @dataclass(frozen=True, slots=True)
 class Account:
@@ -49,11 +52,15 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A question and the most its answer may cost. `body` is public and identifies the question."""
+    """A question and the most its answer may cost. `body` is public and identifies the question.
+
+    `uses` names what guarantees have to mention beside the price, for as long as the account exists: USED_SEED, for example.
+    """
 
     id: str
     body: dict[str, Any]
     events: tuple[PrivacyEvent, ...]
+    uses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +78,7 @@ class Settlement:
     request_id: str
     events: tuple[PrivacyEvent, ...]
     answer: dict[str, Any]
+    uses: tuple[str, ...] = ()  # as in Request: another process may have reserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +158,10 @@ class Ledger(Protocol):
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         """All entries in order, those with `sequence > after`; each is checked against its hash."""
+        ...
+
+    def uses(self) -> tuple[str, ...]:
+        """What requests of this account ever used, by any process, read afresh."""
         ...
 
     def head(self) -> Head:

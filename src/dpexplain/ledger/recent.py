@@ -24,6 +24,7 @@ class Tail:
     hash: str
     total: int
     answers: int
+    uses: tuple[str, ...] = ()
 
     @property
     def head(self) -> Head:
@@ -42,13 +43,13 @@ class Recent:
         return found if found is not None and found.sequence == sequence else None
 
     def read(self, entry: Entry) -> Tail:
-        return self._keep(Tail(entry.sequence, entry.hash, entry.total, entry.answers))
+        return self._keep(Tail(entry.sequence, entry.hash, entry.total, entry.answers, uses_of(entry)))
 
     def wrote(self, row: Row, entry: Entry) -> Tail:
         if row.kind == "reserve" and len(row.document) <= LONGEST:
             self._reserved[row.hash] = row, replace(entry, hash=row.hash)
             trim(self._reserved)
-        return self._keep(Tail(row.sequence, row.hash, entry.total, entry.answers))
+        return self._keep(Tail(row.sequence, row.hash, entry.total, entry.answers, uses_of(entry)))
 
     def unseal(self, row: Row) -> Entry:
         """The entry in this row, checked; its `body` is not to be changed."""
@@ -59,6 +60,12 @@ class Recent:
         self._tails[tail.hash] = tail
         trim(self._tails)
         return tail
+
+
+def uses_of(entry: Entry) -> tuple[str, ...]:
+    """What the account had used once this entry was written."""
+    found = entry.body.get("uses", ())
+    return tuple(str(use) for use in found) if isinstance(found, list) else ()
 
 
 def trim(remembered: dict[str, object] | dict[str, Tail] | dict[str, tuple[Row, Entry]]) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from dpexplain.errors import DpexplainError, LedgerCorrupt
 from dpexplain.ledger.chain import KINDS, RESTORE, START, canonical, find_damage, head_of
 from dpexplain.ledger.port import Account, Entry, Head, Ledger
+from dpexplain.ledger.recent import uses_of
 from dpexplain.privacy.events import event_from_dict, price
 
 
@@ -22,6 +23,7 @@ class VerificationReport:
     head: Head
     answers: int
     pending: int  # reservations neither settled nor given back: counted as spent
+    uses: tuple[str, ...] = ()  # what requests ever used that guarantees have to mention, such as seeded noise
 
 
 @dataclass(slots=True)
@@ -36,6 +38,7 @@ class Replay:
     held: dict[str, int] = field(default_factory=dict)
     questions: dict[str, str] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
+    uses: set[str] = field(default_factory=set)
 
     def follow(self, entry: Entry) -> None:
         """Take the next entry, or raise LedgerCorrupt."""
@@ -48,6 +51,7 @@ class Replay:
             raise error if isinstance(error, LedgerCorrupt) else find_damage(entry.sequence, "cannot be read") from None
         self._require((entry.total, entry.answers) == (self.total, self.answers), entry, "has a total that does not add up")
         self.sequence, self.hash = entry.sequence, entry.hash
+        self.uses.update(uses_of(entry))
 
     def _open(self, entry: Entry) -> None:
         self._require(entry.body == self.account.to_dict(), entry, "is not this account")
@@ -106,7 +110,8 @@ def verify(ledger: Ledger, head: Head | None = None) -> VerificationReport:
         wanted = [mark for mark in wanted if mark != head_of(entry)]
     require_found(replay, wanted)
     require_end(replay, ledger.head())
-    return VerificationReport(Head(replay.sequence, replay.hash, replay.total), replay.answers, len(replay.held))
+    end = Head(replay.sequence, replay.hash, replay.total)
+    return VerificationReport(end, replay.answers, len(replay.held), tuple(sorted(replay.uses)))
 
 
 def require_found(replay: Replay, missing: list[Head]) -> None:

@@ -22,7 +22,7 @@ from dpexplain.domain.drafts import Draft, DraftFeature, draft_of_schema
 from dpexplain.domain.drafts.draft import KINDS, rounded_out
 from dpexplain.errors import DomainError, ParameterError
 from dpexplain.ledger import open_ledger
-from dpexplain.ledger.port import Account, Ledger, Request, Settled
+from dpexplain.ledger.port import USED_SEED, Account, Ledger, Request, Settled
 from dpexplain.mechanisms.discovery import DiscoveredColumns, DiscoveryPlan, plan_discovery
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
@@ -67,7 +67,7 @@ def discover(
     plan = _plan(draft, (spend or budget).mu, terms, candidates or {})
     opened = open_ledger(ledger, Account(terms.name, "", budget, terms.neighbours))
     question = {"discover": [one.name for one in draft.open], "price": str(price(plan.events))}
-    request = Request(request_id or f"discover-{uuid4().hex}", question, plan.events)
+    request = Request(request_id or f"discover-{uuid4().hex}", question, plan.events, _uses(noise))
     found = _run_once(
         lambda: _raw_columns(rows, draft, terms), plan, opened, request, noise, lambda made: {"discovered": made.to_dict()}
     )
@@ -97,7 +97,7 @@ def count_misfits(
     plan = MisfitPlan(GaussianMechanism(query, (spend or budget).mu))
     opened = open_ledger(ledger, Account(terms.name, "", budget, terms.neighbours))
     question = {"check": "misfits", "domain": domain.fingerprint, "price": str(price(plan.events))}
-    request = Request(request_id or f"check-{uuid4().hex}", question, plan.events)
+    request = Request(request_id or f"check-{uuid4().hex}", question, plan.events, _uses(noise))
     from dpexplain.registration.misfits import MisfittingRows
 
     counted = _run_once(
@@ -132,6 +132,10 @@ def _run_once(
     door = Door(private, noise or SecureNoise(), reserved.quanta)
     answer = stored(plan.run(door))
     return ledger.settle(reserved, door.events, answer).answer
+
+
+def _uses(noise: Noise | None) -> tuple[str, ...]:
+    return () if noise is None or noise.secure else (USED_SEED,)
 
 
 def _raw_columns(rows: Any, draft: Draft, terms: RegistrationOptions) -> Any:
