@@ -210,11 +210,11 @@ def test_the_start_is_the_neighbour_until_there_is_enough_to_predict_from():
 def linear_past(noise, count=40, seed=0):
     rng = np.random.default_rng(seed)
     points = rng.random((count, WIDTH))
-    return history(*((z, 0.2 * z + rng.normal(size=WIDTH) * noise / 2) for z in points))
+    return history(*((z, 0.4 + 0.2 * z + rng.normal(size=WIDTH) * noise / 2) for z in points))
 
 
 def test_a_good_prediction_makes_the_answer_cheap_and_the_way_short():
-    """Answers with error of length about r around a linear map: the share of the price is about r, or r² enhanced."""
+    """Answers of length 1 with error of length about r around a linear map: the share of the price is about r, or r² enhanced."""
     enhanced = dpx.Enhanced().plan(ORIGIN + 0.5, SETTING, linear_past(0.5))
     adaptive = dpx.Adaptive().plan(ORIGIN + 0.5, SETTING, linear_past(0.5))
     distance = adaptive.details["distance"]
@@ -223,8 +223,18 @@ def test_a_good_prediction_makes_the_answer_cheap_and_the_way_short():
     assert mu_of(price(adaptive.events)) == pytest.approx(full * sqrt(distance), rel=1e-6)
     assert mu_of(price(enhanced.events)) == pytest.approx(full * distance, rel=1e-6)
     cold = dpx.Adaptive().plan(ORIGIN + 0.5, SETTING, History())
-    assert adaptive.plan.schedule.travel < distance ** (2 / 3) * cold.plan.schedule.travel
-    assert adaptive.plan.start[:WIDTH] == pytest.approx(np.full(WIDTH, 0.1), abs=0.15)
+    assert adaptive.plan.schedule.travel < sqrt(distance) * cold.plan.schedule.travel
+    assert adaptive.plan.start[:WIDTH] == pytest.approx(np.full(WIDTH, 0.5), abs=0.15)
+
+
+def test_answers_that_noise_has_shortened_are_no_evidence():
+    """Short answers that differ by as much as they are long: a tenth of the radius, and nevertheless a full price."""
+    rng = np.random.default_rng(0)
+    noise = history(*((z, 0.05 * rng.normal(size=WIDTH)) for z in rng.random((40, WIDTH))))
+    plan = dpx.Adaptive().plan(ORIGIN + 0.5, SETTING, noise)
+    assert plan.details["share"] > 0.95
+    silent = history(*((z, np.zeros(WIDTH)) for z in rng.random((40, WIDTH))))
+    assert dpx.Adaptive().plan(ORIGIN + 0.5, SETTING, silent).details["start"] == "cold"
 
 
 def test_the_share_never_falls_below_the_floor():

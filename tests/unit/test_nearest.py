@@ -98,9 +98,9 @@ def test_the_width_is_the_smallest_of_the_grid_and_scales_with_the_columns(seed,
 
 
 def test_never_so_few_records_that_they_cannot_tell():
-    assert wanted_share(10, 1_000_000, 2000) == FEWEST / 2000
-    assert wanted_share(2000, 10_000, 2000) == 0.2
-    assert wanted_share(5000, 1000, 2000) == 1.0
+    assert wanted_share(10, 1_000_000, 2000, 7) == 7 * FEWEST / 2000
+    assert wanted_share(2000, 10_000, 2000, 7) == 0.2
+    assert wanted_share(5000, 1000, 2000, 7) == 1.0
 
 
 def test_more_rows_than_there_are_means_everybody(release):

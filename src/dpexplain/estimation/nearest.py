@@ -11,7 +11,7 @@ import numpy as np
 from dpexplain.core.arrays import Matrix, Vector
 
 STEPS = 8  # widths in each doubling
-FEWEST = 30  # effective records that an answer rests on at least
+FEWEST = 10  # effective records for each column that an answer rests on at least
 _LEAST, _MOST = -60 * STEPS, 60 * STEPS  # of the grid's exponents: any width that a domain can need
 
 
@@ -20,9 +20,9 @@ def width_at(step: int) -> float:
     return float(2.0 ** (step / STEPS))
 
 
-def wanted_share(rows: float, size: int, records: int) -> float:
-    """The share of `records` that shall count where `rows` of `size` rows are wanted: never so few that the records cannot tell."""
-    return min(max(rows / size, FEWEST / records), 1.0)
+def wanted_share(rows: float, size: int, records: int, width: int) -> float:
+    """The share of `records` that shall count where `rows` of `size` rows are wanted: never so few that they cannot tell `width` slopes."""
+    return min(max(rows / size, FEWEST * width / records), 1.0)
 
 
 def choose_widths(points: Matrix, base: Vector, queries: Matrix, share: float) -> Vector:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
 
-from dpexplain.core.arrays import Vector
+from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.ball import Ball, FreeBall
 from dpexplain.estimation.regression import LevelledRegression
 from dpexplain.mechanisms.base import Outcome
@@ -39,7 +40,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A feasible state with an estimate of its distance from the answer, as a share of the ball's radius (1: unknown)."""
+    """A feasible state with an estimate of its distance from the answer, as a share of the answer's length (1: unknown)."""
 
     values: Vector
     distance: float
@@ -63,16 +64,24 @@ def best_start(history: History, point: Vector, ball: Ball | FreeBall, width: in
 def predict_start(history: History, point: Vector, ball: Ball | FreeBall, width: int, floor: float) -> Start:
     """A start by ridge regression of past answers on their points; `cold_start` while there are too few. `width` is that of a state.
 
-    The estimate of its distance is the leave-one-out error, larger where the point is unlike past ones, and never below `floor`: answers
-    that hardly move from their predictions would confirm them, and each next one would move less.
+    The estimate of its distance is the leave-one-out error as a share of the past answers' own length, larger where the point is unlike past
+    ones, and never below `floor`: answers that hardly move from their predictions would confirm them, and each next one would move
+    less. As a share of the ball's radius it would be small where noise has shortened all answers, and predictions say nothing.
     """
     if history.computed < FEWEST:
         return cold_start(width)
-    fitted = LevelledRegression.fit(*history.latest(MEMORY))
-    distance = fitted.residual * fitted.ridge.spread(point) / ball.radius
+    points, states = history.latest(MEMORY)
+    fitted = LevelledRegression.fit(points, states)
+    distance = _relative_error(fitted, states[:, : len(point)], ball.radius) * fitted.ridge.spread(point)
     if distance >= 1:
         return cold_start(width)
     return Start(ball.project(_widen(fitted.predict(point), width)), max(distance, floor), "prediction")
+
+
+def _relative_error(fitted: LevelledRegression, slopes: Matrix, radius: float) -> float:
+    """The leave-one-out error of the slopes as a share of their own root mean square length, or of the ball's radius if that is less."""
+    length = min(radius, float(np.sqrt(np.square(slopes).sum(axis=1).mean())))
+    return float(np.linalg.norm(fitted.errors[: slopes.shape[1]])) / length if length > 0 else inf
 
 
 def nearest_start(history: History, point: Vector, ball: Ball | FreeBall, width: int) -> Start:

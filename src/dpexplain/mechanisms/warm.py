@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, sqrt
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -58,7 +58,11 @@ class WithDetails:
 
 
 def warm_plan(parameters: Parameters, gradient: Gradient, start: Start, share: float) -> WithDetails:
-    """A plan at `share` of (ε, δ)'s μ², with the schedule that Basic has in a ball of radius `start.distance`·k and at most T-1 gradients."""
+    """A plan at `share` of (ε, δ)'s μ², with the schedule that Basic has in a ball of radius √`start.distance`·k and at most T-1 gradients.
+
+    The root: predictions err most where the curvature is small and the way long. On the way of `start.distance` itself, answers were
+    worse than fresh ones of the same price where noise is small (`tests/statistical/test_reuse.py`).
+    """
     descent = _descent(parameters, gradient, start, share, None)
     return WithDetails(descent, {"start": start.kind, "distance": start.distance, "share": share})
 
@@ -73,7 +77,7 @@ def _descent(parameters: Parameters, gradient: Gradient, start: Start, share: fl
     mu = gdp.part(gdp.mu(parameters.epsilon, parameters.delta), share)
     noise_norm, width = gradient.noise_norm / mu, gradient.setting.width
     curvature, steepest = curvatures(parameters.weight, "fitted" if gradient.dimension > width else "paper")
-    travel = travel_length(start.distance * gradient.radius / noise_norm, width, curvature)
+    travel = travel_length(sqrt(start.distance) * gradient.radius / noise_norm, width, curvature)
     count = gradients or min(max(ceil(2 * travel * steepest), _FEWEST), parameters.steps - 1)
     gaussian = GaussianMechanism(gradient, gdp.part(mu, 1 / count))
     return NoisyDescent(gaussian, np.array(start.values), Schedule(count, travel, steepest), parameters.norm)

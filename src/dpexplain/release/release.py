@@ -192,7 +192,7 @@ class Release(ModelQuestions):
         records, base = (
             (self.planes.points, self.planes.inverse_weight) if labelled is None else (labelled.points, labelled.weights)
         )
-        return choose_widths(records, base, points, wanted_share(weight.rows, self.size, len(records)))
+        return choose_widths(records, base, points, wanted_share(weight.rows, self.size, *records.shape))
 
     def _ball(self, plane: Plane, radius: float | None) -> float | None:
         """The radius that holds the slopes: the one asked for, the release's own, or the paper's for its plane."""
@@ -218,7 +218,7 @@ class Release(ModelQuestions):
         records = len(self.reference) if labelled and self.reference else 0
         found = payload_of(self.solver, self.planes, self.weight, self.plane, self.radius, self.scale) | {"records": records}
         if isinstance(self.weight, Nearest):
-            found["weight"]["share"] = wanted_share(self.weight.rows, self.size, len(self.planes.points))
+            found["weight"]["share"] = wanted_share(self.weight.rows, self.size, *self.planes.points.shape)
         return found
 
     def save(self, path: str | Path) -> None:
