@@ -182,7 +182,7 @@ def test_the_picture_of_imports_is_current():
 
 
 # Compiled kernels take plain arrays, and commands their options, one by one.
-MANY_PARAMETERS = re.compile(r"(cli|plots)/|backends/_\w+|estimation/tree_shapley|estimation/planes:assemble$")
+MANY_PARAMETERS = re.compile(r"(cli|plots)/|backends/_\w+|estimation/tree_shapley")
 
 
 def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[int, int]:

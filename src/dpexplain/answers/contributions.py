@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from dpexplain import plots
+from dpexplain.answers.json_text import JsonText
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain import Domain, DomainLike
@@ -29,7 +29,7 @@ AVERAGE = "the average"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Contributions:
+class Contributions(JsonText):
     """What each feature's value adds: `base + sum(values) == answer`, all in the answer's own units (`scale`).
 
     `base` is the answer for the average record, or for what `average` names instead; `error` has the standard errors of `values` from the
@@ -118,7 +118,7 @@ class Contributions:
         }
 
     @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> Contributions:
+    def from_dict(cls, value: dict[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
         if value.get("format") != FORMAT or value.get("version") != VERSION:
             raise InputError(f"not version {VERSION} of dpexplain contributions: written by something else, or a newer version")
@@ -133,13 +133,6 @@ class Contributions:
             guarantee=None if value["guarantee"] is None else Guarantee.from_dict(value["guarantee"]),
             **read,
         )
-
-    def to_json(self, indent: int | None = None) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent, allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> Contributions:
-        return cls.from_dict(json.loads(text))
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Name, value of the record, contribution and error as a data frame: pandas, polars or pyarrow, the first installed or the named."""

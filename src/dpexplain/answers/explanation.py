@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from dpexplain import plots
 from dpexplain.answers.changes import Change, changes_of
 from dpexplain.answers.contributions import Contributions, frame_of
+from dpexplain.answers.json_text import JsonText
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import DomainLike, ImageDomain
@@ -39,7 +39,7 @@ _STATED = 12  # changes that a table or a document shows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Explanation:
+class Explanation(JsonText):
     """A local linear explanation φ of a black box at `point`: one number for each encoded column.
 
     `error` is the standard error from the privacy noise, where it is known. `cost` is what this answer added to the total,
@@ -183,7 +183,7 @@ class Explanation:
         }
 
     @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> Explanation:
+    def from_dict(cls, value: dict[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
         if value.get("format") != FORMAT or value.get("version") != VERSION:
             raise InputError(
@@ -205,13 +205,6 @@ class Explanation:
             scale=AnswerScale.from_dict(value.get("scale")),
             added=None if added is None else replace(Contributions.from_dict(added), guarantee=guarantee),
         )
-
-    def to_json(self, indent: int | None = None) -> str:
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent, allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> Explanation:
-        return cls.from_dict(json.loads(text))
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Names, values and errors as a data frame: pandas, polars or pyarrow, whichever is installed first or is named."""

@@ -29,7 +29,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.plane_errors import ErrorSources, QueryErrors
-from dpexplain.estimation.planes import Average, Planes, Variances, assemble, dots, hold_in_ball
+from dpexplain.estimation.planes import Average, FittedPlanes, Planes, Variances, assemble, dots, hold_in_ball
 from dpexplain.estimation.slopes import Slopes, spread_of, typical_ridge
 
 STEPS = 3  # of conjugate gradients
@@ -130,7 +130,7 @@ class MomentPlanes:
             turn = along / (1 + dots(away, along))[:, None]
             values, answer = values + turn * (answer - anchors)[:, None], anchors
         variances = self._variances(queries, local, share, middle, turn)
-        return assemble(queries, values, answer, share, capped, variances, self.average, self.layout)
+        return assemble(queries, FittedPlanes(values, answer, share, capped), variances, self.average, self.layout)
 
     def _local(self, queries: Matrix, weight: Weight) -> tuple[Vector, Matrix, Matrix]:
         """(share of effective rows, s, μ + m)."""

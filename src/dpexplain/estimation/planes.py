@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,17 +92,18 @@ def hold_in_ball(values: Matrix, eigenvalues: Vector, vectors: Matrix, radius: f
     return held, capped
 
 
-def assemble(
-    queries: Matrix,
-    values: Matrix,
-    answer: Vector,
-    share: Vector,
-    capped: Flags,
-    variances: Variances,
-    average: Average,
-    layout: Layout,
-) -> Planes:
+class FittedPlanes(NamedTuple):
+    """Slopes and the answer at each query, the share of rows that counted, and whether a ball held the slopes."""
+
+    values: Matrix
+    answer: Vector
+    share: Vector
+    capped: Flags
+
+
+def assemble(queries: Matrix, fitted: FittedPlanes, variances: Variances, average: Average, layout: Layout) -> Planes:
     """Planes from slopes, answers and variances."""
+    values, answer, share, capped = fitted
     noise, reference, rest = variances.noise, variances.reference, variances.added
     added = feature_sums(values * (queries - average.values), layout)
     shifted = np.square(average.error * values)

@@ -27,7 +27,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.core.sketch import SMALLEST_VARIANCE, NormalisedMoments
 from dpexplain.core.weights import Weight
-from dpexplain.estimation.planes import Average, Planes, Variances, assemble, directions, hold_in_ball
+from dpexplain.estimation.planes import Average, FittedPlanes, Planes, Variances, assemble, directions, hold_in_ball
 from dpexplain.estimation.slopes import PRECISION, Slopes
 
 _PRIOR_ROWS = 1.0  # how many rows' worth of evidence the plane through all rows has against the local ones
@@ -105,7 +105,8 @@ class ReferencePlanes:
         n, m = queries.shape[1], self.layout.attributes + 2
         parts = zip(("noise", "reference", "added"), (n, n, m), strict=True)
         variances = Variances(*(np.array([getattr(one[4], name) for one in found]).reshape(-1, size) for name, size in parts))
-        return assemble(queries, values, answer, share, capped.astype(bool), variances, self.average, self.layout)
+        fitted = FittedPlanes(values, answer, share, capped.astype(bool))
+        return assemble(queries, fitted, variances, self.average, self.layout)
 
     def _local(self, query: Vector, weight: Weight) -> Vector:
         squared = self._norms - 2 * (self.points @ query) + query @ query

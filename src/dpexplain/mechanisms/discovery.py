@@ -34,10 +34,10 @@ class Columns(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CoarseCounts:
-    """The bounded query of coarse bins: a record adds 1 to at most one bin of each column."""
+class BinCounts:
+    """What coarse and fine bins share: a record adds 1 to at most one bin of each column."""
 
-    what: ClassVar[str] = "discover: coarse bins"
+    bins: ClassVar[int]
     names: tuple[str, ...]
     neighbours: Neighbours
 
@@ -47,28 +47,27 @@ class CoarseCounts:
 
     @property
     def dimension(self) -> int:
-        return len(self.names) * COARSE
+        return len(self.names) * self.bins
+
+
+class CoarseCounts(BinCounts):
+    """The bounded query of coarse bins."""
+
+    __slots__ = ()
+    what: ClassVar[str] = "discover: coarse bins"
+    bins = COARSE
 
     def evaluate(self, rows: Any, at: None = None) -> Vector:
         del at
         return cast(Columns, rows).coarse(self.names)
 
 
-@dataclass(frozen=True, slots=True)
-class FineCounts:
+class FineCounts(BinCounts):
     """The bounded query of equal bins, over any range of each column."""
 
+    __slots__ = ()
     what: ClassVar[str] = "discover: fine bins"
-    names: tuple[str, ...]
-    neighbours: Neighbours
-
-    @property
-    def sensitivity(self) -> float:
-        return sensitivity.histograms(len(self.names)) * self.neighbours.multiplier
-
-    @property
-    def dimension(self) -> int:
-        return len(self.names) * FINE
+    bins = FINE
 
     def evaluate(self, rows: Any, at: Mapping[str, tuple[float, float]]) -> Vector:
         if tuple(at) != self.names or not all(low < high for low, high in at.values()):

@@ -105,8 +105,31 @@ class Gradient(Protocol):
         ...
 
 
+class ShapedNoise:
+    """What gradients with shaped noise share: noise on coordinate j is `shape[j]` times σ and the share at φ."""
+
+    __slots__ = ()
+    setting: Setting
+    shape: Vector | float
+    reach: Reach | None
+
+    @property
+    def shape_norm(self) -> float:
+        return float(np.linalg.norm(self.shape))
+
+    @property
+    def quietest(self) -> float:
+        return float(np.min(self.shape))
+
+    def mean(self, released: Vector, at: Place) -> Vector:
+        return released * (self.shape * at.share) / self.setting.size
+
+    def path(self) -> Callable[[Vector], Place]:
+        return _path(self.reach)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class GradientSum:
+class GradientSum(ShapedNoise):
     """Σ 2α(φ·u + c - y)u around a point, at any φ with ‖φ‖₂ ≤ radius. Noise on column j is `shape[j]` times σ and the share at φ."""
 
     what: ClassVar[str] = "gradient"
@@ -144,14 +167,6 @@ class GradientSum:
     def planned_noise(self) -> float:
         return self.noise_norm
 
-    @property
-    def shape_norm(self) -> float:
-        return float(np.linalg.norm(self.shape))
-
-    @property
-    def quietest(self) -> float:
-        return float(np.min(self.shape))
-
     def evaluate(self, rows: Rows, at: Place) -> Vector:
         return self.exact(rows, at.phi) / (self.shape * at.share)
 
@@ -163,12 +178,6 @@ class GradientSum:
         moments = rows.local(self.local)
         return (moments.anchored(self._c) if self._c else moments).gradient(state)
 
-    def mean(self, released: Vector, at: Place) -> Vector:
-        return released * (self.shape * at.share) / self.setting.size
-
-    def path(self) -> Callable[[Vector], Place]:
-        return _path(self.reach)
-
     def feasible(self, norm: int) -> Ball:
         return Ball(self.radius, norm)
 
@@ -178,7 +187,7 @@ class GradientSum:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FreeGradientSum:
+class FreeGradientSum(ShapedNoise):
     """(Σ 2αru, s·Σ 2αr) with r = φ·u + a - y, at any state (φ, a) with ‖φ‖₂ ≤ radius and |a| ≤ 1: noise on a's own gradient is σ/s."""
 
     what: ClassVar[str] = "gradient"
@@ -217,14 +226,6 @@ class FreeGradientSum:
         typical = 2 * TYPICAL_RESIDUAL * sensitivity.free_pull(self.local.weight, self.constant) / self.per_record
         return min(typical, 1.0) * self.sensitivity / self.setting.size * self.shape_norm
 
-    @property
-    def shape_norm(self) -> float:
-        return float(np.linalg.norm(self.shape))
-
-    @property
-    def quietest(self) -> float:
-        return float(np.min(self.shape))
-
     def evaluate(self, rows: Rows, at: Place) -> Vector:
         return self.exact(rows, at.phi) / (self._scaled * at.share)
 
@@ -238,12 +239,6 @@ class FreeGradientSum:
         gradient = rows.local(self.local).free_gradient(state)
         gradient[-1] *= self.constant
         return gradient
-
-    def mean(self, released: Vector, at: Place) -> Vector:
-        return released * (self.shape * at.share) / self.setting.size
-
-    def path(self) -> Callable[[Vector], Place]:
-        return _path(self.reach)
 
     def feasible(self, norm: int) -> FreeBall:
         return FreeBall(Ball(self.radius, norm))
