@@ -31,8 +31,10 @@ test-fast: $(VENV)/.dev  ## a minute and a half on two idle cores: no servers, d
 	HYPOTHESIS_PROFILE=fast $(BIN)/pytest -n 2 -m 'not slow' -q --ignore tests/e2e --ignore tests/contract
 
 coverage: $(VENV)/.dev  ## lines that the fast tests run; the page is out/coverage/index.html
-	HYPOTHESIS_PROFILE=fast $(BIN)/pytest -n 2 -m 'not slow' -q --ignore tests/e2e --ignore tests/contract \
-	  --cov=dpexplain --cov-report=term:skip-covered --cov-report=html:out/coverage
+	HYPOTHESIS_PROFILE=fast $(BIN)/coverage run -m pytest -n 2 -m 'not slow' -q --ignore tests/e2e --ignore tests/contract
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage html --quiet --directory out/coverage
+	$(BIN)/coverage report --skip-covered
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
