@@ -53,3 +53,16 @@ def test_importing_loads_no_compiler():
     code = "import sys, dpexplain; print([name for name in ('numba', 'matplotlib', 'ray', 'fastapi') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.strip() == "[]"
+
+
+RELEASE = """
+import sys, numpy as np, dpexplain as dpx
+rows = np.random.default_rng(0).random((300, 2))
+dpx.release(dpx.PrivateData(rows, dpx.Domain.encoded(2), labels=np.ones(300)), dpx.Budget(1, 1e-6))
+print([name for name in ("scipy.stats", "matplotlib", "ray", "fastapi", "pandas") if name in sys.modules])
+"""
+
+
+def test_a_release_loads_nothing_that_it_does_not_need():
+    done = subprocess.run([sys.executable, "-c", RELEASE], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == "[]"

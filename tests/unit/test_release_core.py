@@ -257,3 +257,16 @@ def test_factors_follow_columns_and_cover_as_promised():
     assert [replicates(layout) for layout in layouts] == [16, 10, 6]
     assert [solver_replicates(layout) for layout in layouts] == [16, 6, 4]
     assert [rehearsal_draws(layout) for layout in layouts] == [48, 26, 16]
+
+
+def test_sobol_points_are_those_of_scipy(monkeypatch):
+    from scipy.stats import qmc
+
+    from dpexplain.estimation import sobol
+
+    for dimensions, points in ((1, 8), (40, 256), (900, 64)):
+        expected = qmc.Sobol(dimensions, scramble=False).random(points)
+        assert (sobol.sobol_points(dimensions, points) == expected).all()
+    assert sobol.sobol_points(3, 5).shape == (5, 3)
+    monkeypatch.setattr(sobol, "_direction_numbers", lambda: None)  # a SciPy that keeps them elsewhere
+    assert (sobol.sobol_points(40, 256) == qmc.Sobol(40, scramble=False).random(256)).all()

@@ -35,7 +35,8 @@ from dpexplain.estimation.denoise import WIDE
 
 _PRIOR = 0.1  # how large θ is expected to be, for columns of unit spread
 _LEAST = 1e-4
-_STEPS = 12
+_STEPS, _HESSIANS, _WORTH = 40, 12, 0.5
+_BLOCK = 4096
 _UNDETERMINED = 1e-6  # of the largest eigenvalue of A, which is summed in single precision
 _NEGLIGIBLE = 1e-9  # weights below this share of the largest are left out
 
@@ -68,27 +69,42 @@ class MomentRaking:
         self.target = np.concatenate([[found.t0], np.zeros(len(start)), found.t1 - found.covariance @ start])
         self.errors = np.repeat([found.label_error, found.first_error, label_error], [1, len(start), len(start)])
         self.base = base / base.sum()
-        self.spread = np.maximum(self.base @ np.square(self.features.astype(np.float64)), 1e-6)
+        self._start = self._moments(self.base)
+        self.spread = np.maximum(np.diag(self._start[1]), 1e-6)
         self.ridge = np.maximum(label_error**2 / (self.spread * _PRIOR**2), _LEAST)
 
     def weights(self) -> Vector:
-        """g, of mean one, for which Σ g·base·f / Σ g·base has the released moments, up to their own error. Newton's method."""
-        theta = np.zeros(len(self.target))
+        """g, of mean one, for which Σ g·base·f / Σ g·base has the released moments, up to their own error.
+
+        Newton's method, with one Hessian for as long as each step is at most half as long as the one before (the chord method).
+        """
+        theta, means = np.zeros(len(self.target)), self._start[0]
+        factor, before, tilted = self._factor(*self._start), np.inf, self.base
+        hessians = 1
         for _ in range(_STEPS):
-            means, second = self._moments(_tilt_weights(self.features, theta, self.base))
-            step = scipy.linalg.solve(second, self.target - means - self.ridge * theta, assume_a="pos")
-            theta = theta + step / max(1.0, float(np.abs(step).max()))
-            if np.abs(step).max() < 1e-5:
+            missing = self.target - means - self.ridge * theta
+            step = scipy.linalg.cho_solve(factor, missing)
+            if (length := float(np.abs(step).max())) > _WORTH * before:
+                if hessians == _HESSIANS:
+                    break
+                hessians += 1
+                factor = self._factor(*self._moments(tilted))
+                step = scipy.linalg.cho_solve(factor, missing)
+                length = float(np.abs(step).max())
+            theta, before = theta + step / max(1.0, length), min(length, 1.0)
+            tilted = _tilt_weights(self.features, theta, self.base)
+            if length < 1e-5:
                 break
-        weights = _tilt_weights(self.features, theta, self.base) / self.base
+            means = _weighted_means(tilted, self.features)
+        weights = tilted / self.base
         return np.asarray(weights / weights.mean())
 
     def changes(self, weights: Vector, before: Matrix, normals: Matrix) -> Matrix:
         """What is left of the changes `before` after raking, with other noise on the moments too; to first order. (K, N)."""
         tilted = weights * self.base / float(weights @ self.base)
-        _, second = self._moments(tilted)
+        factor = self._factor(*self._moments(tilted))
         moved = ((before - (before @ tilted)[:, None]) * tilted).astype(np.float32) @ self.features
-        theta = scipy.linalg.solve(second, (self.errors * normals - moved).T, assume_a="pos")
+        theta = scipy.linalg.cho_solve(factor, (self.errors * normals - moved).T)
         return np.asarray(before + (self.features @ theta.astype(np.float32)).T)
 
     def bias(self, before: Matrix) -> float:
@@ -96,18 +112,30 @@ class MomentRaking:
         labels = slice(len(self.target) // 2 + 1, None)
         moved = ((before - (before @ self.base)[:, None]) * self.base).astype(np.float32) @ self.features[:, labels]
         noise = self.errors[labels] ** 2 + np.square(moved).mean(axis=0) + self.spread[labels] / len(self.base)
-        missed = np.square((self.target - self.base @ self.features)[labels])
+        missed = np.square((self.target - self._start[0])[labels])
         return max(float(((missed - noise) / self.spread[labels]).mean()), 0.0)
 
     def _moments(self, weights: Vector) -> tuple[Vector, Matrix]:
-        """The features' means, and their covariance with the ridge."""
-        means = weights @ self.features
+        """The features' means and second moments."""
+        means = _weighted_means(weights, self.features)
         if len(means) <= 2 * WIDE + 1:
             products = (self.features * weights[:, None].astype(np.float32)).T @ self.features
         else:
             root = self.features * np.sqrt(weights)[:, None].astype(np.float32)
             products = root.T @ root  # a matrix times its own transpose: half the operations
-        return means, products - np.outer(means, means) + np.diag(self.ridge)
+        return means, products.astype(np.float64)
+
+    def _factor(self, means: Vector, products: Matrix) -> tuple[Matrix, bool]:
+        """Of the features' covariance with the ridge."""
+        return scipy.linalg.cho_factor(products - np.outer(means, means) + np.diag(self.ridge), lower=True)
+
+
+def _weighted_means(weights: Vector, features: Floats) -> Vector:
+    """Single precision within a block of rows, double from block to block."""
+    found, single = np.zeros(features.shape[1]), weights.astype(np.float32)
+    for start in range(0, len(features), _BLOCK):
+        found += single[start : start + _BLOCK] @ features[start : start + _BLOCK]
+    return found
 
 
 def _tilt_weights(features: Floats, theta: Vector, base: Vector) -> Vector:

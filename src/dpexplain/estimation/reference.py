@@ -20,6 +20,7 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.sketch import NormalisedMoments
 from dpexplain.estimation.denoise import WIDE, Estimate
 from dpexplain.estimation.label_newton import LabelNewton, ReusedLabelNewton
+from dpexplain.estimation.sobol import sobol_points
 
 POINTS = 4096
 NUMBER_STEPS = 4096  # numbers lie on a grid of 1/4096: exact in every format
@@ -56,9 +57,7 @@ class Reference:
 @lru_cache(maxsize=2)
 def sobol(dimensions: int, points: int) -> Matrix:
     """The first `points` of a Sobol' sequence in (0, 1), rotated by multiples of the golden ratio; (dimensions, points)."""
-
-    plain = scipy.stats.qmc.Sobol(dimensions, scramble=False).random(points)
-    rotated = (plain + _GOLDEN * np.arange(1, dimensions + 1)) % 1.0
+    rotated = (sobol_points(dimensions, points) + _GOLDEN * np.arange(1, dimensions + 1)) % 1.0
     uniforms = np.ascontiguousarray(np.clip(rotated, 1e-6, 1 - 1e-6).T)
     uniforms.setflags(write=False)  # shared by every caller
     return uniforms
