@@ -13,7 +13,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 ROOT_PAGES = {
-    "README.md": "index.md",
+    "README.md": "overview.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
@@ -28,8 +28,7 @@ def on_files(files: Files, config: Any) -> Files:
     if not (ROOT / "proofs" / "README.md").exists():
         files.append(File.generated(config, "proofs/README.md", content=_list_of_proofs()))
     for source, target in ROOT_PAGES.items():
-        if target != "index.md":
-            files.append(_page(config, target, ROOT / source))
+        files.append(_page(config, target, ROOT / source))
     for notebook in sorted((ROOT / "docs/gallery").glob("*.ipynb")):
         for name, content in rendered(notebook):
             files.append(File.generated(config, f"gallery/{name}", content=content))
