@@ -50,7 +50,7 @@ def show(
 def verify_command(
     url: Url,
     dataset: Dataset = None,
-    head: Annotated[Path | None, typer.Option("--head", help="Heads kept from earlier: exposes a roll-back.")] = None,
+    head: Annotated[Path | None, typer.Option("--head", help="Heads stored earlier: exposes a roll-back.")] = None,
     save_head: Annotated[
         Path | None, typer.Option("--save-head", help="Write the verified heads here; keep them elsewhere.")
     ] = None,
@@ -106,7 +106,7 @@ def total(
 
 
 def combined(spent: list[tuple[Account, int]]) -> Guarantee:
-    """GDP composes by adding μ², across accounts as within one; told at the smallest δ and for the relation they share."""
+    """GDP composes by adding μ², across accounts as within one; stated at the smallest δ and for the relation they share."""
     relations = {account.neighbours for account, _ in spent}
     if len(relations) > 1:
         raise ParameterError(

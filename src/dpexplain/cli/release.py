@@ -49,10 +49,10 @@ Answer = Annotated[
 ]
 Bounds = Annotated[str | None, typer.Option("--bounds", help="Public bounds of --answer value, as LOW,HIGH.")]
 Unit = Annotated[str | None, typer.Option("--unit", help="The column that says who owns a row.")]
-MaxRows = Annotated[int, typer.Option("--max-rows-per-unit", min=1, help="Rows kept for each owner.")]
+MaxRows = Annotated[int, typer.Option("--max-rows-per-unit", min=1, help="Rows used of each owner.")]
 Relation = Annotated[str, typer.Option("--relation", help="add-remove or replace-one.")]
 Size = Annotated[int | None, typer.Option("--size", help="The public row count; without it the true one is stated as public.")]
-LedgerUrl = Annotated[str | None, typer.Option("--ledger", help="Where spending is kept: sqlite:///file.ledger, postgresql://…")]
+LedgerUrl = Annotated[str | None, typer.Option("--ledger", help="Where spending is recorded: sqlite:///file.ledger, postgresql://…")]
 Total = Annotated[float | None, typer.Option("--budget", help="The account's whole ε, if the release is to use a part of it.")]
 RequestId = Annotated[
     str | None, typer.Option("--request-id", help="Names this release in the ledger: asked for again, it is free and the same.")

@@ -35,7 +35,7 @@ app = typer.Typer(
     epilog="Example: dpexplain serve service.toml",
     no_args_is_help=True,
 )
-keys = typer.Typer(help="Who may ask: API keys, kept as salted hashes.", no_args_is_help=True)
+keys = typer.Typer(help="Who may ask: API keys, stored as salted hashes.", no_args_is_help=True)
 app.add_typer(keys, name="keys")
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="The service.toml that names the file of keys.")]
@@ -87,7 +87,7 @@ def add(
         print(json.dumps({"key": key, "role": role, "name": name}))
         return
     print(key)
-    Console(stderr=True).print("This is shown once; only its hash is kept.", highlight=False)
+    Console(stderr=True).print("This is shown once; only its hash is stored.", highlight=False)
 
 
 @keys.command(name="list", epilog="Example: dpexplain serve keys list")
