@@ -43,7 +43,7 @@ class Recipe:
 TEXT = Recipe(batch=700, epochs=15, rate=4.0)
 TEXT_STOPPED = Recipe(batch=256, epochs=40, rate=0.15, noise=1.5)  # 575 steps at ε̂ = 0.5
 TEXT_WEAK = Recipe(batch=16, epochs=1, rate=4.0)
-FACE = Recipe(batch=256, epochs=8, rate=0.5, momentum=0.5)
+FACE = Recipe(batch=256, epochs=4, rate=0.25, momentum=0.8)
 FACE_WEAK = Recipe(batch=16, epochs=1, rate=0.5)
 
 

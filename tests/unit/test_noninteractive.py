@@ -8,6 +8,7 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain.errors import InputError, ParameterError, QueryError
+from dpexplain.estimation.regression import LevelledRegression, Ridge
 from dpexplain.mechanisms.history import History, ReleasedAnswer
 
 
@@ -82,3 +83,18 @@ def test_the_documented_examples_run_as_written(capsys):
     assert "Everything released so far satisfies" in said
     assert "they take nothing from it" in said
     assert names["free"].cost.epsilon == 0
+
+
+def test_planes_with_an_answer_of_their_own_are_not_levelled():
+    """Fitted planes are predicted by ridge regression alone; the paper's, which say no answer at their own point, are levelled."""
+    rng = np.random.default_rng(4)
+    truth, points = np.array([0.5, -0.3, 0.0, 0.2, 0.0, 0.1]), rng.random((60, 6))
+    noisy, answers = truth + 0.15 * rng.normal(size=(60, 6)), points @ truth - 0.2 + 0.15 * rng.normal(size=60)
+    fitted = History.of(ReleasedAnswer(p, v, plane="fitted", intercept=a) for p, v, a in zip(points, noisy, answers, strict=True))
+    plain, point = History.of(ReleasedAnswer(p, v) for p, v in zip(points, noisy, strict=True)), rng.random(6)
+    found = dpx.NonInteractive(fitted, radius=5.0).explain(point)
+    expected = Ridge.fit(points, np.column_stack([noisy, answers])).predict(point)
+    assert [*found.values, found.intercept] == pytest.approx(expected)
+    assert (found.error > 0).all()
+    levelled = LevelledRegression.fit(points, noisy).predict(point)
+    assert dpx.NonInteractive(plain, radius=5.0).explain(point).values == pytest.approx(levelled)

@@ -11,7 +11,7 @@ from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.weights import Weight
 from dpexplain.errors import InputError
-from dpexplain.estimation.regression import LevelledRegression
+from dpexplain.estimation.regression import LevelledRegression, Ridge
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.start import FEWEST, MEMORY
 
@@ -28,13 +28,20 @@ class Prediction:
 
 
 def by_regression(history: History, point: Vector, ball: Ball) -> Prediction:
-    """Ridge regression of the planes on their points z_j, levelled, at z (`estimation/regression.py`). With few answers, the nearest."""
+    """Ridge regression of the planes on their points z_j, at z. With few answers, the nearest.
+
+    The paper's planes are levelled (`estimation/regression.py`): their slopes have to carry the answer in the middle of the data. A plane with an
+    answer of its own at z_j does not need that, and levelling would put noise into its slopes.
+    """
     if history.computed < FEWEST:
         return by_neighbour(history, point)
-    fitted, width = LevelledRegression.fit(*history.latest(MEMORY)), len(point)
-    state, error = fitted.predict(point), fitted.errors * fitted.ridge.spread(point)
-    intercept = None if len(state) == width else float(np.clip(state[-1], -1.0, 1.0))
-    return Prediction(ball.project(state[:width]), intercept, error[:width])
+    (points, states), width = history.latest(MEMORY), len(point)
+    if states.shape[1] == width:
+        levelled = LevelledRegression.fit(points, states)
+        return Prediction(ball.project(levelled.predict(point)), None, levelled.errors * levelled.ridge.spread(point))
+    ridge = Ridge.fit(points, states)
+    state, error = ridge.predict(point), np.sqrt(np.square(ridge.left_out).mean(axis=0)) * ridge.spread(point)
+    return Prediction(ball.project(state[:width]), float(np.clip(state[-1], -1.0, 1.0)), error[:width])
 
 
 def by_labels(history: History, point: Vector, ball: Ball, weight: Weight) -> Prediction:
