@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Protocol, overload
 
@@ -70,6 +70,7 @@ class Explanations(ExplanationBatch):
     rows: tuple[int, ...] = ()  # the place of each in the batch that was asked about
     skipped: tuple[Skipped, ...] = ()
     widths: Vector | None = None  # of the Gaussian weight that was chosen for each record, where it was
+    more: Mapping[str, Any] = field(default_factory=dict)  # details of all of them
 
     def weight_of(self, index: int) -> Weight:
         """The weight of one record's question."""
@@ -161,7 +162,7 @@ class Explanations(ExplanationBatch):
 
     @property
     def _origin(self) -> dict[str, Any]:
-        return {"quantity": "plane", "source": "release", "plane": self.plane}
+        return {"quantity": "plane", "source": "release", "plane": self.plane, **self.more}
 
     @cached_property
     def _free(self) -> Guarantee:
@@ -169,7 +170,12 @@ class Explanations(ExplanationBatch):
 
     def _details(self, index: int) -> dict[str, Any]:
         found = self.found
-        details: dict[str, Any] = {"source": "release", "weight": self.weight.kind, "fingerprint": self.release.fingerprint}
+        details: dict[str, Any] = {
+            **self.more,
+            "source": "release",
+            "weight": self.weight.kind,
+            "fingerprint": self.release.fingerprint,
+        }
         if self.widths is not None:
             details["width"] = float(self.widths[index])
         details["error_parts"] = {"noise": float(found.noise[index]), "reference": float(found.reference[index])}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -12,11 +13,13 @@ import numpy as np
 
 from dpexplain.answers.contributions import Contributions
 from dpexplain.answers.contributions_batch import ContributionsBatch
+from dpexplain.answers.explanation import Explanation
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix
+from dpexplain.core.weights import Weight
 from dpexplain.domain import DomainLike, QueryRules, read_queries, read_query
 from dpexplain.domain.columns import plain_columns
-from dpexplain.domain.queries import Extra
+from dpexplain.domain.queries import Extra, Queries
 from dpexplain.errors import ParameterError
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.privacy.events import mu_of, quanta_up
@@ -26,9 +29,11 @@ from dpexplain.release.reference_data import ReferenceData
 
 if TYPE_CHECKING:
     from dpexplain.data import PrivateData
+    from dpexplain.estimation.independent_planes import IndependentPlanes
     from dpexplain.ledger.port import Ledger
     from dpexplain.mechanisms.ports import Noise
     from dpexplain.privacy.budget import Budget
+    from dpexplain.release.batch import Explanations
     from dpexplain.release.release import Release
     from dpexplain.release.shapley import ShapleyReference
     from dpexplain.release.summary import Summary
@@ -87,6 +92,56 @@ class ModelQuestions:
             {row: note for row, note in enumerate(read.notes) if note},
         )
         return replace(found, details={**found.details, "read_as": notes}) if notes else found
+
+    def lime(
+        self,
+        record: Any,
+        model: Any = None,
+        *,
+        weight: Weight | None = None,
+        target: Any = None,
+        extra: Extra = "refuse",
+        clip: bool = False,
+    ) -> Explanation:
+        """LIME's explanation of `record` without private rows: a plane fitted to the model's answers at records drawn from the release's
+        margins, each feature by itself. Free, any number of times; the model is asked 32,768 questions the first time.
+
+        `explain` fits its plane where people are, so of two features that go together one may stand for the other; here each answers for
+        itself, as for SHAP. `model` and `target` are as for `shapley`; needs no reference records. Error bars hold the choice of points and
+        the noise of the margins, and `details["columns"]` is "independent".
+        """
+        point, notes = read_query(self.domain, record, self.other_columns, extra, clip)
+        read = Queries(point[None], (record,), (notes,), ())
+        return self._lime(read, model, target, weight).one(0, record)
+
+    def lime_many(
+        self,
+        records: Any,
+        model: Any = None,
+        *,
+        weight: Weight | None = None,
+        target: Any = None,
+        extra: Extra = "refuse",
+        clip: bool = False,
+    ) -> Explanations:
+        """The same for many records: a data frame, a list of dicts, a dict of columns, or an array where all is numeric."""
+        read = read_queries(self.domain, records, QueryRules(extra, clip, "raise", self.other_columns))
+        return self._lime(read, model, target, weight)
+
+    def _lime(self, read: Queries, model: Any, target: Any, weight: Weight | None) -> Explanations:
+        from dpexplain.release.independent import independent_planes
+
+        release, labeller = self._asked(model, target)
+        key = id(labeller.model), repr(labeller.target)
+        if key not in self._asked_models:  # the model is stored too, so that no other gets its id
+            made = independent_planes(self.domain, labeller, release.solver.reference, release.planes, release.reference)
+            self._asked_models[key] = (labeller.model, made)
+        return replace(release.explain_from(self._asked_models[key][1], read, weight), more={"columns": "independent"})
+
+    @cached_property
+    def _asked_models(self) -> dict[tuple[int, str], tuple[Any, IndependentPlanes]]:
+        """Models that LIME's questions were put to, with their answers."""
+        return {}
 
     def summary(self, model: Any = None, *, target: Any = None, records: int = 100, background: int | None = None) -> Summary:
         """The model as a whole: mean absolute contribution of each feature, a beeswarm, partial dependence; over the reference, free.

@@ -14,6 +14,7 @@ from dpexplain.domain import Domain, DomainLike
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import equations_of
 from dpexplain.estimation.denoise import Estimate
+from dpexplain.estimation.independent_planes import IndependentPlanes
 from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.planes import Average, Planes, plain_planes
@@ -143,4 +144,4 @@ class BallPlanes:
         return plain_planes(queries, found.values, found.errors, answer, self._radius, self._average, self._layout)
 
 
-PlaneSource: TypeAlias = MomentPlanes | ReferencePlanes | BallPlanes
+PlaneSource: TypeAlias = MomentPlanes | ReferencePlanes | IndependentPlanes | BallPlanes

@@ -173,16 +173,28 @@ class Release(ModelQuestions):
         plane: Plane | None,
         radius: float | None,
     ) -> Explanations:
-        require_kind("weight", weight, (Weight, NoneType), "pass one such as dpx.weights.Gaussian(0.8)")
         asked = plane_for(self.plane if plane is None and anchor is None else plane, anchor)
-        points, local, anchors = read.points, weight or self.weight, anchors_of(anchor, len(read.points), self.scale)
-        ball = self._ball(asked, radius)
-        source, widths = self._source(asked, ball), self._widths(points, local)
+        anchors, ball = anchors_of(anchor, len(read.points), self.scale), self._ball(asked, radius)
+        return self.explain_from(self._source(asked, ball), read, weight, asked, ball, anchors)
+
+    def explain_from(
+        self,
+        source: PlaneSource,
+        read: Queries,
+        weight: Weight | None,
+        plane: Plane = "fitted",
+        ball: float | None = None,
+        anchors: Vector | None = None,
+    ) -> Explanations:
+        """Explanations of records by planes that are fitted to `source`."""
+        require_kind("weight", weight, (Weight, NoneType), "pass one such as dpx.weights.Gaussian(0.8)")
+        points, local = read.points, weight or self.weight
+        widths = self._widths(points, local)
         if widths is None:
             found = fit_in_batches(source, points, local, anchors, ball)
         else:
             found = fit_by_width(source, points, widths, anchors, ball)
-        return Explanations(self, points, found, local, asked, ball, anchors, read.notes, read.rows, read.skipped, widths)
+        return Explanations(self, points, found, local, plane, ball, anchors, read.notes, read.rows, read.skipped, widths)
 
     def _widths(self, points: Matrix, weight: Weight) -> Vector | None:
         """The width of each question where it is to be chosen; None where the weight has its own. Reads what is released alone."""
