@@ -38,7 +38,7 @@ def used(rows: object) -> float:
     """CPU seconds that the workers have used."""
     import ray
 
-    return float(sum(ray.get([worker.__ray_call__.remote(lambda _: time.process_time()) for worker in rows._workers])))
+    return float(sum(ray.get([worker.__ray_call__.remote(lambda _: time.process_time()) for worker in rows.workers])))
 
 
 def run() -> list[dict[str, object]]:

@@ -12,7 +12,6 @@ from math import sqrt
 import numpy as np
 
 from dpexplain.privacy import gdp, paper
-from dpexplain.privacy.paper import Bookkeeping
 
 
 def descend(A, b, start, sigma, rate, counts, rng):
@@ -40,7 +39,7 @@ class Basic:
         self.sigma = paper.basic_sigma(size, epsilon, delta, steps) if sigma is None else sigma
         self.rate = paper.learning_rate(width, self.sigma)
         self.steps, self.epsilon, self.lanes, self.width = steps, epsilon, lanes, width
-        self.rng, self.book, self.slack = np.random.default_rng(seed), Bookkeeping(), total_delta
+        self.rng, self.book, self.slack = np.random.default_rng(seed), paper.Bookkeeping(), total_delta
         self.each, self.mu2 = (steps - 1) / (self.sigma * size) ** 2, 0.0
 
     def answer(self, point, A, b):
@@ -73,7 +72,7 @@ class Adaptive:
         self.sigma_min = paper.adaptive_sigma(size, epsilon, delta, steps)
         self.near = paper.reuse_distance(steps)
         self.points, self.answers, self.sources = [], [], []  # computed ones; sources: which answer each history entry has
-        self.mu2, self.books = np.zeros(lanes), [Bookkeeping()] * lanes
+        self.mu2, self.books = np.zeros(lanes), [paper.Bookkeeping()] * lanes
         self.betas = []
 
     def answer(self, point, A, b):

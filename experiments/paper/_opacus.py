@@ -22,7 +22,7 @@ from opacus.version import __version__ as opacus_version
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from dpexplain.privacy.model_card import ModelCard
+from dpexplain import ModelCard
 
 DELTA = 1e-5
 ACCOUNTANT = "prv"

@@ -10,7 +10,7 @@ import numpy as np
 
 import dpexplain as dpx
 from dpexplain.privacy import gdp
-from dpexplain.privacy.model_card import ModelCard
+from dpexplain import ModelCard
 from dpexplain.privacy.people import PersonGuarantees
 from dpexplain.privacy.relation import Neighbours
 from experiments.paper import _training

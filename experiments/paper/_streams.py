@@ -11,8 +11,6 @@ import numpy as np
 
 import dpexplain as dpx
 from dpexplain import evaluation, plots
-from dpexplain.core.moments import Moments
-from dpexplain.mechanisms.history import History, ReleasedAnswer
 from dpexplain.noise import SeededNoise
 from dpexplain.privacy import gdp
 from dpexplain.progress import with_bar
@@ -84,7 +82,7 @@ def asked_printed(plan, lanes, seed, stored=None, names=PRINTED):
 
 def _history(adaptive, lane, points):
     entries = zip(points, adaptive.sources, strict=True)
-    return History.of(ReleasedAnswer(point, adaptive.answers[source][lane]) for point, source in entries)
+    return evaluation.History.of(evaluation.ReleasedAnswer(point, adaptive.answers[source][lane]) for point, source in entries)
 
 
 def asked_free(plan, later, histories, kind, stored):
@@ -126,7 +124,7 @@ def asked_ours(plan, seeds, seed, stored=None):
 
 def _plain(history):
     """The history without its domain, so that encoded points can be asked about."""
-    return History.of(ReleasedAnswer(one.point, one.values, one.copied) for one in history)
+    return evaluation.History.of(evaluation.ReleasedAnswer(one.point, one.values, one.copied) for one in history)
 
 
 def _iterations(answer):
@@ -160,7 +158,7 @@ class KnownRows:
         problem = self.problem
         if problem is None or not np.array_equal(query.point, problem.point):
             return self.rows.local_many([query])[0]
-        return Moments(problem.A * self.size, problem.b * self.size, np.zeros(len(problem.b)))
+        return evaluation.Moments(problem.A * self.size, problem.b * self.size, np.zeros(len(problem.b)))
 
     def __getattr__(self, name):
         return getattr(self.rows, name)

@@ -11,8 +11,8 @@ from math import sqrt
 
 import numpy as np
 
+from dpexplain import ModelCard
 from dpexplain.privacy import gdp
-from dpexplain.privacy.model_card import ModelCard
 
 HIDDEN, STEPS, RATE, MOMENTUM = 16, 100, 2.0, 0.8
 

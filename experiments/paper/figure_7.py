@@ -13,7 +13,6 @@ import numpy as np
 
 import dpexplain as dpx
 from dpexplain import evaluation, plots
-from dpexplain.core.weights import Stable
 from dpexplain.noise import SeededNoise
 from dpexplain.privacy import paper
 from dpexplain.progress import with_bar
@@ -112,7 +111,7 @@ class _Printed:
 def weighed(rows, point):
     """(α of each row, the nearest rows): for binary rows ‖x - z‖² = Σx + Σz - 2x·z."""
     squares = np.asarray(rows.sum(axis=1)).ravel() + point.sum() - 2 * np.asarray(rows @ point).ravel()
-    return Stable()(np.sqrt(np.maximum(squares, 0.0))), np.argsort(squares, kind="stable")[:NEAREST]
+    return dpx.weights.Stable()(np.sqrt(np.maximum(squares, 0.0))), np.argsort(squares, kind="stable")[:NEAREST]
 
 
 def pulls(rows, point, alpha, labels):

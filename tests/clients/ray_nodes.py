@@ -73,7 +73,7 @@ def cluster_of(nodes: int):
 
 def nodes_of(data: dpx.PrivateData) -> list[str]:
     """The node of each worker."""
-    asked = [worker.__ray_call__.remote(lambda _: ray.get_runtime_context().get_node_id()) for worker in data._rows._workers]
+    asked = [worker.__ray_call__.remote(lambda _: ray.get_runtime_context().get_node_id()) for worker in data._rows.workers]
     return ray.get(asked, timeout=120)
 
 
@@ -91,7 +91,7 @@ def ask_while_losing(explainer: dpx.Explainer, lose) -> dpx.Explanation:
 
 def hold_up(data: dpx.PrivateData, node: str) -> None:
     """Stop the workers on a node, so that whatever is asked next stays unanswered until the node is lost."""
-    for worker, place in zip(data._rows._workers, nodes_of(data), strict=True):
+    for worker, place in zip(data._rows.workers, nodes_of(data), strict=True):
         if place == node:
             os.kill(ray.get(worker.__ray_call__.remote(lambda _: os.getpid())), signal.SIGSTOP)
 

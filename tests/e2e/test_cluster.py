@@ -55,7 +55,7 @@ def cluster():
 
 def pids(data):
     ray = ray_session()
-    return [ray.get(worker.__ray_call__.remote(lambda _: os.getpid())) for worker in data._rows._workers]
+    return [ray.get(worker.__ray_call__.remote(lambda _: os.getpid())) for worker in data._rows.workers]
 
 
 def test_a_release_and_its_units_are_those_of_the_rows_in_memory(folder, cluster):

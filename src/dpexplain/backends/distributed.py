@@ -94,9 +94,9 @@ class ClusterRows(SummedRows):
         self._ray, started = connect(address, workers)
         count = workers or max(int(self._ray.cluster_resources().get("CPU", 1)), 1)
         self._source = _portable(self._ray, source)  # held here for as long as a worker may be started again
-        self._workers = _start(self._ray, self._source, shares(source.files.groups, count))
-        self._close = finalize(self, _stop, self._ray, self._workers, started)
-        replies = self._gather([worker.loaded.remote() for worker in self._workers])
+        self.workers = _start(self._ray, self._source, shares(source.files.groups, count))
+        self._close = finalize(self, _stop, self._ray, self.workers, started)
+        replies = self._gather([worker.loaded.remote() for worker in self.workers])
         for kind, what in replies:
             if kind != "done":
                 self.close()
@@ -120,7 +120,7 @@ class ClusterRows(SummedRows):
         if not self._close.alive:
             raise RowsUnavailable("these data were closed: register them again")
         shared = self._ray.put(self._ray.cloudpickle.dumps(query))
-        pairs = zip(self._workers, self._digests, strict=True)
+        pairs = zip(self.workers, self._digests, strict=True)
         return total(_answer(reply) for reply in self._gather([w.ask.remote(question, shared, digest) for w, digest in pairs]))
 
     def _gather(self, promises: list[Any]) -> list[WorkerReply]:

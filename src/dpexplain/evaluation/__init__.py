@@ -1,5 +1,6 @@
 """How good is a private explanation? Everything here reads private rows for free: offline only, never behind a service."""
 
+from dpexplain.core.moments import Moments as Moments
 from dpexplain.core.shapley import largest_norm
 from dpexplain.evaluation.audit.audit import Audit as Audit
 from dpexplain.evaluation.audit.audit import audit as audit
@@ -38,6 +39,8 @@ from dpexplain.evaluation.rehearsal.rehearse import rehearse as rehearse
 from dpexplain.evaluation.rehearsal.report import Rehearsal as Rehearsal
 from dpexplain.mechanisms.door import Door as Door
 from dpexplain.mechanisms.door import listening as listening
+from dpexplain.mechanisms.history import History as History
+from dpexplain.mechanisms.history import ReleasedAnswer as ReleasedAnswer
 
 largest_shapley_norm = largest_norm
 """No Shapley vector of one background row is longer, for labels in [-1, 1]; a function of the number of features (`proofs/shapley.md`)."""

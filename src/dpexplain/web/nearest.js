@@ -1,7 +1,7 @@
 // Widths that let a wanted share of rows count: the same mathematics as Python's estimation/nearest.py.
 
-const STEPS = 8;
-const LAST = 60 * STEPS;
+const WIDTH_STEPS = 8;
+const WIDEST_STEP = 60 * WIDTH_STEPS;
 
 function shareAt(squared, least, base, width) {
   let [total, squares] = [0, 0];
@@ -15,13 +15,13 @@ function shareAt(squared, least, base, width) {
 
 function chooseWidth(squared, base, share) {
   const least = squared.reduce((found, value) => Math.min(found, Math.max(value, 0)), Infinity);
-  let [few, enough] = [-LAST, LAST];
+  let [few, enough] = [-WIDEST_STEP, WIDEST_STEP];
   while (enough - few > 1) {
     const step = Math.floor((few + enough) / 2);
-    if (shareAt(squared, least, base, 2 ** (step / STEPS)) >= share) enough = step;
+    if (shareAt(squared, least, base, 2 ** (step / WIDTH_STEPS)) >= share) enough = step;
     else few = step;
   }
-  return 2 ** (enough / STEPS);
+  return 2 ** (enough / WIDTH_STEPS);
 }
 
 /** α for one question: the release's own, or a Gaussian whose width fits the squared distances of public points. */
