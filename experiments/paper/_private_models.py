@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import dpexplain as dpx
-from dpexplain.privacy import gdp
 from dpexplain import ModelCard
+from dpexplain.privacy import gdp
 from dpexplain.privacy.people import PersonGuarantees
 from dpexplain.privacy.relation import Neighbours
 from experiments.paper import _training

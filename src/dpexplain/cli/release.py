@@ -52,7 +52,9 @@ Unit = Annotated[str | None, typer.Option("--unit", help="The column that says w
 MaxRows = Annotated[int, typer.Option("--max-rows-per-unit", min=1, help="Rows used of each owner.")]
 Relation = Annotated[str, typer.Option("--relation", help="add-remove or replace-one.")]
 Size = Annotated[int | None, typer.Option("--size", help="The public row count; without it the true one is stated as public.")]
-LedgerUrl = Annotated[str | None, typer.Option("--ledger", help="Where spending is recorded: sqlite:///file.ledger, postgresql://…")]
+LedgerUrl = Annotated[
+    str | None, typer.Option("--ledger", help="Where spending is recorded: sqlite:///file.ledger, postgresql://…")
+]
 Total = Annotated[float | None, typer.Option("--budget", help="The account's whole ε, if the release is to use a part of it.")]
 RequestId = Annotated[
     str | None, typer.Option("--request-id", help="Names this release in the ledger: asked for again, it is free and the same.")
