@@ -331,7 +331,7 @@ def points_of(payload):
 
 def fitted_from_payload(payload, z):
     """The fitted plane written out from docs/release.md, one query at a time, without any of the library's code."""
-    mean, _w, V = (np.array(payload[key]) for key in ("mean", "eigenvalues", "eigenvectors"))
+    mean, w, V = (np.array(payload[key]) for key in ("mean", "eigenvalues", "eigenvectors"))
     f = {key: np.array(value) if isinstance(value, list) else value for key, value in payload["fitted"].items()}
     u, inverse = points_of(payload) - mean, (V * f["inverse"]) @ V.T
     r = f["labels"] - payload["t0"] - u @ f["slopes"]
@@ -351,10 +351,14 @@ def fitted_from_payload(payload, z):
         ahead = inverse @ rest + rest @ inverse @ rest / size * ahead
     phi = f["slopes"] + delta
     answer = payload["t0"] + m @ f["slopes"] + s @ r - share * level + phi @ (z - mean - m)
-    kept, rows = min(1, f["kept"] * share), slice(None, None, f["every"])
-    q = np.clip(N * s - share * f["raked"], -f["limit"] / share, f["limit"] / share)[rows] * r[rows]
-    q = q**2 * f["doubt"] / np.sqrt(share) / len(q)
-    moved, root = (u[rows] - m) @ inverse, kept * f["factors"][:, None] * V * f["spread"]
+    kept, rows = min(1, f["kept"] * share) ** 2, slice(None, None, 1 if share < f["broad"] else f["every"])
+    seen = share * N / (share * N + f["pooled"])
+    q = np.clip(N * s - share * f["raked"], -f["limit"] / share, f["limit"] / share)[rows] ** 2
+    q = q * (seen * r[rows] ** 2 + (1 - seen) * np.mean(f["raked"] * r**2)) * f["doubt"] / np.sqrt(share) / len(q)
+    everywhere = f["raked"] / N @ np.square(u + mean).sum(axis=1) - np.square(f["raked"] / N @ (u + mean)).sum()
+    q = q * np.clip(everywhere / (s @ np.square(u - m).sum(axis=1)), 1, f["narrowest"]) ** 2
+    counted = kept + (1 - kept) * (1 - w * f["inverse"]) ** 2
+    moved, root = (u[rows] - m) @ inverse, f["factors"][:, None] * V * f["spread"] * np.sqrt(counted)
     covariance = root @ root.T + (moved * q[:, None]).T @ moved
     starts = [block["start"] for block in payload["layout"]]
     offset = z - f["average"]

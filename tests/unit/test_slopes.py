@@ -1,5 +1,7 @@
 """Slopes of the plane through all rows: shrunk by direction, with a posterior that covers; and planes from labelled records."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,11 +12,11 @@ from dpexplain.estimation.reference_planes import ReferencePlanes
 from dpexplain.estimation.slopes import Guess, NoisyEquations, Slopes, guessed_slopes
 
 
-def equations(phi, eigenvalues, noise, seed=0):
+def equations(phi, eigenvalues, noise, seed=0, numbers=()):
     rng = np.random.default_rng(seed)
     vectors = np.linalg.qr(rng.standard_normal((len(phi), len(phi))))[0]
     t1 = (vectors * eigenvalues) @ (vectors.T @ phi) + noise * rng.standard_normal(len(phi))
-    return NoisyEquations(np.asarray(eigenvalues), vectors, t1, noise, 0.0), vectors
+    return NoisyEquations(np.asarray(eigenvalues), vectors, t1, noise, 0.0, np.array(numbers, dtype=np.int64)), vectors
 
 
 def test_what_is_determined_is_left_alone_and_what_is_not_is_zero_with_a_wide_bar():
@@ -83,7 +85,7 @@ def records():
     slopes = Slopes(guessed_slopes(points, labels, np.ones(20_000)).values, np.full(5, 0.01), 1e-4)
     known = (points.mean(axis=0), float(labels.mean()), slopes, np.maximum(values, 1e-7), vectors, np.ones(5))
     average = Average(points.mean(axis=0), 1e-4)
-    return ReferencePlanes(points, labels, np.ones(20_000), np.zeros((2, 20_000), dtype=np.float32), *known, average, layout)
+    return ReferencePlanes(points, labels, np.ones(20_000), np.zeros((2, 20_000), dtype=np.float32), *known, average, layout, 1e-6, 10**9)
 
 
 @pytest.mark.parametrize("anchor", [None, 0.4])
@@ -100,3 +102,46 @@ def test_planes_from_many_records_are_weighted_least_squares(records, anchor):
     assert found.base + found.added.sum(axis=1) == pytest.approx(found.answer, abs=1e-12)
     assert (found.errors > 0).all()
     assert (found.answer_error[0] == 0) == (anchor is not None)
+
+
+def test_numbers_that_hardly_vary_may_have_larger_slopes_than_codes():
+    """A collinear pair of amounts: nothing determines their difference, and its bar is as wide as amounts' slopes are, not as codes'."""
+    variance = np.array([0.2, 0.2, 0.2, 0.2, 0.003, 0.003])
+    covariance = np.diag(variance)
+    covariance[4, 5] = covariance[5, 4] = 0.003
+    eigenvalues, vectors = np.linalg.eigh(covariance + 1e-9 * np.eye(6))
+    phi = np.array([0.3, -0.3, 0.2, -0.2, 3.0, 1.0])
+    made = NoisyEquations(eigenvalues, vectors, covariance @ phi, 1e-5, 1e-6, np.array([4, 5]))
+    codes = NoisyEquations(eigenvalues, vectors, covariance @ phi, 1e-5, 1e-6, np.array([], dtype=np.int64))
+    wide, narrow = made.slopes().errors(vectors), codes.slopes().errors(vectors)
+    assert (wide[4:] > 1.2 * narrow[4:]).all()
+    assert (np.abs(made.slopes().values - phi)[4:] <= 2 * wide[4:]).all()
+    assert wide[:4] == pytest.approx(narrow[:4], rel=0.2)
+
+
+def test_a_guess_from_few_points_does_not_make_rare_columns_certain():
+    eigenvalues, vectors, phi = np.array([1e-4, 0.2, 0.25]), np.eye(3), np.array([0.8, 0.3, -0.4])
+    t1 = eigenvalues * phi + np.array([3e-4, 0.0, 0.0])
+    made = NoisyEquations(eigenvalues, vectors, t1, 3e-4, 0.0, np.array([], dtype=np.int64))
+    drawn_to_zero = Guess(np.array([0.05, 0.3, -0.4]), 0.01, few=1 / 4096)
+    found = made.slopes(drawn_to_zero)
+    assert np.abs(found.values - phi)[0] <= 2.5 * found.errors(vectors)[0]
+    sure = made.slopes(Guess(drawn_to_zero.values, 0.01, few=0.0))
+    assert sure.errors(vectors)[0] < 0.7 * found.errors(vectors)[0]
+
+
+def test_private_rows_that_are_few_widen_the_bars(records):
+    z, weight = np.array([0.3, 0.6, 0.0, 1.0, 0.0]), Gaussian(0.8)
+    many, few = records.fit(z[None], weight), replace(records, rows=200).fit(z[None], weight)
+    assert (few.values == many.values).all()
+    assert (few.errors > 1.3 * many.errors).mean() > 0.5
+    assert (few.errors >= many.errors).all()
+
+
+def test_directions_that_the_released_covariance_leaves_open_have_the_bars_of_the_plane_through_all_rows(records):
+    loose = replace(records, slopes=Slopes(records.slopes.values, np.full(5, 0.7), records.slopes.doubt))
+    z = np.array([0.3, 0.6, 0.0, 1.0, 0.0])
+    known, unknown = (replace(loose, second_error=error).fit(z[None], Gaussian(0.8)) for error in (1e-6, 1.0))
+    assert (known.values == unknown.values).all()
+    assert (unknown.errors[0] > 0.6).all()
+    assert (known.errors[0][:2] < 0.3).all()

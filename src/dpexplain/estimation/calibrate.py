@@ -99,14 +99,14 @@ def plane_factors(
             again = with_label_moments(calibrated.rehearsed[k], noisy, query)
         else:
             again = estimate(rehearsal.noisy(as_sums(replace(found, t1=t1), query), normals), query, sigma)
-        repeated = equations_of(again).slopes(guess)
+        repeated = equations_of(again, query.layout).slopes(guess)
         moved.append(np.abs(repeated.values - truth)[None])
         stated.append(repeated.errors(again.vectors)[None])
     return column_factors(np.array(moved), np.array(stated))
 
 
-def equations_of(found: Estimate) -> NoisyEquations:
-    return NoisyEquations(found.values, found.vectors, found.t1, found.spread.t1, found.spread.s2)
+def equations_of(found: Estimate, layout: Layout) -> NoisyEquations:
+    return NoisyEquations(found.values, found.vectors, found.t1, found.spread.t1, found.spread.s2, layout.numbers)
 
 
 def replicates(layout: Layout) -> int:

@@ -12,8 +12,9 @@ control variate. β = (Σα)²/(NΣα²), the share of effective rows, because w
 
 Through the model's answer c at z instead, with h = μ + m - z:  φ + g(a - c),  g = A⁻¹h/(1 + h·A⁻¹h),  a the fitted plane's answer at z.
 
-Errors have two parts. Noise and shrinkage: the posterior of φ₀, scaled by rehearsals (`estimation/calibrate.py`). Reference: the sum above moves
-by Σ qᵣξᵣu, q = (s - βg/N)r, when the points' residuals are wrong by a share τ of themselves, ξ ~ N(0, τ²N).
+Errors have two parts. Noise and shrinkage: the posterior of φ₀, scaled by rehearsals (`estimation/calibrate.py`), as far as φ follows φ₀: where
+rows count alike, and always in directions that κ keeps from being entered. Reference: the sum above moves by Σ qᵣξᵣu, q = (s - βg/N)r, when the
+points' residuals are wrong by a share τ of themselves, ξ ~ N(0, τ²N); near a query columns vary less, so that this moves φ by more.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ from dpexplain.estimation.slopes import Slopes, spread_of, typical_ridge
 STEPS = 3  # of conjugate gradients
 EVERY = 16  # which points the reference's error is estimated from
 KEPT = 2.0  # how much of an error of φ₀ is left in φ, for each share of effective rows
+BROAD = 0.25  # share of effective rows from which a sixteenth of the points shows their error
+NARROWEST = 10.0  # how much less columns may vary near a query than everywhere
+POOLED = 16.0  # effective points' worth of evidence that residuals near a query are as large as everywhere
 LIMIT = 6.0  # how many effective points one point may count for in the reference's error: its neighbours' errors are not its own
 _IN_CACHE = 1 << 18  # entries: a matrix this small is read faster as it is than through indices
 _DENSE = 0.4  # share of entries that are not zero from which a dense matrix is read faster than a sparse one
@@ -110,8 +114,27 @@ class MomentPlanes:
     @cached_property
     def _errors(self) -> ErrorSources:
         """Of noise and shrinkage, and of some points: with the moments' own inverse, (x - μ)A⁻¹ is how far each pulls the slopes."""
+        return self._error_sources(EVERY)
+
+    @cached_property
+    def _narrow_errors(self) -> ErrorSources:
+        """The same of all points: few of them are near the query."""
+        return self._error_sources(1)
+
+    def _error_sources(self, every: int) -> ErrorSources:
         root = self.factors[:, None] * self.slopes.root(self.eigenvectors)
-        return ErrorSources(root, (self.points[::EVERY] - self.mean) @ self._inverse, self.t0_error, self.layout)
+        left = 1 - self.eigenvalues * self.inverse
+        return ErrorSources(root, left, (self.points[::every] - self.mean) @ self._inverse, self.t0_error, self.layout)
+
+    @cached_property
+    def _mean_square(self) -> float:
+        return float(self.raked @ np.square(self.residuals)) / len(self.points)
+
+    @cached_property
+    def _trace(self) -> float:
+        """The sum of all columns' variances over the points."""
+        share = self.raked / len(self.points)
+        return float(share @ self._norms) - float(np.square(share @ self.points).sum())
 
     def fit(self, queries: Matrix, weight: Weight, anchors: Vector | None = None, radius: float | None = None) -> Planes:
         """The planes at encoded queries, (q, n); through `anchors`, one a query, where they are given; in a ball where a radius is given."""
@@ -180,11 +203,20 @@ class MomentPlanes:
 
     def _variances(self, queries: Matrix, local: Matrix, share: Vector, middle: Matrix, turn: Matrix | None) -> Variances:
         """`turn` is g where the planes go through anchors."""
-        pull = local.shape[1] * local[:, ::EVERY] - share[:, None] * self.raked[::EVERY]
+        narrow = float(share.min(initial=1.0)) < BROAD
+        every, errors = (1, self._narrow_errors) if narrow else (EVERY, self._errors)
+        pull = local.shape[1] * local[:, ::every] - share[:, None] * self.raked[::every]
         limit = (LIMIT / share)[:, None]
-        pull = np.square(np.clip(pull, -limit, limit) * self.residuals[::EVERY])
-        pull *= (self.slopes.doubt / np.sqrt(share) / pull.shape[1])[:, None]
+        seen = (share * local.shape[1] / (share * local.shape[1] + POOLED))[:, None]  # few points' own residuals say little
+        squares = np.square(self.residuals[::every])
+        pull = np.square(np.clip(pull, -limit, limit)) * (seen * squares + (1 - seen) * self._mean_square)
+        pull *= (self.slopes.doubt / np.sqrt(share) / pull.shape[1] * np.square(self._narrowing(local, middle)))[:, None]
         kept = np.minimum(1.0, KEPT * share)  # a local answer rests on the points, not on φ₀
         centre = (middle - self.mean) @ self._inverse
         found = QueryErrors(kept, pull, centre, middle - queries, queries - self.average.values)
-        return self._errors.fitted(found) if turn is None else self._errors.anchored(found, turn)
+        return errors.fitted(found) if turn is None else errors.anchored(found, turn)
+
+    def _narrowing(self, local: Matrix, middle: Matrix) -> Vector:
+        """How much less columns vary near the query than over all points: as much larger is the local inverse than the moments' own."""
+        near = np.maximum(local @ self._norms - dots(middle, middle), 1e-300)
+        return np.clip(self._trace / near, 1.0, NARROWEST)

@@ -1,8 +1,9 @@
 """Variances of planes from moments, for a whole batch of queries by matrix products. Pure post-processing.
 
 Every variance that is wanted is that of a linear function d·φ + l·level of a plane's slopes φ and its level at the local centre: of one slope, of a
-feature's contribution, of the answers at the query and for the average record. Noise has the covariance R = WWᵀ, of which a share k² is left: it
-adds k²dᵀRd. Points with weights p pull the slopes by u = M - c, one row a point, and the level by 1: they add Σ p (u·d + l)².
+feature's contribution, of the answers at the query and for the average record. Noise has the covariance R = WWᵀ. A share k of it is left where the
+points decide, and all of it in directions that they do not enter: column j of W counts k² + (1 - k²)hⱼ², hⱼ the share of direction j that is
+left to the plane through all rows. Points with weights p pull the slopes by u = M - c, one row a point, and the level by 1: they add Σ p (u·d + l)².
 
 Where the plane turns about an anchor by g, with h leading from the query to the local centre, d·φ becomes (d - h(g·d))·φ + (g·d)·level.
 """
@@ -32,9 +33,10 @@ class QueryErrors:
 
 @dataclass(frozen=True, eq=False)
 class ErrorSources:
-    """What the errors of all queries share: W, M of some points, and the standard error of the mean label."""
+    """What the errors of all queries share: W, h, M of some points, and the standard error of the mean label."""
 
     root: Matrix
+    left: Vector
     moved: Matrix
     level_error: float
     layout: Layout
@@ -44,49 +46,52 @@ class ErrorSources:
         return np.square(self.moved)
 
     @cached_property
-    def _noise(self) -> Vector:
-        """The diagonal of R."""
-        return np.asarray(np.square(self.root).sum(axis=1))
+    def _root_squares(self) -> Matrix:
+        return np.ascontiguousarray(np.square(self.root).T)
 
     @cached_property
-    def _codes(self) -> list[tuple[int, slice, Matrix, Matrix]]:
-        """Features of several columns: (feature, columns, M of them, R of them)."""
+    def _codes(self) -> list[tuple[int, slice, Matrix]]:
+        """Features of several columns: (feature, columns, M of them)."""
         blocks = [(a, self.layout.columns(a)) for a in range(self.layout.attributes)]
-        wide = [(a, block) for a, block in blocks if block.stop - block.start > 1]
-        return [(a, part, self.moved[:, part].T.copy(), self.root[part] @ self.root[part].T) for a, part in wide]
+        return [(a, block, self.moved[:, block].T.copy()) for a, block in blocks if block.stop - block.start > 1]
+
+    def _counted(self, q: QueryErrors) -> Matrix:
+        """How much each column of W counts, one row a query."""
+        kept = np.square(q.kept)[:, None]
+        return np.asarray(kept + (1 - kept) * np.square(self.left))
 
     def fitted(self, q: QueryErrors) -> Variances:
         """Of planes that are free at the query."""
-        kept = np.square(q.kept)[:, None]
-        noise, reference = kept * self._noise, np.maximum(self._pulled_slopes(q), 0.0)
+        counted = self._counted(q)
+        noise, reference = counted @ self._root_squares, np.maximum(self._pulled_slopes(q), 0.0)
         added = feature_sums(np.square(q.offset) * (noise + reference), self.layout)
-        for a, block, moved, covariance in self._codes:
+        for a, block, moved in self._codes:
             offset = q.offset[:, block]
             pulled = offset @ moved - dots(offset, q.centre[:, block])[:, None]
-            added[:, a] = dots(q.weights, np.square(pulled)) + kept[:, 0] * dots(offset @ covariance, offset)
-        base, answer = (self._along(q, d, 1.0) + self.level_error**2 for d in (-q.away - q.offset, -q.away))
+            added[:, a] = dots(q.weights, np.square(pulled)) + dots(counted, np.square(offset @ self.root[block]))
+        base, answer = (self._along(q, counted, d, 1.0) + self.level_error**2 for d in (-q.away - q.offset, -q.away))
         return Variances(noise, reference, np.concatenate([added, base[:, None], answer[:, None]], axis=1))
 
     def anchored(self, q: QueryErrors, turn: Matrix) -> Variances:
         """Of planes that go through an anchor; `turn` is g."""
-        kept = np.square(q.kept)[:, None]
+        counted = self._counted(q)
         excess = q.away @ self.moved.T - dots(q.away, q.centre)[:, None] - 1.0  # u·h - 1
         rotated = q.away @ self.root  # hᵀW
-        across, length = rotated @ self.root.T, dots(rotated, rotated)[:, None]  # hᵀR, hᵀRh
+        across, length = (counted * rotated) @ self.root.T, dots(counted * rotated, rotated)[:, None]  # hᵀR, hᵀRh
         pulls = q.weights * excess
         crossed = pulls @ self.moved - q.centre * pulls.sum(axis=1)[:, None]
         reference = self._pulled_slopes(q) + turn * (turn * dots(pulls, excess)[:, None] - 2 * crossed)
         reference = np.maximum(reference, 0.0)
-        noise = kept * np.maximum(self._noise + turn * (turn * length - 2 * across), 0.0)
+        noise = np.maximum(counted @ self._root_squares + turn * (turn * length - 2 * across), 0.0)
         added = feature_sums(np.square(q.offset) * (noise + reference), self.layout)
-        for a, block, moved, covariance in self._codes:
+        for a, block, moved in self._codes:
             offset = q.offset[:, block]
             along = dots(turn[:, block], offset)
             pulled = offset @ moved - (dots(offset, q.centre[:, block])[:, None] + along[:, None] * excess)
             turned = along * (along * length[:, 0] - 2 * dots(offset, across[:, block]))
-            added[:, a] = dots(q.weights, np.square(pulled)) + kept[:, 0] * (dots(offset @ covariance, offset) + turned)
+            added[:, a] = dots(q.weights, np.square(pulled)) + dots(counted, np.square(offset @ self.root[block])) + turned
         along = dots(turn, q.offset)
-        base = self._along(q, q.offset - along[:, None] * q.away, along)
+        base = self._along(q, counted, q.offset - along[:, None] * q.away, along)
         level = np.square(turn * self.level_error)
         return Variances(noise + level, reference, np.column_stack([added, base, np.zeros_like(base)]))
 
@@ -95,8 +100,8 @@ class ErrorSources:
         total = q.weights.sum(axis=1)[:, None]
         return np.asarray(q.weights @ self._moved_squares + q.centre * (q.centre * total - 2 * (q.weights @ self.moved)))
 
-    def _along(self, q: QueryErrors, directions: Matrix, level: Vector | float) -> Vector:
+    def _along(self, q: QueryErrors, counted: Matrix, directions: Matrix, level: Vector | float) -> Vector:
         """The variance of d·φ + l·level for one direction a query."""
         pulled = directions @ self.moved.T + (level - dots(directions, q.centre))[:, None]
         rotated = directions @ self.root
-        return np.asarray(dots(q.weights, np.square(pulled)) + np.square(q.kept) * dots(rotated, rotated))
+        return np.asarray(dots(q.weights, np.square(pulled)) + dots(counted, np.square(rotated)))

@@ -21,6 +21,7 @@ class Planes:
 
     values: Matrix
     errors: Matrix
+    noise_errors: Matrix  # the part of `errors` from noise and shrinkage
     answer: Vector
     answer_error: Vector
     base: Vector
@@ -110,6 +111,7 @@ def assemble(queries: Matrix, fitted: FittedPlanes, variances: Variances, averag
     return Planes(
         values=values,
         errors=np.sqrt(noise + reference),
+        noise_errors=np.sqrt(noise),
         answer=answer,
         answer_error=np.sqrt(rest[:, -1]),
         base=answer - added.sum(axis=1),
@@ -132,6 +134,7 @@ def plain_planes(
     return Planes(
         values=values,
         errors=errors,
+        noise_errors=errors,
         answer=answer,
         answer_error=np.zeros(len(queries)),  # it is given: 0, or the model's own
         base=answer - added.sum(axis=1),

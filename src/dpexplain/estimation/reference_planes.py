@@ -9,8 +9,9 @@ r = y - t₀ - φ₀·(x - μ) of the plane through all rows,
 record near z determines follow the plane through all rows. Along the sum of a code that every record has, where no record differs from
 another, φ is 0.
 
-Errors. Reference: drawing the records, V = Σ q²r²uuᵀ with q = s less β times a record's share in c; records that are wrong by a share τ of
-their residuals, nτ²V; noise of the tables that they were drawn from, by rehearsed changes of their weights. Noise and shrinkage: the posterior
+Errors. Reference: drawing the records, V = Σ q²r²uuᵀ with q = s less β times a record's share in c; the private rows, which are themselves
+drawn, nV/m' with m' of them near z, fewer where they are hardly more than columns; records that are wrong by a share τ of their residuals,
+nτ²V; noise of the tables that they were drawn from, by rehearsed changes of their weights. Noise and shrinkage: the posterior
 of φ₀, as far as φ follows it.
 """
 
@@ -28,10 +29,11 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.sketch import SMALLEST_VARIANCE, NormalisedMoments
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.planes import Average, FittedPlanes, Planes, Variances, assemble, directions, hold_in_ball
-from dpexplain.estimation.slopes import PRECISION, Slopes
+from dpexplain.estimation.slopes import PRECISION, Slopes, spread_of
 
 _PRIOR_ROWS = 1.0  # how many rows' worth of evidence the plane through all rows has against the local ones
 _ELSEWHERE = 2.0  # times as wrong as the plane through all rows shows may the records be in a neighbourhood, squared
+_CROWDED = 0.05  # least share of the private rows' freedom that is left after fitting them
 _NEGLIGIBLE = 1e-9  # weights below this share of the largest are left out
 
 Floats = NDArray[np.float32]
@@ -53,6 +55,8 @@ class ReferencePlanes:
     factors: Vector
     average: Average
     layout: Layout
+    second_error: float  # of the released covariance's entries
+    rows: int  # private ones, as far as that is public
 
     @cached_property
     def _points(self) -> Floats:
@@ -71,6 +75,10 @@ class ReferencePlanes:
         return self.factors[:, None] * self.slopes.root(self.eigenvectors)
 
     @cached_property
+    def _doubtful_root(self) -> Matrix:
+        return np.asarray(self._doubted @ self._root)
+
+    @cached_property
     def _idle(self) -> Matrix:
         """The projection onto sums of codes that every record has."""
         found = np.zeros((self.layout.width, self.layout.width))
@@ -79,6 +87,16 @@ class ReferencePlanes:
             if block.stop - block.start > 1 and (self.points[:, block].sum(axis=1) == 1).all():
                 found[block, block] = 1 / (block.stop - block.start)
         return found
+
+    @cached_property
+    def _doubted(self) -> Matrix:
+        """H = (A₀ + D)⁻¹D: how much of each direction the released covariance leaves open, D = s²/λ in its eigenbasis, s by how much noise
+        moves eigenvalues. Along these the private rows may vary far less than the records do, whose slopes then say nothing about theirs.
+        """
+        noise = spread_of(self.second_error, len(self.eigenvalues))
+        open_ = (self.eigenvectors * (noise**2 / self.eigenvalues)) @ self.eigenvectors.T
+        tiny = PRECISION * float(np.trace(self._everyone[0])) * np.eye(len(open_))
+        return np.asarray(np.linalg.solve(self._everyone[0] + open_ + tiny, open_))
 
     @cached_property
     def _global(self) -> tuple[Vector, float, Vector]:
@@ -99,6 +117,12 @@ class ReferencePlanes:
 
     def fit(self, queries: Matrix, weight: Weight, anchors: Vector | None = None, radius: float | None = None) -> Planes:
         """The planes at encoded queries, (q, n); through `anchors`, one a query, where they are given; in a ball where a radius is given."""
+        return self.fit_near(queries, weight, anchors, radius)[0]
+
+    def fit_near(
+        self, queries: Matrix, weight: Weight, anchors: Vector | None, radius: float | None
+    ) -> tuple[Planes, Matrix]:
+        """The planes, and the variance of each column near each query."""
         found = [self._one(z, weight, None if anchors is None else float(anchors[i]), radius) for i, z in enumerate(queries)]
         values = np.array([one[0] for one in found]).reshape(queries.shape)
         answer, share, capped = (np.array([one[i] for one in found]) for i in (1, 2, 3))
@@ -106,7 +130,8 @@ class ReferencePlanes:
         parts = zip(("noise", "reference", "added"), (n, n, m), strict=True)
         variances = Variances(*(np.array([getattr(one[4], name) for one in found]).reshape(-1, size) for name, size in parts))
         fitted = FittedPlanes(values, answer, share, capped.astype(bool))
-        return assemble(queries, fitted, variances, self.average, self.layout)
+        near = np.array([one[5] for one in found]).reshape(queries.shape)
+        return assemble(queries, fitted, variances, self.average, self.layout), near
 
     def _local(self, query: Vector, weight: Weight) -> Vector:
         squared = self._norms - 2 * (self.points @ query) + query @ query
@@ -115,7 +140,7 @@ class ReferencePlanes:
 
     def _one(
         self, query: Vector, weight: Weight, anchor: float | None, radius: float | None
-    ) -> tuple[Vector, float, float, bool, Variances]:
+    ) -> tuple[Vector, float, float, bool, Variances, Vector]:
         local = self._local(query, weight)
         near = np.flatnonzero(local > _NEGLIGIBLE * local.max())
         s = local[near] / float(local[near].sum())
@@ -141,11 +166,16 @@ class ReferencePlanes:
             turn = K @ away / (1 + float(away @ K @ away))
             values, answer = values + turn * (answer - anchor), anchor
         wrong = r - (u @ delta.astype(np.float32)).astype(np.float64)
-        reference = self._spread(u, s, near, wrong, few, K)
-        root = (K @ (rest + beta * A0)) @ self._root
-        return values, answer, share, bool(capped[0]), self._variances(query, away, turn, reference, root)
+        rows = self.rows * min(1 / few / len(self.labels), 1.0)  # private ones that count
+        fitted = float(np.einsum("ij,ji->", K, A))
+        reference = self._spread(u, s, near, wrong, few, K, 1 / (rows * max(1 - fitted / rows, _CROWDED)))
+        follows = K @ (rest + beta * A0)
+        root = follows @ self._root + (self._doubtful_root - follows @ self._doubtful_root)
+        return values, answer, share, bool(capped[0]), self._variances(query, away, turn, reference, root), np.diag(A)
 
-    def _spread(self, u: Floats, s: Vector, near: NDArray[np.intp], wrong: Vector, few: float, K: Matrix) -> Matrix:
+    def _spread(
+        self, u: Floats, s: Vector, near: NDArray[np.intp], wrong: Vector, few: float, K: Matrix, few_private: float
+    ) -> Matrix:
         """The covariance of slopes and level that the reference's errors cause, (n + 1, n + 1)."""
         rows = len(self.labels)
         share = min(1 / (few * rows), 1.0)
@@ -153,7 +183,8 @@ class ReferencePlanes:
         pull = ((s - share**2 * self._global[0][near]) * wrong).astype(np.float32)
         drawn = extended * pull[:, None]
         moved = ((self.changes[:, near] * (s * wrong).astype(np.float32)) @ extended).astype(np.float64)
-        V = (1 + _ELSEWHERE * self.slopes.doubt / (few * sqrt(share))) * (drawn.T @ drawn).astype(np.float64)
+        doubt = _ELSEWHERE * self.slopes.doubt / sqrt(share)
+        V = (1 + (doubt + few_private) / few) * (drawn.T @ drawn).astype(np.float64)
         V += moved.T @ moved / max(len(moved) / 2, 1)
         V[:-1] = K @ V[:-1]
         V[:, :-1] = V[:, :-1] @ K

@@ -8,11 +8,14 @@ eigenbasis τ = λφ + e with e ~ N(0, s²), s² = s_t² + s_C²‖φ‖². With
 directions that are determined are left alone, those that nothing determines come out as the prior's centre with the prior's standard deviation.
 There are two priors, and the one that makes the moments more likely is taken:
 
-- c = 0, v = ρ: slopes of any sign, all of about one size;
-- c = the slopes of the model's answers at public points, 1/v = λ/ν + 1/ρ: as far off as the slopes of a sample with residual variance ν would be
-  that is drawn from another population, and never further than slopes of the usual size ρ are from 0.
+- c = 0, v = ρf: slopes of any sign, all of about one size, times what is usual in the direction;
+- c = the slopes of the model's answers at public points, 1/v = λ/ν + 1/(ρf): as far off as the slopes of a sample with residual variance ν would
+  be that is drawn from another population, and never further than slopes of the usual size are from 0. Directions that hardly a point takes
+  have their guess drawn to 0, and v is larger by the share of ρf that this hides.
 
-ρ or ν is averaged over its likelihood: every order of magnitude of ρ is equally likely beforehand, and ν what it was on other tables.
+A number that hardly varies has larger slopes than one that varies much, because models answer by what is large among the records, not by units:
+f averages (v̄/variance)^γ over a direction's numbers, v̄ the columns' mean variance, and 1 over its codes. γ is 0, 1/2 or 1. ρ or ν, and γ, are
+averaged over their likelihood: every order of magnitude of ρ is equally likely beforehand, and ν what it was on other tables.
 """
 
 from __future__ import annotations
@@ -23,10 +26,12 @@ from math import sqrt
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.layout import Indices
 
 _SIZES = np.geomspace(1e-6, 1e3, 91)  # values of ρ that are tried
 _DOUBTS = np.geomspace(1e-5, 1.0, 51)  # values of ν that are tried, as shares τ² of the residuals' variance
 _USUAL_DOUBT, _DECADES = 2e-3, 0.5  # what τ² is on other tables: its median, and the spread of its logarithm
+_POWERS = (0.0, 0.5, 1.0)  # values of γ that are tried
 _ROUNDS = 5  # s² depends on ‖φ‖², which depends on s²
 PRECISION = 1e-6  # of the largest eigenvalue: sums are known to about 1e-7 of it, so that smaller directions mean nothing
 _DOUBT_WITHOUT_MODEL = 5e-3  # τ² of labels that no model gave
@@ -34,10 +39,11 @@ _DOUBT_WITHOUT_MODEL = 5e-3  # τ² of labels that no model gave
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guess:
-    """Slopes of the model's answers at public points, the variance of their residuals, and how many points there are."""
+    """Slopes of the model's answers at public points, the variance of their residuals, and one over the number of effective points."""
 
     values: Vector
     residual: float
+    few: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,20 +72,35 @@ class NoisyEquations:
     t1: Vector
     label_error: float
     second_error: float
+    numbers: Indices  # which columns are numbers
 
     def slopes(self, guess: Guess | None = None) -> Slopes:
         """φ̂ under the likelier prior."""
-        n = len(self.t1)
-        sizes, flat = np.repeat(_SIZES[:, None], n, axis=1), np.zeros(len(_SIZES))
-        likelihood, plain = self._posterior(np.zeros(n), sizes, flat, flat)
+        usual, powers = self._usual_sizes, len(self._usual_sizes)
+        sizes = np.concatenate([_SIZES[:, None] * f for f in usual])
+        flat = np.zeros(len(sizes))
+        likelihood, plain = self._posterior(np.zeros(len(self.t1)), sizes, flat, flat)
         if guess is None:
             return Slopes(plain.values, plain.spread, _DOUBT_WITHOUT_MODEL)
-        size = max(float(np.square(guess.values).mean()), 1e-12)
-        doubts = _DOUBTS * max(guess.residual, 1e-12)
+        towards, doubts = np.square(guess.values @ self.vectors), _DOUBTS + guess.few  # no sample is surer than its size
+        spread = doubts[:, None] * max(guess.residual, 1e-12)
         wide = np.maximum(self.eigenvalues, PRECISION * float(self.eigenvalues.max()))
-        usual = -0.5 * np.square(np.log10(_DOUBTS / _USUAL_DOUBT) / _DECADES)
-        guessed_likelihood, guessed = self._posterior(guess.values, 1 / (wide / doubts[:, None] + 1 / size), _DOUBTS, usual)
+        usual = [f * max(float((towards / f).mean()), 1e-12) for f in usual]
+        unseen = guess.few / (self.eigenvalues + guess.few + 1e-300)
+        priors = [1 / (wide / spread + 1 / f) + unseen * f for f in usual]
+        before = -0.5 * np.square(np.log10(_DOUBTS / _USUAL_DOUBT) / _DECADES)
+        found = self._posterior(guess.values, np.concatenate(priors), np.tile(doubts, powers), np.tile(before, powers))
+        guessed_likelihood, guessed = found
         return guessed if guessed_likelihood >= likelihood else Slopes(plain.values, plain.spread, guessed.doubt)
+
+    @property
+    def _usual_sizes(self) -> list[Vector]:
+        """f of each direction, for each γ; γ = 0 alone where no column is a number."""
+        squared = np.square(self.vectors)
+        variance = squared @ self.eigenvalues
+        ratio = np.ones_like(variance)
+        ratio[self.numbers] = np.maximum(float(variance.mean()) / variance[self.numbers], 1.0)
+        return [ratio**power @ squared for power in (_POWERS if self.numbers.size else (0.0,))]
 
     def _posterior(self, centre: Vector, priors: Matrix, doubts: Vector, before: Vector) -> tuple[float, Slopes]:
         """(log likelihood, posterior); one row of prior variances for each value that is tried, as likely as `before` says."""
@@ -92,10 +113,11 @@ class NoisyEquations:
         weights = np.exp(evidence - evidence.max())
         likelihood = float(evidence.max() + np.log(weights.sum()))
         weights /= weights.sum()
-        prior, variance = weights @ priors, float(weights @ noise[:, 0])
-        gain = prior / (np.square(self.eigenvalues) * prior + variance)
-        values = self.vectors @ (middle + gain * self.eigenvalues * target)
-        return likelihood, Slopes(values, np.sqrt(gain * variance), float(weights @ doubts))
+        gains = priors / (signal + noise)
+        moved = gains * (self.eigenvalues * target)
+        mean = weights @ moved
+        variance = weights @ (gains * noise + np.square(moved - mean))
+        return likelihood, Slopes(self.vectors @ (middle + mean), np.sqrt(variance), float(weights @ doubts))
 
     def _noise(self, target: Vector, middle: Vector, priors: Matrix, signal: Matrix) -> Vector:
         """s² for each row of prior variances, at its own φ̂."""
@@ -117,7 +139,7 @@ def guessed_slopes(points: Matrix, labels: Vector, weights: Vector) -> Guess:
     few = float(np.square(share).sum())  # one over the number of effective points
     second = (centred * share[:, None]).T @ centred
     values = np.linalg.solve(second + few * np.eye(len(second)), (share * level) @ centred)
-    return Guess(values, float(share @ np.square(level - centred @ values)))
+    return Guess(values, float(share @ np.square(level - centred @ values)), few)
 
 
 def typical_ridge(eigenvalues: Vector) -> float:

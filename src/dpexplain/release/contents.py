@@ -14,7 +14,7 @@ from dpexplain.core.weights import Weight
 from dpexplain.domain import Domain
 from dpexplain.estimation import reference as ref
 from dpexplain.estimation.answer import NoiseLevels, Solver
-from dpexplain.estimation.moment_planes import EVERY, KEPT, LIMIT, STEPS, MomentPlanes
+from dpexplain.estimation.moment_planes import BROAD, EVERY, KEPT, LIMIT, NARROWEST, POOLED, STEPS, MomentPlanes
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.release.planes import restore_planes
@@ -140,6 +140,9 @@ def payload_of(
             "every": EVERY,
             "kept": KEPT,
             "limit": LIMIT,
+            "broad": BROAD,
+            "narrowest": NARROWEST,
+            "pooled": POOLED,
         },
     }
 

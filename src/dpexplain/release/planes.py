@@ -16,6 +16,7 @@ from dpexplain.estimation.calibrate import equations_of
 from dpexplain.estimation.denoise import Estimate
 from dpexplain.estimation.independent_planes import IndependentPlanes
 from dpexplain.estimation.local_reference import LocalReference
+from dpexplain.estimation.mixed_planes import MixedPlanes
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.planes import Average, Planes, plain_planes
 from dpexplain.estimation.reference import LABEL_STEPS, NUMBER_STEPS
@@ -42,18 +43,18 @@ def ask(model: Model, columns: dict[str, Any]) -> Vector:
     return np.asarray(np.rint(model(columns) * LABEL_STEPS) / LABEL_STEPS)
 
 
-def reference_slopes(points: Matrix, labels: Vector, base: Vector, found: Estimate) -> Slopes:
+def reference_slopes(points: Matrix, labels: Vector, base: Vector, found: Estimate, layout: Layout) -> Slopes:
     """The slopes of the plane through all rows, with labelled records for a guess; `base` weighs them as the moments weigh rows."""
     guess: Guess = guessed_slopes(points, labels, base)
-    return equations_of(found).slopes(guess)
+    return equations_of(found, layout).slopes(guess)
 
 
-def reference_planes(reference: ReferenceData, moments: MomentPlanes) -> ReferencePlanes | None:
-    """Planes from labelled records; None where they have no labels."""
+def reference_planes(reference: ReferenceData, moments: MomentPlanes, rows: int) -> MixedPlanes | None:
+    """Planes from labelled records and from moments; None where records have no labels."""
     if reference.labels is None or reference.weights is None or reference.changes is None:
         return None
     slopes = reference.slopes or replace(moments.slopes, doubt=max(reference.bias, moments.slopes.doubt))
-    return ReferencePlanes(
+    records = ReferencePlanes(
         points=reference.encoded,
         labels=reference.labels,
         weights=reference.weights,
@@ -66,7 +67,10 @@ def reference_planes(reference: ReferenceData, moments: MomentPlanes) -> Referen
         factors=moments.factors,
         average=moments.average,
         layout=moments.layout,
+        second_error=moments.second_error,
+        rows=rows,
     )
+    return MixedPlanes(moments, records)
 
 
 def stored_arrays(planes: MomentPlanes) -> dict[str, Any]:
@@ -103,7 +107,9 @@ def restore_planes(numbers: dict[str, Any] | None, arrays: dict[str, Any], solve
 
 def _planes_of_old_file(solver: Solver) -> MomentPlanes:
     noise, reference = solver.noise, solver.reference
-    slopes = NoisyEquations(solver.eigenvalues, solver.eigenvectors, solver.t1, noise.t1, noise.s2).slopes()
+    slopes = NoisyEquations(
+        solver.eigenvalues, solver.eigenvectors, solver.t1, noise.t1, noise.s2, solver.layout.numbers
+    ).slopes()
     points, weights = reference.points(solver.layout), reference.inverse_weight
     average = Average(weights @ points / weights.sum(), noise.s1)
     return _planes(solver, slopes, reference.labels, np.ones(len(points)), average, np.ones(solver.layout.width), solver.t0_error)
@@ -144,4 +150,4 @@ class BallPlanes:
         return plain_planes(queries, found.values, found.errors, answer, self._radius, self._average, self._layout)
 
 
-PlaneSource: TypeAlias = MomentPlanes | ReferencePlanes | IndependentPlanes | BallPlanes
+PlaneSource: TypeAlias = MomentPlanes | MixedPlanes | IndependentPlanes | BallPlanes

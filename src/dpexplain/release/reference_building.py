@@ -70,7 +70,7 @@ def build_reference(
     labels = ask(data.labeller, columns_of(drawn.codes, domain))
     watch("raking records to the moments")
     base, found = sketch.query.weights(plain.encoded), estimate(sketch.sums, sketch.query, sketch.sigma)
-    slopes = reference_slopes(plain.encoded, labels, base, found)
+    slopes = reference_slopes(plain.encoded, labels, base, found, solver.layout)
     moments = MomentRaking(plain.encoded, labels, base, moment_targets(solver, slopes.values))
     weights = moments.weights()
     shape = (len(drawn.changes), len(moments.target))

@@ -78,7 +78,9 @@ def _from_records(release: Release, reference: ReferenceData, records: LabelledR
         noise=replace(solver.noise, t1=found.t1_error),
         reference=replace(solver.reference, labels=small),
     )
-    equations = NoisyEquations(solver.eigenvalues, solver.eigenvectors, found.t1, found.t1_error, solver.noise.s2)
+    equations = NoisyEquations(
+        solver.eigenvalues, solver.eigenvectors, found.t1, found.t1_error, solver.noise.s2, solver.layout.numbers
+    )
     labelled = replace(
         reference,
         labels=records.labels,

@@ -23,9 +23,9 @@ from dpexplain.domain.queries import Extra, OnError, Queries
 from dpexplain.errors import DpexplainError, InputError, ReleaseCorrupt
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.local_reference import LocalReference
+from dpexplain.estimation.mixed_planes import MixedPlanes
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.nearest import choose_widths, wanted_share
-from dpexplain.estimation.reference_planes import ReferencePlanes
 from dpexplain.ledger.port import Settled
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.registration.labels import Labeller
@@ -200,9 +200,9 @@ class Release(ModelQuestions):
         """The width of each question where it is to be chosen; None where the weight has its own. Reads what is released alone."""
         if not isinstance(weight, Nearest):
             return None
-        labelled = self._reference_planes
+        mixed, planes = self._reference_planes, self.planes
         records, base = (
-            (self.planes.points, self.planes.inverse_weight) if labelled is None else (labelled.points, labelled.weights)
+            (planes.points, planes.inverse_weight) if mixed is None else (mixed.reference.points, mixed.reference.weights)
         )
         return choose_widths(records, base, points, wanted_share(weight.rows, self.size, *records.shape))
 
@@ -217,8 +217,8 @@ class Release(ModelQuestions):
         return BallPlanes(self._solver, radius, self.planes.average, self.solver.layout)
 
     @cached_property
-    def _reference_planes(self) -> ReferencePlanes | None:
-        return None if self.reference is None else reference_planes(self.reference, self.planes)
+    def _reference_planes(self) -> MixedPlanes | None:
+        return None if self.reference is None else reference_planes(self.reference, self.planes, self.size)
 
     @property
     def _solver(self) -> Solver | LocalReference:

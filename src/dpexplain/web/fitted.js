@@ -32,26 +32,42 @@ export function prepareFitted(release) {
   const residuals = onto(release, fitted.slopes).map((value, r) => fitted.labels[r] - level - value);
   const level0 = dot(fitted.raked, residuals) / count;
   const pull = residuals.map((value, r) => (fitted.raked[r] * (value - level0)) / count);
-  return { ...fitted, residuals, level0, slope0: axpy(-sum(pull), mean, back({ ...release, fitted }, pull)), ...samples(release, fitted, count) };
+  const meanSquare = dot(fitted.raked, residuals.map((value) => value ** 2)) / count;
+  return { ...fitted, residuals, meanSquare, level0, slope0: axpy(-sum(pull), mean, back({ ...release, fitted }, pull)), ...noiseOf(release, fitted), ...spreadOf(release, fitted, count), samples: {} };
 }
 
-/** A⁻¹(x - mean) of every `every`th point, row by row, and the scaled root of the posterior covariance. */
-function samples(release, fitted, count) {
-  const { layout, reference, mean, eigenvectors: V } = release;
+/** ‖x‖² of every point, and the sum of all columns' variances over the points. */
+function spreadOf(release, fitted, count) {
+  const { squared: norms } = compare(release.layout, release.reference.columns, new Float64Array(release.mean.length), release.mean, count);
+  const share = fitted.raked.map((value) => value / count);
+  const middle = back({ ...release, fitted }, share);
+  return { norms, trace: dot(share, norms) - dot(middle, middle) };
+}
+
+/** The scaled root of the posterior covariance, and how much of each direction is left to the plane through all rows. */
+function noiseOf({ mean, eigenvalues, eigenvectors: V }, fitted) {
   const n = mean.length;
-  const rows = Math.ceil(count / fitted.every);
+  const root = V.map((value, i) => value * fitted.factors[Math.floor(i / n)] * fitted.spread[i % n]);
+  return { root, left: fitted.inverse.map((value, k) => 1 - eigenvalues[k] * value) };
+}
+
+/** A⁻¹(x - mean) of every `every`th point, row by row; computed once. */
+function movedBy(release, every) {
+  const { layout, reference, mean, fitted } = release;
+  if (fitted.samples[every]) return fitted.samples[every];
+  const n = mean.length;
+  const rows = Math.ceil(fitted.labels.length / every);
   const moved = new Float64Array(rows * n);
   for (let i = 0; i < rows; i++) {
     const x = new Float64Array(n);
     layout.forEach(({ start, stop, kind }, k) => {
-      const code = reference.columns[k][i * fitted.every];
+      const code = reference.columns[k][i * every];
       if (kind === "number") x[start] = code;
       else if (code < stop - start) x[start + code] = 1;
     });
-    moved.set(invert({ ...release, fitted }, x.map((value, j) => value - mean[j])), i * n);
+    moved.set(invert(release, x.map((value, j) => value - mean[j])), i * n);
   }
-  const root = V.map((value, i) => value * fitted.factors[Math.floor(i / n)] * fitted.spread[i % n]);
-  return { moved, root, noise: Float64Array.from({ length: n }, (_, i) => dot(root.subarray(i * n, i * n + n), root.subarray(i * n, i * n + n))) };
+  return (fitted.samples[every] = moved);
 }
 
 /** {share, s}: the share of effective rows, and local weights that sum to 1. */
@@ -102,7 +118,7 @@ export function fittedPlane(release, z) {
   const away = axpy(-1, z, middle);
   const intercept = t0 + dot(centre, fitted.slopes) + level - share * fitted.level0 - dot(away, values);
   const variances = variancesOf(release, z, s, share, centre, away);
-  const error = fitted.noise.map((value, i) => Math.sqrt(value * variances.kept ** 2 + variances.slopes[i]));
+  const error = variances.slopes.map(Math.sqrt);
   return { values, error, plane: "fitted", intercept, contributions: contributionsOf(release, z, values, intercept, variances.added) };
 }
 
@@ -128,33 +144,40 @@ const along = ({ start, factors }, row) => {
   return total;
 };
 
-/** {kept, slopes, added}: variances from the reference of the slopes, and all of contributions, base and answer. */
+/** {slopes, added}: variances of the slopes, and of contributions, base and answer. */
 function variancesOf(release, z, s, share, centre, away) {
-  const { fitted } = release;
+  const { fitted, mean } = release;
   const n = z.length;
-  const rows = fitted.moved.length / n;
+  const every = share < fitted.broad ? 1 : fitted.every; // near the query there are few points, so that all are looked at
+  const samples = movedBy(release, every);
+  const rows = samples.length / n;
   const limit = fitted.limit / share;
-  const kept = Math.min(1, fitted.kept * share);
+  const kept = Math.min(1, fitted.kept * share) ** 2;
+  const counted = fitted.left.map((value) => kept + (1 - kept) * value ** 2);
+  const middle = axpy(1, mean, centre);
+  const narrowing = Math.min(Math.max(fitted.trace / Math.max(dot(s, fitted.norms) - dot(middle, middle), 1e-300), 1), fitted.narrowest);
+  const seen = (share * s.length) / (share * s.length + fitted.pooled); // few points' own residuals say little
   const shift = invert(release, centre);
   const directions = directionsOf(release, z, away);
-  const slopes = new Float64Array(n);
-  const added = directions.map((one) => kept ** 2 * noiseAlong(fitted, one, n) + one.level * fitted.t0_error ** 2);
+  const slopes = Float64Array.from({ length: n }, (_, j) => noiseAlong(fitted, counted, { start: j, factors: [1] }, n));
+  const added = directions.map((one) => noiseAlong(fitted, counted, one, n) + one.level * fitted.t0_error ** 2);
   for (let i = 0; i < rows; i++) {
-    const r = i * fitted.every;
-    const weight = Math.min(Math.max(s.length * s[r] - share * fitted.raked[r], -limit), limit) * fitted.residuals[r];
-    const pull = (weight ** 2 * fitted.doubt) / Math.sqrt(share) / rows;
-    const moved = axpy(-1, shift, fitted.moved.subarray(i * n, i * n + n));
+    const r = i * every;
+    const weight = Math.min(Math.max(s.length * s[r] - share * fitted.raked[r], -limit), limit) * narrowing;
+    const square = seen * fitted.residuals[r] ** 2 + (1 - seen) * fitted.meanSquare;
+    const pull = (weight ** 2 * square * fitted.doubt) / Math.sqrt(share) / rows;
+    const moved = axpy(-1, shift, samples.subarray(i * n, i * n + n));
     for (let j = 0; j < n; j++) slopes[j] += pull * moved[j] ** 2;
     directions.forEach((one, k) => (added[k] += pull * (along(one, moved) + one.level) ** 2));
   }
-  return { kept, slopes, added };
+  return { slopes, added };
 }
 
-/** dᵀWWᵀd for the root W of the posterior covariance. */
-function noiseAlong({ root }, { start, factors }, n) {
+/** dᵀW diag(counted) Wᵀd for the root W of the posterior covariance. */
+function noiseAlong({ root }, counted, { start, factors }, n) {
   const sums = new Float64Array(n);
   for (let j = 0; j < factors.length; j++) for (let k = 0; k < n; k++) sums[k] += factors[j] * root[(start + j) * n + k];
-  return dot(sums, sums);
+  return dot(counted, sums.map((value) => value ** 2));
 }
 
 function contributionsOf(release, z, values, answer, variances) {

@@ -1,0 +1,214 @@
+"""Error bars against the exact answer: how often two of them cover it, on thirty generated tables, by table and by kind of feature.
+
+python -m experiments.coverage [--half held-out] [--only claims bills] [--epsilons 0.3 1] [--draws 1] [--data DIR] [--json FILE]
+
+Exact answers are computed from the rows once and stored in `--cache`. A release with reference answers from records, one without from moments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import dpexplain as dpx
+from dpexplain import evaluation
+from dpexplain.noise import SeededNoise
+from experiments.datasets import acs, adult, data_folder, random_records
+from experiments.strangers import HELD_OUT, MAKES, make_table
+
+WEIGHTS = {"stable": dpx.weights.Stable(), "1.2": dpx.weights.Gaussian(1.2), "0.8": dpx.weights.Gaussian(0.8)}
+PLANES = ("fitted", "anchored")
+DELTA, TINY, PRECISION = 1e-6, 1e-9, 1e-6
+
+
+class Case:
+    """A table with what is asked about it."""
+
+    def __init__(self, name, domain, encoded, data, records, answers, groups):
+        self.name, self.domain, self.encoded, self.data = name, domain, encoded, data
+        self.records, self.groups = records, groups
+        self.points = domain.encode_queries(records)
+        self.anchors = np.clip(answers(self.points), -1, 1)
+        self.mean = encoded.mean(axis=0)
+        self.features = np.array([block.start for block in domain.blocks])
+
+    def exact(self, cache):
+        """{weight, plane: (A, b)} of every record, from `cache` where they are stored."""
+        file = cache / f"{self.name.replace(' ', '_')}.npz"
+        if file.exists():
+            stored = np.load(file)
+            if np.array_equal(stored["mean"], self.mean) and np.array_equal(stored["points"], self.points):
+                return {(w, p): (stored[f"A {w} {p}"], stored[f"b {w} {p}"]) for w, p in product(WEIGHTS, PLANES)}
+        found = {}
+        for w, p in product(WEIGHTS, PLANES):
+            anchors = self.anchors if p == "anchored" else [None] * len(self.points)
+            moments = [
+                evaluation.local_moments(self.data, z, WEIGHTS[w], plane=p, anchor=anchor)
+                for z, anchor in zip(self.points, anchors, strict=True)
+            ]
+            found[w, p] = np.array([one.A for one in moments]), np.array([one.b for one in moments])
+        cache.mkdir(parents=True, exist_ok=True)
+        arrays = {f"{what} {w} {p}": array for (w, p), pair in found.items() for what, array in zip("Ab", pair, strict=True)}
+        np.savez(file, mean=self.mean, points=self.points, **arrays)
+        return found
+
+
+def strange_case(name, records):
+    table = make_table(name)
+    return Case(name, table.domain, table.encoded, table.data(), table.records(records), table.answers, table.groups)
+
+
+def real_case(name, folder, records):
+    source = {"Adult": adult, "ACS": acs}[name](data_folder(folder), trees=30)
+    asked = random_records(source, records, 7)
+    kinds = [block.kind for block in source.domain.blocks for _ in range(block.start, block.stop)]
+    return Case(name, source.domain, source.encoded, source.modelled(), asked, source.model.vectors, np.array(kinds))
+
+
+def measure(case, epsilons, draws, sizes, cache):
+    """One dictionary for each ε, draw, source, weight and plane."""
+    exact = case.exact(cache)
+    best = {key: np.array([_minimiser(A, b) for A, b in zip(*pair, strict=True)]) for key, pair in exact.items()}
+    sizes = [one for one in sizes if not one or case.data.labeller is not None]
+    for epsilon, seed, reference in product(epsilons, range(draws), sizes):
+        release = dpx.release(case.data, dpx.Budget(epsilon, DELTA), reference=reference or False, noise=SeededNoise(seed))
+        for w, p in product(WEIGHTS, PLANES):
+            found = release.explain_many(case.records, WEIGHTS[w], case.anchors if p == "anchored" else None, plane=p)
+            yield (
+                {"table": case.name, "half": half_of(case.name), "epsilon": epsilon, "seed": seed}
+                | {"source": "reference" if reference else "moments", "weight": w, "plane": p}
+                | _judge(case, found, best[w, p], exact[w, p])
+            )
+
+
+def _minimiser(A, b):
+    """The shortest slopes of least loss."""
+    values, vectors = np.linalg.eigh(A)
+    kept = values > PRECISION * values[-1]
+    return vectors[:, kept] @ ((b @ vectors[:, kept]) / values[kept])
+
+
+def _excess(phi, best, A, b):
+    gain = 2 * b @ best - best @ A @ best
+    return (gain - 2 * b @ phi + phi @ A @ phi) / gain if gain > 0 else 0.0
+
+
+def _judge(case, found, best, exact):
+    inside, contributions = np.abs(found.values - best) <= 2 * found.error + TINY, found.contributions()
+    added = np.add.reduceat(best * (case.points - case.mean), case.features, axis=1)
+    half = contributions.scale.half_range
+    covered = np.abs(contributions.values / half - added) <= 2 * contributions.error / half + TINY
+    groups = {g: inside[:, case.groups == g] for g in np.unique(case.groups)}
+    return {
+        "slopes": float(inside.mean()),
+        "contributions": float(covered.mean()),
+        "excess": float(np.mean([_excess(*one) for one in zip(found.values, best, *exact, strict=True)])),
+        "cosine": float(np.mean([evaluation.agreement(*one).cosine for one in zip(found.values, best, strict=True)])),
+        "width": float(np.sqrt(np.square(found.error).mean() / max(np.square(found.values - best).mean(), TINY**2))),
+        "groups": {str(g): [int(part.sum()), part.size] for g, part in groups.items()},
+        "columns": inside.mean(axis=0).round(3).tolist(),
+    }
+
+
+def half_of(name):
+    return "real" if name not in MAKES else "held-out" if name in HELD_OUT else "dev"
+
+
+def _mean(results, what):
+    return float(np.mean([one[what] for one in results])) if results else float("nan")
+
+
+def show(results, console):
+    """Coverage by table, by question and by kind of feature."""
+    halves = [half for half in ("dev", "held-out", "real") if any(one["half"] == half for one in results)]
+    for half in halves:
+        of_half = [one for one in results if one["half"] == half]
+        console.print(_by_table(half, of_half), _by_question(half, of_half), _by_group(half, of_half))
+
+
+def _by_table(half, results):
+    shown = Table(
+        "table", "source", "slopes", "contributions", *(f"excess / cosine, {w}" for w in WEIGHTS), title=f"{half}: by table"
+    )
+    for name, source in product(dict.fromkeys(one["table"] for one in results), ("moments", "reference")):
+        if of_table := [one for one in results if (one["table"], one["source"]) == (name, source)]:
+            fitted = {w: [one for one in of_table if (one["weight"], one["plane"]) == (w, "fitted")] for w in WEIGHTS}
+            quality = (f"{_mean(part, 'excess'):.4f} / {_mean(part, 'cosine'):.3f}" for part in fitted.values())
+            shown.add_row(name, source, *(f"{_mean(of_table, what):.1%}" for what in ("slopes", "contributions")), *quality)
+    return shown
+
+
+def _by_question(half, results):
+    shown = Table(
+        "source",
+        "weight",
+        "plane",
+        "slopes",
+        "contributions",
+        "worst table",
+        "bar / error",
+        "excess",
+        "cosine",
+        title=f"{half}: by question",
+    )
+    for source, w, p in product(("moments", "reference"), WEIGHTS, PLANES):
+        part = [one for one in results if (one["source"], one["weight"], one["plane"]) == (source, w, p)]
+        if part:
+            names = dict.fromkeys(one["table"] for one in part)
+            worst = min((_mean([one for one in part if one["table"] == name], "slopes"), name) for name in names)
+            width = float(np.median([one["width"] for one in part]))
+            coverage = (f"{_mean(part, what):.1%}" for what in ("slopes", "contributions"))
+            quality = (f"{_mean(part, 'excess'):.4f}", f"{_mean(part, 'cosine'):.3f}")
+            shown.add_row(source, w, p, *coverage, f"{worst[0]:.0%} {worst[1]}", f"{width:.2f}", *quality)
+    whole = _mean(results, "slopes"), _mean(results, "contributions")
+    shown.add_row("all", "", "", *(f"{one:.1%}" for one in whole), "", "", "", "")
+    return shown
+
+
+def _by_group(half, results):
+    kinds = sorted({group for one in results for group in one["groups"]})
+    shown = Table("source", "weight", *kinds, title=f"{half}: slopes by kind of feature")
+    for source, w in product(("moments", "reference"), WEIGHTS):
+        part = [one["groups"] for one in results if (one["source"], one["weight"]) == (source, w)]
+        shares = [np.sum([one[kind] for one in part if kind in one] or [[0, 0]], axis=0) for kind in kinds]
+        shown.add_row(source, w, *(f"{hit / max(count, 1):.0%}" for hit, count in shares))
+    return shown
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--half", choices=("dev", "held-out"), help="one half only")
+    parser.add_argument("--only", nargs="*", help="names of tables; Adult and ACS need --data")
+    parser.add_argument("--epsilons", nargs="*", type=float, default=[0.3, 2.0])
+    parser.add_argument("--draws", type=int, default=1)
+    parser.add_argument("--queries", type=int, default=8)
+    parser.add_argument(
+        "--records", nargs="*", type=int, default=[0, 1 << 15], help="of the reference; 0 is a release without one"
+    )
+    parser.add_argument("--data", help="folder with adult_uci.parquet and acs_income_2018.parquet")
+    parser.add_argument("--cache", default="build/coverage", help="folder for exact answers")
+    parser.add_argument("--json", help="file for the results")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    names = options.only or [name for name in MAKES if options.half in (None, half_of(name))] + ["Adult", "ACS"] * bool(
+        options.data
+    )
+    results = []
+    for name in track(names, "tables", console=Console(stderr=True)):
+        case = strange_case(name, options.queries) if name in MAKES else real_case(name, options.data, options.queries)
+        results += measure(case, options.epsilons, options.draws, options.records, Path(options.cache))
+        if options.json:
+            Path(options.json).write_text(json.dumps(results))
+    show(results, Console(width=150))
+
+
+if __name__ == "__main__":
+    main()

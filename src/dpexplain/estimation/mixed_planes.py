@@ -1,0 +1,85 @@
+"""Planes from moments and from reference records as one, each as far as its errors say. Pure post-processing.
+
+Both answer the same question: the moments' plane knows the rows' label moments best, the records' plane what a narrow weight sees. With E the
+expected squared error of the slopes in what they predict, Σ vⱼσⱼ² over columns of variance v near the query, and d = Σ vⱼ(φ - φ')² what came out,
+
+    w = E_r/(E_r + E_m'),    E_m' = max(E_m, d - E_r),
+
+is the share of the moments' plane: disagreement beyond both errors is put down to the moments' few points. Everything is averaged by w, so that
+contributions still add up. Errors that both planes have from the moments' noise count as one, w σ + (1 - w) σ'; what their points and records
+get wrong is independent; and disagreement that neither explains, w(1 - w)((φ - φ')² - σ² - σ'²), is part of the bar.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.weights import Weight
+from dpexplain.estimation.moment_planes import MomentPlanes
+from dpexplain.estimation.planes import Planes, dots
+from dpexplain.estimation.reference_planes import ReferencePlanes
+
+
+@dataclass(frozen=True, eq=False)
+class MixedPlanes:
+    """Two sources of planes for the same rows."""
+
+    moments: MomentPlanes
+    reference: ReferencePlanes
+
+    def fit(self, queries: Matrix, weight: Weight, anchors: Vector | None = None, radius: float | None = None) -> Planes:
+        """The planes at encoded queries, (q, n); through `anchors`, one a query, where they are given; in a ball where a radius is given."""
+        few = self.moments.fit(queries, weight, anchors, radius)
+        many, near = self.reference.fit_near(queries, weight, anchors, radius)
+        return mix(few, many, share_of(few, many, near))
+
+
+def share_of(few: Planes, many: Planes, variance: Matrix) -> Vector:
+    """w of each query; `variance` is that of each column near it."""
+    first, second = (dots(np.square(one.errors), variance) for one in (few, many))
+    apart = dots(np.square(few.values - many.values), variance)
+    return np.asarray(second / np.maximum(second + np.maximum(first, apart - second), 1e-300))
+
+
+def mix(few: Planes, many: Planes, share: Vector) -> Planes:
+    """`few` as far as `share` says, one number a query, and `many` for the rest."""
+    w, shared = share[:, None], [_ratio(np.square(one.noise), np.square(one.reference)) for one in (few, many)]
+    noises = [_ratio(np.square(one.noise_errors), np.square(one.errors) - np.square(one.noise_errors)) for one in (few, many)]
+    slopes = (few.values, many.values, few.errors, many.errors)
+    added = (few.added, many.added, few.added_errors, many.added_errors)
+    base = (few.base, many.base, few.base_error, many.base_error)
+    answer = (few.answer, many.answer, few.answer_error, many.answer_error)
+    return Planes(
+        values=_mean(w, *slopes[:2]),
+        errors=_error(w, *slopes, *noises),
+        noise_errors=_mean(w, few.noise_errors, many.noise_errors),
+        answer=_mean(share, *answer[:2]),
+        answer_error=_error(share, *answer, *shared),
+        base=_mean(share, *base[:2]),
+        base_error=_error(share, *base, *shared),
+        added=_mean(w, *added[:2]),
+        added_errors=_error(w, *added, *(one[:, None] for one in shared)),
+        share=many.share,
+        capped=few.capped | many.capped,
+        noise=_mean(share, few.noise, many.noise),
+        reference=np.sqrt(np.square(share * few.reference) + np.square((1 - share) * many.reference)),
+    )
+
+
+def _mean(share: Matrix, first: Matrix, second: Matrix) -> Matrix:
+    return np.asarray(share * first + (1 - share) * second)
+
+
+def _ratio(part: Matrix, rest: Matrix) -> Matrix:
+    return np.asarray(part / np.maximum(part + rest, 1e-300))
+
+
+def _error(w: Matrix, x: Matrix, y: Matrix, first: Matrix, second: Matrix, shared: Matrix, other: Matrix) -> Matrix:
+    """Of wx + (1 - w)y, x and y with these errors; `shared` and `other` say how much of each variance both have in common."""
+    common = np.square(_mean(w, first * np.sqrt(shared), second * np.sqrt(other)))
+    own = np.square(w * first) * (1 - shared) + np.square((1 - w) * second) * (1 - other)
+    apart = np.square(x - y) - np.square(first) - np.square(second)
+    return np.asarray(np.sqrt(common + own + w * (1 - w) * np.maximum(apart, 0.0)))

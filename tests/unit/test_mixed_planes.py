@@ -1,0 +1,65 @@
+"""Planes from moments and from records as one: weighted by their errors, adding up, with disagreement in the bar."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dpexplain as dpx
+from dpexplain.estimation.mixed_planes import MixedPlanes, mix, share_of
+from dpexplain.noise import SeededNoise
+
+
+def people(m=6_000):
+    rng = np.random.default_rng(0)
+    return {"age": rng.uniform(0, 100, m), "gain": rng.gamma(1.0, 100, m), "work": rng.choice(list("abc"), m)}
+
+
+def model(table):
+    return np.tanh(np.asarray(table["age"]) / 40 - 1 + 0.004 * np.asarray(table["gain"]) * (np.asarray(table["work"]) == "a"))
+
+
+@pytest.fixture(scope="module")
+def planes():
+    domain = dpx.Domain(
+        [dpx.Numeric("age", 0, 100), dpx.Numeric("gain", 0, 1000), dpx.Categorical("work", values=["a", "b", "c"])]
+    )
+    data = dpx.PrivateData(people(), domain, model=model, output="value", bounds=(-1, 1))
+    release = dpx.release(data, dpx.Budget(1.0, 1e-6), reference=4_096, noise=SeededNoise(0))
+    points = domain.encode({name: column[:6] for name, column in people().items()})
+    weight = dpx.weights.Gaussian(0.8)
+    few, (many, near) = release.planes.fit(points, weight), release._reference_planes.reference.fit_near(points, weight, None, None)
+    return few, many, near, release._reference_planes, points, weight
+
+
+def test_a_release_with_reference_mixes_and_contributions_add_up(planes):
+    few, many, near, both, points, weight = planes
+    assert isinstance(both, MixedPlanes)
+    found, share = both.fit(points, weight), share_of(few, many, near)
+    assert ((share >= 0) & (share <= 1)).all()
+    assert found.values == pytest.approx(share[:, None] * few.values + (1 - share[:, None]) * many.values)
+    assert found.base + found.added.sum(axis=1) == pytest.approx(found.answer, abs=1e-12)
+    anchored = both.fit(points, weight, np.full(6, 0.3))
+    assert anchored.answer == pytest.approx(np.full(6, 0.3), abs=1e-12)
+    assert anchored.base + anchored.added.sum(axis=1) == pytest.approx(anchored.answer, abs=1e-12)
+
+
+def test_the_surer_plane_counts_more(planes):
+    few, many, near, *_ = planes
+    same = replace(few, values=many.values)
+    shares = [share_of(replace(same, errors=scale * many.errors), many, near) for scale in (10.0, 1.0, 0.1)]
+    assert shares[0] == pytest.approx(np.full(6, 1 / 101))
+    assert shares[1] == pytest.approx(np.full(6, 1 / 2))
+    assert shares[2] == pytest.approx(np.full(6, 100 / 101))
+
+
+def test_disagreement_is_put_down_to_the_moments_and_widens_the_bar(planes):
+    few, many, near, *_ = planes
+    certain = replace(few, values=many.values + 5.0, errors=many.errors.copy())
+    assert (share_of(certain, many, near) < 0.3).all()
+    agreeing, apart = (mix(one, many, np.full(6, 0.5)) for one in (replace(certain, values=many.values), certain))
+    assert (apart.errors > 2.0).all()
+    assert (agreeing.errors <= many.errors + 1e-12).all()
+    alone = mix(certain, many, np.zeros(6))
+    assert alone.values == pytest.approx(many.values)
+    assert alone.errors == pytest.approx(many.errors)
