@@ -81,7 +81,8 @@ def measure(case, epsilons, draws, sizes, cache):
     for epsilon, seed, reference in product(epsilons, range(draws), sizes):
         release = dpx.release(case.data, dpx.Budget(epsilon, DELTA), reference=reference or False, noise=SeededNoise(seed))
         for w, p in product(WEIGHTS, PLANES):
-            found = release.explain_many(case.records, WEIGHTS[w], case.anchors if p == "anchored" else None, plane=p)
+            anchors = release.scale.answers(case.anchors) if p == "anchored" else None
+            found = release.explain_many(case.records, WEIGHTS[w], anchors, plane=p)
             yield (
                 {"table": case.name, "half": half_of(case.name), "epsilon": epsilon, "seed": seed}
                 | {"source": "reference" if reference else "moments", "weight": w, "plane": p}

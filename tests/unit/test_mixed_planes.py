@@ -28,7 +28,10 @@ def planes():
     release = dpx.release(data, dpx.Budget(1.0, 1e-6), reference=4_096, noise=SeededNoise(0))
     points = domain.encode({name: column[:6] for name, column in people().items()})
     weight = dpx.weights.Gaussian(0.8)
-    few, (many, near) = release.planes.fit(points, weight), release._reference_planes.reference.fit_near(points, weight, None, None)
+    few, (many, near) = (
+        release.planes.fit(points, weight),
+        release._reference_planes.reference.fit_near(points, weight, None, None),
+    )
     return few, many, near, release._reference_planes, points, weight
 
 

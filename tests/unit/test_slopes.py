@@ -85,7 +85,9 @@ def records():
     slopes = Slopes(guessed_slopes(points, labels, np.ones(20_000)).values, np.full(5, 0.01), 1e-4)
     known = (points.mean(axis=0), float(labels.mean()), slopes, np.maximum(values, 1e-7), vectors, np.ones(5))
     average = Average(points.mean(axis=0), 1e-4)
-    return ReferencePlanes(points, labels, np.ones(20_000), np.zeros((2, 20_000), dtype=np.float32), *known, average, layout, 1e-6, 10**9)
+    return ReferencePlanes(
+        points, labels, np.ones(20_000), np.zeros((2, 20_000), dtype=np.float32), *known, average, layout, 1e-6, 10**9
+    )
 
 
 @pytest.mark.parametrize("anchor", [None, 0.4])

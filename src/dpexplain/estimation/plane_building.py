@@ -23,7 +23,7 @@ def build_planes(
     found, points = calibrated.found, solver.reference.points(solver.layout)
     labels = solver.reference.labels if answers is None else answers
     guess = None if answers is None else guessed_slopes(points, answers, np.ones(len(points)))
-    slopes = equations_of(found).slopes(guess)
+    slopes = equations_of(found, solver.layout).slopes(guess)
     return MomentPlanes(
         mean=found.mean,
         t0=found.t0,

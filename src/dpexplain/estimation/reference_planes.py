@@ -119,9 +119,7 @@ class ReferencePlanes:
         """The planes at encoded queries, (q, n); through `anchors`, one a query, where they are given; in a ball where a radius is given."""
         return self.fit_near(queries, weight, anchors, radius)[0]
 
-    def fit_near(
-        self, queries: Matrix, weight: Weight, anchors: Vector | None, radius: float | None
-    ) -> tuple[Planes, Matrix]:
+    def fit_near(self, queries: Matrix, weight: Weight, anchors: Vector | None, radius: float | None) -> tuple[Planes, Matrix]:
         """The planes, and the variance of each column near each query."""
         found = [self._one(z, weight, None if anchors is None else float(anchors[i]), radius) for i, z in enumerate(queries)]
         values = np.array([one[0] for one in found]).reshape(queries.shape)
