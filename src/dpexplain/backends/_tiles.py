@@ -32,7 +32,7 @@ _BYTES = ir.IntType(8).as_pointer()
 _INT32 = ir.IntType(32)
 _ZERO = ir.Constant(_VECTOR, [0.0] * LANES)
 _FUSED = ("contract",)  # a product and its sum in one instruction, where there is one
-_FOR_READING, _SECOND_LEVEL, _DATA = 0, 2, 1  # what `prefetch` is told
+_FOR_READING, _SECOND_LEVEL, _DATA = 0, 2, 1  # arguments of `prefetch`
 
 
 def _generate(context: Any, builder: Any, signature: Any, arguments: Any, half: bool) -> Any:

@@ -28,7 +28,7 @@ INLINE = 50_000  # bytes that Ray sends with a call instead of storing them
 CPU_SHARE = 0.1  # asked for by each worker: without any, Ray does not spread them; with a whole one, nobody could replace those of a lost node
 PATIENCE = 900.0  # seconds that workers get to answer, restarts included
 
-WorkerReply = tuple[str, Any]  # ("done", answer), ("changed", "") or ("failed", what may be said about it)
+WorkerReply = tuple[str, Any]  # ("done", answer), ("changed", "") or ("failed", a text without rows)
 
 
 class Worker:

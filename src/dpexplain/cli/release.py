@@ -144,8 +144,8 @@ def release(
 
 def as_data(made: Release, private: PrivateData, output: Path) -> dict[str, Any]:
     paid, spent = made.guarantee.to_dict(), private.spent.to_dict()
-    told = {"file": str(output), "guarantee": paid, "spent": spent, "columns": list(made.names)}
-    return told if private.model_card is None else told | {"guarantees": private.guarantees.to_dict()}
+    summary = {"file": str(output), "guarantee": paid, "spent": spent, "columns": list(made.names)}
+    return summary if private.model_card is None else summary | {"guarantees": private.guarantees.to_dict()}
 
 
 def report(made: Release, output: Path, *, remembered: bool) -> None:

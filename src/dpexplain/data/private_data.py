@@ -168,7 +168,7 @@ class PrivateData:
 
     @property
     def model_card(self) -> ModelCard | None:
-        """How private the model's training was, as declared; None where nobody said."""
+        """How private the model's training was, as declared; None where nothing was declared."""
         return ModelCard.read(self._terms.model_card)
 
     @property

@@ -99,7 +99,7 @@ class Domain(files.DomainDescription):
         or a JSON Schema, of which the schema alone is read.
 
         Arrow fields may say more in their metadata: low, high, values, levels, missing, other, title, unit, help (docs/domain.md). What is
-        not said is raised as `Undeclared`, with the list of it: pass it as `declare=`. `columns` chooses the features among the fields.
+        not declared is raised as `Undeclared`, with the list of it: pass it as `declare=`. `columns` chooses the features among the fields.
         """
         from dpexplain.domain.drafts import draft_of_schema
 

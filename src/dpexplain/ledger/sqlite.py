@@ -217,7 +217,7 @@ class SqliteStore:
 
 
 class _Undo(Exception):
-    """Undo this transaction; whoever asked for it is told why in another way."""
+    """Undo this transaction. The error that led here is raised by the caller."""
 
 
 class _NotInPlace(Exception):

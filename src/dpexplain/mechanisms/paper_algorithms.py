@@ -29,7 +29,7 @@ from dpexplain.privacy.paper import Bookkeeping
 
 
 @dataclass(frozen=True, slots=True)
-class Quoted:
+class PaperConstants:
     """The constants of Algorithm 2 for one setting."""
 
     epsilon: float
@@ -57,7 +57,7 @@ class Quoted:
         """The paper's noise, charged at what it really costs."""
         return GaussianMechanism(self.gradient, self.gradient.sensitivity / (sigma * self.size))
 
-    def booked(self, before: Bookkeeping, sigma: float, gradients: int, selected: bool) -> dict[str, Any]:
+    def account_for(self, before: Bookkeeping, sigma: float, gradients: int, selected: bool) -> dict[str, Any]:
         """ε and δ of this answer and of all so far, by the paper's bookkeeping: strong composition with slack δ_min/2."""
         own = Bookkeeping().add(self.step_epsilon) if selected else Bookkeeping()
         each, slack = paper.gradient_epsilon(self.size, sigma, self.delta, self.steps), self.delta / 2
@@ -97,65 +97,70 @@ class PaperDescent:
     """A plan with Algorithm 3's parameter selection inside."""
 
     selection: StartingPoint
-    quoted: Quoted
+    constants: PaperConstants
     before: Bookkeeping
     only_beta: bool
     norm: int
 
     @property
     def query(self) -> LocalMoments:
-        return self.quoted.gradient.local
+        return self.constants.gradient.local
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
-        floor = sqrt(self.quoted.dimension) * self.quoted.sigma_min
-        steps = self.quoted.steps
+        floor = sqrt(self.constants.dimension) * self.constants.sigma_min
+        steps = self.constants.steps
         most = min(max(ceil(floor * sqrt(log(steps)) * steps), 1), steps - 1)
-        return (self.selection.event, self.quoted.gaussian(self.quoted.sigma_min).event(most))
+        return (self.selection.event, self.constants.gaussian(self.constants.sigma_min).event(most))
 
     def run(self, door: Door) -> Outcome:
-        quoted = self.quoted
+        constants = self.constants
         start: Vector = self.selection.candidates[door.select(self.selection)]
-        beta = float(np.linalg.norm(door.exact(quoted.gradient, Place(start)))) / quoted.size
+        beta = float(np.linalg.norm(door.exact(constants.gradient, Place(start)))) / constants.size
         sigma, rate, iterations = self.settings(beta)
-        release = door.releases(quoted.gaussian(sigma), iterations - 1)
+        release = door.releases(constants.gaussian(sigma), iterations - 1)
         steps = HarmonicSchedule(iterations - 1, rate).steps
-        state = descend(start, steps, lambda phi: release(Place(phi)) / quoted.size, quoted.gradient.feasible(self.norm))
+        state = descend(start, steps, lambda phi: release(Place(phi)) / constants.size, constants.gradient.feasible(self.norm))
         details = {
             "start": "selected",
             "gradients": iterations - 1,
             "exact_beta": beta,
-            "paper": quoted.booked(self.before, sigma, iterations - 1, selected=True),
+            "paper": constants.account_for(self.before, sigma, iterations - 1, selected=True),
         }
-        return answer_at(state, quoted.gradient, self.norm, details)
+        return answer_at(state, constants.gradient, self.norm, details)
 
     def settings(self, beta: float) -> tuple[float, float, int]:
         """(σ, step constant, T') of Algorithm 3."""
-        quoted = self.quoted
-        root = sqrt(quoted.dimension)
-        quiet = beta <= root * quoted.sigma_min * (1 + 1e-9)
-        sigma = quoted.sigma_min if quiet else beta / root
-        rate = paper.warm_rate(quoted.dimension, sigma, beta, quoted.steps)
-        return sigma, rate, paper.iterations(beta if self.only_beta else root * sigma, quoted.steps)
+        constants = self.constants
+        root = sqrt(constants.dimension)
+        quiet = beta <= root * constants.sigma_min * (1 + 1e-9)
+        sigma = constants.sigma_min if quiet else beta / root
+        rate = paper.warm_rate(constants.dimension, sigma, beta, constants.steps)
+        return sigma, rate, paper.iterations(beta if self.only_beta else root * sigma, constants.steps)
 
 
 def paper_plan(parameters: Parameters, gradient: GradientSum, history: History) -> Plan[Outcome]:
     """Algorithm 3 on this history, or DPGrad from zero with σ_min and T when it is empty."""
-    quoted, before = Quoted(parameters.epsilon, parameters.delta, parameters.steps, gradient), _booked_before(history)
+    constants, before = (
+        PaperConstants(parameters.epsilon, parameters.delta, parameters.steps, gradient),
+        _last_bookkeeping(history),
+    )
     if history.computed:
         ball = gradient.feasible(parameters.norm)
         candidates = np.array([ball.project(one.state) for one in history])  # copies too, as in the paper
-        selection = StartingPoint(gradient, candidates, quoted.step_epsilon)
-        return PaperDescent(selection, quoted, before, parameters.only_beta, parameters.norm)
-    sigma = quoted.sigma_min
+        selection = StartingPoint(gradient, candidates, constants.step_epsilon)
+        return PaperDescent(selection, constants, before, parameters.only_beta, parameters.norm)
+    sigma = constants.sigma_min
     rate = paper.learning_rate(gradient.dimension, sigma, gradient.per_record)
     schedule = HarmonicSchedule(parameters.steps - 1, rate)
-    gaussian: GaussianMechanism[Gradient] = quoted.gaussian(sigma)  # type: ignore[assignment]
+    gaussian: GaussianMechanism[Gradient] = constants.gaussian(sigma)  # type: ignore[assignment]
     first = NoisyDescent(gaussian, np.zeros(gradient.dimension), schedule, parameters.norm)
-    return WithDetails(first, {"start": "cold", "paper": quoted.booked(before, sigma, parameters.steps - 1, selected=False)})
+    return WithDetails(
+        first, {"start": "cold", "paper": constants.account_for(before, sigma, parameters.steps - 1, selected=False)}
+    )
 
 
-def _booked_before(history: History) -> Bookkeeping:
+def _last_bookkeeping(history: History) -> Bookkeeping:
     """The running sums in the last answer that was computed."""
     for released in reversed(history):
         if not released.copied and "paper" in released.details:

@@ -88,7 +88,7 @@ def label_rows(
     """Labels of *private* rows as given; NaN for those that the model cannot answer. `settle` makes them 0.
 
     `prepare` makes of a table what the model takes. DataError where the declaration does not fit the model, or where the model answers none of the
-    rows: of `part` of a table that is said only if there are many, because a few odd rows may be all of a part.
+    rows. For `part` of a table the latter is raised only if it has many rows, because a few odd rows may be all of a part.
     """
     from dpexplain.registration.presentation import present
 

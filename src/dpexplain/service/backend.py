@@ -350,7 +350,7 @@ def _epsilon(quanta: int, delta: float) -> float:
 
 
 def open_backend(config: ServiceConfig, progress: Progress = iter, *, may_create: bool = True) -> Backend:
-    """Load what the configuration names; whatever is wrong with it is said now, to the owner."""
+    """Load what the configuration names; mistakes in it are raised here, before the service starts."""
     if config.release is not None:
         release = load(config.release)
         return ReleaseBackend(release, plane=config.plane) if config.model is None else open_with_model(release, config.model)

@@ -1,7 +1,7 @@
 """Closes idle connections, so that they cannot keep others out.
 
 A request's headers and its body have to arrive in time, however slowly they trickle. When there are too many connections, those that are
-not being answered are closed, oldest first, so that a new caller always gets a turn; if all are being answered, only health is told.
+not being answered are closed, oldest first, so that a new caller always gets a turn; if all are being answered, only health checks are answered.
 """
 
 from __future__ import annotations

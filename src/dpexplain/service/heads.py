@@ -80,5 +80,5 @@ class HeadKeeper:
             self._keep()
 
     def _keep(self) -> None:
-        with suppress(DpexplainError):  # whoever asks for health is told; the next minute tries again
+        with suppress(DpexplainError):  # the health check reports it; the next minute tries again
             self._file.keep(self._ledger)

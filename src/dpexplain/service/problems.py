@@ -58,7 +58,7 @@ class Problem(Exception):
 
 
 def problem_of(error: DpexplainError) -> Problem:
-    """What a caller is told about an error of the library."""
+    """The part of a library error that a caller may see."""
     if isinstance(error, BudgetExhausted):
         left = {"requested": error.requested.to_dict(), "remaining": error.remaining.to_dict()}
         return Problem(403, str(error), "budget-exhausted", "The privacy budget does not allow this answer", left)

@@ -18,7 +18,7 @@ LOCK = "in-use"
 
 
 def end_with_parent() -> None:
-    """Stop this worker, as if it had been told to, as soon as the process that started it is gone."""
+    """Stop this worker, as if it had received a signal, as soon as the process that started it is gone."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return

@@ -1,6 +1,6 @@
 """From service.toml to a running server: one process, or several on one ledger.
 
-The parent loads everything once, so that mistakes are told to whoever starts it and a model is asked about every row once. Workers then read
+The parent loads everything once, so that whoever starts it sees mistakes, and a model is asked about every row once. Workers then read
 the labels it found: from the owner's cache, or from a folder that only this user may read and that is removed at the end.
 """
 

@@ -66,13 +66,13 @@ def _from_arrow(schema: Any, source: str) -> Draft:
 
 def _arrow_feature(field: Any) -> DraftFeature:
     kind, known = _arrow_kind(field.type)
-    said = _metadata(field.name, field.metadata or {})
-    if said.get("values") is not None and kind == "ordinal":
-        said["levels"] = said.pop("values")
-    chosen = said.pop("kind", "ordinal" if "levels" in said else kind)
+    declared = _metadata(field.name, field.metadata or {})
+    if declared.get("values") is not None and kind == "ordinal":
+        declared["levels"] = declared.pop("values")
+    chosen = declared.pop("kind", "ordinal" if "levels" in declared else kind)
     if chosen is not None and chosen not in KINDS:
         raise DomainError(f"{field.name}: its metadata names the kind {chosen!r}; use one of {', '.join(KINDS)}")
-    return DraftFeature(field.name, chosen, {**({} if chosen != kind else known), **said}, source="the schema")
+    return DraftFeature(field.name, chosen, {**({} if chosen != kind else known), **declared}, source="the schema")
 
 
 def _arrow_kind(type_: Any) -> tuple[str | None, dict[str, Any]]:
@@ -96,13 +96,13 @@ def _arrow_kind(type_: Any) -> tuple[str | None, dict[str, Any]]:
 def _metadata(name: str, metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
     """The field's own words about itself: each key by itself, or one JSON object under "dpexplain". Values are JSON, or plain text."""
     texts = {key.decode("utf-8", "replace"): value.decode("utf-8", "replace") for key, value in metadata.items()}
-    said = {key: _read(texts[key]) for key in METADATA if key in texts}
+    declared = {key: _read(texts[key]) for key in METADATA if key in texts}
     if "description" in texts:
-        said.setdefault("help", texts["description"])
+        declared.setdefault("help", texts["description"])
     together = _read(texts.get("dpexplain", "{}"))
     if not isinstance(together, dict):
         raise DomainError(f'{name}: its metadata \'dpexplain\' must be a JSON object; write {{"low": 0, "high": 1}}')
-    return said | together
+    return declared | together
 
 
 def _read(text: str) -> Any:

@@ -61,7 +61,7 @@ class Mutant:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What noticed a mutant; `by` is None for one that survived, and `sound` tells whether the same check is silent without the fault."""
+    """What noticed a mutant; `by` is None for one that survived, and `sound` is whether the same check is silent without the fault."""
 
     name: str
     by: str | None

@@ -55,7 +55,7 @@ def lime(
     """LIME's coefficients at `query`, one for each encoded column.
 
     `model` takes encoded rows; None asks the model that the data were registered with. `form` is "presence" for texts and "tabular" for
-    everything else unless said. `kernel_width` is the package's own by default: 0.75√features, or 25. `seed` leaves the global one alone.
+    everything else by default. `kernel_width` is the package's own by default: 0.75√features, or 25. `seed` leaves the global one alone.
     """
     ask, point = column_model(data, model, target=target), encoded_point(data.domain, query)
     chosen = form or ("presence" if hasattr(data.domain, "vocabulary") else "tabular")
