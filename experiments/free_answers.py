@@ -14,7 +14,7 @@ from rich.table import Table
 
 import dpexplain as dpx
 from dpexplain import evaluation
-from dpexplain.mechanisms.history import History, ReleasedAnswer
+from dpexplain.evaluation import History, ReleasedAnswer
 from dpexplain.noise import SeededNoise
 from experiments.datasets import adult, arguments, data_folder, random_records
 
