@@ -4,12 +4,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import spatial
 
 import dpexplain as dpx
+from dpexplain.core.ball import Ball
 from dpexplain.errors import InputError
 from dpexplain.estimation.regression import PENALTIES, LevelledRegression, Ridge
 from dpexplain.mechanisms.history import History, ReleasedAnswer
+from dpexplain.mechanisms.noninteractive import by_regression
+from dpexplain.mechanisms.start import predict_start
 
 
 def test_releases_cannot_be_changed():
@@ -98,7 +103,9 @@ def test_leave_one_out_errors_are_those_of_fits_without_each_row(count):
     rng = np.random.default_rng(1)
     inputs, values = rng.random((count, 9)), rng.normal(size=(count, 4))
     ridge = Ridge.fit(inputs, values)
-    assert ridge.penalty in PENALTIES
+    assert ridge.penalty / np.square(inputs - inputs.mean(axis=0)).sum(axis=1).mean() == pytest.approx(
+        min(PENALTIES, key=lambda one: abs(np.log(one * np.square(inputs - inputs.mean(0)).sum(1).mean() / ridge.penalty)))
+    )
 
     def without(i):
         x, y = np.delete(inputs, i, 0), np.delete(values, i, 0)
@@ -122,5 +129,28 @@ def test_predictions_agree_on_the_label_in_the_middle():
     fitted, point = LevelledRegression.fit(points, values), rng.random(10)
     assert fitted.level == pytest.approx(0.3)
     assert fitted.predict(point) @ (centre - point) == pytest.approx(0.3, abs=1e-6)
-    assert fitted.residual < np.sqrt((fitted.ridge.left_out**2).sum(1).mean())
+    assert np.linalg.norm(fitted.errors) < np.sqrt((fitted.ridge.left_out**2).sum(1).mean())
     assert np.isfinite(fitted.predict(centre)).all()  # no direction to move in
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@given(seed=st.integers(0, 1000), scale=st.floats(1e-3, 1e3))
+@settings(max_examples=25, deadline=None)
+def test_predictions_do_not_depend_on_the_unit_of_the_columns(intercept, seed, scale):
+    """All points times s, all slopes divided by s: the same planes, with the same errors, from history and for a start."""
+    rng = np.random.default_rng(seed)
+    points, slopes = rng.random((30, 6)), rng.normal(size=(30, 6)) + 1
+    answers = rng.uniform(-1, 1, 30)
+    here = rng.random(6)
+
+    def past(s):
+        pairs = zip(points * s, slopes / s, answers, strict=True)
+        return History.of(ReleasedAnswer(z, phi, intercept=float(a) if intercept else None) for z, phi, a in pairs)
+
+    found, scaled = (by_regression(past(s), here * s, Ball(100.0 / s)) for s in (1.0, scale))
+    assert scaled.values * scale == pytest.approx(found.values, rel=1e-5, abs=1e-9)
+    assert scaled.error * scale == pytest.approx(found.error, rel=1e-5)
+    if intercept:
+        assert scaled.intercept == pytest.approx(found.intercept, rel=1e-5, abs=1e-9)
+    starts = [predict_start(past(s), here * s, Ball(100.0 / s), 6, 0.1) for s in (1.0, scale)]
+    assert starts[1].distance == pytest.approx(starts[0].distance, rel=1e-5)

@@ -8,6 +8,9 @@ Wahba 1979), so nothing is fitted twice:
 It misses what matters most to the loss. All explanations of one model say nearly the same label for the middle of the data: φ_j·(z̄ - z_j) hardly
 varies, while its direction z̄ - z_j carries most of the curvature. So `LevelledRegression` moves a prediction along z̄ - z towards that common
 level. A plane that has found its answer a_j at z_j too, as one value more, says a_j + φ_j·(z̄ - z_j) there: its direction is (z̄ - z_j, 1).
+
+Nothing depends on the unit of a column: with all points multiplied by s and all slopes divided by it, predictions are the same planes. So the
+penalty is relative to the inputs, and slopes and answers, which have different units, are never added up.
 """
 
 from __future__ import annotations
@@ -20,7 +23,17 @@ import scipy
 
 from dpexplain.core.arrays import Matrix, Vector
 
-PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+PENALTIES = (
+    0.006,
+    0.02,
+    0.06,
+    0.2,
+    0.6,
+    2.0,
+    6.0,
+    20.0,
+    60.0,
+)  # of the inputs' mean squared distance from their centre: no scale of its own
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,14 +50,16 @@ class Ridge:
 
     @classmethod
     def fit(cls, inputs: Matrix, values: Matrix) -> Ridge:
-        """Fit on at least two rows; λ is the one of `PENALTIES` with the smallest leave-one-out error."""
+        """Fit on at least two rows; λ is the one of `PENALTIES` with the smallest leave-one-out error, as a share of how values vary."""
         count = len(inputs)
         centre, mean = inputs.mean(axis=0), values.mean(axis=0)
         along, axes, eigenvalues = _principal(inputs - centre)
         offsets = values - mean
         targets = along.T @ offsets
-        errors = {penalty: _left_out(along, eigenvalues, offsets, targets, penalty, count) for penalty in PENALTIES}
-        best = min(errors, key=lambda penalty: float(np.square(errors[penalty]).sum()))
+        unit, slopes = float(eigenvalues.sum()) / count or 1.0, inputs.shape[1]
+        penalties = [unit * penalty for penalty in PENALTIES]
+        errors = {penalty: _left_out(along, eigenvalues, offsets, targets, penalty, count) for penalty in penalties}
+        best = min(errors, key=lambda penalty: _misfit(errors[penalty], offsets, slopes))
         return cls(centre, mean, axes, eigenvalues, best, targets, errors[best])
 
     def predict(self, point: Vector) -> Vector:
@@ -65,11 +80,11 @@ class Ridge:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelledRegression:
-    """Ridge predictions that agree on the label in the middle, by one Kalman step: prior variance `loose` a value, the level's `tight`."""
+    """Ridge predictions that agree on the label in the middle, by one Kalman step: prior variances `loose` of the values, the level's `tight`."""
 
     ridge: Ridge
     level: float
-    loose: float
+    loose: Vector
     tight: float
     errors: Vector  # root mean square leave-one-out error of each value
 
@@ -80,15 +95,10 @@ class LevelledRegression:
         towards = _middle(ridge.centre - points, values.shape[1])
         levels = np.einsum("ij,ij->i", values, towards)
         level, tight = float(levels.mean()), float(levels.var()) + 1e-12
-        loose = float(np.square(ridge.left_out).mean())
+        loose = _variances(ridge.left_out, points.shape[1])
         seen = levels - np.einsum("ij,ij->i", ridge.left_out, towards)  # what the left-out predictions say in the middle
         moved = _towards(towards, loose, tight) * (level - seen)[:, None]
         return cls(ridge, level, loose, tight, np.sqrt(np.square(ridge.left_out - moved).mean(axis=0)))
-
-    @property
-    def residual(self) -> float:
-        """Root mean square length of a leave-one-out error."""
-        return float(np.linalg.norm(self.errors))
 
     def predict(self, point: Vector) -> Vector:
         raw = self.ridge.predict(point)
@@ -103,10 +113,22 @@ def _middle(offsets: Matrix, width: int) -> Matrix:
     return np.concatenate([offsets, np.ones((*offsets.shape[:-1], 1))], axis=-1)
 
 
-def _towards(directions: Matrix, loose: float, tight: float) -> Matrix:
+def _towards(directions: Matrix, loose: Vector, tight: float) -> Matrix:
     """The Kalman gain of one observation φ·d = level for each direction d."""
-    squared = np.square(directions).sum(axis=-1, keepdims=True)
-    return np.asarray(loose * directions / (loose * squared + tight))
+    squared = (loose * np.square(directions)).sum(axis=-1, keepdims=True)
+    return np.asarray(loose * directions / (squared + tight))
+
+
+def _variances(errors: Matrix, slopes: int) -> Vector:
+    """Mean squared error of each value: the same for all slopes, and that of the answer where there is one."""
+    squares = np.square(errors).mean(axis=0)
+    return np.concatenate([np.full(slopes, squares[:slopes].mean()), squares[slopes:]])
+
+
+def _misfit(errors: Matrix, offsets: Matrix, slopes: int) -> float:
+    """Squared errors of slopes, and of answers, each as a share of how much they vary."""
+    parts = (slice(0, slopes), slice(slopes, None))
+    return sum(float(np.square(errors[:, part]).sum()) / (float(np.square(offsets[:, part]).sum()) or 1.0) for part in parts)
 
 
 def _principal(inputs: Matrix) -> tuple[Matrix, Matrix, Vector]:
