@@ -100,6 +100,7 @@ test("effects are ranked with ties in column order, and read with their errors",
   const unknown = rank(["a"], [0.2], null);
   assert.equal(unknown[0].error, null);
   assert.match(summary(unknown, "it", scaleOf(null), 1), /^Strongest effects on it: a \+0\.2000, towards\. .*no sign here is certain\.$/);
+  assert.match(summary(unknown, "it", scaleOf(null), 1, "A guess."), /towards\. A guess\. No sign here is certain\.$/);
   assert.equal(rank(["a"], [0], null)[0].reading, "positive");
   assert.equal(signed(-0.5, 1), "−0.5");
 });

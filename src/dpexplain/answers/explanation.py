@@ -88,9 +88,15 @@ class Explanation(JsonText):
         return found
 
     @property
+    def expectation(self) -> str:
+        """What error to expect where no error bars are known, a guess from public numbers; empty where there is none."""
+        return str(self.details.get("expected", {}).get("text", ""))
+
+    @property
     def _caption(self) -> str:
-        """The notes about values that were not read as given, then the guarantee."""
-        return " ".join([*(f"{name}: {how}." for name, how in self.notes.items()), str(self.guarantee)])
+        """The notes about values that were not read as given, what error to expect where that is a guess, then the guarantee."""
+        guess = [self.expectation] if self.expectation else []
+        return " ".join([*(f"{name}: {how}." for name, how in self.notes.items()), *guess, str(self.guarantee)])
 
     @property
     def _titles(self) -> tuple[str, ...]:

@@ -112,7 +112,12 @@ def reach(rows: int, features: int, budget: Budget, multiplier: int = 1) -> floa
     for what, value in (("rows", rows), ("features", features), ("rows per unit", multiplier)):
         if value < 1:
             raise ParameterError(f"{what} must be at least 1, got {value}")
-    return rows * budget.mu / (multiplier * sensitivity.gradient(Stable(), 1.0) * sqrt(features))
+    return reach_of(rows, features, budget.mu, multiplier)
+
+
+def reach_of(rows: int, features: int, mu: float, multiplier: int = 1) -> float:
+    """B of an answer that costs `mu`."""
+    return rows * mu / (multiplier * sensitivity.gradient(Stable(), 1.0) * sqrt(features))
 
 
 def basic(reached: float, facts: Facts | None = None, *, plane: Plane = "fitted") -> ExpectedQuality:

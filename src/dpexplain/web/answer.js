@@ -9,7 +9,7 @@ import { createStepsTable, createTable } from "./table.js";
 
 const STEPS_SHOWN = 10;
 
-/** `update({values, error, contributions}, record)`: slopes in labels, contributions in the answer's own units or null. */
+/** `update({values, error, contributions, details}, record)`: slopes in labels, contributions in the answer's own units or null. */
 export function createAnswer(at, { names, features, outcome, scale }) {
   const waterfall = createChart(at("waterfall"));
   const bars = createChart(at("chart"));
@@ -19,11 +19,12 @@ export function createAnswer(at, { names, features, outcome, scale }) {
   const words = { number: scale.difference, spread: scale.spread };
   const count = at("count");
   let ranked = [];
+  let expected = ""; // about errors, where none are known
   let speaking = 0;
 
   const showBars = () => {
     const limit = count.value === "all" ? ranked.length : Number(count.value);
-    const label = `Bar chart. ${summary(ranked, outcome, scale)} All values are in the table that follows.`;
+    const label = `Bar chart. ${summary(ranked, outcome, scale, 3, expected)} All values are in the table that follows.`;
     bars.update(ranked.slice(0, limit), barsAxis(ranked.slice(0, limit), scale), { ...words, away: "away", towards: "towards", label });
   };
   const showSteps = (given, parts) => {
@@ -39,7 +40,8 @@ export function createAnswer(at, { names, features, outcome, scale }) {
   count.addEventListener("change", showBars);
   fillCounts(count, names.length);
   return {
-    update({ values, error, contributions }, record, wait = 0) {
+    update({ values, error, contributions, details }, record, wait = 0) {
+      expected = details?.expected?.text ?? "";
       ranked = rankedChanges(changesOf(features, record), values, error, scale);
       showBars();
       table.update(ranked, words);
@@ -48,11 +50,11 @@ export function createAnswer(at, { names, features, outcome, scale }) {
       at("answer").classList.toggle("unknown", error === null);
       at("whole").classList.toggle("unknown", contributions?.error === null);
       if (contributions !== null) showSteps(contributions, partsOf(features, record));
-      const text = contributions === null ? summary(ranked, outcome, scale) : sentenceOf(contributions, scale);
+      const text = contributions === null ? summary(ranked, outcome, scale, 3, expected) : sentenceOf(contributions, scale);
       clearTimeout(speaking);
       speaking = setTimeout(() => {
         setText(at(contributions === null ? "summary" : "sentence"), text);
-        if (contributions !== null) setText(at("summary"), summary(ranked, outcome, scale));
+        if (contributions !== null) setText(at("summary"), summary(ranked, outcome, scale, 3, expected));
       }, wait); // a screen reader should hear where a slider stopped, not every step
     },
     strongest: () => ranked,

@@ -21,11 +21,11 @@ export function signed(value, digits = 3) {
   return value < 0 ? `−${text}` : `+${text}`;
 }
 
-/** The strongest effects that are not known to be uncertain, in words and in the answer's own units. */
-export function summary(effects, outcome, scale, count = 3) {
+/** The strongest effects that are not known to be uncertain, in words and in the answer's own units; `expected` is said where errors are not known. */
+export function summary(effects, outcome, scale, count = 3, expected = "") {
   const certain = effects.filter((effect) => effect.reading !== "uncertain").slice(0, count);
   if (certain.length === 0) return "At this privacy level the sign of no effect is certain here.";
   const phrases = certain.map(({ name, note, value }) => `${name}${note ? ` ${note}` : ""} ${scale.difference(value)}${scale.unit ? `\u00a0${scale.unit}` : ""}, ${value >= 0 ? "towards" : "away"}`);
-  const doubt = certain[0].error === null ? " How much of this is privacy noise is not known for this mechanism: no sign here is certain." : "";
+  const doubt = certain[0].error === null ? ` ${expected || "How much of this is privacy noise is not known for this mechanism:"} ${expected ? "No" : "no"} sign here is certain.` : "";
   return `Strongest effects on ${outcome}: ${phrases.join("; ")}.${doubt}`;
 }

@@ -1,0 +1,35 @@
+"""What error to expect of an answer whose mechanism has no error bars: a guess from public numbers, the one that `dpexplain plan` makes."""
+
+from __future__ import annotations
+
+from math import sqrt, tan
+from typing import Any
+
+import numpy as np
+
+from dpexplain.core.answer_scale import AnswerScale
+from dpexplain.core.arrays import Vector
+from dpexplain.privacy.budget import Guarantee
+from dpexplain.privacy.expected_quality import Facts, basic, reach_of
+
+
+def expected_error(
+    values: Vector, plane: str | None, cost: Guarantee, size: int, model: bool, scale: AnswerScale
+) -> dict[str, Any]:
+    """{"expected": …} for the details of a paid plane: cosine to the exact answer, and the root mean square error of its slopes.
+
+    Empty for other quantities, anchored planes and free answers, for which nothing was measured. If the angle to the exact slopes is θ, then
+    their distance is about ‖φ‖ tan θ, shared by all columns.
+    """
+    if plane not in ("fitted", "paper") or not cost.mu > 0 or not len(values):
+        return {}
+    reached = reach_of(size, len(values), cost.mu, cost.neighbours.multiplier)
+    found = basic(reached, Facts(model=model), plane="fitted" if plane == "fitted" else "paper")
+    error = float(np.linalg.norm(values)) * tan(np.arccos(min(max(found.cosine, 0.05), 1.0))) / sqrt(len(values))
+    span = "" if found.cosine_interval is None else f", usually {found.cosine_interval[0]:.2f} to {found.cosine_interval[1]:.2f}"
+    text = (
+        f"No error bars are known for this mechanism. A guess from the numbers of rows and columns and the price, not a measurement: "
+        f"{found.verdict} (cosine to the exact answer about {found.cosine:.2f}{span}), and an error of about "
+        f"{scale.format(float(scale.slopes(error)), signed=True).lstrip('+')} in each effect."
+    )
+    return {"expected": {"cosine": found.cosine, "cosine_interval": found.cosine_interval, "error": error, "text": text}}
