@@ -131,6 +131,12 @@ def paid(subject, points, truths):
     return [scores(*pair) for pair in zip(values, truths, strict=True)]
 
 
+def known(domain, points):
+    """Which records have a value of every category: others cannot be asked about."""
+    coded = [block for block in domain.blocks if block.kind == "one-hot"]
+    return np.all([points[:, block.start : block.stop].any(axis=1) for block in coded], axis=0) & np.ones(len(points), bool)
+
+
 def coverage(console, names, title, seeds=2, queries=8):
     """How often ±2 errors hold SHAP over all true rows."""
     heads = [f"ε = {epsilon:g}" for epsilon in (1.0, 0.1)]
@@ -140,7 +146,7 @@ def coverage(console, names, title, seeds=2, queries=8):
         shares = {1.0: [], 0.1: []}
         for seed in range(seeds):
             subject = invented(name, rows=30_000, seed=seed, trees=12)
-            points = subject.encoded[-queries:]
+            points = subject.encoded[-100:][known(subject.domain, subject.encoded[-100:])][:queries]
             truths = np.array([subject.exact(point, subject.encoded) for point in points])
             for epsilon, found in shares.items():
                 budget = dpx.Budget(epsilon, 1e-6)

@@ -123,8 +123,12 @@ def test_many_records():
     assert isinstance(many[:2], ContributionsBatch)
     assert len(many[:2]) == 2
     assert [name for name, _ in many.importance()] == [NAMES[i] for i in np.argsort(-np.abs(many.values).mean(axis=0))]
-    for kind in ("beeswarm", "bar"):
+    for kind in ("beeswarm", "bar", "scatter"):
         many.plot(kind=kind).savefig(io.BytesIO())
+    for name in NAMES:
+        assert many.plot(kind="scatter", feature=name).axes[0].get_xlabel() == name
+    with pytest.raises(ParameterError, match="no feature 'height'"):
+        many.plot(kind="scatter", feature="height")
     assert "<b>work</b>" not in many._repr_html_()
     with pytest.raises(ParameterError, match="kind must be"):
         many.plot(kind="pie")

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from dpexplain import plots
+from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.errors import ParameterError
 from dpexplain.plots.style import NEGATIVE, POSITIVE, UNCERTAIN, palette_of, readable_on
 from dpexplain.plots.text import pieces
@@ -172,3 +173,16 @@ def test_the_documented_examples_run():
     for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(compile(example, "docs/plots.md", "exec"), names)
     assert names["html"].count("<mark") == 2
+
+
+def test_ordered_levels_are_coloured_by_their_place_and_categories_are_grey():
+    from dpexplain.plots.beeswarm import shades
+
+    np.testing.assert_allclose(shades(["low", "high", "middle"], ["low", "middle", "high"]), [0, 1, 0.5])
+    assert shades(["low", "high"]) is None
+    assert shades(["low", None], ["low", "middle", "high"]) is None
+    values = np.array([[0.1, -0.2], [0.2, 0.1], [-0.1, 0.0]])
+    records = [("low", "red"), ("high", "blue"), ("middle", "red")]
+    drawn = plots.beeswarm(["level", "colour"], values, records, AnswerScale(), levels=[("low", "middle", "high"), None])
+    swarms = drawn.axes[0].collections
+    assert sorted(swarm.get_array() is not None for swarm in swarms) == [False, True]

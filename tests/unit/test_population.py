@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from dpexplain.core.cells import NumberCells
 from dpexplain.core.marginals import one_hot
 from dpexplain.core.uniforms import Uniforms
+from dpexplain.estimation import response
 from dpexplain.estimation.gibbs import learn_potentials, refresh_records
 from dpexplain.estimation.population import distance, draw, on_simplex, sample_tree, tables, tree, tree_potentials
 from dpexplain.estimation.raking import Raking
+from dpexplain.estimation.response import respond, table_changes
 from dpexplain.mechanisms.marginals import equal_mass, join
 
 SIZES = (3, 4, 2, 5)
@@ -144,3 +146,46 @@ def test_uniforms_are_uniform_repeatable_and_different_each_time():
     assert abs(first.mean() - 0.5) < 0.01
     assert abs(np.corrcoef(first, second)[0, 1]) < 0.03
     assert 0 < first.min() < first.max() < 1
+
+
+def test_public_numbers_are_the_same_however_many_are_taken_at_once():
+    one, other = Uniforms(7), Uniforms(7)
+    whole = one.take(40_000)
+    np.testing.assert_array_equal(whole, np.concatenate([other.take(count) for count in (1, 16_384, 3, 23_612)]))
+    state = np.arange(7, 12, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        state = (state ^ (state >> np.uint64(shift))) * np.uint64(factor)
+    mixed = (state ^ (state >> np.uint64(31))) >> np.uint64(12)
+    np.testing.assert_array_equal(whole[:5], (mixed.astype(float) + 0.5) * 2.0**-52)
+
+
+def test_records_respond_to_a_small_change_of_the_tables_by_as_much():
+    codes = triangle(20_000)
+    found = tables(counts(triangle()), OFFSETS, USED, 0.5)
+    raking = Raking(codes, found)
+    wanted = 1e-3 * np.sin(np.arange(len(raking.limit)))[:, None] * np.arange(1, 9)
+    wanted = raking_directions(raking, wanted)
+    theta = respond(raking, wanted, 60)
+    energy = raking.energy(theta[:, 3])
+    weights = np.exp(energy) / np.exp(energy).sum()
+    moved = raking._means(weights) - raking._means(np.full(len(codes), 1 / len(codes)))
+    assert np.abs(moved - wanted[:, 3]).max() < 0.05 * np.abs(wanted[:, 3]).max()
+
+
+def raking_directions(raking, potentials):
+    """Changes of tables and margins that small potentials make: those that weights can make at all."""
+    base, columns = raking._means(np.full(raking.rows, 1 / raking.rows)), []
+    for column in potentials.T:
+        weights = np.exp(raking.energy(column))
+        columns.append(raking._means(weights / weights.sum()) - base)
+    return np.column_stack(columns)
+
+
+@pytest.mark.parametrize("linear_from", [2, 24])
+def test_noise_on_the_tables_moves_log_weights_in_proportion(monkeypatch, linear_from):
+    monkeypatch.setattr(response, "LINEAR_FROM", linear_from)
+    codes = triangle(20_000)
+    small, large = (table_changes(codes, tables(counts(triangle()), OFFSETS, USED, s), Uniforms(), 10) for s in (2.0, 8.0))
+    assert small.shape == (10, 20_000)
+    assert np.abs(small.mean(axis=1)).max() < 1e-12
+    assert 2.5 < large.std() / small.std() < 5.5

@@ -223,3 +223,28 @@ def test_a_summary_is_drawn_and_written(summary):
 def test_a_summary_of_too_few_records_is_refused(release):
     with pytest.raises(ParameterError, match="records"):
         release.summary(records=1)
+
+
+class Changing:
+    """Answers otherwise after it was trained anew."""
+
+    sign = 1.0
+
+    def __call__(self, rows):
+        return self.sign * model(rows)
+
+
+def test_a_model_is_prepared_once_and_anew_when_it_answers_otherwise(release, monkeypatch):
+    from dpexplain.release import shapley
+
+    calls, plain = [], shapley.prepare
+    monkeypatch.setattr(shapley, "prepare", lambda *words: calls.append(1) or plain(*words))
+    asked = Changing()
+    first, again = release.shapley(RECORD, asked), release.shapley(RECORD, asked)
+    np.testing.assert_array_equal(first.values, again.values)
+    assert len(calls) == 1
+    asked.sign = -1.0
+    np.testing.assert_allclose(release.shapley(RECORD, asked).values, -first.values, atol=0.01)
+    assert len(calls) == 2
+    release.shapley(RECORD, asked, background=128)
+    assert len(calls) == 3

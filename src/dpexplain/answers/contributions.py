@@ -13,7 +13,7 @@ from dpexplain import plots
 from dpexplain.answers.json_text import JsonText
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.domain import Domain, DomainLike
+from dpexplain.domain import Domain, DomainLike, Ordinal
 from dpexplain.errors import InputError, ParameterError
 from dpexplain.plots.steps import Step, sentence, steps
 from dpexplain.plots.style import PaletteName
@@ -202,6 +202,13 @@ def feature_values(domain: DomainLike, points: Matrix) -> list[tuple[Any, ...]]:
 def feature_values_of(domain: DomainLike, point: Vector) -> tuple[Any, ...]:
     """`feature_values` of one encoded record."""
     return domain.decode_point(point) if isinstance(domain, Domain) else feature_values(domain, point[None])[0]
+
+
+def ordered_levels(domain: DomainLike) -> tuple[tuple[Any, ...] | None, ...]:
+    """The levels of each ordinal feature from lowest to highest; None for every other feature."""
+    if not isinstance(domain, Domain):
+        return (None,) * len(domain.blocks)
+    return tuple(tuple(feature.levels) if isinstance(feature, Ordinal) else None for feature in domain.features)
 
 
 def per_feature(domain: DomainLike, columns: Matrix) -> Matrix:

@@ -39,6 +39,7 @@ class ContributionsBatch(Sequence[Contributions]):
     guarantee: Guarantee | None = None
     titles: tuple[str, ...] | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    levels: tuple[tuple[Any, ...] | None, ...] | None = None  # of ordinal features, in order; for the colours of plots
 
     def __post_init__(self) -> None:
         count = len(self.values)
@@ -84,23 +85,40 @@ class ContributionsBatch(Sequence[Contributions]):
         self,
         top: int = 10,
         *,
-        kind: Literal["beeswarm", "bar"] = "beeswarm",
+        kind: Literal["beeswarm", "bar", "scatter"] = "beeswarm",
+        feature: str | None = None,
         title: str | None = None,
         palette: PaletteName = "blue-red",
         ax: Axes | None = None,
     ) -> Figure:
-        """A dot for each record and feature, coloured by the feature's value ("beeswarm"); or mean absolute contributions ("bar")."""
-        if kind not in ("beeswarm", "bar"):
-            raise ParameterError(f"kind must be 'beeswarm' or 'bar', got {kind!r}")
+        """A dot for each record and feature, coloured by the feature's value ("beeswarm"); mean absolute contributions ("bar"); or the
+        contribution of one `feature`, by default the largest, against its value ("scatter", SHAP's dependence plot)."""
+        if kind not in ("beeswarm", "bar", "scatter"):
+            raise ParameterError(f"kind must be 'beeswarm', 'bar' or 'scatter', got {kind!r}")
         if not len(self):
             raise ParameterError("there are no records to draw: explain at least one")
-        look: dict[str, Any] = {"top": top, "caption": self._note, "palette": palette, "ax": ax}
         names = self.titles or self.names
+        if kind == "scatter":
+            return self._scatter(feature, title, {"caption": self._note, "palette": palette, "ax": ax})
+        look: dict[str, Any] = {"top": top, "caption": self._note, "palette": palette, "ax": ax}
         if kind == "bar":
             heading = f"Mean absolute contribution over {len(self):,} records" if title is None else title
             return plots.importance(names, np.abs(self.values).mean(axis=0), self.scale, title=heading, **look)
         heading = f"What the values of {len(self):,} records add to the model's answer" if title is None else title
-        return plots.beeswarm(names, self.values, self.record, self.scale, title=heading, **look)
+        return plots.beeswarm(names, self.values, self.record, self.scale, levels=self.levels, title=heading, **look)
+
+    def _scatter(self, feature: str | None, title: str | None, look: dict[str, Any]) -> Figure:
+        name = self.importance()[0][0] if feature is None else feature
+        if name not in self.names:
+            raise ParameterError(f"there is no feature {name!r}: name one of {', '.join(self.names[:20])}")
+        if self.record is None:
+            raise ParameterError("the records' own values are not known here, so there is nothing to draw contributions against")
+        i, own = self.names.index(name), [record[self.names.index(name)] for record in self.record]
+        shown = (self.titles or self.names)[i]
+        heading = f"What {shown} adds to the model's answer, {len(self):,} records" if title is None else title
+        error = None if self.error is None else self.error[:, i]
+        levels = None if self.levels is None else self.levels[i]
+        return plots.scatter(shown, own, self.values[:, i], error, self.scale, levels=levels, title=heading, **look)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """One row for each record: answer, base, then the contribution of each feature under the feature's name."""

@@ -62,6 +62,54 @@ def add_tables(codes: Bins, offsets: Index, weights: Vector, out: Vector) -> Non
 
 
 @compile_kernel
+def add_energies_of_eight(codes: Bins, offsets: Index, potentials: Matrix, out: Matrix) -> None:  # pragma: no cover
+    """`add_energies` for eight sets of potentials at once, (cells, 8): a record's cell is looked up once for all of them."""
+    attributes, rows = codes.shape
+    single = len(potentials) - offsets[attributes]
+    for first in range(0, rows, _STRETCH):
+        last = min(first + _STRETCH, rows)
+        for a in range(attributes):
+            start = single + offsets[a]
+            for r in range(first, last):
+                cell = start + codes[a, r]
+                for k in range(8):
+                    out[r, k] += potentials[cell, k]
+        start = 0
+        for a in range(attributes):
+            for b in range(a + 1, attributes):
+                width = offsets[b + 1] - offsets[b]
+                for r in range(first, last):
+                    cell = start + codes[a, r] * width + codes[b, r]
+                    for k in range(8):
+                        out[r, k] += potentials[cell, k]
+                start += (offsets[a + 1] - offsets[a]) * width
+
+
+@compile_kernel
+def add_tables_of_eight(codes: Bins, offsets: Index, weights: Matrix, out: Matrix) -> None:  # pragma: no cover
+    """`add_tables` for eight weights of each record at once, (rows, 8)."""
+    attributes, rows = codes.shape
+    single = len(out) - offsets[attributes]
+    for first in range(0, rows, _STRETCH):
+        last = min(first + _STRETCH, rows)
+        for a in range(attributes):
+            start = single + offsets[a]
+            for r in range(first, last):
+                cell = start + codes[a, r]
+                for k in range(8):
+                    out[cell, k] += weights[r, k]
+        start = 0
+        for a in range(attributes):
+            for b in range(a + 1, attributes):
+                width = offsets[b + 1] - offsets[b]
+                for r in range(first, last):
+                    cell = start + codes[a, r] * width + codes[b, r]
+                    for k in range(8):
+                        out[cell, k] += weights[r, k]
+                start += (offsets[a + 1] - offsets[a]) * width
+
+
+@compile_kernel
 def count_pairs(codes: Bins, offsets: Index, out: Matrix) -> None:  # pragma: no cover
     """How many records have each two bins, as a symmetric matrix over all bins; the margins on its diagonal."""
     attributes, rows = codes.shape

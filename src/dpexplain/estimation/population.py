@@ -25,7 +25,8 @@ from dpexplain.estimation.raking import FLOOR, RakedWeights, Raking, resample
 from dpexplain.progress import ProgressCallback, no_progress
 
 _ENOUGH, _LEAST = 0.3, 0.1  # shares of the sample that remain effective after raking: wanted, and insisted on
-_LOOKED_AT = 1 << 15
+_LOOKED_AT = 1 << 15  # records for a first look, and fewer where many pairs of attributes make each of them slow
+_LEAST_LOOKED_AT, _PAIRS_LOOKED_AT = 1 << 13, 1 << 23
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,7 +162,9 @@ def draw(found: Tables, rows: int, uniforms: Uniforms, watch: ProgressCallback =
     """Steps 3 and 4: bins of `rows` records, (rows, attributes)."""
     codes = sample_tree(found, rows, uniforms)
     watch("raking records to the tables")
-    few = codes[:_LOOKED_AT]  # with many attributes raking takes long and rarely suffices, so it is tried on a few records first
+    few = codes[
+        : _looked_at(found.attributes)
+    ]  # with many attributes raking takes long and rarely suffices, so it is tried on a few records first
     trial = Raking(few, found).solve(_LEAST)
     if trial.length == 1.0 and trial.effective >= _ENOUGH:
         return _rake_and_resample(codes, found, trial)
@@ -170,6 +173,11 @@ def draw(found: Tables, rows: int, uniforms: Uniforms, watch: ProgressCallback =
     by_chain = potentials.records(rows, uniforms)
     by_weight = resample(few, trial.weights, len(few))
     return by_chain if distance(by_chain, found) < distance(by_weight, found) else _rake_and_resample(codes, found, trial)
+
+
+def _looked_at(attributes: int) -> int:
+    pairs = max(attributes * (attributes - 1) // 2, 1)
+    return min(max(_PAIRS_LOOKED_AT // pairs, _LEAST_LOOKED_AT), _LOOKED_AT)
 
 
 def _rake_and_resample(codes: CellCodes, found: Tables, trial: RakedWeights) -> CellCodes:

@@ -123,6 +123,10 @@ class Raking:
         add_tables(self.codes, self.found.offsets, weights, means)
         return means
 
+    def flatten(self, tables: Matrix, margins: Vector) -> Vector:
+        """Tables and margins in the order of (θ, η)."""
+        return np.append(self._flat(tables), margins)
+
     def _size(self, a: int, b: int) -> int:
         sizes = np.diff(self.found.offsets)
         return int(sizes[a] * sizes[b])

@@ -24,6 +24,7 @@ def beeswarm(
     records: Sequence[tuple[Any, ...]] | None,
     scale: AnswerScale,
     *,
+    levels: Sequence[Sequence[Any] | None] | None = None,
     top: int = 10,
     title: str = "",
     caption: str = "",
@@ -32,14 +33,16 @@ def beeswarm(
 ) -> Figure:
     """One row for each of the `top` features by mean absolute contribution, one dot for each record.
 
-    Dots are coloured by the record's value where it is a number or yes/no, from low to high; categories are grey.
+    Dots are coloured by the record's value where it is a number, yes/no or one of the feature's ordered `levels`, from low to high; categories
+    are grey.
     """
     order = np.argsort(-np.abs(values).mean(axis=0), kind="stable")[:top][::-1]
     figure, ax = new_axes(ax, 7.5, 1.5 + 0.42 * len(order))
     colours, coloured = palette_of(palette).map(), None
     for row, i in enumerate(order):
         at = row + _offsets(values[:, i], float(np.ptp(values)) or 1.0)
-        shade = None if records is None else shades([record[i] for record in records])
+        ordered = None if levels is None else levels[i]
+        shade = None if records is None else shades([record[i] for record in records], ordered)
         if shade is None:
             ax.scatter(_in_reading_units(values[:, i], scale), at, s=9, color=MUTED, linewidths=0)
         else:
@@ -92,8 +95,10 @@ def importance(
     return figure
 
 
-def shades(values: Sequence[Any]) -> Vector | None:
-    """Numbers and yes/no as their rank from 0 to 1; None for categories."""
+def shades(values: Sequence[Any], levels: Sequence[Any] | None = None) -> Vector | None:
+    """Numbers and yes/no as their rank from 0 to 1, ordered levels as their place among all of them; None for categories."""
+    if levels is not None and len(levels) > 1 and all(value in levels for value in values):
+        return np.array([list(levels).index(value) for value in values]) / (len(levels) - 1)
     if not all(isinstance(value, (bool, int, float, np.number, np.bool_)) for value in values):
         return None
     numbers = np.array([float(value) for value in values])

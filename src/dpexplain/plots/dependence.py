@@ -1,4 +1,4 @@
-"""How a model's average answer changes with one feature: a line over numbers, points over categories, with error bars."""
+"""How a model's average answer, or a feature's own contribution, changes with the feature's value."""
 
 from __future__ import annotations
 
@@ -45,6 +45,43 @@ def dependence(
             label.set_parse_math(False)
     ax.set_xlabel(name, color=MUTED, fontsize=9, parse_math=False)
     ax.set_ylabel("average answer, %" if scale.in_percent else "average answer", color=MUTED, fontsize=9)
+    tidy(ax, axis="y")
+    heading(ax, title)
+    caption_below(figure, caption)
+    return figure
+
+
+def scatter(
+    name: str,
+    values: Sequence[Any],
+    contributions: Vector,
+    error: Vector | None,
+    scale: AnswerScale,
+    *,
+    levels: Sequence[Any] | None = None,
+    title: str = "",
+    caption: str = "",
+    palette: PaletteName = "blue-red",
+    ax: Axes | None = None,
+) -> Figure:
+    """A dot for each record: what the feature adds, against its value there, with ±2 standard errors. Levels and categories have a place each."""
+    figure, ax = new_axes(ax, 6.5, 3.8)
+    factor, colour = 100.0 if scale.in_percent else 1.0, palette_of(palette).positive
+    numeric = all(isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in values)
+    listed = list(dict.fromkeys(levels or sorted(set(values), key=str)))
+    places = [float(value) if numeric else float(listed.index(value)) for value in values]
+    reach = None if error is None else 2 * factor * error
+    ax.errorbar(
+        places, factor * contributions, yerr=reach, fmt="o", markersize=3.5, color=colour, ecolor=MUTED, elinewidth=0.7, alpha=0.8
+    )
+    if not numeric:
+        ax.set_xticks(range(len(listed)), [shown(value) for value in listed], rotation=30 if len(listed) > 4 else 0, ha="center")
+        for label in ax.get_xticklabels():
+            label.set_parse_math(False)
+    ax.axhline(0, color=INK, linewidth=0.8)
+    ax.set_xlabel(name, color=MUTED, fontsize=9, parse_math=False)
+    unit = f", percentage {scale.unit}" if scale.unit else ""
+    ax.set_ylabel(f"contribution{unit}", color=MUTED, fontsize=9)
     tidy(ax, axis="y")
     heading(ax, title)
     caption_below(figure, caption)

@@ -9,7 +9,14 @@ from typing import Any, Protocol, overload
 
 import numpy as np
 
-from dpexplain.answers.contributions import Contributions, feature_names, feature_titles, feature_values, feature_values_of
+from dpexplain.answers.contributions import (
+    Contributions,
+    feature_names,
+    feature_titles,
+    feature_values,
+    feature_values_of,
+    ordered_levels,
+)
 from dpexplain.answers.contributions_batch import ContributionsBatch
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.explanation_batch import ExplanationBatch
@@ -138,6 +145,7 @@ class Explanations(ExplanationBatch):
             answer_error=found.answer_error * scale.half_range,
             guarantee=self.release.guarantee,
             titles=feature_titles(self.release.domain),
+            levels=ordered_levels(self.release.domain),
             details=self._origin,
         )
 

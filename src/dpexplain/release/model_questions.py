@@ -17,7 +17,7 @@ from dpexplain.answers.explanation import Explanation
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix
 from dpexplain.core.weights import Weight
-from dpexplain.domain import DomainLike, QueryRules, read_queries, read_query
+from dpexplain.domain import Domain, DomainLike, QueryRules, read_queries, read_query
 from dpexplain.domain.columns import plain_columns
 from dpexplain.domain.queries import Extra, Queries
 from dpexplain.errors import ParameterError
@@ -251,10 +251,10 @@ class ModelQuestions:
 
     def _shapley_reference(self, model: Any, target: Any, background: int | None) -> ShapleyReference:
         """The model with the reference records that its answers are compared with."""
-        from dpexplain.release.shapley import prepare
+        from dpexplain.release.shapley import prepared
 
         release, labeller = self._asked(model, target)
-        return prepare(release._with_reference, labeller, background)
+        return prepared(release._with_reference, labeller, background)
 
     def _asked(self, model: Any, target: Any) -> tuple[Release, Labeller]:
         """The release of `target`, one of `.targets` or any class of the model, and the labeller that asks the model about it."""
@@ -266,6 +266,11 @@ class ModelQuestions:
 
     @property
     def _with_reference(self) -> ReferenceData:
+        if self.reference is None and not isinstance(self.domain, Domain):
+            raise ParameterError(
+                "SHAP values, summaries, surrogates and other models need reference records, which releases of texts and images do not have: "
+                "explain() gives slopes of words or superpixels, and contributions() of them what each adds (docs/text.md, docs/images.md)"
+            )
         if self.reference is None:
             raise ParameterError(
                 "this release has no reference records to compare with: make it with dpx.release(…, reference=True)"

@@ -97,6 +97,11 @@ class ReferenceData:
         return {}
 
     @cached_property
+    def compared_models(self) -> list[Any]:
+        """Models that were prepared for Shapley values over these records (`release/shapley.py`), the latest last."""
+        return []
+
+    @cached_property
     def _weighted(self) -> WeightedRecords:
         weights = np.ones(len(self)) if self.weights is None else self.weights
         changes = np.zeros((0, len(self))) if self.changes is None else self.changes / CHANGE_STEPS

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpexplain.answers.contributions import feature_values
+from dpexplain.answers.contributions import feature_values, ordered_levels
 from dpexplain.answers.contributions_batch import ContributionsBatch
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 QUESTIONS = 1 << 15  # that a model is asked for one answer, about
 FEWEST_RECORDS, MOST_RECORDS = 64, 1 << 12
+_PROBED = 64
+_REMEMBERED = 4  # models, or classes of models
 _MANY = 8  # records from which a bar is worth its line
 _SAME = 1 / LABEL_STEPS  # stored labels are rounded
 TRAINING = (
@@ -82,6 +84,15 @@ class ShapleyReference:
             {name: column[np.where(joined[:, j], last, records)] for j, (name, column) in enumerate(both.items())}
         )
 
+    def asks(self, labeller: Labeller) -> bool:
+        """Whether this is about the same model, asked in the same way, and it still answers as it did about some of the records."""
+        mine, other = self.labeller, labeller
+        same = mine.model is other.model and mine.table == other.table and mine.domain is other.domain
+        if not same or (mine.target, mine.output, mine.bounds) != (other.target, other.output, other.bounds):
+            return False
+        some = {name: column[:_PROBED] for name, column in self.columns.items()}
+        return bool(np.array_equal(labeller(some), self.at_records[:_PROBED]))
+
     @property
     def base(self) -> tuple[float, float]:
         """(the average answer over the reference, its standard error)."""
@@ -121,14 +132,22 @@ def prepare(
     positions = positions_of(len(reference), _checked_count(records, len(reference)))
     columns = reference.columns_at(positions)
     answers = labeller(columns)
-    if trees is not None and not trees.answers_like(columns, answers):
-        trees = None
+    trees = None if trees is None else trees.compared_with(columns, answers)
     same = reference.labels is not None and bool(np.abs(answers - reference.labels[positions]).max() <= _SAME)
     background = reference.background(len(positions), with_labels=same)
     return ShapleyReference(reference.domain, labeller, background, columns, answers, same, trees)
 
 
-_PROBED = 64
+def prepared(reference: ReferenceData, labeller: Labeller, records: int | None = None) -> ShapleyReference:
+    """`prepare`, or what it returned before for the same model and records where the model still answers alike."""
+    known: list[tuple[int | None, ShapleyReference]] = reference.compared_models
+    for count, over in known:
+        if count == records and over.asks(labeller):
+            return over
+    made = prepare(reference, labeller, records)
+    known.append((records, made))
+    del known[:-_REMEMBERED]
+    return made
 
 
 def _find_trees(labeller: Labeller, reference: ReferenceData) -> TreeModel | None:
@@ -181,6 +200,7 @@ def in_own_units(
         answer_error=np.zeros(len(points)),
         guarantee=guarantee,
         titles=tuple(feature.label_of(feature.name) for feature in over.domain.features),
+        levels=ordered_levels(over.domain),
         details=over.details,
     )
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 QUESTIONS = 1 << 19  # to a model, about, for all of them
 _POINTS, _VALUES = 9, 12  # of a curve over numbers; categories
 _COMPARED = 512  # background records at most
-Kind = Literal["bar", "beeswarm", "dependence"]
+Kind = Literal["bar", "beeswarm", "dependence", "scatter"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,17 +85,18 @@ class Summary:
         palette: PaletteName = "blue-red",
         ax: Axes | None = None,
     ) -> Figure:
-        """Mean absolute contributions ("bar"), one dot for each record ("beeswarm"), or the average answer against one `feature` ("dependence")."""
+        """Mean absolute contributions ("bar"), one dot for each record ("beeswarm"), the average answer against one `feature` ("dependence"), or
+        the feature's contribution against its value, one dot for each reference record ("scatter")."""
         look: dict[str, Any] = {"palette": palette, "ax": ax}
-        if kind == "beeswarm":
-            return self.contributions.plot(top, title=title, **look)
+        if kind == "beeswarm" or kind == "scatter":
+            return self.contributions.plot(top, kind=kind, feature=feature, title=title, **look)
         look |= {"caption": str(self.guarantee)}
         if kind == "dependence":
             curve = self.dependence(self.top(1)[0][0] if feature is None else feature)
             heading = f"The average answer against {curve.name}" if title is None else title
             return plots.dependence(curve.name, curve.values, curve.answers, curve.error, self.scale, title=heading, **look)
         if kind != "bar":
-            raise ParameterError(f"kind must be 'bar', 'beeswarm' or 'dependence', got {kind!r}")
+            raise ParameterError(f"kind must be 'bar', 'beeswarm', 'dependence' or 'scatter', got {kind!r}")
         heading = "How much each feature adds to the model's answers" if title is None else title
         names = self.contributions.titles or self.names
         return plots.importance(names, self.importance, self.scale, self.error, top=top, title=heading, **look)

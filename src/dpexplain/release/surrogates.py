@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpexplain.answers.contributions import Contributions, feature_values
+from dpexplain.answers.contributions import Contributions, feature_values, ordered_levels
 from dpexplain.answers.contributions_batch import ContributionsBatch
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
@@ -71,6 +71,7 @@ class ReleaseSurrogate:
             record=feature_values(self.domain, points),
             guarantee=self.guarantee,
             titles=tuple(feature.label_of(feature.name) for feature in self.domain.features),
+            levels=ordered_levels(self.domain),
             details={"quantity": "shapley", "source": "surrogate", "fidelity": self.fidelity},
         )
 

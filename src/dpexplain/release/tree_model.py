@@ -42,6 +42,7 @@ class TreeModel:
     constants: Vector
     linked: bool = False
     target: int = 0
+    background: Matrix | None = None  # prepared background records
 
     @property
     def method(self) -> str:
@@ -67,6 +68,12 @@ class TreeModel:
         """Whether the trees give these labels."""
         return bool(np.abs(self.labels(self.prepare(columns)) - labels).max(initial=0.0) <= _AGREES)
 
+    def compared_with(self, records: Columns, labels: Vector) -> TreeModel | None:
+        """The same with these background records, prepared once; None unless the trees give their labels."""
+        rows = self.prepare(records)
+        agrees = bool(np.abs(self.labels(rows) - labels).max(initial=0.0) <= _AGREES)
+        return replace(self, background=rows) if agrees else None
+
     def knows(self, query: Columns, records: Columns, label: float) -> bool:
         """Whether the trees give the query's label, and each of its features changes no column but its own.
 
@@ -82,7 +89,7 @@ class TreeModel:
 
     def values(self, query: Columns, records: Columns) -> Matrix:
         """Shapley values of the games between the query and each record, (records, d)."""
-        point, rows = self.prepare(query)[0], self.prepare(records)
+        point, rows = self.prepare(query)[0], self.prepare(records) if self.background is None else self.background
         if not self.linked:
             return tree_values(self.trees, self.owner, point, rows, len(records))
         if self._is_exact:
