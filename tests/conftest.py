@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import uuid
@@ -11,11 +10,12 @@ import warnings
 import pytest
 from hypothesis import settings
 
+from hypothesis_support import FAST, PROFILE
 from ledger_support import Place, in_schema
 
 settings.register_profile("full", deadline=None)
-settings.register_profile("fast", deadline=None, max_examples=8)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "full"))
+settings.register_profile("fast", deadline=None, max_examples=FAST, database=None)
+settings.load_profile(PROFILE)
 
 
 @pytest.fixture(scope="session")

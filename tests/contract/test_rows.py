@@ -11,6 +11,7 @@ from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import weights
 from dpexplain.core.moments import LocalMoments, RawMoments
 from dpexplain.core.sketch import CentreMoments, NormalisedMoments
+from hypothesis_support import examples
 from rows_support import ALL, BACKENDS, LOCAL, cases, coded
 
 SHAPES = [(1, 1), (2, 3), (255, 4), (256, 5), (257, 8), (1000, 17), (5000, 70)]
@@ -86,7 +87,7 @@ def test_many_queries_together_are_answered_as_each_alone(name):
 
 
 @pytest.mark.parametrize("name", LOCAL)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(1, 400), st.integers(1, 12), st.integers(0, 2**32 - 1))
 def test_any_shape(name, m, n, seed):
     X, y = rows(m, n, seed)

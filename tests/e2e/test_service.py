@@ -20,6 +20,7 @@ from dpexplain.ledger import open_existing, verify
 from dpexplain.privacy import gdp
 from dpexplain.privacy.budget import round_up
 from dpexplain.service.keys import KeyFile
+from hypothesis_support import examples
 from service_support import OTHER, RECORD, Running, release_only, write_config, write_owner_files
 
 pytestmark = pytest.mark.slow
@@ -253,7 +254,7 @@ def test_the_openapi_description_holds_and_nothing_breaks_the_server(owner):
         for result in described.get_all_operations():
             operation = result.ok()
             test = settings(
-                max_examples=25,
+                max_examples=examples(25),
                 deadline=None,
                 suppress_health_check=list(HealthCheck),
                 phases=[Phase.generate],

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpexplain.domain import Binary, Categorical, Domain, Numeric, Ordinal
+from hypothesis_support import examples
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 values = st.one_of(
@@ -69,7 +70,7 @@ FIXED = Domain(
 )
 RAW = [feature.name for feature in FIXED.features]
 garbage_rows = st.lists(garbage.map(lambda entry: dict.fromkeys(RAW, entry)), min_size=1, max_size=8)
-patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=150)
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples(150))
 
 
 def assert_in_the_declared_set(domain, encoded):

@@ -24,12 +24,13 @@ from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.planes import radius_for
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.relation import Neighbours
+from hypothesis_support import examples
 from noise_support import run
 
 WEIGHTS = [Stable(1.0), Stable(0.3), Gaussian(0.8), Window(0.5), Custom(lambda d: np.exp(-d) * (1 + np.sin(9 * d)), c=1.0)]
 weights = st.sampled_from(WEIGHTS)
 vectors = arrays(np.float64, 3, elements=st.floats(-4, 4))
-fast = settings(deadline=None, max_examples=150)
+fast = settings(deadline=None, max_examples=examples(150))
 
 
 def gradient_of(record, label, z, weight, state, s):

@@ -13,6 +13,7 @@ from dpexplain.core import sensitivity, weights
 from dpexplain.core.moments import LocalMoments
 from dpexplain.core.shape import noise_shape
 from dpexplain.mechanisms.influence import influence_sum
+from hypothesis_support import examples
 
 WEIGHTS = [
     weights.Stable(1.0),
@@ -31,14 +32,14 @@ def moved(rows, z, weight, sign):
     return influence_sum(rows.local(LocalMoments(z, weight)), sign)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.sampled_from(WEIGHTS), vectors, vectors, st.floats(-1, 1), signs)
 def test_no_record_moves_the_sum_further(weight, x, z, y, sign):
     step = moved(OracleRows(x[None], np.array([y])), z, weight, sign)
     assert np.linalg.norm(step) <= sensitivity.linear(weight) * (1 + 1e-9)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.integers(0, 4), st.integers(0, 4), st.floats(-1, 1), signs, st.floats(0, 1), st.floats(0, 1))
 def test_shaped_noise_is_enough_for_every_record_of_the_domain(own, other, y, sign, a, b):
     """Four categories (4 stands for none) and a number."""
@@ -58,7 +59,7 @@ def test_a_record_of_the_querys_class_attains_the_bound(weight, sign):
     assert np.linalg.norm(step) >= 0.99 * sensitivity.linear(weight)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(1, 300), st.integers(1, 9), signs, st.integers(0, 2**32 - 1))
 def test_backends_agree_on_the_sum(m, n, sign, seed):
     rng = np.random.default_rng(seed)
@@ -67,7 +68,7 @@ def test_backends_agree_on_the_sum(m, n, sign, seed):
     assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-11)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.integers(1, 200), st.integers(1, 9), signs, st.integers(0, 2**32 - 1))
 def test_sparse_rows_agree_on_the_sum(m, n, sign, seed):
     rng = np.random.default_rng(seed)

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 import dpexplain as dpx
 from dpexplain.noise.seeded import SeededNoise
+from hypothesis_support import examples
 
 BUDGET = dpx.Budget(0.5, 1e-6)
 CHEAP = dict(epsilon=0.1, delta=1e-6, steps=12)
@@ -86,7 +87,9 @@ class Sharing(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-QUICK = settings(max_examples=3, stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+QUICK = settings(
+    max_examples=examples(3), stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+)
 
 
 def test_a_few_interleavings():
@@ -95,4 +98,4 @@ def test_a_few_interleavings():
 
 @pytest.mark.slow
 def test_many_interleavings():
-    run_state_machine_as_test(Sharing, settings=settings(QUICK, max_examples=40, stateful_step_count=40))
+    run_state_machine_as_test(Sharing, settings=settings(QUICK, max_examples=examples(40), stateful_step_count=40))

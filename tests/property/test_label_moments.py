@@ -10,6 +10,7 @@ from dpexplain.backends.oracle import OracleRows
 from dpexplain.core.label_moments import LabelMoments
 from dpexplain.core.layout import Layout
 from dpexplain.mechanisms.label_moments import row_wise_matrix, simplex
+from hypothesis_support import examples
 
 LAYOUT = Layout((0, 1, 4), (1, 4, 5), (True, False, True))
 unit = st.floats(0, 1)
@@ -17,7 +18,7 @@ points = arrays.arrays(np.float64, 5, elements=unit)
 spreads = arrays.arrays(np.float64, 5, elements=st.floats(0, 10))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(points, points, spreads, st.floats(-1, 1))
 def test_no_record_moves_the_label_moments_further(row, centre, variance, label):
     query = LabelMoments(LAYOUT, centre, variance)
@@ -26,7 +27,7 @@ def test_no_record_moves_the_label_moments_further(row, centre, variance, label)
     assert np.linalg.norm(vector) <= query.sensitivity()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(points, points, spreads, st.sampled_from([-1.0, 1.0]))
 def test_every_record_with_a_certain_label_attains_it(row, centre, variance, label):
     query = LabelMoments(LAYOUT, centre, variance)
@@ -34,7 +35,7 @@ def test_every_record_with_a_certain_label_attains_it(row, centre, variance, lab
     assert np.linalg.norm(vector) >= query.sensitivity() * (1 - 1e-8)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(points, points, spreads, arrays.arrays(np.float64, 4, elements=unit))
 def test_all_classes_together_move_no_further_than_one(row, centre, variance, raw):
     probabilities = raw / max(raw.sum(), 1.0)
@@ -43,7 +44,7 @@ def test_all_classes_together_move_no_further_than_one(row, centre, variance, ra
     assert np.linalg.norm(np.concatenate(parts)) <= query.sensitivity()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(points, points, spreads, arrays.arrays(np.float64, 4, elements=st.floats(-1, 1)))
 def test_whatever_a_model_answers_all_classes_together_move_no_further_than_one(row, centre, variance, labels):
     query = LabelMoments(LAYOUT, centre, variance)
@@ -52,7 +53,7 @@ def test_whatever_a_model_answers_all_classes_together_move_no_further_than_one(
     assert np.linalg.norm(np.concatenate(parts)) <= query.sensitivity()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_the_numbers_are_the_moments_they_are_said_to_be(seed):
     rng = np.random.default_rng(seed)

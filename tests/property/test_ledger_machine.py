@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from dpexplain.errors import BudgetExhausted, LedgerUnavailable
 from dpexplain.ledger import Reservation, Settled, verify
+from hypothesis_support import examples
 from ledger_support import Place, account, append_refund, ask, event
 
 ids = st.sampled_from([f"r{number}" for number in range(8)])
@@ -122,6 +123,6 @@ class SqliteMachine(LedgerMachine):
 
 common = {"deadline": None, "suppress_health_check": list(HealthCheck), "derandomize": True}
 TestMemoryLedger = LedgerMachine.TestCase
-TestMemoryLedger.settings = settings(max_examples=60, stateful_step_count=40, **common)
+TestMemoryLedger.settings = settings(max_examples=examples(60), stateful_step_count=40, **common)
 TestSqliteLedger = pytest.mark.slow(SqliteMachine.TestCase)
-TestSqliteLedger.settings = settings(max_examples=25, stateful_step_count=40, **common)
+TestSqliteLedger.settings = settings(max_examples=examples(25), stateful_step_count=40, **common)

@@ -150,6 +150,7 @@ class Stubborn:
         return self.outputs[len(self.given) - 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("anchor", [None, 0.6])
 def test_what_is_released_differs_by_no_more_than_is_paid_for_and_comes_near_it(monkeypatch, anchor):
     """All the way of one descent, for every record that could be there or not."""

@@ -22,6 +22,7 @@ import dpexplain as dpx
 from dpexplain.core.row_hash import hash_rows
 from dpexplain.core.shapley import ShapleySum, walk_orders
 from dpexplain.registration.owners import owner_name
+from hypothesis_support import examples
 from rows_support import ray_session
 
 DOMAIN = dpx.Domain(
@@ -202,7 +203,7 @@ SLOW = [HealthCheck.filter_too_much, HealthCheck.too_slow]
 
 
 @pytest.mark.parametrize("kind", TABLES)
-@settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=SLOW)
 @given(record=records, place=places, name=st.sampled_from(sorted(MODELS)))
 @example(record={"age": 20, "code": None, "work": "a", "school": "low", "married": None}, place=0, name="probabilities")
 @example(record={}, place=2, name="list with gaps")
@@ -217,7 +218,7 @@ def test_one_more_record_changes_nobody_elses_row_or_label(kind, record, place, 
 
 
 @pytest.mark.parametrize("kind", TABLES)
-@settings(max_examples=15, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=SLOW)
 @given(record=records, place=places, label=odd, as_array=st.booleans())
 @example(record={}, place=1, label=None, as_array=True)
 @example(record={}, place=1, label=True, as_array=False)
@@ -230,7 +231,7 @@ def test_one_more_label_changes_nobody_elses(kind, record, place, label, as_arra
 
 
 @pytest.mark.parametrize("kind", TABLES)
-@settings(max_examples=15, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=SLOW)
 @given(record=records, place=places, most=st.integers(1, 2))
 @example(record={"person": None}, place=0, most=1)
 @example(record={"person": 7.0}, place=len(BASE), most=1)
@@ -262,7 +263,7 @@ def test_one_more_owner_changes_nobody_elses_rows_or_shard(kind, record, place, 
     obeys(added)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(record=records, place=places, shards=st.integers(2, 3), copies=st.integers(0, 3))
 def test_one_more_record_changes_one_shard_by_one_row_and_nobodys_order(record, place, shards, copies):
     """Without a unit. The record may be equal to others: then one of them is too much, and it does not matter which."""
@@ -385,7 +386,7 @@ def streamed(folder, rows, **options):
 
 
 @pytest.mark.parametrize("how", LABELLED)
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, *SLOW])
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, *SLOW])
 @given(record=filed, place=places, unit=st.booleans())
 @example(record=dict.fromkeys(FILE_SCHEMA.names), place=0, unit=False)
 def test_one_more_row_in_a_file_changes_nobody_elses(how, record, place, unit, tmp_path):
@@ -424,7 +425,7 @@ def test_one_more_row_changes_nobody_elses_sums_on_a_cluster(tmp_path):
 # --- Arrays, texts, images, and a domain that is not ours.
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(row=st.lists(odd, min_size=3, max_size=3), place=st.integers(0, 4), name=st.sampled_from(["probabilities", "fragile"]))
 def test_one_more_row_of_an_array_changes_nobody_elses(row, place, name):
     base, domain = [[0.25, 0.5, 1], [0, 1, 0.125], [1, 1, 1], [0.5, 0, 0]], dpx.Domain.encoded(3)
@@ -449,7 +450,7 @@ TEXTS = ["a good film", "bad, bad plot", "good", "nothing of it", "good"]
 
 
 @pytest.mark.parametrize("kind", ["list", "array", "series", "polars", "records", "frame"])
-@settings(max_examples=15, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=SLOW)
 @given(text=odd, place=places)
 @example(text=None, place=0)
 @example(text={"text": "good"}, place=0)
@@ -483,7 +484,7 @@ def bright(images):
     return [None if type(one) is not np.ndarray else float(np.nansum(one == one.max()) % 7) / 7 for one in images]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     image=odd
     | st.sampled_from([np.zeros((2, 2)), np.full((4, 4), np.nan), np.zeros((4, 4), dtype="U1"), np.full((4, 4), np.inf)]),
@@ -516,7 +517,7 @@ class Foreign:
         return np.array(record, dtype=float)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(row=st.lists(st.floats(), min_size=5, max_size=5), place=st.integers(0, 2))
 def test_rows_of_another_domain_obey_its_blocks_each_by_itself(row, place):
     base = [[0.5, 1, 0, 1, 0], [0, 0, 0, 0, 0]]

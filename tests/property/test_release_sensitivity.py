@@ -9,6 +9,7 @@ from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import sensitivity
 from dpexplain.core.layout import Layout
 from dpexplain.core.sketch import CentreMoments, CentreSums, NormalisedMoments, NormalisedSums, centre_of, normalised_dimension
+from hypothesis_support import examples
 
 attributes = st.lists(st.one_of(st.just("number"), st.integers(1, 5)), min_size=1, max_size=6)
 seeds = st.integers(0, 2**32 - 1)
@@ -51,7 +52,7 @@ def moment_vector(query, rows, labels):
     return OracleRows(rows, labels).normalised(query).vector(query.scales, query.layout)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(settings_and_records())
 def test_no_record_moves_the_centre_further(drawn):
     layout, rows = drawn
@@ -60,7 +61,7 @@ def test_no_record_moves_the_centre_further(drawn):
     assert np.linalg.norm(vector) <= CentreMoments(layout).sensitivity()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(attributes)
 def test_some_record_attains_the_centre_bound(kinds):
     layout = layout_of(kinds)
@@ -69,7 +70,7 @@ def test_some_record_attains_the_centre_bound(kinds):
     assert np.linalg.norm(centre_vector(layout, row)) >= CentreMoments(layout).sensitivity() * (1 - 1e-9)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(settings_and_records(), st.floats(-1, 1), seeds, st.sampled_from([0.0, 0.1, 1.0, 100.0]))
 def test_no_record_moves_the_moments_further(drawn, label, seed, noise):
     layout, rows = drawn
@@ -79,7 +80,7 @@ def test_no_record_moves_the_moments_further(drawn, label, seed, noise):
     assert np.linalg.norm(vector) <= query.sensitivity()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(settings_and_records(), st.sampled_from([-1.0, 1.0]), seeds, st.sampled_from([0.0, 1.0]))
 def test_every_record_with_a_hard_label_attains_the_moment_bound(drawn, label, seed, noise):
     layout, rows = drawn
@@ -87,7 +88,7 @@ def test_every_record_with_a_hard_label_attains_the_moment_bound(drawn, label, s
     assert np.linalg.norm(vector) == pytest.approx(1.0, abs=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(settings_and_records(records=2), st.floats(-1, 1), st.floats(-1, 1), seeds)
 def test_replacing_a_record_moves_at_most_twice_as_far(drawn, first, second, seed):
     layout, rows = drawn
@@ -96,7 +97,7 @@ def test_replacing_a_record_moves_at_most_twice_as_far(drawn, first, second, see
     assert np.linalg.norm(before - after) <= 2 * query.sensitivity()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(settings_and_records(), st.floats(-1, 1), seeds, st.sampled_from([0.0, 0.1, 1.0]))
 def test_what_is_summed_for_one_record_stays_within_the_stated_terms(drawn, label, seed, noise):
     """The squares of numbers are computed as Σwv² - varianceΣw: rounding is relative to both parts."""
@@ -110,7 +111,7 @@ def test_what_is_summed_for_one_record_stays_within_the_stated_terms(drawn, labe
     assert np.linalg.norm(moved) <= sensitivity.normalised_terms(len(numbers))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(attributes, seeds)
 def test_released_numbers_are_read_back_as_they_were_written(kinds, seed):
     layout = layout_of(kinds)

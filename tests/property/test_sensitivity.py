@@ -10,6 +10,7 @@ from dpexplain.core import sensitivity, weights
 from dpexplain.core.ball import Ball
 from dpexplain.core.moments import LocalMoments, RawMoments
 from dpexplain.errors import ParameterError
+from hypothesis_support import examples
 
 WEIGHTS = [
     weights.Stable(1.0),
@@ -59,7 +60,7 @@ def test_no_distance_exceeds_the_bound_and_some_attains_it(name, weight):
         assert largest >= 0.99 * stated
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.sampled_from(WEIGHTS), vectors, vectors, st.floats(-1, 1), vectors, st.floats(0.1, 3))
 def test_no_record_moves_the_gradient_further(weight, x, z, y, direction, radius):
     phi = Ball(radius).project(direction)
@@ -67,7 +68,7 @@ def test_no_record_moves_the_gradient_further(weight, x, z, y, direction, radius
     assert np.linalg.norm(moments.gradient(phi)) <= sensitivity.gradient(weight, radius) * (1 + 1e-9)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.sampled_from(WEIGHTS), vectors, vectors, st.floats(-1, 1))
 def test_no_record_moves_the_moments_further(weight, x, z, y):
     rows = OracleRows(x[None], np.array([y]))

@@ -13,6 +13,7 @@ from dpexplain.backends.dense import DenseRows
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core.row_hash import hash_rows
 from dpexplain.core.shapley import ShapleySum, baseline_shapley, exact_grid, largest_norm, orders_from, walk_orders
+from hypothesis_support import examples
 
 
 def coefficients(d):
@@ -43,7 +44,7 @@ def test_the_bound_is_below_pi_and_grows_slowly():
     assert max(bounds) < pi
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.integers(1, 5), st.integers(0, 2**32 - 1))
 def test_walks_over_all_orders_give_the_exact_values(d, seed):
     rng = np.random.default_rng(seed)
@@ -84,7 +85,7 @@ def wild(seed):
     return lambda rows: np.array([answer(row) for row in rows])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(1, 6), st.integers(2, 12), st.floats(0.05, 3.0), st.floats(0.2, 1.0), st.integers(0, 2**31))
 def test_no_record_moves_the_sum_further_than_the_cut_whatever_the_model_does(d, count, clip, share, seed):
     """One record is taken out: the others move up a place, and nothing else happens to them."""
@@ -99,7 +100,7 @@ def test_no_record_moves_the_sum_further_than_the_cut_whatever_the_model_does(d,
         assert (moved == 0).all()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.integers(1, 700), st.integers(0, 2**31))
 def test_backends_and_pieces_agree_to_the_last_bit(count, seed):
     rng = np.random.default_rng(seed)

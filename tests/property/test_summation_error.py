@@ -17,6 +17,7 @@ from dpexplain.core import compiling, weights
 from dpexplain.core.layout import Layout
 from dpexplain.core.moments import LocalMoments, RawMoments
 from dpexplain.core.sketch import CentreMoments
+from hypothesis_support import examples
 
 EVERYTHING = weights.Window(1e6)  # α = 1: the sums are then rational functions of what is stored
 
@@ -33,7 +34,7 @@ def exactly(columns, others):
     return sum(products), sum(abs(product) for product in products)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.integers(1, 1500), st.integers(0, 2**32 - 1))
 def test_sums_err_by_no_more_than_stated(m, seed):
     X, y = table(m, 2, seed)
@@ -50,7 +51,7 @@ def test_sums_err_by_no_more_than_stated(m, seed):
         assert abs(Fraction(float(computed)) - true) <= allowed * size
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.integers(1, 1500), st.integers(0, 2**32 - 1))
 def test_the_centre_errs_by_no_more_than_stated(m, seed):
     X, y = table(m, 2, seed)

@@ -16,6 +16,7 @@ from dpexplain.core.sketch import CentreMoments, CentreSums, NormalisedMoments, 
 from dpexplain.domain.text import word_spans, words_of
 from dpexplain.mechanisms.base import Setting
 from dpexplain.privacy.relation import Neighbours
+from hypothesis_support import examples
 
 DOMAIN = dpx.TextDomain(["the", "film", "good", "don't", "é", "10"])
 WEIGHTS = [weights.Stable(), weights.Stable(0.3), weights.Inverse(), weights.Gaussian(1.0), weights.Window(1.5)]
@@ -33,7 +34,7 @@ anything = st.one_of(
 seeds = st.integers(0, 2**32 - 1)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(anything, max_size=6))
 def test_any_private_values_are_encoded_each_by_itself(rows):
     rows = [*rows, "the end"]  # a list of dicts only would be a table
@@ -44,7 +45,7 @@ def test_any_private_values_are_encoded_each_by_itself(rows):
         assert (DOMAIN.encode([row, ""]).toarray()[0] == encoded).all()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text(alphabet="the film GOOD don’t'é10<br />_\nİß"))
 def test_spans_and_words_say_the_same(text):
     assert {word for _, _, word in word_spans(text)} == words_of(text)
@@ -59,7 +60,7 @@ def binary(seed, m, n):
     return X, rng.choice([-1.0, 1.0, 0.25], m), rng
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seeds, st.integers(1, 200), st.integers(1, 12), st.sampled_from(WEIGHTS))
 def test_sparse_sums_are_the_oracles(seed, m, n, weight):
     X, y, rng = binary(seed, m, n)
@@ -70,7 +71,7 @@ def test_sparse_sums_are_the_oracles(seed, m, n, weight):
     assert np.allclose(found.b, true.b, rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seeds, st.integers(2, 60), st.integers(1, 12), st.sampled_from(WEIGHTS), st.sampled_from([0.5, 1.0, 3.0]))
 def test_no_text_moves_a_gradient_further_than_its_noise_is_made_for(seed, m, n, weight, radius):
     X, y, rng = binary(seed, m, n)
@@ -82,7 +83,7 @@ def test_no_text_moves_a_gradient_further_than_its_noise_is_made_for(seed, m, n,
     assert np.linalg.norm(moved) <= setting.sensitivity_of_sum(sensitivity.gradient(weight, radius))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seeds, st.integers(2, 60), st.integers(1, 12), st.sampled_from([0.0, 0.1, 1.0, 100.0]))
 def test_no_text_moves_a_release_further_than_its_noise_is_made_for(seed, m, n, noise):
     X, y, rng = binary(seed, m, n)

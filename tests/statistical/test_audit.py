@@ -47,6 +47,7 @@ def test_noise_a_fifth_too_small_is_found_and_the_right_noise_is_not_accused(mec
     assert sound.claimed_epsilon == pytest.approx(1.0, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_weights_wrong_constant_is_found(monkeypatch):
     """The paper's exp(-d²) with c = 1 instead of 1.527 (SPEC §9.2)."""
     assert audit(GAUSSIAN, 250).passed
@@ -69,6 +70,7 @@ def test_a_plan_that_reserves_half_of_its_steps_releases_nothing(monkeypatch):
         audit(BASIC, 400)
 
 
+@pytest.mark.slow
 def test_noise_for_added_records_under_a_claim_for_replaced_ones_is_found(monkeypatch):
     signed = dpx.Influence(1.0, 1e-6, others="against")
     assert audit(signed, 150, relation="replace-one").passed
@@ -78,6 +80,7 @@ def test_noise_for_added_records_under_a_claim_for_replaced_ones_is_found(monkey
     assert "REFUTED" in str(found)
 
 
+@pytest.mark.slow
 def test_an_exact_norm_that_nobody_paid_for_is_found(monkeypatch):
     """β decides the number of steps and their noise; without its own noise both show who is in the data (SPEC §9.1)."""
     assert audit(MEASURED, 100, view="answer").passed
@@ -107,6 +110,7 @@ def test_an_exact_sum_in_an_answers_details_is_found(monkeypatch):
     assert not audit(INFLUENCE, 100, view="answer").passed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [BASIC, MEASURED], ids=lambda m: m.to_dict()["mechanism"])
 def test_transcripts_and_last_iterates_show_something_and_not_too_much(mechanism):
     queries = 1 if mechanism is BASIC else 2
@@ -117,6 +121,7 @@ def test_transcripts_and_last_iterates_show_something_and_not_too_much(mechanism
     assert 0 < told.mu <= told.claimed_mu
 
 
+@pytest.mark.slow
 def test_shapley_values_anchored_answers_and_reference_counts_pass():
     tables = dpx.Domain([dpx.Categorical(name, values=[0, 1, 2]) for name in "ab"])
     anchored = audit(dpx.Basic(1.0, 1e-6, steps=6, plane="anchored"), 100)
@@ -129,6 +134,7 @@ def test_shapley_values_anchored_answers_and_reference_counts_pass():
 CATEGORIES = dpx.Domain([*(dpx.Categorical(name, values=[0, 1, 2]) for name in "abc"), dpx.Binary("d"), dpx.Numeric("e", 0, 1)])
 
 
+@pytest.mark.slow
 def test_fitted_planes_are_audited_where_their_bound_is_attained():
     found = audit(dpx.Basic(1.0, 1e-6, steps=6), 150, domain=CATEGORIES)
     assert found.passed

@@ -65,6 +65,7 @@ def shown(count, factor, seed, runs=4000, text="work"):
     return sum(text in Door(rows, noise, [mechanism.event()]).visible(mechanism)["c"] for _ in range(runs)), mechanism.sigma
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("above", [-1, 0, 1])
 def test_a_text_passes_with_the_stated_probability_and_less_noise_is_noticed(above):
     sigma = 1 / MU
@@ -77,6 +78,7 @@ def test_a_text_passes_with_the_stated_probability_and_less_noise_is_noticed(abo
         assert stats.binomtest(shown(count, 0.8, seed=above + 7)[0], 4000, expected).pvalue < 1e-6
 
 
+@pytest.mark.slow
 def test_texts_that_nobody_has_are_shown_as_often_as_stated_and_follow_the_prior():
     prior, noise = TextPrior(("yes", "no"), expected_spurious=0.3), SeededNoise(3)
     runs = 20_000

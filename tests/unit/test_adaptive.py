@@ -21,6 +21,7 @@ from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy import gdp, paper
 from dpexplain.privacy.events import GaussianEvent, PureEvent, mu_of, price
 from dpexplain.privacy.relation import Neighbours
+from hypothesis_support import examples
 from noise_support import run
 
 WIDTH, SIZE = 4, 500_000
@@ -184,7 +185,7 @@ def test_the_worst_case_is_reserved_and_what_ran_is_settled(kind):
 
 
 @given(beta=st.floats(0, 10), kind=st.sampled_from(KINDS), steps=st.integers(2, 400), epsilon=st.floats(0.001, 5))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_no_released_norm_costs_more_than_was_reserved(beta, kind, steps, epsilon):
     plan = measured(kind, steps=steps, epsilon=epsilon)
     near = plan.floor * (1 + 2e-9)

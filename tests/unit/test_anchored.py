@@ -19,6 +19,7 @@ from dpexplain.privacy import gdp
 from dpexplain.privacy.events import mu_of, price
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.service.config import mechanism_of
+from hypothesis_support import examples
 
 SLOPES = np.array([0.4, -0.3, 0.2, 0.0])
 Z = np.array([0.9, 0.1, 0.8, 0.5])
@@ -35,7 +36,7 @@ def data():
     return dpx.PrivateData(np.random.default_rng(0).random((60_000, 4)), dpx.Domain.encoded(4), model=model)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.sampled_from(WEIGHTS), vectors, vectors, st.floats(-1, 1), st.floats(-1, 1), vectors, st.floats(0.1, 3))
 def test_no_record_moves_the_anchored_gradient_further(weight, x, z, y, anchor, direction, radius):
     moments = OracleRows(x[None], np.array([y])).local(LocalMoments(z, weight)).anchored(anchor)

@@ -65,6 +65,7 @@ def printed(rehearsal):
     return console.file.getvalue()
 
 
+@pytest.mark.slow
 def test_more_budget_is_nearer_to_the_exact_answer(rehearsal):
     found = {(one.way, one.epsilon): one for one in rehearsal.qualities}
     assert list(found) == [("release", 0.1), ("release", 3.0), ("basic", 0.1), ("basic", 3.0)]

@@ -15,6 +15,7 @@ from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import as_sums, column_factors, rehearsal_draws, replicates, solver_replicates
 from dpexplain.estimation.denoise import RIDGE, estimate
 from dpexplain.estimation.local_solve import Solutions, error_shape, solve, solve_one
+from hypothesis_support import examples
 
 LAYOUT = Layout((0, 3, 4, 5), (3, 4, 5, 6), (False, False, True, True))  # a code of three, a binary, two numbers
 
@@ -147,7 +148,7 @@ def test_a_centre_with_no_missing_mass_sums_to_one_even_when_clipped():
     assert (variance > 0).all()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.integers(1, 9), st.integers(0, 2**32 - 1), st.floats(-6, 1), st.floats(-3, 2))
 def test_batched_solves_agree_with_the_one_by_one_solver(n, seed, smallest, scale):
     rng = np.random.default_rng(seed)
@@ -161,7 +162,7 @@ def test_batched_solves_agree_with_the_one_by_one_solver(n, seed, smallest, scal
         assert (A + multiplier * np.eye(n)) @ p == pytest.approx(b, abs=1e-7 * (1 + np.abs(b).max()))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.integers(2, 8), st.integers(0, 2**32 - 1), st.sampled_from([0.01, 10.0]))
 def test_the_error_shape_is_the_derivative_of_the_solution(n, seed, scale):
     """diag(K²) with K = dφ/db, by finite differences."""

@@ -21,6 +21,7 @@ from dpexplain.errors import DataError, ParameterError, RowsUnavailable
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.registration import scanning
 from dpexplain.registration.owners import arrow_owner_names, keep_first, owner_names
+from hypothesis_support import examples
 
 LABELS = {"output": "value", "bounds": (-1, 1)}
 DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("work", values=["a", "b"]), dpx.Binary("married")])
@@ -127,7 +128,7 @@ def test_the_first_rows_of_each_owner_are_kept_as_in_memory(folder, most):
     same(dpx.PrivateData.scan(folder, DOMAIN, model=lambda rows: rows["y"].to_numpy(), **LABELS, **options), memory)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.sampled_from([1, 2, 3, 1.5, None, float("nan")]), min_size=1, max_size=60), st.integers(1, 4), st.integers(1, 20)
 )
@@ -142,7 +143,7 @@ def test_owners_are_counted_across_batches(owners, most, batch):
     assert kept.at(len(owners) // 2, 1)[0] == (len(owners) // 2 in wanted)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.floats(-1e12, 1e12), min_size=1, max_size=200))
 def test_partial_sums_are_added_without_losing_digits(values):
     computed = total(np.array([value, 1.0]) for value in values)
