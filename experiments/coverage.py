@@ -1,6 +1,6 @@
 """Error bars against the exact answer: how often two of them cover it, on thirty generated tables, by table and by kind of feature.
 
-python -m experiments.coverage [--half held-out] [--only claims bills] [--epsilons 0.3 1] [--draws 1] [--data DIR] [--json FILE]
+python -m experiments.coverage [--half held-out] [--only claims bills] [--epsilons 0.3 1] [--data DIR] [--json FILE] [--plot FILE]
 
 Exact answers are computed from the rows once and stored in `--cache`. A release with reference answers from records, one without from moments.
 """
@@ -13,6 +13,7 @@ import warnings
 from itertools import product
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 from rich.console import Console
 from rich.progress import track
@@ -184,6 +185,29 @@ def _by_group(half, results):
     return shown
 
 
+def plot(results, file):
+    """Coverage of slopes by table, and relative excess against ε, as one figure."""
+    names = sorted(dict.fromkeys(one["table"] for one in results), key=lambda name: (half_of(name), name))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 0.19 * len(names) + 1.5), width_ratios=(3, 2), layout="constrained")
+    for source, marker in (("moments", "o"), ("reference", "x")):
+        for i, w in enumerate(WEIGHTS):
+            part = [
+                [one for one in results if (one["table"], one["source"], one["weight"]) == (name, source, w)] for name in names
+            ]
+            shares = [_mean(of_table, "slopes") for of_table in part]
+            left.scatter(shares, range(len(names)), marker=marker, color=f"C{i}", s=18, label=f"{source}, {w}")
+            quality = [one for one in results if (one["source"], one["weight"], one["plane"]) == (source, w, "fitted")]
+            epsilons = sorted({one["epsilon"] for one in quality})
+            medians = [float(np.median([one["excess"] for one in quality if one["epsilon"] == epsilon])) for epsilon in epsilons]
+            right.plot(epsilons, medians, color=f"C{i}", marker=marker, linestyle="-" if source == "moments" else "--")
+    left.axvspan(0.93, 0.97, color="0.9", zorder=0)
+    left.set_yticks(range(len(names)), [f"{name} ({half_of(name)})" for name in names], fontsize=7)
+    left.set(xlabel="exact slopes within two errors", title="Coverage by table")
+    left.legend(fontsize=7, loc="lower left")
+    right.set(xscale="log", yscale="log", xlabel="total ε", title="Median relative excess over tables")
+    figure.savefig(file, dpi=110)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--half", choices=("dev", "held-out"), help="one half only")
@@ -197,8 +221,18 @@ def main():
     parser.add_argument("--data", help="folder with adult_uci.parquet and acs_income_2018.parquet")
     parser.add_argument("--cache", default="build/coverage", help="folder for exact answers")
     parser.add_argument("--json", help="file for the results")
+    parser.add_argument("--show", nargs="*", help="files of earlier results, to be shown instead of measuring")
+    parser.add_argument("--plot", help="file for a figure")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    files = [json.loads(Path(file).read_text(encoding="utf-8")) for file in options.show or ()]
+    results = [one for file in files for one in file] or _measured(options)
+    show(results, Console(width=150))
+    if options.plot:
+        plot(results, options.plot)
+
+
+def _measured(options):
     names = options.only or [name for name in MAKES if options.half in (None, half_of(name))] + ["Adult", "ACS"] * bool(
         options.data
     )
@@ -208,7 +242,7 @@ def main():
         results += measure(case, options.epsilons, options.draws, options.records, Path(options.cache))
         if options.json:
             Path(options.json).write_text(json.dumps(results))
-    show(results, Console(width=150))
+    return results
 
 
 if __name__ == "__main__":

@@ -46,14 +46,19 @@ class ErrorSources:
         return np.square(self.moved)
 
     @cached_property
-    def _root_squares(self) -> Matrix:
-        return np.ascontiguousarray(np.square(self.root).T)
+    def _noise(self) -> Matrix:
+        """The diagonals of R and of what is always left of it."""
+        return np.stack([np.square(self.root).sum(axis=1), np.square(self.root * self.left).sum(axis=1)])
 
     @cached_property
-    def _codes(self) -> list[tuple[int, slice, Matrix]]:
-        """Features of several columns: (feature, columns, M of them)."""
-        blocks = [(a, self.layout.columns(a)) for a in range(self.layout.attributes)]
-        return [(a, block, self.moved[:, block].T.copy()) for a, block in blocks if block.stop - block.start > 1]
+    def _codes(self) -> list[tuple[int, slice, Matrix, tuple[Matrix, Matrix]]]:
+        """Features of several columns: (feature, columns, M of them, R of them and what is always left of it)."""
+        blocks, left = [(a, self.layout.columns(a)) for a in range(self.layout.attributes)], self.root * self.left
+        wide = [(a, part) for a, part in blocks if part.stop - part.start > 1]
+        return [
+            (a, part, self.moved[:, part].T.copy(), (self.root[part] @ self.root[part].T, left[part] @ left[part].T))
+            for a, part in wide
+        ]
 
     def _counted(self, q: QueryErrors) -> Matrix:
         """How much each column of W counts, one row a query."""
@@ -62,19 +67,19 @@ class ErrorSources:
 
     def fitted(self, q: QueryErrors) -> Variances:
         """Of planes that are free at the query."""
-        counted = self._counted(q)
-        noise, reference = counted @ self._root_squares, np.maximum(self._pulled_slopes(q), 0.0)
+        counted, kept = self._counted(q), np.square(q.kept)
+        noise, reference = _between(kept[:, None], *self._noise), np.maximum(self._pulled_slopes(q), 0.0)
         added = feature_sums(np.square(q.offset) * (noise + reference), self.layout)
-        for a, block, moved in self._codes:
+        for a, block, moved, covariances in self._codes:
             offset = q.offset[:, block]
             pulled = offset @ moved - dots(offset, q.centre[:, block])[:, None]
-            added[:, a] = dots(q.weights, np.square(pulled)) + dots(counted, np.square(offset @ self.root[block]))
+            added[:, a] = dots(q.weights, np.square(pulled)) + _between(kept, *(dots(offset @ R, offset) for R in covariances))
         base, answer = (self._along(q, counted, d, 1.0) + self.level_error**2 for d in (-q.away - q.offset, -q.away))
         return Variances(noise, reference, np.concatenate([added, base[:, None], answer[:, None]], axis=1))
 
     def anchored(self, q: QueryErrors, turn: Matrix) -> Variances:
         """Of planes that go through an anchor; `turn` is g."""
-        counted = self._counted(q)
+        counted, kept = self._counted(q), np.square(q.kept)
         excess = q.away @ self.moved.T - dots(q.away, q.centre)[:, None] - 1.0  # u·h - 1
         rotated = q.away @ self.root  # hᵀW
         across, length = (counted * rotated) @ self.root.T, dots(counted * rotated, rotated)[:, None]  # hᵀR, hᵀRh
@@ -82,14 +87,15 @@ class ErrorSources:
         crossed = pulls @ self.moved - q.centre * pulls.sum(axis=1)[:, None]
         reference = self._pulled_slopes(q) + turn * (turn * dots(pulls, excess)[:, None] - 2 * crossed)
         reference = np.maximum(reference, 0.0)
-        noise = np.maximum(counted @ self._root_squares + turn * (turn * length - 2 * across), 0.0)
+        noise = np.maximum(_between(kept[:, None], *self._noise) + turn * (turn * length - 2 * across), 0.0)
         added = feature_sums(np.square(q.offset) * (noise + reference), self.layout)
-        for a, block, moved in self._codes:
+        for a, block, moved, covariances in self._codes:
             offset = q.offset[:, block]
             along = dots(turn[:, block], offset)
             pulled = offset @ moved - (dots(offset, q.centre[:, block])[:, None] + along[:, None] * excess)
             turned = along * (along * length[:, 0] - 2 * dots(offset, across[:, block]))
-            added[:, a] = dots(q.weights, np.square(pulled)) + dots(counted, np.square(offset @ self.root[block])) + turned
+            own = _between(kept, *(dots(offset @ R, offset) for R in covariances))
+            added[:, a] = dots(q.weights, np.square(pulled)) + np.maximum(own + turned, 0.0)
         along = dots(turn, q.offset)
         base = self._along(q, counted, q.offset - along[:, None] * q.away, along)
         level = np.square(turn * self.level_error)
@@ -105,3 +111,7 @@ class ErrorSources:
         pulled = directions @ self.moved.T + (level - dots(directions, q.centre))[:, None]
         rotated = directions @ self.root
         return np.asarray(dots(q.weights, np.square(pulled)) + dots(counted, np.square(rotated)))
+
+
+def _between(share: Matrix, whole: Matrix, left: Matrix) -> Matrix:
+    return np.asarray(share * whole + (1 - share) * left)

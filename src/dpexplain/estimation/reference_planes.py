@@ -10,9 +10,10 @@ record near z determines follow the plane through all rows. Along the sum of a c
 another, φ is 0.
 
 Errors. Reference: drawing the records, V = Σ q²r²uuᵀ with q = s less β times a record's share in c; the private rows, which are themselves
-drawn, nV/m' with m' of them near z, fewer where they are hardly more than columns; records that are wrong by a share τ of their residuals,
-nτ²V; noise of the tables that they were drawn from, by rehearsed changes of their weights. Noise and shrinkage: the posterior
-of φ₀, as far as φ follows it.
+drawn, nV/m' with m' of them near z, fewer where they are hardly more than columns, and where they are not even that many any slope may be as
+far off as slopes are long; records that are wrong by a share τ of their residuals, nτ²V; noise of the tables that they were drawn from, by
+rehearsed changes of their weights. Noise and shrinkage: the posterior of φ₀, as far as φ follows it, and in directions along which the released
+covariance does not say whether rows vary at all.
 """
 
 from __future__ import annotations
@@ -167,6 +168,8 @@ class ReferencePlanes:
         rows = self.rows * min(1 / few / len(self.labels), 1.0)  # private ones that count
         fitted = float(np.einsum("ij,ji->", K, A))
         reference = self._spread(u, s, near, wrong, few, K, 1 / (rows * max(1 - fitted / rows, _CROWDED)))
+        undecided = max(1 - rows / len(values), 0.0)  # fewer private rows than columns leave slopes open
+        reference[np.diag_indices(len(values))] += undecided * (np.square(values) + np.square(self.slopes.values).mean())
         follows = K @ (rest + beta * A0)
         root = follows @ self._root + (self._doubtful_root - follows @ self._doubtful_root)
         return values, answer, share, bool(capped[0]), self._variances(query, away, turn, reference, root), np.diag(A)
