@@ -37,6 +37,7 @@ def excesses(data, points, mechanism, seed):
     return np.array(scores), np.array([answer.cost.mu**2 for answer in answers])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "width", "epsilon", "plane"),
     [(5000, 30, 0.03, "paper"), (5000, 30, 0.3, "fitted"), (20_000, 12, 0.1, "paper")],

@@ -140,6 +140,7 @@ def test_labels_alone_have_groups_and_no_faithfulness(labelled):
     assert worst == sorted(worst, reverse=True)
 
 
+@pytest.mark.slow
 def test_every_section_says_that_it_is_not_private(rehearsal, tmp_path):
     sections = len(list(sections_of(rehearsal)))
     assert printed(rehearsal).count(WARNING) == sections
@@ -156,6 +157,7 @@ def test_the_page_needs_no_network_and_escapes_names(rehearsal, tmp_path):
     assert "<script" not in page
 
 
+@pytest.mark.slow
 def test_files_are_for_their_owner_alone(rehearsal, tmp_path):
     folder = tmp_path / "mine"
     for path in rehearsal.save(folder):

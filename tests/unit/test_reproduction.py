@@ -75,6 +75,7 @@ def test_a_study_made_from_others_asks_for_as_many_queries(name, sources):
     assert len(sizes) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", runner.names())
 def test_it_runs_on_made_up_data_and_draws_from_its_file(name, inputs):

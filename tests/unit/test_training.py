@@ -92,6 +92,7 @@ def test_a_private_models_own_guarantee_holds_without_a_last_step():
     assert CombinedGuarantee(told, SPENT).delta == pytest.approx(1e-5 + 1e-6)
 
 
+@pytest.mark.slow
 def test_nothing_is_promised_whatever_the_model_where_its_own_answers_were_published():
     rows = np.random.default_rng(0).random((300, 2))
     data = dpx.PrivateData({"a": rows[:, 0], "b": rows[:, 1]}, DOMAIN, model=lambda table: 2 * np.asarray(table["a"]) - 1)
