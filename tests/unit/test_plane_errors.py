@@ -5,7 +5,7 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain.domain.queries import QueryRules, read_each
-from dpexplain.estimation.moment_planes import EVERY, KEPT, LIMIT
+from dpexplain.estimation.moment_planes import BROAD, EVERY, KEPT, LIMIT, NARROWEST, POOLED
 from dpexplain.estimation.planes import directions
 from dpexplain.noise.seeded import SeededNoise
 
@@ -40,12 +40,17 @@ def release():
 
 def variances_of_one(planes, query, local, share, turn):
     """(slopes from noise, slopes from points, contributions with base and answer) by the formulas of `estimation/moment_planes.py`."""
-    root = planes.factors[:, None] * planes.slopes.root(planes.eigenvectors) * min(1.0, KEPT * share)
+    kept, every = min(1.0, KEPT * share) ** 2, 1 if share < BROAD else EVERY
+    counted = kept + (1 - kept) * np.square(1 - planes.eigenvalues * planes.inverse)
+    root = planes.factors[:, None] * planes.slopes.root(planes.eigenvectors) * np.sqrt(counted)
     inverse = (planes.eigenvectors * planes.inverse) @ planes.eigenvectors.T
-    centre = local @ planes.points - planes.mean
-    pull = np.clip(len(local) * local[::EVERY] - share * planes.raked[::EVERY], -LIMIT / share, LIMIT / share)
-    pull = np.square(pull * planes.residuals[::EVERY]) * planes.slopes.doubt / np.sqrt(share)
-    moved, away = (planes.points[::EVERY] - planes.mean - centre) @ inverse, planes.mean + centre - query
+    centre, g = local @ planes.points - planes.mean, planes.raked / len(local)
+    pull = np.clip(len(local) * local[::every] - share * planes.raked[::every], -LIMIT / share, LIMIT / share)
+    seen, squares = share * len(local) / (share * len(local) + POOLED), np.square(planes.residuals)
+    pull = np.square(pull) * (seen * squares[::every] + (1 - seen) * float(g @ squares)) * planes.slopes.doubt / np.sqrt(share)
+    spread = [w @ np.square(planes.points - w @ planes.points).sum(axis=1) for w in (g, local)]
+    pull *= np.clip(spread[0] / max(spread[1], 1e-300), 1.0, NARROWEST) ** 2
+    moved, away = (planes.points[::every] - planes.mean - centre) @ inverse, planes.mean + centre - query
     noise, level = np.square(root).sum(axis=1), planes.t0_error**2
     if turn is not None:
         root = root - np.outer(turn, away @ root)
@@ -72,6 +77,14 @@ def test_variances_of_a_batch_are_those_of_each_query(release, weight, anchored)
         alone = variances_of_one(planes, query, local[i], share[i], None if turn is None else turn[i])
         for found, right in zip((batch.noise[i], batch.reference[i], batch.added[i]), alone, strict=True):
             assert found == pytest.approx(right, rel=1e-9, abs=1e-10 * right.max())
+
+
+def test_an_answer_does_not_depend_on_others_of_its_batch(release):
+    queries, weight = DOMAIN.encode(people(60, seed=6)), dpx.weights.Gaussian(0.95)
+    together = release.planes.fit(queries, weight)
+    assert together.share.min() < BROAD < together.share.max()
+    for i in (int(together.share.argmin()), int(together.share.argmax())):
+        assert release.planes.fit(queries[i : i + 1], weight).errors[0] == pytest.approx(together.errors[i], rel=1e-9)
 
 
 @pytest.mark.parametrize("anchor", [None, 0.4])

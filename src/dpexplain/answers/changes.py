@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import Domain, DomainLike, TextDomain
@@ -36,32 +36,35 @@ class Change:
         return {"name": self.name, "from": self.before, "to": self.after, "value": self.value, "error": self.error}
 
 
-@dataclass(frozen=True, slots=True)
-class _Move:
+class _Move(NamedTuple):
     """A change as a combination of slopes: `sign` times that of `column`, less that of the column that is left, if any."""
 
     name: str
-    before: str
-    after: str
+    before: Any
+    after: Any
     column: int
     sign: int = 1
     leaving: int | None = None
 
 
-def changes_of(domain: DomainLike, point: Vector, values: Vector, error: Vector | None) -> list[Change]:
-    """All changes at an encoded record, the largest first, from slopes and their errors in the answer's own units.
+def changes_of(domain: DomainLike, point: Vector, values: Vector, error: Vector | None, most: int | None = None) -> list[Change]:
+    """Changes at an encoded record, the largest first and at most so many, from slopes and their errors in the answer's own units.
 
     The error of a difference of two slopes is at most the sum of theirs, and is stated so.
     """
     slopes, errors = values.tolist(), None if error is None else error.tolist()
-    found = [_change(move, slopes, errors) for move in _moves(domain, point)]
-    return sorted(found, key=lambda change: -abs(change.value))
+    moves = [(_combined(move, slopes), move) for move in _moves(domain, point)]
+    moves.sort(key=lambda one: -abs(one[0]))
+    return [_change(value, move, errors) for value, move in moves[:most]]
 
 
-def _change(move: _Move, slopes: Sequence[float], errors: Sequence[float] | None) -> Change:
-    value = move.sign * slopes[move.column] - (0.0 if move.leaving is None else slopes[move.leaving])
+def _combined(move: _Move, slopes: Sequence[float]) -> float:
+    return move.sign * slopes[move.column] - (0.0 if move.leaving is None else slopes[move.leaving])
+
+
+def _change(value: float, move: _Move, errors: Sequence[float] | None) -> Change:
     spread = None if errors is None else errors[move.column] + (0.0 if move.leaving is None else errors[move.leaving])
-    return Change(move.name, move.before, move.after, value, spread)
+    return Change(move.name, shown(move.before), shown(move.after), value, spread)
 
 
 def _moves(domain: DomainLike, point: Vector) -> Iterator[_Move]:
@@ -81,11 +84,11 @@ def _moves_of(feature: Feature, start: int, own: Any) -> Iterator[_Move]:
     if isinstance(feature, Categorical):
         leaving = start + feature.columns.index(own) if own in feature.columns else None
         others = ((start + j, value) for j, value in enumerate(feature.columns) if start + j != leaving)
-        before = "none of them" if own is None else shown(own)
-        yield from (_Move(title, before, shown(value), column, 1, leaving) for column, value in others)
+        before = "none of them" if own is None else own
+        yield from (_Move(title, before, value, column, 1, leaving) for column, value in others)
         return
-    low, high = (shown(end) for end in _ends(feature))
-    if isinstance(feature, Binary) and shown(own) == high:
+    low, high = _ends(feature)
+    if isinstance(feature, Binary) and own == high:
         yield _Move(title, high, low, start, -1)
     else:
         yield _Move(title, low, high, start)

@@ -112,8 +112,8 @@ class Explanation(JsonText):
             raise InputError(_NO_AVERAGE)
         return self.added if isinstance(self.added, Contributions) else self.added()
 
-    def changes(self) -> list[Change]:
-        """What a change of each of the record's values would add to the answer, in the answer's own units, the largest first.
+    def changes(self, most: int | None = None) -> list[Change]:
+        """What a change of each of the record's values would add to the answer, in the answer's own units, the `most` largest first.
 
         A category changes from the record's own value to another, a number goes through its whole range. InputError for what is no plane, and
         for an explanation that was read from a file, which does not have the domain.
@@ -121,7 +121,7 @@ class Explanation(JsonText):
         if not self._knows_changes or self.domain is None:
             raise InputError(_NO_CHANGES)
         error = None if self.error is None else self.scale.slopes(self.error)
-        return changes_of(self.domain, self.point, self.scale.slopes(self.values), error)
+        return changes_of(self.domain, self.point, self.scale.slopes(self.values), error, most)
 
     @property
     def _knows_changes(self) -> bool:
@@ -185,7 +185,7 @@ class Explanation(JsonText):
             "intercept": self.intercept,
             "scale": self.scale.to_dict(),
             "contributions": None if self.added is None else self.contributions().to_dict() | {"guarantee": None},
-            "changes": [one.to_dict() for one in self.changes()[:_STATED]] if self._knows_changes else None,
+            "changes": [one.to_dict() for one in self.changes(_STATED)] if self._knows_changes else None,
         }
 
     @classmethod
@@ -252,7 +252,7 @@ class Explanation(JsonText):
     def _slopes(self, k: int = _STATED) -> list[plots.slopes.Slope]:
         """The k largest changes of this record's values, or slopes where changes are not known, in the answer's own units."""
         if self._knows_changes:
-            return [plots.slopes.Slope(one.text, one.value, one.error) for one in self.changes()[:k]]
+            return [plots.slopes.Slope(one.text, one.value, one.error) for one in self.changes(k)]
         factor = self.scale.half_range
         rows = ((i, self._error(i)) for i in self._order()[:k])
         return [

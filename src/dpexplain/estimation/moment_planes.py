@@ -203,8 +203,21 @@ class MomentPlanes:
 
     def _variances(self, queries: Matrix, local: Matrix, share: Vector, middle: Matrix, turn: Matrix | None) -> Variances:
         """`turn` is g where the planes go through anchors."""
-        narrow = float(share.min(initial=1.0)) < BROAD
-        every, errors = (1, self._narrow_errors) if narrow else (EVERY, self._errors)
+        narrow = share < BROAD
+        if not narrow.any() or narrow.all():
+            return self._variances_alike(queries, local, share, middle, turn)
+        found = Variances(
+            *(np.empty((len(queries), n)) for n in (queries.shape[1], queries.shape[1], self.layout.attributes + 2))
+        )
+        for rows in (np.flatnonzero(narrow), np.flatnonzero(~narrow)):  # no answer depends on others of its batch
+            given = queries[rows], local[rows], share[rows], middle[rows], None if turn is None else turn[rows]
+            part = self._variances_alike(*given)
+            found.noise[rows], found.reference[rows], found.added[rows] = part.noise, part.reference, part.added
+        return found
+
+    def _variances_alike(self, queries: Matrix, local: Matrix, share: Vector, middle: Matrix, turn: Matrix | None) -> Variances:
+        """Of queries that all have few rows near them, or all many."""
+        every, errors = (1, self._narrow_errors) if (share < BROAD).any() else (EVERY, self._errors)
         pull = local.shape[1] * local[:, ::every] - share[:, None] * self.raked[::every]
         limit = (LIMIT / share)[:, None]
         seen = (share * local.shape[1] / (share * local.shape[1] + POOLED))[:, None]  # few points' own residuals say little
