@@ -10,8 +10,8 @@ There are two priors, and the one that makes the moments more likely is taken:
 
 - c = 0, v = ρf: slopes of any sign, all of about one size, times what is usual in the direction;
 - c = the slopes of the model's answers at public points, 1/v = λ/ν + 1/(ρf): as far off as the slopes of a sample with residual variance ν would
-  be that is drawn from another population, and never further than slopes of the usual size are from 0. Directions that hardly a point takes
-  have their guess drawn to 0, and v is larger by the share of ρf that this hides.
+  be that is drawn from another population, and never further than slopes of the usual size, or these ones themselves, are from 0. Directions
+  that hardly a point takes have their guess drawn to 0, and v is larger by the share of ρf that this hides.
 
 A number that hardly varies has larger slopes than one that varies much, because models answer by what is large among the records, not by units:
 f averages (v̄/variance)^γ over a direction's numbers, v̄ the columns' mean variance, and 1 over its codes. γ is 0, 1/2 or 1. ρ or ν, and γ, are
@@ -85,7 +85,10 @@ class NoisyEquations:
         towards, doubts = np.square(guess.values @ self.vectors), _DOUBTS + guess.few  # no sample is surer than its size
         spread = doubts[:, None] * max(guess.residual, 1e-12)
         wide = np.maximum(self.eigenvalues, PRECISION * float(self.eigenvalues.max()))
-        usual = [f * max(float((towards / f).mean()), 1e-12) for f in usual]
+        felt = np.square(guess.values) @ np.square(
+            self.vectors
+        )  # a column with a large slope may share it otherwise with another
+        usual = [f * max(float((towards / f).mean()), 1e-12) + felt for f in usual]
         unseen = guess.few / (self.eigenvalues + guess.few + 1e-300)
         priors = [1 / (wide / spread + 1 / f) + unseen * f for f in usual]
         before = -0.5 * np.square(np.log10(_DOUBTS / _USUAL_DOUBT) / _DECADES)
