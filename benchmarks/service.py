@@ -54,9 +54,13 @@ class Served:
     port: int
     pid: int
 
+    def workers(self) -> list[int]:
+        """Their process ids; a worker that does not answer its parent for too long is replaced."""
+        return [int(one) for one in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
+
     def cpu_seconds(self) -> float:
-        """Of the parent and all workers so far; None of them ends while it is measured."""
-        own = [self.pid, *map(int, Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split())]
+        """Of the parent and all workers so far."""
+        own = [self.pid, *self.workers()]
         ticks = [sum(map(int, Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()[11:13])) for one in own]
         return sum(ticks) / os.sysconf("SC_CLK_TCK")
 
@@ -110,12 +114,15 @@ def measure(
     service: Served, what: str, method: str, path: str, bodies: list[bytes | None], callers: int = CALLERS
 ) -> dict[str, object]:
     calling(service.port, method, path, bodies, time.perf_counter() + 1.0)  # warm both workers
+    before = service.workers()
     server, own, start = service.cpu_seconds(), time.process_time(), time.perf_counter()
     with ThreadPoolExecutor(callers) as pool:
         parts = list(
             pool.map(lambda i: calling(service.port, method, path, bodies[i:] + bodies[:i], start + SECONDS), range(callers))
         )
     taken = np.concatenate(parts)
+    if service.workers() != before:  # its CPU time is gone with it
+        raise RuntimeError("a worker was replaced while it was measured: the machine is too busy to measure anything")
     each = (service.cpu_seconds() - server + time.process_time() - own) / len(taken)
     p50, p99 = np.percentile(taken, [50, 99]) * 1000
     return {
