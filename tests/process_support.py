@@ -17,6 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 CLIENTS = Path(os.environ.get("DPEXPLAIN_CLIENTS_PYTHON", ROOT / ".venv-clients/bin/python"))
+S3_SERVER = CLIENTS.with_name("moto_server")
 MARK = "DPEXPLAIN_TEST_RUN"
 GRACE = 3.0  # seconds to end by themselves
 
@@ -57,14 +58,13 @@ def watch(mark: str) -> None:
 @contextmanager
 def s3_server():
     """host:port of an S3 server (moto's) with one key; skipped, with the reason, where it is not installed."""
-    script = CLIENTS.with_name("moto_server")
-    if not script.exists():
+    if not S3_SERVER.exists():
         pytest.skip("rows on object storage are NOT tested: make clients, or name DPEXPLAIN_CLIENTS_PYTHON")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     end_with_this_process()
-    words = [str(CLIENTS), str(script), "-H", "127.0.0.1", "-p", str(port)]
+    words = [str(CLIENTS), str(S3_SERVER), "-H", "127.0.0.1", "-p", str(port)]
     server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": ""})
     try:
         _wait_for(port, server)
