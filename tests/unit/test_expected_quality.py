@@ -55,11 +55,18 @@ def test_the_interval_holds_what_was_measured_on_real_data(way, rows, columns, e
 
 
 @pytest.mark.parametrize(("way", "rows", "columns", "epsilon", "excess"), LARGER)
-def test_beyond_what_was_measured_the_interval_is_called_extrapolated_and_misses_by_no_more_than_2(
+def test_beyond_what_was_measured_the_interval_is_called_extrapolated_is_wider_and_promises_no_more_than_came_out(
     way, rows, columns, epsilon, excess
 ):
-    expected = getattr(expected_quality, way)(expected_quality.reach(rows, columns, dpx.Budget(epsilon, 1e-6)), SOFT)
-    assert within(excess, (expected.excess_interval[0] / 2, expected.excess_interval[1] * 2))
+    reached, beyond = (
+        expected_quality.reach(rows, columns, dpx.Budget(epsilon, 1e-6)),
+        expected_quality.extrapolation(rows, columns),
+    )
+    expected = getattr(expected_quality, way)(reached, SOFT, beyond=beyond)
+    assert within(excess, (expected.excess_interval[0] / 2, expected.excess_interval[1]))
+    narrower = getattr(expected_quality, way)(reached, SOFT)
+    assert expected.excess_interval[0] < narrower.excess_interval[0] < narrower.excess_interval[1] < expected.excess_interval[1]
+    assert expected_quality.extrapolation(20_000, 20) == 0 < expected_quality.extrapolation(500, 5) < 1
     assert any("extrapolated" in words for words in expected_quality.unknowns(rows, columns, SOFT))
 
 

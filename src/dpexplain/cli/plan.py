@@ -21,7 +21,8 @@ from dpexplain.privacy.expected_quality import ExpectedQuality, Facts, Interval,
 
 RULE = (
     "A rule of thumb for the default weight and radius, fitted to made-up tables: the middle and, where enough was measured, an interval, which "
-    "held 81 to 98 % of what was measured on tables that it was not fitted to. Nothing was read and nothing was spent."
+    "held 95 to 100 % of what releases gave on ten tables that chose nothing, and 70 to 100 % of paid "
+    "answers, most others being better. Nothing was read and nothing was spent."
 )
 
 
@@ -58,7 +59,8 @@ def plan(
     budget, width = Budget(epsilon, delta), columns_of(features, domain)
     facts = Facts(model, expected_quality.rarity(positives), None if answers is None else answers == "hard")
     offers = expected_quality.offers(rows, width, budget, multiplier, facts, plane=plane)
-    once = expected_quality.release(expected_quality.reach(rows, width, budget, multiplier), facts, plane=plane)
+    reached, beyond = expected_quality.reach(rows, width, budget, multiplier), expected_quality.extrapolation(rows, width)
+    once = expected_quality.release(reached, facts, plane=plane, beyond=beyond)
     unknown = expected_quality.unknowns(rows, width, facts, plane=plane)
     if plot is not None:
         draw(plot, offers, budget, once)

@@ -223,7 +223,8 @@ def _expected(asked: _Asked, way: Way, epsilon: float) -> expected_quality.Expec
         return None
     data, facts = asked.data, _facts(asked)
     reach = expected_quality.reach(data.size, data.domain.width, Budget(epsilon, asked.delta), data.setting.neighbours.multiplier)
-    return (expected_quality.release if way == "release" else expected_quality.basic)(reach, facts)
+    beyond = expected_quality.extrapolation(data.size, data.domain.width)
+    return (expected_quality.release if way == "release" else expected_quality.basic)(reach, facts, beyond=beyond)
 
 
 def _facts(asked: _Asked) -> expected_quality.Facts:
