@@ -27,6 +27,7 @@ def test_the_whole_story(tmp_path):
     assert "Everything released so far satisfies (ε=" in said
     assert (tmp_path / "explanation.png").read_bytes().startswith(b"\x89PNG")
     assert "Pay once, explain forever" in said
+    assert "SHAP values that add up, from the same payment" in said
     assert (tmp_path / "explain.html").stat().st_size > 10_000
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "http" not in page.replace("http-equiv", "")

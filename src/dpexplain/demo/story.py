@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -15,13 +16,14 @@ from dpexplain.data import PrivateData
 from dpexplain.demo.people import DOMAIN, TYPICAL, people
 from dpexplain.demo.report import write_report
 from dpexplain.errors import BudgetExhausted
-from dpexplain.evaluation import Score, score
+from dpexplain.evaluation import Score, row_shapley, score
 from dpexplain.explainer import Explainer
 from dpexplain.mechanisms.basic import Basic
 from dpexplain.privacy.budget import Budget, round_up
 from dpexplain.release.making import release as pay_once
 from dpexplain.release.release import Release
 
+REFERENCE, TRUE_ROWS = 1 << 15, 1_000  # reference records; true rows that they are compared with
 ASKED: dict[str, dict[str, Any]] = {
     "a young shop assistant": dict(age=22, hours=24, education="school", work="private", trade="sales", region="south", married=False, city=True),
     "a carpenter on overtime": dict(age=46, hours=52, education="school", work="self-employed", trade="craft", region="north", married=True, city=False),
@@ -60,10 +62,11 @@ def tell(console: Console, output: Path, count: int) -> None:
     console.print(_table(answers))
     console.print(f"\n[bold red]Refused[/bold red]  {refusal}\n")
     with console.status("Paying once for a release that answers everybody, for ever"):
-        release = pay_once(data, Budget(epsilon=0.1, delta=1e-6))
+        release = pay_once(data, Budget(epsilon=0.1, delta=1e-6), reference=REFERENCE)
     answers = [replace(asked, free=release.explain(ASKED[asked.who])) for asked in answers]
     console.print(_free_table(answers, release))
     console.print(answers[1].free)
+    console.print(_shap_table(release, model, rows))
     console.print(f"\n[bold]In total[/bold]  {data.spent}")
     png, html = write_report(output, answers, budget, str(refusal), str(data.spent))
     release.save(output / "income.dpx")
@@ -129,6 +132,27 @@ def _free_table(answers: list[PersonAnswer], release: Release) -> Table:
             numbers = (added.scale.format(added.answer), added.scale.format(added.base))
             table.add_row(asked.who, asked.says, *numbers, shown, f"ε = {asked.free.cost.epsilon:g}")
     table.caption = str(release.guarantee)
+    return table
+
+
+def _shap_table(release: Release, model: Any, rows: dict[str, list[Any]]) -> Table:
+    """SHAP values from the release beside SHAP over true rows, which only a demo may show."""
+    table = Table(title="SHAP values that add up, from the same payment, beside SHAP over true rows", title_justify="left")
+    for column in ("who", "average", "model says", "from the release (± error)", f"over {TRUE_ROWS:,} true rows"):
+        table.add_column(column)
+    true = DOMAIN.encode({name: column[:TRUE_ROWS] for name, column in rows.items()})
+    for who, record in ASKED.items():
+        added = release.shapley(record)
+        exact = row_shapley(model, DOMAIN, record, true).mean(axis=0) / 2  # labels 2p - 1 as probabilities
+        order = np.argsort(-np.abs(added.values))[:3]
+        error = np.zeros(len(added.values)) if added.error is None else added.error
+        ours = [
+            f"{added.labels[i]}: {added.scale.format(added.values[i], signed=True)} ± {added.scale.spread(error[i])}"
+            for i in order
+        ]
+        theirs = [added.scale.format(float(exact[i]), signed=True) for i in order]
+        table.add_row(who, added.scale.format(added.base), added.scale.format(added.answer), "\n".join(ours), "\n".join(theirs))
+    table.caption = "Free, for any record and any number of times; base and all contributions give the model's answer"
     return table
 
 
