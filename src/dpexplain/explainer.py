@@ -12,7 +12,7 @@ from uuid import uuid4
 import numpy as np
 
 from dpexplain.answers.contributions import AVERAGE, Baseline, Contributions, contributions_against, shapley_contributions
-from dpexplain.answers.expectation import expected_error
+from dpexplain.answers.expectation import DataSource
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations, answer_in_batches
 from dpexplain.answers.stored import explanation_of, quantity_and_plane, released_answer, stored_answer
@@ -320,14 +320,10 @@ class Explainer:
     def _explanation(self, done: Settled, question: Question, total: Guarantee) -> Explanation:
         facts = self._facts
         cost = Guarantee.of_quanta(price(done.events), self._mechanism.delta, facts.setting.neighbours, subject="This answer")
-        answer = done.answer
-        if answer["error"] is None:
-            values, plane = np.array(answer["values"]), quantity_and_plane(answer)[1]
-            more = expected_error(values, plane, cost, facts.setting.size, facts.labeller is not None, facts.scale)
-            answer = answer | {"details": answer["details"] | more}
         return explanation_of(
-            answer,
+            done.answer,
             question.notes,
+            DataSource(facts.setting.size, facts.labeller is not None),
             cost=self._qualify(cost),
             guarantee=total,
             request_id=done.request_id,

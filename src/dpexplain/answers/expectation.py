@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt, tan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpexplain.core.answer_scale import AnswerScale
-from dpexplain.core.arrays import Vector
 from dpexplain.privacy.budget import Guarantee
-from dpexplain.privacy.expected_quality import Facts, basic, reach_of
+from dpexplain.privacy.expected_quality import Facts, basic_of
+
+
+class DataSource(NamedTuple):
+    """The data that were asked: their public row count, and whether a model is known."""
+
+    rows: int
+    model: bool
 
 
 def expected_error(
-    values: Vector, plane: str | None, cost: Guarantee, size: int, model: bool, scale: AnswerScale
+    values: Sequence[float], plane: str | None, about: DataSource, cost: Guarantee, scale: AnswerScale
 ) -> dict[str, Any]:
     """{"expected": …} for the details of a paid plane: cosine to the exact answer, and the root mean square error of its slopes.
 
@@ -23,13 +30,12 @@ def expected_error(
     """
     if plane not in ("fitted", "paper") or not cost.mu > 0 or not len(values):
         return {}
-    reached = reach_of(size, len(values), cost.mu, cost.neighbours.multiplier)
-    found = basic(reached, Facts(model=model), plane="fitted" if plane == "fitted" else "paper")
+    found = basic_of(cost, about.rows, len(values), Facts(model=about.model), plane="fitted" if plane == "fitted" else "paper")
     error = float(np.linalg.norm(values)) * tan(np.arccos(min(max(found.cosine, 0.05), 1.0))) / sqrt(len(values))
     span = "" if found.cosine_interval is None else f", usually {found.cosine_interval[0]:.2f} to {found.cosine_interval[1]:.2f}"
     text = (
         f"No error bars are known for this mechanism. A guess from the numbers of rows and columns and the price, not a measurement: "
         f"{found.verdict} (cosine to the exact answer about {found.cosine:.2f}{span}), and an error of about "
-        f"{scale.format(float(scale.slopes(error)), signed=True).lstrip('+')} in each effect."
+        f"{scale.format_size(error)} in each effect."
     )
     return {"expected": {"cosine": found.cosine, "cosine_interval": found.cosine_interval, "error": error, "text": text}}

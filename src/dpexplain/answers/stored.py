@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dpexplain.answers.expectation import DataSource, expected_error
 from dpexplain.answers.explanation import Explanation
 from dpexplain.core.arrays import Vector
 from dpexplain.domain.queries import Notes
@@ -26,16 +27,21 @@ def stored_answer(point: Vector, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def explanation_of(answer: dict[str, Any], notes: Notes, **stated: Any) -> Explanation:
-    """The explanation that a stored answer is, with how the query was read and what else is `stated` about it: its domain, cost and guarantee."""
+def explanation_of(answer: dict[str, Any], notes: Notes, about: DataSource, **stated: Any) -> Explanation:
+    """The explanation that a stored answer is, with how the query was read and what else is `stated` about it: its domain, cost and guarantee.
+
+    `about` are the data that it was computed from: an error to expect follows from them where there are no error bars.
+    """
+    plane = quantity_and_plane(answer)[1]
+    expected = expected_error(answer["values"], plane, about, stated["cost"], stated["scale"]) if answer["error"] is None else {}
     return Explanation(
         values=np.array(answer["values"]),
         names=stated["domain"].names,
         point=np.array(answer["point"]),
         error=None if answer["error"] is None else np.array(answer["error"]),
         copied=answer["copied"],
-        details=answer["details"] | ({"read_as": notes} if notes else {}),
-        plane=quantity_and_plane(answer)[1],
+        details=answer["details"] | expected | ({"read_as": notes} if notes else {}),
+        plane=plane,
         intercept=answer.get("intercept"),
         **stated,
     )

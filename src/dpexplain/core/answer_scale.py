@@ -95,6 +95,10 @@ class AnswerScale:
         """A standard error's number, without sign and unit."""
         return self.number(abs(error), signed=True).lstrip("+")
 
+    def format_size(self, size: float) -> str:
+        """The size of a slope or an error of labels for people, in the answer's own units and without a sign."""
+        return self.format(float(self.slopes(size)), signed=True).lstrip("+")
+
     def _decimals(self, signed: bool) -> int:
         """How many decimals a number is rounded to, negative for tens and hundreds: answers to a thousandth of their range or finer,
         differences ten times finer.

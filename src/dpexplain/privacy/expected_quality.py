@@ -29,9 +29,9 @@ from math import exp, hypot, log, sqrt
 
 from dpexplain.core import sensitivity
 from dpexplain.core.plane import Plane, require_plane
-from dpexplain.core.weights import Stable
+from dpexplain.core.weights import DEFAULT_WEIGHT
 from dpexplain.errors import ParameterError
-from dpexplain.privacy.budget import Budget
+from dpexplain.privacy.budget import Budget, Guarantee
 
 EPSILONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 RARE, COMMON = 0.1, 0.2  # shares of positive answers; between them the rule does not know
@@ -120,7 +120,7 @@ def reach(rows: int, features: int, budget: Budget, multiplier: int = 1) -> floa
 
 def reach_of(rows: int, features: int, mu: float, multiplier: int = 1) -> float:
     """B of an answer that costs `mu`."""
-    return rows * mu / (multiplier * sensitivity.gradient(Stable(), 1.0) * sqrt(features))
+    return rows * mu / (multiplier * sensitivity.gradient(DEFAULT_WEIGHT, 1.0) * sqrt(features))
 
 
 def extrapolation(rows: int, features: int) -> float:
@@ -135,6 +135,11 @@ def basic(reached: float, facts: Facts | None = None, *, plane: Plane = "fitted"
         return _expected(_BASIC, reached, facts or Facts(), beyond)
     excess, turn = _PAPER_BASIC
     return ExpectedQuality(1 / (1 + (reached / excess) ** 2), reached / hypot(reached, turn))
+
+
+def basic_of(cost: Guarantee, rows: int, features: int, facts: Facts, *, plane: Plane = "fitted") -> ExpectedQuality:
+    """The same for an answer that was paid for, from the public row count and the number of columns."""
+    return basic(reach_of(rows, features, cost.mu, cost.neighbours.multiplier), facts, plane=plane)
 
 
 def release(reached: float, facts: Facts | None = None, *, plane: Plane = "fitted", beyond: float = 0.0) -> ExpectedQuality:
