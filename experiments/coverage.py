@@ -203,8 +203,10 @@ def plot(results, file):
     left.axvspan(0.93, 0.97, color="0.9", zorder=0)
     left.set_yticks(range(len(names)), [f"{name} ({half_of(name)})" for name in names], fontsize=7)
     left.set(xlabel="exact slopes within two errors", title="Coverage by table")
-    left.legend(fontsize=7, loc="lower left")
+    left.legend(fontsize=7, loc="upper left")
     right.set(xscale="log", yscale="log", xlabel="total ε", title="Median relative excess over tables")
+    right.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+    right.minorticks_off()
     figure.savefig(file, dpi=110)
 
 
