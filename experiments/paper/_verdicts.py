@@ -161,7 +161,9 @@ def figure_7(rows: Rows) -> Verdict:
         f"{row['model']} {row[key]:.3g} ± {row[f'± {key}']:.1g} ({row['test accuracy']:.0%} right)" for row in printed
     )
     outcome = REPRODUCED if good else PARTLY if farther else NOT
-    return Verdict(outcome, f"distances {said}", "if a well trained f_0.5 were farther from f than f_10 by two standard errors")
+    return Verdict(
+        outcome, f"distances {said}", f"{'unless' if good else 'if'} f_0.5 were farther from f than f_10 by two standard errors"
+    )
 
 
 def figure_8(rows: Rows) -> Verdict:

@@ -161,10 +161,11 @@ def line(described, mechanism, told):
 def draw(found):
     drawn, axes = figure(2, 2)
     shown = {"distance": "Dist: distance from the plain model's optimum", "excess": "approximation error (excess loss)"}
-    for row, mechanism in zip(axes, ("paper, T=200", OURS), strict=True):
+    for row, mechanism in zip(axes, (next(iter(PRINTED)), OURS), strict=True):
         for ax, (key, title) in zip(row, shown.items(), strict=True):
             values = {name: np.maximum(one[f"{mechanism}: {key}"], 1e-9) for name, one in found["told"].items() if name != "f"}
             plots.histogram(values, bins=20, quantity=title, title=mechanism, ax=ax)
+            ax.locator_params(axis="x", nbins=5)
     return drawn
 
 
