@@ -30,7 +30,7 @@ test: $(VENV)/.dev  ## everything
 	$(MAKE) clients || echo "clients that nobody here wrote and object storage are NOT tested: make clients failed"
 	$(ONE_THREAD) $(BIN)/pytest -n 2
 
-test-fast: $(VENV)/.dev  ## a minute and a half on two idle cores: no servers, databases or browsers, few examples
+test-fast: $(VENV)/.dev  ## about a minute on two idle cores: no servers, databases or browsers, few examples
 	$(ONE_THREAD) HYPOTHESIS_PROFILE=fast $(BIN)/pytest -n 2 -p no:schemathesis -m 'not slow' -q --ignore tests/e2e --ignore tests/contract
 
 coverage: $(VENV)/.dev  ## lines that the fast tests run; the page is out/coverage/index.html

@@ -146,6 +146,7 @@ DOMAIN = dpx.Domain([dpx.Numeric("age", 20, 80), dpx.Categorical("work", values=
 RARE = {"age": 40, "work": "rare", "married": True}
 
 
+@pytest.mark.slow
 def test_a_value_that_no_record_has_still_counts_for_its_own_feature():
     import pandas as pd
     from sklearn.compose import make_column_transformer

@@ -84,16 +84,21 @@ def test_errors_are_one_tree_in_one_file():
     named = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, errors.DpexplainError)}
     drawn = re.findall(r"^ {4}[│├└─ ]*(\w+)", errors.__doc__, re.MULTILINE)
     assert sorted(drawn) == sorted(named)
-    for path in (ROOT / "src/dpexplain").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef) and path.name != "errors.py":
-                assert not {base.id for base in node.bases if isinstance(base, ast.Name)} & named, f"{path.name}: {node.name}"
+    for path, tree in _parsed("src"):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and path != "src/dpexplain/errors.py":
+                assert not {base.id for base in node.bases if isinstance(base, ast.Name)} & named, f"{path}: {node.name}"
 
 
 @cache
 def _parsed(*folders: str) -> list[tuple[str, ast.Module]]:
     """Each Python file under these folders, with its path from the root."""
-    paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    return [one for folder in folders for one in _parsed_folder(folder)]
+
+
+@cache
+def _parsed_folder(folder: str) -> list[tuple[str, ast.Module]]:
+    paths = sorted((ROOT / folder).rglob("*.py"))
     return [(path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
 
@@ -195,9 +200,9 @@ def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[int, 
 
 def test_functions_have_at_most_seven_parameters_unless_they_are_public_keywords():
     found = []
-    for file in sorted((ROOT / "src/dpexplain").rglob("*.py")):
-        module = file.relative_to(ROOT / "src/dpexplain").with_suffix("").as_posix()
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for path, tree in _parsed("src"):
+        module = path.removeprefix("src/dpexplain/").removesuffix(".py")
+        for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not MANY_PARAMETERS.match(f"{module}:{node.name}"):
                 positional, all_of_them = _parameters(node)
                 if all_of_them > 7 and (positional > 4 or node.name.startswith("_")):
