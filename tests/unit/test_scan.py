@@ -16,6 +16,8 @@ import dpexplain as dpx
 from dpexplain.backends import encoded, parquet
 from dpexplain.backends.encoded import UsedRows
 from dpexplain.backends.summed import ADDING, total
+from dpexplain.core.label_moments import LabelMoments, LabelSums
+from dpexplain.core.layout import Layout
 from dpexplain.core.moments import LocalMoments
 from dpexplain.errors import DataError, ParameterError, RowsUnavailable
 from dpexplain.noise.seeded import SeededNoise
@@ -324,18 +326,20 @@ class Grades:
 
 
 def test_all_classes_of_rows_in_files_are_those_of_rows_in_memory(folder):
-    one, other = (
-        dpx.release(data, dpx.Budget(2, 1e-6), noise=SeededNoise(3), reference=1024)
-        for data in (
-            dpx.PrivateData(table(), DOMAIN, model=Grades(), target="all"),
-            dpx.PrivateData.scan(folder, DOMAIN, model=Grades(), target="all"),
-        )
+    both = (
+        dpx.PrivateData(table(), DOMAIN, model=Grades(), target="all"),
+        dpx.PrivateData.scan(folder, DOMAIN, model=Grades(), target="all"),
     )
+    asked = LabelMoments(Layout.of(DOMAIN.blocks), np.full(DOMAIN.width, 0.5), np.full(DOMAIN.width, 0.1))
+    question = LabelSums(asked, lambda rows: np.column_stack([rows[:, 0], 1 - rows[:, 0]]))
+    for mine, theirs in zip(*(data.private_rows.label_sums(question) for data in both), strict=True):
+        np.testing.assert_allclose(asked.vector(theirs), asked.vector(mine), rtol=1e-12)
+    one, other = (dpx.release(data, dpx.Budget(2, 1e-6), noise=SeededNoise(3), reference=1024) for data in both)
     assert one.targets == other.targets == ("low", "middle", "high")
     assert other.guarantee == one.guarantee
-    for name in one.targets:
+    for name in one.targets:  # answers are mixed by their errors, and those come from rounded rehearsals
         explained = one.explain(RECORD, target=name), other.explain(RECORD, target=name)
-        assert explained[1].values == pytest.approx(explained[0].values, rel=1e-6, abs=1e-9)
+        assert np.linalg.norm(explained[1].values - explained[0].values) < 1e-3 * np.linalg.norm(explained[0].values)
 
 
 def test_a_second_model_is_asked_about_rows_in_files(folder):
