@@ -320,10 +320,6 @@ class Explainer:
     def _explanation(self, done: Settled, question: Question, total: Guarantee) -> Explanation:
         facts = self._facts
         cost = Guarantee.of_quanta(price(done.events), self._mechanism.delta, facts.setting.neighbours, subject="This answer")
-<<<<<<< HEAD
-=======
-        guess = partial(expected_error, cost=cost, size=facts.setting.size, model=facts.labeller is not None)
->>>>>>> c0f8a10 (What error to expect is computed when it is asked for: a question walks through as few rooms as before)
         return explanation_of(
             done.answer,
             question.notes,
@@ -335,7 +331,6 @@ class Explainer:
             record=question.record,
             scale=facts.scale,
             added=self._contributions(done.answer, total),
-            guess=None if done.answer["error"] is not None else guess,
         )
 
     def _contributions(self, answer: dict[str, Any], total: Guarantee) -> Callable[[], Contributions] | None:

@@ -25,7 +25,7 @@ def test_the_guess_has_the_size_of_the_error(epsilon):
     for point in X[:6]:
         answer = explainer.explain(point)
         off = answer.values - evaluation.optimum(private, point)
-        ratios.append(np.sqrt(np.square(off).mean()) / answer.to_dict()["details"]["expected"]["error"])
+        ratios.append(np.sqrt(np.square(off).mean()) / answer.details["expected"]["error"])
     assert 1 / 5 < np.median(ratios) < 5
 
 

@@ -21,11 +21,7 @@ class DataSource(NamedTuple):
 
 
 def expected_error(
-<<<<<<< HEAD
     values: Sequence[float], plane: str | None, about: DataSource, cost: Guarantee, scale: AnswerScale
-=======
-    values: Vector, plane: str | None, scale: AnswerScale, *, cost: Guarantee, size: int, model: bool
->>>>>>> c0f8a10 (What error to expect is computed when it is asked for: a question walks through as few rooms as before)
 ) -> dict[str, Any]:
     """{"expected": …} for the details of a paid plane: cosine to the exact answer, and the root mean square error of its slopes.
 

@@ -66,7 +66,6 @@ class Explanation(JsonText):
     intercept: float | None = None
     scale: AnswerScale = field(default_factory=AnswerScale)
     added: Contributions | Callable[[], Contributions] | None = None
-    guess: Callable[[Vector, str | None, AnswerScale], dict[str, Any]] | None = None  # of the error, where no bars are known
 
     def __post_init__(self) -> None:
         for array in (self.values, self.point, self.error):
@@ -91,12 +90,7 @@ class Explanation(JsonText):
     @property
     def expectation(self) -> str:
         """What error to expect where no error bars are known, a guess from public numbers; empty where there is none."""
-        return str(self._all_details.get("expected", {}).get("text", ""))
-
-    @property
-    def _all_details(self) -> dict[str, Any]:
-        """`details`, and what error to expect."""
-        return self.details if self.guess is None else self.details | self.guess(self.values, self.plane, self.scale)
+        return str(self.details.get("expected", {}).get("text", ""))
 
     @property
     def _caption(self) -> str:
@@ -186,7 +180,7 @@ class Explanation(JsonText):
             "cost": self.cost.to_dict(),
             "guarantee": self.guarantee.to_dict(),
             "request_id": self.request_id,
-            "details": self._all_details,
+            "details": self.details,
             "plane": self.plane,
             "intercept": self.intercept,
             "scale": self.scale.to_dict(),
