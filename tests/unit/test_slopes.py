@@ -147,3 +147,26 @@ def test_directions_that_the_released_covariance_leaves_open_have_the_bars_of_th
     assert (known.values == unknown.values).all()
     assert (unknown.errors[0] > 0.6).all()
     assert (known.errors[0][:2] < 0.3).all()
+
+
+def test_numbers_in_a_curved_relation_are_covered():
+    """total = rate x time: the public points have the rows' covariance, but a straight relation, so the model's slopes there are another's."""
+    rng = np.random.default_rng(3)
+    time, rate = np.minimum(rng.exponential(0.3, 60_000), 1), rng.beta(2, 3, 60_000)
+    rows = np.stack([time, rate, time * rate], axis=1)
+    rows += 0.003 * rng.standard_normal(rows.shape)
+    covariance = np.cov(rows.T)
+    points = rng.multivariate_normal(rows.mean(axis=0), covariance, 4_000)
+
+    def model(x):
+        return np.tanh(2 * x[:, 1] - 3 * x[:, 0] + 0.5)
+
+    guess = guessed_slopes(points, model(points), np.ones(len(points)))
+    eigenvalues, vectors = np.linalg.eigh(covariance)
+    exact = np.linalg.solve(covariance, (model(rows) - model(rows).mean()) @ (rows - rows.mean(axis=0)) / len(rows))
+    of_numbers, of_codes = (
+        NoisyEquations(eigenvalues, vectors, covariance @ exact, 1e-3, 5e-4, np.arange(count)).slopes(guess) for count in (3, 0)
+    )
+    assert (np.abs((of_numbers.values - exact) @ vectors) < 2 * of_numbers.spread).all()
+    assert of_numbers.spread[0] > 1.3 * of_codes.spread[0]  # codes in the same place: their relation has no curve to doubt
+    assert of_numbers.spread[1:] == pytest.approx(of_codes.spread[1:], rel=0.2)

@@ -11,7 +11,8 @@ There are two priors, and the one that makes the moments more likely is taken:
 - c = 0, v = ρf: slopes of any sign, all of about one size, times what is usual in the direction;
 - c = the slopes of the model's answers at public points, 1/v = λ/ν + 1/(ρf): as far off as the slopes of a sample with residual variance ν would
   be that is drawn from another population, and never further than slopes of the usual size, or these ones themselves, are from 0. Directions
-  that hardly a point takes have their guess drawn to 0, and v is larger by the share of ρf that this hides.
+  that hardly a point takes have their guess drawn to 0, and v is larger by the share of ρf that this hides. Where numbers nearly determine each
+  other, as in total = rate x time, ν is larger: what is left of them is a curved relation among the rows, which the public points do not have.
 
 A number that hardly varies has larger slopes than one that varies much, because models answer by what is large among the records, not by units:
 f averages (v̄/variance)^γ over a direction's numbers, v̄ the columns' mean variance, and 1 over its codes. γ is 0, 1/2 or 1. ρ or ν, and γ, are
@@ -32,6 +33,7 @@ _SIZES = np.geomspace(1e-6, 1e3, 91)  # values of ρ that are tried
 _DOUBTS = np.geomspace(1e-5, 1.0, 51)  # values of ν that are tried, as shares τ² of the residuals' variance
 _USUAL_DOUBT, _DECADES = 2e-3, 0.5  # what τ² is on other tables: its median, and the spread of its logarithm
 _POWERS = (0.0, 0.5, 1.0)  # values of γ that are tried
+_CURVED = 0.1  # how much τ² grows where numbers determine each other
 _ROUNDS = 5  # s² depends on ‖φ‖², which depends on s²
 PRECISION = 1e-6  # of the largest eigenvalue: sums are known to about 1e-7 of it, so that smaller directions mean nothing
 _DOUBT_WITHOUT_MODEL = 5e-3  # τ² of labels that no model gave
@@ -83,7 +85,7 @@ class NoisyEquations:
         if guess is None:
             return Slopes(plain.values, plain.spread, _DOUBT_WITHOUT_MODEL)
         towards, doubts = np.square(guess.values @ self.vectors), _DOUBTS + guess.few  # no sample is surer than its size
-        spread = doubts[:, None] * max(guess.residual, 1e-12)
+        spread = (doubts[:, None] + _CURVED * self._collinearity) * max(guess.residual, 1e-12)
         wide = np.maximum(self.eigenvalues, PRECISION * float(self.eigenvalues.max()))
         felt = np.square(guess.values) @ np.square(
             self.vectors
@@ -104,6 +106,16 @@ class NoisyEquations:
         ratio = np.ones_like(variance)
         ratio[self.numbers] = np.maximum(float(variance.mean()) / variance[self.numbers], 1.0)
         return [ratio**power @ squared for power in (_POWERS if self.numbers.size else (0.0,))]
+
+    @property
+    def _collinearity(self) -> Vector:
+        """How nearly a direction's numbers determine each other: 0 where they vary freely, 1 where the direction hardly varies at all."""
+        squared = np.square(self.vectors)
+        apart = (squared @ self.eigenvalues)[
+            :, None
+        ] * squared  # what each column would add to a direction if all were uncorrelated
+        total = np.maximum(apart.sum(axis=0), 1e-300)
+        return np.asarray(apart[self.numbers].sum(axis=0) / total * np.clip(1 - self.eigenvalues / total, 0.0, 1.0) ** 2)
 
     def _posterior(self, centre: Vector, priors: Matrix, doubts: Vector, before: Vector) -> tuple[float, Slopes]:
         """(log likelihood, posterior); one row of prior variances for each value that is tried, as likely as `before` says."""
