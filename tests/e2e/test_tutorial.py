@@ -53,6 +53,11 @@ def test_it_runs_as_it_stands(shell, tmp_path):
     told, work = shell(f"trap 'kill $SERVICE 2>/dev/null || true' EXIT\n{blocks}"), tmp_path / "work"
     assert "Refused: the budget (ε=1, δ=1e-06) cannot pay" in told
     assert "people: whole." in told
+    base, added, answer = map(float, re.search(r"([\d.]+) % on average ([+-][\d.]+) points = ([\d.]+) %", told).groups())
+    assert abs(base + added - answer) < 0.2  # each was rounded
+    shown = re.findall(r"(?m)^(\w+) +([+-][\d.]+) ± ([\d.]+) points +([+-][\d.]+)$", told)
+    assert len(shown) == 8
+    assert all(abs(float(private) - float(exact)) < 8 for _, private, _, exact in shown)  # points; the noise is fresh
     assert json.loads((work / "answer.json").read_text())["request_id"] == "tutorial-1"
     spent = json.loads((work / "guarantee.json").read_text())["spent"]["epsilon"]
     assert 0.9 < spent <= 1
