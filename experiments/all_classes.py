@@ -1,6 +1,6 @@
 """All classes of a model from one release, beside a release for each class at the same total ε.
 
-python -m experiments.all_classes [--classes 3 10]
+python -m experiments.all_classes [--classes 3 10] [--draws 4]
 """
 
 from __future__ import annotations
@@ -43,36 +43,47 @@ def error_of(release, truths, records):
 
 
 def measure(made, classes, epsilon, draws):
+    """Relative errors, (draws, classes), of one release for all classes and of a release for each."""
     model, rows = Forest(made.domain, made.encoded, classes), made.domain.decode(made.encoded)
     records = made.domain.decode(made.encoded[-QUERIES:])
     listed = [dict(zip(records, one, strict=True)) for one in zip(*records.values(), strict=True)]
-    together, alone = [], []
+    together, alone = np.empty((draws, min(classes, SHOWN))), np.empty((draws, min(classes, SHOWN)))
     for draw in range(draws):
         options = {"reference": RECORDS, "noise": SeededNoise(draw)}
         both = dpx.release(dpx.PrivateData(rows, made.domain, model=model, target="all"), dpx.Budget(epsilon, 1e-6), **options)
-        for name in model.classes_[:SHOWN]:
+        for k, name in enumerate(model.classes_[:SHOWN]):
             data = dpx.PrivateData(rows, made.domain, model=model, target=str(name))
             truths = np.array([evaluation.optimum(data, record) for record in listed])
-            together.append(error_of(both.of(name), truths, records))
-            alone.append(error_of(dpx.release(data, dpx.Budget(epsilon, 1e-6), **options), truths, records))
-    return np.mean(together), np.mean(alone)
+            together[draw, k] = error_of(both.of(name), truths, records)
+            alone[draw, k] = error_of(dpx.release(data, dpx.Budget(epsilon, 1e-6), **options), truths, records)
+    return together, alone
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--classes", type=int, nargs="+", default=[3, 10])
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 0.3])
-    parser.add_argument("--draws", type=int, default=2)
+    parser.add_argument("--draws", type=int, default=4)
     options = parser.parse_args()
     made = made_up(FAMILY["mixed 30"])
-    table = Table(
-        "classes", "total ε", "all in one release", "one release a class, ε each", "ratio", title="Relative error of the slopes"
+    heads = (
+        "classes",
+        "total ε",
+        "all in one release",
+        "one release a class, ε each",
+        "ratio",
+        "of single draws",
+        "median of classes",
     )
+    table = Table(*heads, title="Relative error of the slopes")
     for classes in options.classes:
         for epsilon in options.epsilons:
             together, alone = measure(made, classes, epsilon, options.draws)
-            table.add_row(str(classes), f"{epsilon:g}", f"{together:.3f}", f"{alone:.3f}", f"{together / alone:.2f}")
-    Console().print(table)
+            each = together.mean(axis=1) / alone.mean(axis=1)
+            ratio, middle = together.mean() / alone.mean(), np.median(together / alone)
+            errors = (f"{together.mean():.3f}", f"{alone.mean():.3f}", f"{ratio:.2f}")
+            table.add_row(str(classes), f"{epsilon:g}", *errors, " ".join(f"{one:.2f}" for one in each), f"{middle:.2f}")
+    Console(width=140).print(table)
 
 
 if __name__ == "__main__":
