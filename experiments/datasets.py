@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
@@ -115,12 +116,12 @@ def arguments(description: str) -> argparse.ArgumentParser:
     return parser
 
 
-def acs(folder: Path, trees: int = 100) -> Labelled:
-    """ACS Income 2018: 1.4 M people, ten attributes, 70 encoded columns."""
+def acs(folder: Path, trees: int = 100, cache: Path | None = None) -> Labelled:
+    """ACS Income 2018: 1.4 M people, ten attributes, 70 encoded columns. With a `cache` the black box is trained and asked once."""
     frame = pd.read_parquet(folder / "acs_income_2018.parquet")
     frame["OCC"] = np.digitize(frame.OCCP, OCCUPATION_STARTS)
     frame["BORN"] = np.array(BIRTH_AREAS)[_birth_area(frame.POBP.to_numpy())]
-    return _labelled("ACS", ACS_DOMAIN, frame, frame.PINCP.to_numpy(), trees)
+    return _labelled("ACS", ACS_DOMAIN, frame, frame.PINCP.to_numpy(), trees, cache and cache / f"acs-answers-{trees}.joblib")
 
 
 def adult(folder: Path, trees: int = 100) -> Labelled:
@@ -137,16 +138,25 @@ def _birth_area(code: np.ndarray) -> np.ndarray:
     return np.select(rules, range(7), 7)
 
 
-def _labelled(name: str, domain: dpx.Domain, frame: pd.DataFrame, truth: np.ndarray, trees: int) -> Labelled:
+def _labelled(
+    name: str, domain: dpx.Domain, frame: pd.DataFrame, truth: np.ndarray, trees: int, stored: Path | None = None
+) -> Labelled:
     """±1 answers of a random forest (depth 10, as in the paper) trained on at most 150,000 of the rows."""
     for feature in domain.features:
         if isinstance(feature, dpx.Numeric):  # queries are drawn from the rows, and a domain refuses queries outside its bounds
             frame[feature.name] = frame[feature.name].clip(feature.low, feature.high)
     encoded = domain.encode(frame)
+    if stored is not None and stored.exists():
+        forest, labels = joblib.load(stored)
+        return Labelled(name, domain, frame, encoded, labels, BlackBox(forest, domain))
     chosen = np.random.default_rng(0).permutation(len(encoded))[:150_000]
     forest = RandomForestClassifier(trees, max_depth=10, n_jobs=2, random_state=0).fit(encoded[chosen], truth[chosen])
     model = BlackBox(forest, domain)
-    return Labelled(name, domain, frame, encoded, model.vectors(encoded), model)
+    labels = model.vectors(encoded)
+    if stored is not None:
+        stored.parent.mkdir(parents=True, exist_ok=True)
+        joblib.dump((forest, labels), stored)
+    return Labelled(name, domain, frame, encoded, labels, model)
 
 
 def random_records(data: Labelled, count: int, seed: int) -> list[dict[str, Any]]:

@@ -73,6 +73,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--seeds", type=int, help=f"noise seeds that are averaged (default {SEEDS}, as in the paper; {QUICK_SEEDS} with --quick)"
     )
+    parser.add_argument("--shards", type=int, choices=(1, 2, 3), help="ask so many of the three disjoint parts of the data only")
     parser.add_argument("--again", action="store_true", help="run also what was run before")
     parser.add_argument("--json", action="store_true", help="print rows as JSON instead of tables")
     return parser.parse_args()
@@ -140,6 +141,7 @@ def main() -> int:
     clock = Clock(sum(study(name).minutes for name in chosen))
     seeds = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
     inputs, found = Inputs(options.data, options.output, options.again, seeds, clock), {}
+    inputs.shards = options.shards
     for number, name in enumerate(chosen, 1):
         if not options.json:
             console.print(f"[{number}/{len(chosen)}] {name} …", markup=False)

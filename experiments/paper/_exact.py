@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from dpexplain import evaluation
+from dpexplain import evaluation, weights
 from dpexplain.progress import with_bar
+from experiments.paper._cells import Cells
 
-BATCH = 25
+BATCH, MANY = 25, 20
 
 
 class Problem(NamedTuple):
@@ -58,18 +59,28 @@ def _along(values, target):
 def problems(data, points, stored: Path | None = None, weight=None):
     """The problems at encoded points, one after the other. With `stored`, sums come from that file if it is about these points, or go there."""
     points = np.asarray(points)
-    packed = _load(stored, points)
+    packed, upper = _load(stored, points), np.triu_indices(points.shape[1])
     if packed is None and stored is not None:
-        packed = np.concatenate(
-            [_pack(data, points[i : i + BATCH], weight) for i in with_bar(range(0, len(points), BATCH), "sums")]
-        )
+        summed = with_bar(sums(data, points, weight), "sums", len(points))
+        packed = np.array([np.concatenate([A[upper], b]) for A, b in summed])
         stored.parent.mkdir(parents=True, exist_ok=True)
         unfinished = stored.with_suffix(".unfinished.npz")
         np.savez(unfinished, points=points, packed=packed)
         unfinished.replace(stored)
-    for i, point in enumerate(points):
-        row = packed[i] if packed is not None else _pack(data, point[None], weight)[0]
-        yield Problem.of(point, *unpack(row, points.shape[1]))
+    each = sums(data, points, weight) if packed is None else (unpack(row, points.shape[1]) for row in packed)
+    for point, (A, b) in zip(points, each, strict=True):
+        yield Problem.of(point, A, b)
+
+
+def sums(data, points, weight=None):
+    """(A, b) around each point, over the number of rows: by cells where rows are mostly zeros and ones and queries are many, else by the library."""
+    weight = weight or weights.Stable()
+    if len(points) >= MANY and (cells := Cells.where_they_help(data)) is not None:
+        yield from ((A / data.size, b / data.size) for A, b in (cells.moments(point, weight) for point in points))
+        return
+    for start in range(0, len(points), BATCH):
+        for one in evaluation.local_moments_of(data, list(points[start : start + BATCH]), weight):
+            yield one.A / data.size, one.b / data.size
 
 
 def _load(stored, points):
@@ -77,13 +88,6 @@ def _load(stored, points):
         return None
     with np.load(stored) as found:
         return found["packed"] if np.array_equal(found["points"], points) else None
-
-
-def _pack(data, points, weight):
-    """Upper triangles of A and b behind, over the number of rows."""
-    upper = np.triu_indices(points.shape[1])
-    moments = evaluation.local_moments_of(data, list(points), weight)
-    return np.array([np.concatenate([one.A[upper], one.b]) for one in moments]) / data.size
 
 
 def unpack(row, width):

@@ -71,22 +71,29 @@ class Adaptive:
         self.step_epsilon = paper.step_epsilon(epsilon, delta, steps)
         self.sigma_min = paper.adaptive_sigma(size, epsilon, delta, steps)
         self.near = paper.reuse_distance(steps)
-        self.points, self.answers, self.sources = [], [], []  # computed ones; sources: which answer each history entry has
+        self.points, self.sources = np.empty((0, width)), []  # computed ones; sources: which answer each history entry has
+        self.answers, self.count = np.empty((64, lanes, width)), 0  # room for answers, doubled when it is full
         self.mu2, self.books = np.zeros(lanes), [paper.Bookkeeping()] * lanes
         self.betas = []
 
     def answer(self, point, A, b):
-        if self.points:
-            distances = np.linalg.norm(np.array(self.points) - point, axis=1)
+        if self.count:
+            distances = np.linalg.norm(self.points - point, axis=1)
             nearest = int(distances.argmin())
             if distances[nearest] <= self.near:
                 self.sources.append(nearest)
                 return self.answers[nearest], np.zeros(self.lanes, dtype=int)
-        values, iterations = self._computed(A, b) if self.points else self._first(A, b)
-        self.sources.append(len(self.points))
-        self.points.append(point)
-        self.answers.append(values)
+        values, iterations = self._computed(A, b) if self.count else self._first(A, b)
+        self._keep(point, values)
         return values, iterations
+
+    def _keep(self, point, values):
+        if self.count == len(self.answers):
+            self.answers = np.concatenate([self.answers, np.empty_like(self.answers)])
+        self.sources.append(self.count)
+        self.points = np.vstack([self.points, point])
+        self.answers[self.count] = values
+        self.count += 1
 
     def _first(self, A, b):
         same = np.ones(self.lanes)
@@ -109,9 +116,11 @@ class Adaptive:
 
     def _selected(self, A, b):
         """Each lane's start, by the exponential mechanism over its own past answers (copies count again), and the gradient's exact norm there."""
-        past = np.array(self.answers)  # computed × lanes × width
-        norms = np.linalg.norm(2 * (past.reshape(-1, self.width) @ A - b), axis=1).reshape(past.shape[:2])
-        times = np.bincount(self.sources, minlength=len(self.points))
+        past = self.answers[: self.count]  # computed × lanes × width
+        gaps = past.reshape(-1, self.width) @ A
+        gaps -= b
+        norms = 2 * np.sqrt(np.einsum("ij,ij->i", gaps, gaps)).reshape(past.shape[:2])
+        times = np.bincount(self.sources, minlength=self.count)
         exponents = np.log(times)[:, None] - self.size * self.step_epsilon * norms / 2
         chosen = (exponents + self.rng.gumbel(size=exponents.shape)).argmax(axis=0)
         lanes = np.arange(self.lanes)

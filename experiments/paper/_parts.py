@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 
 Columns = dict[str, dict[str, np.ndarray]]  # {mechanism: {quantity: array}}
+CPU = "cpu seconds"
 
 
 class Clock:
@@ -17,6 +18,7 @@ class Clock:
 
     def __init__(self, total: float = 0.0, say: Callable[[str], None] | None = None) -> None:
         self.total, self.done, self.worked, self.seconds = total, 0.0, 0.0, 0.0
+        self.stored_cpu = 0.0  # processor seconds that pieces took which were there already
         self.say = say or (lambda text: print(text, file=sys.stderr, flush=True))
 
     def passed(self, name: str, size: float, seconds: float | None) -> None:
@@ -43,21 +45,28 @@ class Parts:
         stored = self.folder / f"{key}.npz"
         if stored.exists() and not self.again:
             self.clock.passed(key, size, None)
+            self.clock.stored_cpu += _cpu(stored)
             return _read(stored)
-        start = perf_counter()
+        start, cpu = perf_counter(), process_time()
         found = compute()
         self.folder.mkdir(parents=True, exist_ok=True)
         unfinished = stored.with_suffix(".unfinished.npz")
-        np.savez_compressed(unfinished, **{f"{name}|{what}": array for name, one in found.items() for what, array in one.items()})
+        arrays = {f"{name}|{what}": array for name, one in found.items() for what, array in one.items()}
+        np.savez_compressed(unfinished, **arrays, **{CPU: np.array(process_time() - cpu)})
         unfinished.replace(stored)
         self.clock.passed(key, size, perf_counter() - start)
         return found
 
 
+def _cpu(path: Path) -> float:
+    with np.load(path) as arrays:
+        return float(arrays[CPU]) if CPU in arrays.files else 0.0
+
+
 def _read(path: Path) -> Columns:
     found: Columns = {}
     with np.load(path) as arrays:
-        for key in arrays.files:
+        for key in (one for one in arrays.files if one != CPU):
             name, what = key.rsplit("|", 1)
             found.setdefault(name, {})[what] = arrays[key]
     return found

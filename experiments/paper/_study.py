@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,8 @@ class Reviews:
 class Inputs:
     """The data sets, each loaded once when first asked for, and what other studies found."""
 
+    shards: int | None = None  # how many of the paper's three disjoint parts of the data are asked; None: all
+
     def __init__(self, folder: Path, output: Path, again: bool = False, seeds: int = SEEDS, clock: Clock | None = None) -> None:
         self.folder, self.output, self.again, self.seeds = folder, output, again, seeds
         self.clock = clock or Clock(say=lambda _: None)
@@ -83,7 +85,7 @@ class Inputs:
 
     @cached_property
     def acs(self) -> Labelled:
-        return acs(self.folder)
+        return acs(self.folder, cache=self.output / "cache")
 
     @cached_property
     def reviews(self) -> Reviews:
@@ -115,13 +117,15 @@ class Inputs:
         stored = self.output / f"{study.name}.json"
         if not self.again and stored.exists():
             found = json.loads(stored.read_text(encoding="utf-8"))
-            if (found["queries"], found.get("seeds", self.seeds)) == (queries, self.seeds):
+            if (found["queries"], found.get("seeds", self.seeds), found.get("shards")) == (queries, self.seeds, self.shards):
                 self.clock.passed(study.name, study.minutes, None)
                 return found
         self.require(study)
-        start, before = perf_counter(), self.clock.done
-        found = {"study": study.name, "title": study.title, "queries": queries, "seeds": self.seeds} | study.run(self, queries)
+        start, before, cpu = perf_counter(), self.clock.done, process_time() + self.clock.stored_cpu
+        found = {"study": study.name, "title": study.title, "queries": queries, "seeds": self.seeds, "shards": self.shards}
+        found |= study.run(self, queries)
         found["seconds"] = round(perf_counter() - start, 1)
+        found["cpu seconds"] = round(process_time() + self.clock.stored_cpu - cpu, 1)  # with pieces that were there already
         if self.clock.done == before:  # a study without pieces of its own
             self.clock.passed(study.name, study.minutes, found["seconds"])
         self.output.mkdir(parents=True, exist_ok=True)

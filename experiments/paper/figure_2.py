@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from experiments.datasets import random_records
 from experiments.paper import _streams
 from experiments.paper._study import ACS_FILE, SEED, Study, figure
@@ -13,26 +15,28 @@ THE_PAPERS, OURS = _streams.PRINTED, _streams.OURS
 
 
 def run(inputs, queries):
-    told = _streams.over_shards([asked(inputs, plan, i, queries) for i, plan in enumerate(plans(inputs.acs, queries))])
+    chosen = list(islice(plans(inputs.acs, queries), inputs.shards))
+    told = _streams.over_shards([asked(inputs, plan, i, queries) for i, plan in enumerate(chosen)])
     rows = [_streams.line(name, one) for name, one in told.items()]
-    return {"rows": rows, "told": _streams.first_seed(told), "asked": _streams.SHARDS * queries}
+    return {"rows": rows, "told": _streams.first_seed(told), "asked": len(chosen) * queries}
 
 
 def plans(data, queries):
     """One for each shard."""
     shards, later = data.private(name="ACS").split(_streams.SHARDS), min(queries, LATER)
     records = random_records(data, 2 * _streams.SHARDS * queries, SEED)
+    ours = {name: one for name, one in _streams.ours(EPSILON).items() if name in OURS}
     for i, shard in enumerate(shards):
         own, others = (records[part * queries :][:queries] for part in (i, _streams.SHARDS + i))
-        yield _streams.Plan(shard, own, others[:later], shard.size, _streams.ours(EPSILON), EPSILON, RELEASE)
+        yield _streams.Plan(shard, own, others[:later], shard.size, ours, EPSILON, RELEASE)
 
 
 def asked(inputs, plan, i, queries):
     """One shard's answers, the paper's and ours, each from its file if it is there."""
-    parts, sums = inputs.parts("figure-2", queries), inputs.sums(f"acs-{queries}-shard-{i}")
+    parts, stored = inputs.parts("figure-2", queries), inputs.sums(f"acs-{queries}-shard-{i}")
     size = STUDY.minutes / _streams.SHARDS / 2
-    papers = parts.get(f"shard-{i}-paper", lambda: _streams.asked_printed(plan, inputs.seeds, i, sums), size)
-    return papers | parts.get(f"shard-{i}-ours", lambda: _streams.asked_ours(plan, inputs.own_seeds, i, sums), size)
+    papers = parts.get(f"shard-{i}-paper", lambda: _streams.asked_printed(plan, inputs.seeds, i, stored), size)
+    return papers | parts.get(f"shard-{i}-ours", lambda: _streams.asked_ours(plan, inputs.own_seeds, i, stored), size)
 
 
 def draw(found):

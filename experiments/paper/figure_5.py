@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import statistics
+from math import sqrt
 
 import numpy as np
 
 from dpexplain import plots
+from dpexplain.privacy import gdp, paper
 from experiments.paper import figure_2, figure_3
 from experiments.paper._study import ACS_FILE, TEXT_FILES, Study, digits, figure
 
 SOURCES = {"ACS": figure_2.STUDY, "Text": figure_3.STUDY}
 ADAPTING = ("adaptive, paper", "enhanced, paper", "adaptive, ours", "enhanced, ours")
+SETTINGS = (("ACS13", 1_494_974, 0.01, 95), ("Text", 8_815_568, 0.006, 91))  # rows, ε, and the spike that the paper reports
+DELTA, STEPS, MOST_COLUMNS = 1e-7, 300, 2000
 REPORTED = {("ACS", "adaptive"): 121, ("ACS", "enhanced"): 43, ("Text", "adaptive"): 149, ("Text", "enhanced"): 28}
 
 
@@ -22,7 +26,27 @@ def run(inputs, queries):
     return {
         "rows": [row(data, name, counts) for data, one in computed.items() for name, counts in one.items()],
         "counts": computed,
+        "notes": [columns_that_fit(*one) for one in SETTINGS],
     }
+
+
+def columns_that_fit(data, rows, epsilon, spike):
+    """The number of columns is not stated: the one at which √n·σ_min alone gives the reported T', printed and with exact noise."""
+    said = []
+    for split, where in ((3, "thirds"), (1, "all rows")):
+        size = rows // split
+        exact = sqrt(STEPS - 1) / (gdp.mu(epsilon, DELTA) * size)
+        for kind, sigma in (("printed", paper.adaptive_sigma(size, epsilon, DELTA, STEPS)), ("exact", exact)):
+            closest = min(range(1, MOST_COLUMNS + 1), key=lambda n, sigma=sigma: abs(at_least(n, sigma) - spike))
+            said.append(
+                f"{where}, {kind} noise: n = {closest} gives {at_least(closest, sigma)} (n = 1 gives {at_least(1, sigma)})"
+            )
+    return f"{data}, T' = {spike}: " + "; ".join(said)
+
+
+def at_least(columns, sigma):
+    """T' from any start: Algorithm 3 goes on from max(β, √n σ_min)."""
+    return paper.iterations(sqrt(columns) * sigma, STEPS)
 
 
 def row(data, name, counts):

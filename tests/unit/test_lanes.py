@@ -98,8 +98,9 @@ def test_adaptive_answers_take_the_librarys_path(data, only_beta, kind):
 
 def test_a_lane_selects_copies_as_often_as_they_were_given(data):
     lanes = _lanes.Adaptive(900, 5, 1e-9, DELTA, STEPS, lanes=4000, seed=0)
-    lanes.points, lanes.sources = [np.zeros(5), np.ones(5)], [0, 0, 0, 1]
-    lanes.answers = [np.full((4000, 5), 0.1), np.full((4000, 5), 0.2)]
+    for point, value in ((np.zeros(5), 0.1), (np.ones(5), 0.2)):
+        lanes._keep(point, np.full((4000, 5), value))
+    lanes.sources = [0, 0, 0, 1]
     problem = next(iter(problems(data, QUERIES[:1])))
     start, _ = lanes._selected(problem.A, problem.b)
     assert np.mean(start[:, 0] == 0.1) == pytest.approx(0.75, abs=0.04)  # three of four entries are the first answer

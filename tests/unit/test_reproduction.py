@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from experiments.paper import __main__ as runner
-from experiments.paper import _private_models, _streams, _training, figure_1, figure_4, figure_6, table_2
+from experiments.paper import _private_models, _streams, _training, figure_1, figure_4, figure_5, figure_6, table_2
 from experiments.paper._study import Inputs
 from typer.testing import CliRunner
 
@@ -186,3 +186,11 @@ def test_what_cannot_run_is_told_and_the_others_go_on(tmp_path, monkeypatch, cap
     told = capsys.readouterr()
     assert json.loads(told.out) == {"figure-4": None, "figure-2": []}
     assert "acs_income_2018.parquet is not there" in told.err
+
+
+def test_no_number_of_columns_gives_the_reported_spike_by_the_printed_noise_on_thirds_of_acs():
+    said = figure_5.columns_that_fit("ACS13", 1_494_974, 0.01, 95)
+    assert "thirds, printed noise: n = 1 gives 195 (n = 1 gives 195)" in said
+    assert "thirds, exact noise: n = 111 gives 95" in said
+    text = figure_5.columns_that_fit("Text", 8_815_568, 0.006, 91)
+    assert "thirds, printed noise: n = 3 gives 95" in text  # 500 words are stated

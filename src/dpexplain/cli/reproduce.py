@@ -29,6 +29,9 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Few queries: minutes instead of hours.")] = False,
     queries: Annotated[int | None, typer.Option(min=2, help="How many queries, instead of the paper's number.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Noise seeds that are averaged (10; 2 with --quick).")] = None,
+    shards: Annotated[
+        int | None, typer.Option(min=1, max=3, help="Ask so many of the three disjoint parts of the data only (figures 2, 3, 5).")
+    ] = None,
     again: Annotated[bool, typer.Option("--again", help="Run also what the output folder has already.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON instead of tables.")] = False,
 ) -> None:
@@ -44,6 +47,7 @@ def reproduce(
     flags = {"--quick": quick, "--again": again, "--json": as_json}
     command = [sys.executable, "-m", "experiments.paper", *names, "--data", str(data), "--output", str(output)]
     command += [flag for flag, given in flags.items() if given]
-    command += [word for flag, value in (("--queries", queries), ("--seeds", seeds)) if value for word in (flag, str(value))]
+    numbers = {"--queries": queries, "--seeds": seeds, "--shards": shards}
+    command += [word for flag, value in numbers.items() if value for word in (flag, str(value))]
     done = subprocess.run(command, check=False, env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
     raise typer.Exit(done.returncode)
