@@ -13,7 +13,7 @@ import dpexplain as dpx
 from dpexplain.errors import BudgetExhausted, LedgerUnavailable, ParameterError, QueryError, RequestIdInUse
 from dpexplain.ledger import open_existing, verify
 from dpexplain.service.backend import ReleaseBackend
-from dpexplain.service.batching import Batcher, TurnBatcher
+from dpexplain.service.batching import TURNS, Batcher, TurnBatcher
 
 
 @pytest.fixture
@@ -156,6 +156,22 @@ def test_questions_of_one_turn_of_the_loop_are_answered_in_one_call():
     assert batches == [[1, -1, 2], [5], [7]]
     assert [found[0], found[2], found[3], alone] == [2, 4, 10, 14]
     assert isinstance(found[1], QueryError)
+
+
+def test_a_question_that_was_being_read_joins_the_one_before_it():
+    batches = []
+
+    async def later(batcher, turns):
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        return await batcher.ask(turns)
+
+    async def ask_all():
+        batcher = TurnBatcher(lambda questions: batches.append(list(questions)) or list(questions), 8)
+        return await asyncio.gather(*(later(batcher, turns) for turns in (0, TURNS - 1, TURNS + 1)))
+
+    assert asyncio.run(ask_all()) == [0, TURNS - 1, TURNS + 1]
+    assert batches == [[0, TURNS - 1], [TURNS + 1]]
 
 
 def test_a_batch_of_a_turn_that_fails_fails_for_each_of_its_callers():

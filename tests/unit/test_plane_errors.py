@@ -1,5 +1,7 @@
 """Errors of whole batches of planes equal those that are computed record by record; so do the points of whole batches of records."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
@@ -85,6 +87,17 @@ def test_an_answer_does_not_depend_on_others_of_its_batch(release):
     assert together.share.min() < BROAD < together.share.max()
     for i in (int(together.share.argmin()), int(together.share.argmax())):
         assert release.planes.fit(queries[i : i + 1], weight).errors[0] == pytest.approx(together.errors[i], rel=1e-9)
+
+
+@pytest.mark.parametrize("weight", [None, dpx.weights.Gaussian(0.7), dpx.weights.Window(0.05)])
+def test_a_plane_that_is_fitted_alone_is_that_of_its_batch(release, weight):
+    queries = DOMAIN.encode(people(6, seed=7))
+    together = release.planes.fit(queries, weight or release.weight)
+    for i in range(6):
+        alone = release.planes.fit(queries[i : i + 1], weight or release.weight)
+        for one in fields(together):
+            found, right = getattr(alone, one.name)[0], getattr(together, one.name)[i]
+            assert found == pytest.approx(right, rel=1e-6, abs=1e-9), one.name
 
 
 @pytest.mark.parametrize("anchor", [None, 0.4])

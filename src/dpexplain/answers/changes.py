@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dpexplain.core.arrays import Vector
@@ -40,8 +41,8 @@ class _Move(NamedTuple):
     """A change as a combination of slopes: `sign` times that of `column`, less that of the column that is left, if any."""
 
     name: str
-    before: Any
-    after: Any
+    before: str
+    after: str
     column: int
     sign: int = 1
     leaving: int | None = None
@@ -64,14 +65,14 @@ def _combined(move: _Move, slopes: Sequence[float]) -> float:
 
 def _change(value: float, move: _Move, errors: Sequence[float] | None) -> Change:
     spread = None if errors is None else errors[move.column] + (0.0 if move.leaving is None else errors[move.leaving])
-    return Change(move.name, shown(move.before), shown(move.after), value, spread)
+    return Change(move.name, move.before, move.after, value, spread)
 
 
 def _moves(domain: DomainLike, point: Vector) -> Iterator[_Move]:
     if isinstance(domain, Domain):
         rows = zip(domain.features, domain.blocks, domain.decode_point(point), strict=True)
         for feature, block, own in rows:
-            yield from _moves_of(feature, block.start, own)
+            yield from _moves_of(feature, block.start, own if isinstance(feature, (Categorical, Binary)) else None)
         return
     words = isinstance(domain, TextDomain)
     for j, (name, entry) in enumerate(zip(domain.titles, point.tolist(), strict=True)):
@@ -79,19 +80,19 @@ def _moves(domain: DomainLike, point: Vector) -> Iterator[_Move]:
         yield _Move(name, "", "taken out" if there else "added", j, -1 if there else 1) if words else _Move(name, "0", "1", j)
 
 
-def _moves_of(feature: Feature, start: int, own: Any) -> Iterator[_Move]:
+@lru_cache(maxsize=256, typed=True)
+def _moves_of(feature: Feature, start: int, own: Any) -> tuple[_Move, ...]:
+    """The same for every record with this value, so it is remembered; that of a number does not matter, and is None."""
     title = feature.label_of(feature.name)
     if isinstance(feature, Categorical):
         leaving = start + feature.columns.index(own) if own in feature.columns else None
         others = ((start + j, value) for j, value in enumerate(feature.columns) if start + j != leaving)
-        before = "none of them" if own is None else own
-        yield from (_Move(title, before, value, column, 1, leaving) for column, value in others)
-        return
+        before = "none of them" if own is None else shown(own)
+        return tuple(_Move(title, before, shown(value), column, 1, leaving) for column, value in others)
     low, high = _ends(feature)
     if isinstance(feature, Binary) and own == high:
-        yield _Move(title, high, low, start, -1)
-    else:
-        yield _Move(title, low, high, start)
+        return (_Move(title, shown(high), shown(low), start, -1),)
+    return (_Move(title, shown(low), shown(high), start),)
 
 
 def _ends(feature: Any) -> tuple[Any, Any]:

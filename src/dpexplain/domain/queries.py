@@ -126,6 +126,8 @@ def place_queries(features: Sequence[Feature], records: Sequence[Any]) -> list[l
 
 
 def _place_column(feature: Feature, records: Sequence[Mapping[Any, Any]]) -> list[tuple[int, float]]:
+    if len(records) == 1:
+        return [feature.place(records[0][feature.name])]
     name, placements = feature.name, _Placements(feature)
     return [placements[type(value), value] for value in [record[name] for record in records]]
 

@@ -174,10 +174,10 @@ class Domain(files.DomainDescription):
         return read_each(separate, lambda record: self.read_query(record, rules), self.width, rules)
 
     def _points(self, placed: Sequence[Sequence[tuple[int, float]]], count: int) -> FloatArray:
-        out, rows = np.zeros((count, self.width)), np.arange(count)
-        for column, block in zip(placed, self.blocks, strict=True):
-            places, entries = zip(*column, strict=True) if column else ((), ())
-            out[rows, block.start + np.array(places, dtype=np.intp)] = entries
+        out = np.zeros((count, self.width))
+        pairs = zip(placed, self.blocks, strict=True)
+        places = np.array([[block.start + place for place, _ in column] for column, block in pairs], dtype=np.intp)
+        out[np.arange(count), places] = [[entry for _, entry in column] for column in placed]
         return out
 
     def separate(self, records: Any) -> list[Any]:

@@ -127,8 +127,12 @@ class MomentPlanes:
         return ErrorSources(root, left, (self.points[::every] - self.mean) @ self._inverse, self.t0_error, self.layout)
 
     @cached_property
+    def _squares(self) -> Vector:
+        return np.square(self.residuals)
+
+    @cached_property
     def _mean_square(self) -> float:
-        return float(self.raked @ np.square(self.residuals)) / len(self.points)
+        return float(self.raked @ self._squares) / len(self.points)
 
     @cached_property
     def _trace(self) -> float:
@@ -138,6 +142,8 @@ class MomentPlanes:
 
     def fit(self, queries: Matrix, weight: Weight, anchors: Vector | None = None, radius: float | None = None) -> Planes:
         """The planes at encoded queries, (q, n); through `anchors`, one a query, where they are given; in a ball where a radius is given."""
+        if len(queries) == 1 and anchors is None and radius is None:
+            return self._fit_one(queries[0], weight)
         share, local, middle = self._local(queries, weight)
         right, level = self._back(local * self.residuals)
         level0, slope0 = self._global
@@ -170,6 +176,52 @@ class MomentPlanes:
         middle, mass = self._back(local)
         local /= mass
         return share, local, middle / mass
+
+    def _fit_one(self, query: Vector, weight: Weight) -> Planes:
+        """`fit` of one query, step by step the same: on vectors each step takes NumPy half the time."""
+        share, local, middle = self._local_one(query, weight)
+        sums = self._maps[1] @ (local * self.residuals)
+        level, (level0, slope0) = float(sums[-1]), self._global
+        values = self.slopes.values + self._solve_one(local, middle, sums[:-1] - level * middle - share * slope0)
+        answer = self.t0 + float((middle - self.mean) @ self.slopes.values) + level - share * level0
+        answer -= float((middle - query) @ values)
+        rows = (query[None], local[None], np.array([share]), middle[None])
+        fitted = FittedPlanes(values[None], np.array([answer]), rows[2], np.zeros(1, dtype=bool))
+        return assemble(rows[0], fitted, self._variances_alike(*rows, None), self.average, self.layout)
+
+    def _local_one(self, query: Vector, weight: Weight) -> tuple[float, Vector, Vector]:
+        everyone, (unraked, unraked2) = self._weighing
+        distance = self._maps[0] @ _extend(-2 * query, float(query @ query))
+        distance += self._norms
+        np.sqrt(np.maximum(distance, 0.0, out=distance), out=distance)
+        local = np.multiply(weight(distance), everyone, out=distance)
+        total = float(local @ unraked)
+        if not total > 0:
+            local = everyone.copy()
+            total = float(local @ unraked)
+        share = total**2 / (len(local) * float(np.square(local) @ unraked2))
+        sums = self._maps[1] @ local
+        local /= sums[-1]
+        return share, local, sums[:-1] / sums[-1]
+
+    def _solve_one(self, local: Vector, middle: Vector, right: Vector) -> Vector:
+        (onto, back), ridge, found, rest = self._maps, self.ridge, np.zeros_like(right), right
+        ahead = self._inverse @ rest
+        size = float(rest @ ahead)
+        for left in reversed(range(STEPS)):
+            along = onto @ _extend(ahead, -float(ahead @ middle))
+            moved = along * local
+            if not left:
+                curvature = float(moved @ along) + ridge * float(ahead @ ahead)
+                return np.asarray(found + size / max(curvature, 1e-300) * ahead)
+            sums = back @ moved
+            bent = sums[:-1] - sums[-1] * middle + ridge * ahead
+            length = size / max(float(ahead @ bent), 1e-300)
+            found, rest = found + length * ahead, rest - length * bent
+            step = self._inverse @ rest
+            before, size = size, float(rest @ step)
+            ahead = step + size / max(before, 1e-300) * ahead
+        return found
 
     def _onto(self, rows: Matrix, constants: Vector) -> Matrix:
         """x·row + constant for each point x."""
@@ -221,8 +273,8 @@ class MomentPlanes:
         pull = local.shape[1] * local[:, ::every] - share[:, None] * self.raked[::every]
         limit = (LIMIT / share)[:, None]
         seen = (share * local.shape[1] / (share * local.shape[1] + POOLED))[:, None]  # few points' own residuals say little
-        squares = np.square(self.residuals[::every])
-        pull = np.square(np.clip(pull, -limit, limit)) * (seen * squares + (1 - seen) * self._mean_square)
+        pull = np.maximum(np.minimum(pull, limit), -limit)
+        pull = np.square(pull) * (seen * self._squares[::every] + (1 - seen) * self._mean_square)
         pull *= (self.slopes.doubt / np.sqrt(share) / pull.shape[1] * np.square(self._narrowing(local, middle)))[:, None]
         kept = np.minimum(1.0, KEPT * share)  # a local answer rests on the points, not on φ₀
         centre = (middle - self.mean) @ self._inverse
@@ -232,4 +284,11 @@ class MomentPlanes:
     def _narrowing(self, local: Matrix, middle: Matrix) -> Vector:
         """How much less columns vary near the query than over all points: as much larger is the local inverse than the moments' own."""
         near = np.maximum(local @ self._norms - dots(middle, middle), 1e-300)
-        return np.clip(self._trace / near, 1.0, NARROWEST)
+        return np.minimum(np.maximum(self._trace / near, 1.0), NARROWEST)
+
+
+def _extend(row: Vector, constant: float) -> Vector:
+    """`np.append`, in a tenth of its time."""
+    found = np.empty(len(row) + 1)
+    found[:-1], found[-1] = row, constant
+    return found

@@ -17,7 +17,9 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
-from dpexplain.estimation.planes import Variances, dots, feature_sums
+from dpexplain.estimation.planes import Variances, directions, dots, feature_sums
+
+_SMALL = 1 << 14  # entries of M up to which one query is answered by whole arrays
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,8 +67,15 @@ class ErrorSources:
         kept = np.square(q.kept)[:, None]
         return np.asarray(kept + (1 - kept) * np.square(self.left))
 
+    @cached_property
+    def _across(self) -> Matrix:
+        """M with one column a point."""
+        return np.ascontiguousarray(self.moved.T)
+
     def fitted(self, q: QueryErrors) -> Variances:
         """Of planes that are free at the query."""
+        if len(q.kept) == 1 and self.moved.size <= _SMALL:
+            return self._fitted_one(q)
         counted, kept = self._counted(q), np.square(q.kept)
         noise, reference = _between(kept[:, None], *self._noise), np.maximum(self._pulled_slopes(q), 0.0)
         added = feature_sums(np.square(q.offset) * (noise + reference), self.layout)
@@ -76,6 +85,18 @@ class ErrorSources:
             added[:, a] = dots(q.weights, np.square(pulled)) + _between(kept, *(dots(offset @ R, offset) for R in covariances))
         base, answer = (self._along(q, counted, d, 1.0) + self.level_error**2 for d in (-q.away - q.offset, -q.away))
         return Variances(noise, reference, np.concatenate([added, base[:, None], answer[:, None]], axis=1))
+
+    def _fitted_one(self, q: QueryErrors) -> Variances:
+        """The same of one query, by a few operations on all features at once."""
+        weights, centre, kept = q.weights[0], q.centre[0], np.square(q.kept)
+        wanted = directions(q.offset[0], -q.away[0], self.layout)  # one column for each number: d
+        pulled = wanted.T @ self._across  # u·d + l, one column a point
+        pulled -= (centre @ wanted)[:, None]
+        pulled[-2:] += 1.0
+        added = np.square(pulled) @ weights + np.square(wanted.T @ self.root) @ self._counted(q)[0]
+        added[-2:] += self.level_error**2
+        reference = np.square(self._across - centre[:, None]) @ weights
+        return Variances(_between(kept, *self._noise)[None], reference[None], added[None])
 
     def anchored(self, q: QueryErrors, turn: Matrix) -> Variances:
         """Of planes that go through an anchor; `turn` is g."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, Protocol, overload
 
 import numpy as np
@@ -205,6 +205,7 @@ class Explanations(ExplanationBatch):
         return f"<{len(self)} explanations of {len(self.release.domain.names)} values{left_out}. {self.release.guarantee}>"
 
 
+@lru_cache(maxsize=64)
 def free_of_charge(total: Guarantee) -> Guarantee:
     """The cost of an answer from a release: none."""
     return Guarantee(0.0, total.delta, total.neighbours, subject="This answer")

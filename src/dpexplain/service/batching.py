@@ -20,6 +20,7 @@ from dpexplain.errors import LedgerUnavailable
 Q = TypeVar("Q")
 A = TypeVar("A")
 PATIENCE = 5.0  # seconds
+TURNS = 3  # of an event loop, until what arrived before them has been read
 
 
 @dataclass(slots=True, eq=False)
@@ -94,8 +95,9 @@ class Batcher(Generic[Q, A]):
 
 
 class TurnBatcher(Generic[Q, A]):
-    """Answers questions that arrive in one turn of the event loop in one call, on the loop's own thread: for answers too quick to wait for others.
+    """Answers questions that have arrived by now in one call, on the event loop's own thread: for answers too quick to wait for others.
 
+    What has arrived takes TURNS turns of the loop to be read: one sees its bytes, one starts its request, one asks. No clock is waited for.
     `answer` takes up to `most` questions and returns for each its answer, or the error that is its answer.
     """
 
@@ -108,9 +110,15 @@ class TurnBatcher(Generic[Q, A]):
         loop = asyncio.get_running_loop()
         future: asyncio.Future[A] = loop.create_future()
         if not self._waiting:
-            loop.call_soon(self._answer_all)
+            loop.call_soon(self._turn, loop, TURNS)
         self._waiting.append((question, future))
         return await future
+
+    def _turn(self, loop: asyncio.AbstractEventLoop, left: int) -> None:
+        if left > 1 and len(self._waiting) < self._most:
+            loop.call_soon(self._turn, loop, left - 1)
+        else:
+            self._answer_all()
 
     def _answer_all(self) -> None:
         waiting, self._waiting = self._waiting, []
