@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dpexplain as dpx
 from dpexplain.errors import DataError, DomainError, DpexplainError, ReleaseCorrupt
+from dpexplain.ledger import open_existing
+from dpexplain.ledger.anchor import read_heads
 from dpexplain.registration.models import ModelSource
 from dpexplain.release import file as container
 from dpexplain.service.config import load_config
 from dpexplain.service.limits import network_of
 from service_support import write_config, write_owner_files
+
+ONE = dpx.Domain.encoded(1)
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +78,18 @@ def test_pipes_devices_and_impossible_names_are_no_releases(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "read",
+    [load_config, read_heads, lambda path: open_existing(f"sqlite:///{path}"), lambda path: ModelSource(f"{path}").open(ONE)],
+    ids=["service.toml", "heads", "ledger", "model"],
+)
+def test_pipes_devices_and_impossible_names_are_nothing_else_either(tmp_path, read):
+    os.mkfifo(tmp_path / "pipe.onnx")
+    for path in (tmp_path / "pipe.onnx", Path("/dev/zero"), tmp_path, Path("a\x00b"), Path("x" * 5000)):
+        with pytest.raises(DpexplainError):
+            read(path)
+
+
+@pytest.mark.parametrize(
     "absurd",
     [
         {"mu": 1e300},
@@ -88,6 +105,18 @@ def test_pipes_devices_and_impossible_names_are_no_releases(tmp_path):
 def test_a_guarantee_that_cannot_be_stated_is_damage(released, tmp_path, absurd):
     header, arrays = container.read(released.read_bytes())
     header["guarantee"] |= absurd
+    (tmp_path / "b.dpx").write_bytes(container.write(header, arrays))
+    with pytest.raises(ReleaseCorrupt):
+        dpx.load(tmp_path / "b.dpx")
+
+
+@pytest.mark.parametrize(
+    ("part", "absurd"),
+    [(None, {"size": 10**400}), (None, {"size": -3}), ("planes", {"t0_error": 1e300}), ("planes", {"average_error": 1e300})],
+)
+def test_numbers_that_no_release_has_are_damage(released, tmp_path, part, absurd):
+    header, arrays = container.read(released.read_bytes())
+    (header if part is None else header[part]).update(absurd)
     (tmp_path / "b.dpx").write_bytes(container.write(header, arrays))
     with pytest.raises(ReleaseCorrupt):
         dpx.load(tmp_path / "b.dpx")

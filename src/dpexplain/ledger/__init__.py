@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def read_only_store(url: str) -> Store:
     if url.startswith(POSTGRES):
         return PostgresStore(url, read_only=True)
     path = Path(sqlite_path(url))
-    if not path.exists():
+    if not os.path.exists(path):  # also false for what cannot be a name
         raise LedgerUnavailable(f"there is no ledger at {path}: check the name and the directory")
     return SqliteStore(path, read_only=True)
 

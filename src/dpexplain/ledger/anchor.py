@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from dpexplain.arguments import require_regular_file
 from dpexplain.errors import LedgerCorrupt, ParameterError
 from dpexplain.ledger.chain import RESTORE, head_of
 from dpexplain.ledger.port import Head, Ledger
@@ -34,6 +35,7 @@ def write_heads(path: Path, heads: dict[str, Head]) -> None:
 
 
 def read_heads(path: Path) -> dict[str, Head]:
+    require_regular_file(path)
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         if value["format"] != FORMAT:

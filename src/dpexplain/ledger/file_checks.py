@@ -23,9 +23,11 @@ Inode = tuple[int, int]
 def require_sound(path: Path) -> Inode:
     """Which file it is; refused if it is empty, has a second name, or can be written or replaced by just anybody."""
     found = path.stat()
-    if found.st_size == 0 and stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(found.st_mode):  # a pipe would be waited for without end
+        raise LedgerUnavailable(f"{path} is a folder, a pipe or a device: name the file of a ledger")
+    if found.st_size == 0:
         raise LedgerCorrupt(f"the ledger {path} is an empty file: it was truncated, or is not a ledger. {RESTORE}")
-    if found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
+    if found.st_nlink > 1:
         finish_creation(path)
     require_safe_folder(path)
     if found.st_mode & stat.S_IWOTH:

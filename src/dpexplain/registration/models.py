@@ -218,7 +218,7 @@ def _need(module: str, package: str | None = None) -> Any:
 
 
 def _require_file(where: str) -> None:
-    if "\0" in where or not Path(where).is_file():
+    if not os.path.isfile(where):  # also false for what cannot be a name
         raise DataError(f"there is no model file {where}. Check the name")
 
 

@@ -21,6 +21,7 @@ from dpexplain.release.planes import restore_planes
 from dpexplain.release.reference_data import largest_codes, restore_reference
 
 SUBJECT = "This release, and every explanation from it,"
+_MOST_ROWS = 10**15  # of a table
 
 
 def solver_arrays(solver: Solver) -> dict[str, Any]:
@@ -59,7 +60,7 @@ def restore_parts(header: dict[str, Any], arrays: dict[str, Any]) -> dict[str, A
         "domain": domain,
         "weight": weights.from_dict(header["weight"]),
         "guarantee": _guarantee(header["guarantee"]),
-        "size": int(header["size"]),
+        "size": _rows(header["size"]),
         "fingerprint": header["fingerprint"],
         "library": str(header["library"]),
         "reference": restore_reference(extra, domain, solver),
@@ -166,3 +167,11 @@ def _positive(value: Any, *, zero: bool = False) -> float:
     if not (np.isfinite(number) and (number > 0 or (zero and number == 0))):
         raise ValueError("numbers out of range")
     return number
+
+
+def _rows(value: Any) -> int:
+    """A number of rows; ValueError for one that nobody has."""
+    rows = int(value)
+    if not 1 <= rows <= _MOST_ROWS:
+        raise ValueError("rows")
+    return rows

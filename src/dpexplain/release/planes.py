@@ -25,6 +25,7 @@ from dpexplain.estimation.slopes import Guess, NoisyEquations, Slopes, guessed_s
 from dpexplain.release.reference_data import CHANGE_STEPS, ReferenceData
 
 Model: TypeAlias = Callable[[dict[str, Any]], Vector]
+_LARGEST = 1e100  # of a number in a file: its square is a number too
 _ARRAYS = ("slopes", "spread", "factors", "labels", "raked", "average")
 
 
@@ -98,8 +99,8 @@ def restore_planes(numbers: dict[str, Any] | None, arrays: dict[str, Any], solve
     slopes, spread, factors, labels, raked, average = (arrays[f"plane_{name}"] for name in _ARRAYS)
     levels = [float(numbers[name]) for name in ("doubt", "t0_error", "average_error")]
     sound = (spread >= 0).all() and (factors >= 0).all() and (raked > 0).all() and (np.abs(labels) <= 1).all()
-    finite = np.isfinite(np.concatenate([slopes, spread, factors, raked, average, levels])).all()
-    if not (sound and finite and min(levels) >= 0):
+    sizes = np.abs(np.concatenate([slopes, spread, factors, raked, average, levels]))
+    if not (sound and (sizes <= _LARGEST).all() and min(levels) >= 0):  # NaN is not
         raise ValueError("ranges of planes")
     doubt, t0_error, average_error = levels
     return _planes(solver, Slopes(slopes, spread, doubt), labels, raked, Average(average, average_error), factors, t0_error)

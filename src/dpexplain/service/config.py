@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from dpexplain.arguments import file_errors, require_regular_file
 from dpexplain.core import weights
 from dpexplain.core.plane import Plane, require_plane
 from dpexplain.domain import Domain
@@ -143,10 +145,13 @@ class ServiceConfig:
 def load_config(path: str | Path) -> ServiceConfig:
     """Read and check; paths in the file are relative to the file."""
     path = Path(path).absolute()
+    if not os.path.exists(path):  # also false for what cannot be a name
+        raise ParameterError(f"there is no file {path}. docs/service.md shows what goes into it")
+    require_regular_file(path)
+    with file_errors(path, "read"):
+        content = path.read_bytes()
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ParameterError(f"there is no file {path}. docs/service.md shows what goes into it") from None
+        data = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ParameterError(f"{path.name} is not valid TOML ({error}). Correct it") from None
     _require_plain_text(data, path.name)
