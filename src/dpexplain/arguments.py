@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import isfinite
 from numbers import Real
+from os import PathLike
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from dpexplain.errors import DataError, InputError, ParameterError
@@ -39,6 +41,8 @@ def require_method(name: str, value: Any, method: str, remedy: str) -> None:
 @contextmanager
 def file_errors(path: str | Path, action: str) -> Iterator[None]:
     """An operating system's refusal becomes InputError; `action` is "read" or "write"."""
+    if not isinstance(path, (str, PathLike)):
+        raise ParameterError(f"cannot {action} {_shown(path)}: pass the path of a file, as text or a Path")
     try:
         yield
     except OSError as error:
@@ -69,5 +73,9 @@ def without_causes() -> Iterator[None]:
 
 
 def _shown(value: object) -> str:
+    """The value and its type; of tables, lists and arrays only the type, because their values may be private rows."""
+    kind = type(value).__name__
+    if not isinstance(value, (str, bytes, bool, Real, type, NoneType)) and not type(value).__module__.startswith("dpexplain"):
+        return f"a {kind}"
     text = repr(value)
-    return f"{text[:60]}{'…' if len(text) > 60 else ''} ({type(value).__name__})"
+    return f"{text[:60]}{'…' if len(text) > 60 else ''} ({kind})"

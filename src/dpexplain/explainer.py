@@ -124,6 +124,9 @@ class Explainer:
         if release is not None:
             data.count_release(release.digest, release.guarantee)
 
+    def __repr__(self) -> str:
+        return f"<Explainer: {type(self._mechanism).__name__} on {self._data!r}. {self.remaining}>"
+
     @property
     def spent(self) -> Guarantee:
         """Everything this budget has paid for, reservations included."""

@@ -309,3 +309,40 @@ def test_the_command_writes_a_commented_draft_that_loads_once_it_is_completed(pi
     assert dpx.Domain.load(target).columns == ("age", "income", "work", "home")
     refused = CliRunner().invoke(app, ["domain", "draft"])
     assert refused.exit_code == 2
+
+
+def test_constants_with_titles_and_exclusive_bounds_of_json_schema():
+    schema = {
+        "properties": {
+            "home": {"oneOf": [{"const": "own", "title": "Owner"}, {"const": "rent"}]},
+            "cards": {"type": "integer", "exclusiveMinimum": -1, "exclusiveMaximum": 12},
+            "share": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        }
+    }
+    home, cards, share = dpx.Domain.from_schema(json.dumps(schema)).features
+    assert home.values == ("own", "rent")
+    assert (cards.low, cards.high) == (0, 11)
+    assert (share.low, share.high) == (0, 1)
+
+
+def test_categories_that_a_pandera_dtype_declares():
+    pandera = pytest.importorskip("pandera.pandas", reason="pandera is NOT tested: pip install pandera")
+    grade, home = pd.CategoricalDtype(["C", "B", "A"], ordered=True), pd.CategoricalDtype(["own", "rent"])
+    schema = pandera.DataFrameSchema({"grade": pandera.Column(grade), "home": pandera.Column(home)})
+    assert dpx.Domain.from_schema(schema).features == (
+        dpx.Ordinal("grade", ["C", "B", "A"]),
+        dpx.Categorical("home", ["own", "rent"]),
+    )
+
+
+def test_a_record_of_a_pydantic_model_stands_for_its_class():
+    pydantic = pytest.importorskip("pydantic")
+    kind = pydantic.create_model("Person", age=(int, pydantic.Field(ge=0, le=120)))
+    assert dpx.Domain.from_schema(kind(age=5)) == dpx.Domain.from_schema(kind)
+
+
+def test_remedies_that_would_not_help_are_not_offered():
+    with pytest.raises(Undeclared) as error:
+        dpx.Domain.from_schema({"properties": {"age": {"type": "number"}}})
+    assert "suggested=True" not in str(error.value)
+    assert "columns=[…]" in str(error.value)

@@ -1,18 +1,21 @@
 """What people get wrong: each mistake is a typed error that says what was passed and what to do, before anything is spent."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
 import dpexplain as dpx
 from dpexplain.answers.contributions import Contributions
 from dpexplain.errors import DataError, DomainError, DpexplainError, InputError, ParameterError, QueryError
+from dpexplain.privacy.budget import round_up
 
 DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("work", ["a", "b"]), dpx.Binary("married")])
 ROWS = [{"age": 30, "work": "a", "married": True}, {"age": 60, "work": "b", "married": False}] * 20
 RECORD = {"age": 40, "work": "a", "married": True}
 BUDGET = dpx.Budget(1.0, 1e-6)
 EVEN = dpx.Domain.encoded(2)
+DATED = dpx.Domain([dpx.Date("opened", "2000-01-01", "2026-12-31")])
 
 
 def register(**options):
@@ -48,6 +51,8 @@ MISTAKES = {
     "a ledger path": (lambda: dpx.release(DATA, BUDGET, ledger="x.db"), ParameterError, "sqlite:///"),
     "noise a number": (lambda: dpx.release(DATA, BUDGET, noise=5), ParameterError, "leave it out"),
     "a release that is not there": (lambda: dpx.load("not/there.dpx"), InputError, "Check the name"),
+    "a release that is a number": (lambda: dpx.load(3), ParameterError, "pass the path"),
+    "saved to nothing": (lambda: RELEASE.save(None), ParameterError, "pass the path"),
     "a release that is a folder": (lambda: dpx.load("."), InputError, "Name a file"),
     "saved to no folder": (lambda: RELEASE.save("not/there/x.dpx"), InputError, "Check the name"),
     "published to no folder": (lambda: RELEASE.publish("not/there/x.html"), InputError, "Check the name"),
@@ -88,6 +93,22 @@ MISTAKES = {
     "neither model nor labels": (lambda: dpx.PrivateData(ROWS, DOMAIN), DataError, "exactly one of model="),
     "too few labels": (lambda: register(labels=[1.0]), DataError, "one number for each"),
     "labels in words": (lambda: register(labels=["yes"] * 40), DataError, "labels must be numbers"),
+    "labels by the name of their column": (lambda: register(labels="late"), DataError, "labels=frame['late']"),
+    "a model that answers with one number": (
+        lambda: dpx.PrivateData(ROWS, DOMAIN, model=lambda rows: 0.5, output="probability"),
+        DataError,
+        "got a single float",
+    ),
+    "a model that answers nothing": (
+        lambda: dpx.PrivateData(ROWS, DOMAIN, model=lambda rows: None, output="probability"),
+        DataError,
+        "got a single NoneType",
+    ),
+    "a model that takes something else": (
+        lambda: dpx.PrivateData(ROWS, DOMAIN, model=lambda rows: rows.columns, output="probability"),
+        DataError,
+        "made-up records of the domain it says: AttributeError: 'list' object",
+    ),
     "a size as text": (lambda: register(size="5"), ParameterError, "whole number"),
     "a column too few": (lambda: dpx.PrivateData([{"age": 1}], DOMAIN, labels=[0.0]), DataError, "work"),
     # questions
@@ -115,6 +136,8 @@ MISTAKES = {
     "a date that is a number": (lambda: dpx.Date("opened", 2000, 2020), DomainError, "ISO text"),
     "dates the wrong way round": (lambda: dpx.Date("opened", "2020-01-01", "2000-01-01"), DomainError, "must be before"),
     "a title that is a number": (lambda: dpx.Numeric("age", 0, 1, title=3), DomainError, "non-empty text"),
+    "a date in another spelling": (lambda: DATED.encode_query({"opened": "31/12/2010"}), QueryError, "Write it as 2026-12-31"),
+    "a number in quotes": (lambda: RELEASE.explain({**RECORD, "age": "40"}), QueryError, "without quotes"),
     "whole numbers with broken bounds": (lambda: dpx.Numeric("age", 0, 1.5, integer=True), DomainError, "both bounds whole"),
     # domains from models and schemas
     "a domain from a function": (lambda: dpx.Domain.from_model(lambda rows: rows), DomainError, "fitted scikit-learn estimator"),
@@ -126,6 +149,7 @@ MISTAKES = {
     "a domain from text": (lambda: dpx.Domain.from_model("model.txt"), DomainError, ".onnx"),
     "a domain from rows": (lambda: dpx.Domain.from_schema(ROWS), DomainError, "JSON Schema"),
     "a schema that is not there": (lambda: dpx.Domain.from_schema("not/there.parquet"), DomainError, "check the path"),
+    "text that is no schema": (lambda: dpx.Domain.from_schema("{properties}"), DomainError, "no JSON Schema"),
     "a declaration of nothing": (
         lambda: dpx.Domain.from_schema({"properties": {"a": {"type": "number"}}}, {"b": (0, 1)}),
         DomainError,
@@ -160,8 +184,26 @@ def test_a_mistake_is_told_with_its_remedy(mistake):
     assert said in str(told.value)
 
 
+@pytest.mark.parametrize("rows", [ROWS, pd.DataFrame(ROWS), {"age": [31]}, np.array([31.0])])
+def test_a_message_about_a_wrong_argument_quotes_no_row(rows):
+    for attempt in (lambda: dpx.release(rows, BUDGET), lambda: dpx.Explainer(rows, BUDGET), lambda: dpx.load(rows)):
+        with pytest.raises(ParameterError) as error:
+            attempt()
+        assert "3" not in str(error.value).split(":")[0]
+
+
+def test_an_epsilon_of_twenty_is_written_as_people_write_it():
+    assert round_up(20.0) == "20"
+    assert round_up(1234.5) == "1240"
+    assert round_up(1e9) == "1e+9"
+
+
+def test_an_explainer_prints_what_is_left():
+    assert repr(dpx.Explainer(DATA, BUDGET)).startswith("<Explainer: Basic on PrivateData('data', size=40")
+
+
 def test_there_are_many_and_none_of_them_spent_anything():
-    assert len(MISTAKES) >= 60
+    assert len(MISTAKES) >= 90
     assert DATA.spent.epsilon == 0
 
 

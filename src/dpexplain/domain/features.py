@@ -359,6 +359,9 @@ def _declared_missing(feature: Ordinal | Categorical | Binary, values: Sequence[
     set_field(feature, "missing", values[position])
 
 
+_WRITTEN = {"numeric": "a number, without quotes", "date": "2026-12-31", "datetime": "2026-12-31T23:59:00"}
+
+
 def refuse(feature: Any, value: object, accepted: str) -> NoReturn:
     """QueryError that quotes the value of a query, which is public, and what could be asked instead."""
     shown = repr(value)
@@ -368,6 +371,8 @@ def refuse(feature: Any, value: object, accepted: str) -> NoReturn:
         remedy = f"Give a value, or let the owner declare what stands for a missing one ({owner}=… in the domain)"
     elif feature.clip(value) is not value:
         remedy = "Ask about a value within them, or pass clip=True to ask about the nearest one instead; the answer will say so"
+    elif isinstance(value, str) and feature.kind in _WRITTEN:
+        remedy = f"Write it as {_WRITTEN[feature.kind]}"
     else:
         remedy = (
             "Ask about a value the domain declares: another point would get another explanation, so nothing is clamped or "

@@ -180,7 +180,8 @@ def _of_model(domain: Domain, ask: Any) -> Iterator[Finding]:
     columns = domain.decode(records)
     answers, seconds = _ask_timed(ask, columns)
     each = _seconds_each(ask, columns, seconds)
-    yield Finding("good", f"the model accepts made-up records of the domain ({1 / each:,.0f} a second in large batches)")
+    speed = "more than a million" if each < 1e-6 else f"about {1 / each:,.0f}"
+    yield Finding("good", f"the model accepts made-up records of the domain ({speed} a second in large batches)")
     yield Finding("note", f"labelling 131,072 reference records takes about {max(1, round(each * (1 << 17)))} s")
     spread = float(answers.max() - answers.min())
     if spread < 1e-9:
@@ -247,7 +248,7 @@ def _ends(feature: Any, inside: Vector, changes: Vector) -> Iterator[Finding]:
     if high - low < 0.5:
         yield Finding(
             "warning", f"{feature.name}: the answer changes in only {high - low:.0%} of [{feature.low}, {feature.high}]",
-            f"Bounds near the {low:.0%} and {high:.0%} points of it would make explanations sharper, if no row lies beyond",
+            f"Bounds near {_at(feature, low)} and {_at(feature, high)} would make explanations sharper, if no row lies beyond",
         )  # fmt: skip
     if max(changes[:2].max(), changes[-2:].max()) > 0.5 * inside.max() and isinstance(feature, Numeric):
         yield Finding(
@@ -255,6 +256,13 @@ def _ends(feature: Any, inside: Vector, changes: Vector) -> Iterator[Finding]:
             f"{feature.name}: the answer goes on changing beyond [{feature.low:g}, {feature.high:g}]",
             "Rows out there are clamped",
         )
+
+
+def _at(feature: Any, share: float) -> str:
+    """The value at this share of a feature's range, as people write it."""
+    if isinstance(feature, Numeric):
+        return f"{feature.low + share * (feature.high - feature.low):.3g}"
+    return str(feature.read(np.array([[share]]))[0])
 
 
 def _changes(domain: Domain, ask: Any, base: Matrix, feature: Any) -> Vector:

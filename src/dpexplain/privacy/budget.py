@@ -146,4 +146,5 @@ def round_down(value: float, digits: int = 3) -> str:
 
 def _rounded(value: float, digits: int, rounding: str) -> str:
     shown = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
-    return f"{shown.normalize():g}" if value else "0"
+    plain = "f" if 10 <= shown < 1_000_000 else "g"  # 20, not 2e+1
+    return f"{shown.normalize():{plain}}" if value else "0"

@@ -27,11 +27,7 @@ def check_declaration(model: Any, declared: AnswerDeclaration, records: Callable
     """
     question, reading = question_of(model, declared), declared.reading(model)
     try:
-        with catch_warnings():
-            simplefilter("ignore")  # about made-up records nobody needs to be warned
-            answers = as_given(question(records()))
-        if len(answers) != RECORDS:
-            raise WrongShape(f"{len(answers)} answers")
+        answers = _answers(question, records)
     except Exception as error:  # it may need columns that the domain does not declare: then only what is declared can be known
         if reading.kind == "label":
             raise _failure(error) from None
@@ -43,6 +39,27 @@ def check_declaration(model: Any, declared: AnswerDeclaration, records: Callable
         return AnswerScale.of("probability") if reading.kind == "label" else reading.scale
     _CHECKS[reading.kind](answers, reading)
     return reading.scale
+
+
+def explain_failure(error: DataError, model: Any, declared: AnswerDeclaration, records: Callable[[], Any]) -> DataError:
+    """The error of a model that answered no private row, with what it says about made-up records. These are public, and so is that text."""
+    try:
+        _answers(question_of(model, declared), records)
+    except (WrongShape, NotImplementedError):
+        return error
+    except Exception as found:
+        text = " ".join(str(found).split())[:300]
+        return DataError(f"{error}. About made-up records of the domain it says: {type(found).__name__}: {text}")
+    return error
+
+
+def _answers(question: Callable[[Any], Any], records: Callable[[], Any]) -> Any:
+    with catch_warnings():
+        simplefilter("ignore")  # about made-up records nobody needs to be warned
+        answers = as_given(question(records()))
+    if len(answers) != RECORDS:
+        raise WrongShape(f"{len(answers)} answers")
+    return answers
 
 
 def _failure(error: Exception) -> DataError:

@@ -175,11 +175,15 @@ def as_given(answers: Any) -> NDArray[Any] | list[Any]:
 
 
 def _shape(answers: Any) -> str:
-    return f"an array of shape {answers.shape}" if hasattr(answers, "shape") else f"{len(answers)} answers"
+    if hasattr(answers, "shape"):
+        return f"an array of shape {answers.shape}"
+    return f"{len(answers)} answers" if hasattr(answers, "__len__") else f"a single {type(answers).__name__}"
 
 
 def read_labels(labels: Any, count: int, declared: AnswerDeclaration) -> Vector:
     """Labels that were computed elsewhere: in [-1, 1] (booleans are ±1) unless `output` declares something else."""
+    if isinstance(labels, str):
+        raise DataError(f"labels must be the answers themselves, got the text {labels!r}: pass labels=frame[{labels!r}]")
     try:
         found = declared.reading().labels(labels, count)
     except (WrongShape, TypeError):

@@ -20,8 +20,8 @@ from dpexplain.domain.clamping import encode_within
 from dpexplain.domain.columns import read_columns
 from dpexplain.errors import DataError
 from dpexplain.mechanisms.ports import Rows
-from dpexplain.registration.declaration_check import check_declaration
-from dpexplain.registration.declared_answers import read_labels, settle
+from dpexplain.registration.declaration_check import check_declaration, explain_failure
+from dpexplain.registration.declared_answers import AnswerDeclaration, read_labels, settle
 from dpexplain.registration.labels import UNREADABLE, Labeller, label_rows
 from dpexplain.registration.made_up import made_up_like
 from dpexplain.registration.options import RegistrationOptions
@@ -41,11 +41,18 @@ def register_in_memory(rows: Any, domain: DomainLike, model: Any, labels: Any, t
     if model is None:
         return register_labelled(rows, domain, read_labels(labels, count, declared), terms, declared.reading().scale)
     scale = check_declaration(model, declared, lambda: made_up_like(rows, domain))
-    values = settle(label_rows(model, rows, count, declared, domain), UNREADABLE)
+    values = _label(model, rows, count, declared, domain)
     if not isinstance(domain, Domain):  # only records of tables are decoded for the model later
         return register_labelled(rows, domain, values, terms, scale)
     labeller = Labeller(model, terms.target, terms.output, same_kind(rows), terms.bounds, domain)
     return register_labelled(rows, domain, values, terms, scale, labeller)
+
+
+def _label(model: Any, rows: Any, count: int, declared: AnswerDeclaration, domain: DomainLike) -> Vector:
+    try:
+        return settle(label_rows(model, rows, count, declared, domain), UNREADABLE)
+    except DataError as error:
+        raise explain_failure(error, model, declared, lambda: made_up_like(rows, domain)) from None
 
 
 def register_labelled(

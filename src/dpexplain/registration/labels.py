@@ -108,6 +108,14 @@ def label_rows(
 
 
 def question_of(model: Any, declared: AnswerDeclaration) -> Callable[[Any], Any]:
+    """How the model is asked about a table: with the columns that it was fitted with, where it says which."""
+    from dpexplain.registration.model_columns import column_selection
+
+    ask, select = _method_of(model, declared), column_selection(model)
+    return ask if select is None else lambda rows: ask(select(rows))
+
+
+def _method_of(model: Any, declared: AnswerDeclaration) -> Callable[[Any], Any]:
     if declared.kind_of(model) == "probability" and hasattr(model, "predict_proba"):
         return model.predict_proba  # type: ignore[no-any-return]
     if hasattr(model, "predict"):

@@ -24,6 +24,7 @@ from dpexplain.domain import DomainLike
 from dpexplain.domain.values import floats
 from dpexplain.errors import DataError, NotPrivateError
 from dpexplain.registration.kserve import Endpoint
+from dpexplain.registration.model_columns import column_selection
 
 Input = Literal["rows", "encoded"]
 Model = Any  # anything `labels.ask_model` accepts: predict_proba, predict, or a callable
@@ -165,7 +166,10 @@ def _unreadable(where: str, error: Exception, writer: str) -> DataError:
 def _estimator(model: Any, given: Input | None, domain: DomainLike) -> Model:
     """A scikit-learn estimator asked with a data frame of raw columns, or with the encoded matrix."""
     raw = hasattr(model, "feature_names_in_") if given is None else given == "rows"
-    return Estimator(model, _frame if raw else domain.encode)
+    select = column_selection(model)
+    if not raw or select is None:
+        return Estimator(model, _frame if raw else domain.encode)
+    return Estimator(model, lambda table: select(_frame(table)))
 
 
 class Estimator:

@@ -121,13 +121,22 @@ class Draft:
         """The features; `Undeclared`, with the list of what is open, unless there is nothing left to declare."""
         if missing := self.open:
             lines = "".join(f"\n  {one}" for one in missing)
-            example = f"{missing[0].name!r}: {EXAMPLES.get(missing[0].kind, EXAMPLES[None])}"
             raise Undeclared(
-                f"{self.source} does not say everything that a domain needs. Still to be declared:{lines}\n"
-                f"Pass declare={{{example}, …}}, or suggested=True to make the suggestions public",
+                f"{self.source} does not say everything that a domain needs. Still to be declared:{lines}\n{self._remedy()}",
                 draft=self,
             )
         return [one.feature() if isinstance(one, DraftFeature) else one for one in self.features]
+
+    def _remedy(self) -> str:
+        """How to declare the first of them; the other ways only where they would help."""
+        first = self.open[0]
+        ways = [f"Pass declare={{{first.name!r}: {EXAMPLES.get(first.kind, EXAMPLES[None])}, …}}"]
+        if any(set(one.open) <= set(one.suggested) for one in self.open):
+            ways.append("suggested=True to make the suggestions public")
+        if not self.source.startswith("the model"):  # which needs all its columns
+            ways.append("columns=[…] to leave columns out")
+        unsure = any(one.kind == "numeric" and not one.suggested for one in self.open)
+        return ", or ".join(ways) + (". A feature may be declared too: dpx.Binary(…), dpx.Categorical(…)" if unsure else "")
 
     def to_toml(self) -> str:
         """The draft as a domain file for a person to complete: what is open and what is suggested stands in comments."""

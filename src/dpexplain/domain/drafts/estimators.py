@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dpexplain.domain.drafts.boosting import booster_columns, draft_of_booster
 from dpexplain.domain.drafts.draft import Draft, DraftFeature, rounded_out
 from dpexplain.domain.values import is_missing
 from dpexplain.errors import DomainError
@@ -23,10 +24,12 @@ Columns = Sequence[str] | None  # which raw column each column of a step's input
 def draft_of_estimator(model: Any) -> Draft:
     """One draft feature for each column the estimator was fitted with."""
     model = unwrapped(model)
+    source = f"the model ({type(model).__name__})"
+    if boosted := booster_columns(model):
+        return draft_of_booster(boosted, source)
     names = _input_names(model)
     facts: Facts = {name: {} for name in names}
     _walk(model, names, facts)
-    source = f"the model ({type(model).__name__})"
     taken = [
         name for name in names if "used" in facts[name] or "dropped" not in facts[name]
     ]  # a column that the model drops is no feature

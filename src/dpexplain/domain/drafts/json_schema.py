@@ -45,8 +45,13 @@ def _feature(name: str, given: Any, root: Any) -> DraftFeature:
 
 
 def _bounds(one: Mapping[str, Any]) -> dict[str, Any]:
-    """Exclusive bounds count as inclusive ones: what lies on them is clamped there anyway."""
-    low, high = one.get("minimum", one.get("exclusiveMinimum")), one.get("maximum", one.get("exclusiveMaximum"))
+    """Exclusive bounds of whole numbers are one step inwards; others count as inclusive, because what lies on them is clamped there."""
+    step = 1 if one["type"] == "integer" else 0
+    low, high = one.get("minimum"), one.get("maximum")
+    if low is None and isinstance(one.get("exclusiveMinimum"), (int, float)):
+        low = one["exclusiveMinimum"] + step
+    if high is None and isinstance(one.get("exclusiveMaximum"), (int, float)):
+        high = one["exclusiveMaximum"] - step
     return {key: bound for key, bound in (("low", low), ("high", high)) if bound is not None}
 
 
@@ -63,6 +68,11 @@ def _resolved(given: Any, root: Any) -> dict[str, Any]:
         for part in str(one.pop("$ref")).removeprefix("#/").split("/"):
             target = target.get(part, {}) if isinstance(target, Mapping) else {}
         one = _resolved(target, root) | one
+    for word in ("anyOf", "oneOf"):  # a list of constants, each with a title of its own, is an enum
+        parts = [_resolved(part, root) for part in one.get(word, ())]
+        if len(parts) > 1 and all("const" in part for part in parts):
+            del one[word]
+            one["enum"] = [part["const"] for part in parts]
     for word in ("anyOf", "oneOf", "allOf"):
         others = [part for part in one.get(word, ()) if not (isinstance(part, Mapping) and part.get("type") == "null")]
         if len(others) == 1:

@@ -20,12 +20,15 @@ ACCEPTED = "an Arrow or polars schema, a JSON Schema, a pydantic model, a pander
 
 def draft_of_schema(schema: Any) -> Draft:
     """What the schema declares of each column."""
+    if isinstance(schema, str) and schema.lstrip().startswith("{"):
+        return draft_of_json_schema(_json_text(schema))
     if isinstance(schema, (str, Path)):
         return _from_file(Path(schema))
     if isinstance(schema, Mapping) and ("properties" in schema or "$ref" in schema or "$schema" in schema):
         return draft_of_json_schema(schema)
     if hasattr(schema, "model_json_schema"):
-        return draft_of_json_schema(schema.model_json_schema(), f"the pydantic model {schema.__name__}")
+        kind = schema if isinstance(schema, type) else type(schema)  # of a record, its class
+        return draft_of_json_schema(schema.model_json_schema(), f"the pydantic model {kind.__name__}")
     if hasattr(schema, "to_schema"):  # pandera's classes
         return draft_of_schema(schema.to_schema())
     if type(schema).__module__.startswith("pandera"):
@@ -39,6 +42,13 @@ def draft_of_schema(schema: Any) -> Draft:
     raise DomainError(
         f"cannot read a domain from a {type(schema).__name__}: pass {ACCEPTED}. A frame's own values are never read"
     )
+
+
+def _json_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise DomainError(f"this text is no JSON Schema: {error}. Pass a schema, or the path of a file that has one") from None
 
 
 def _from_file(path: Path) -> Draft:
@@ -140,14 +150,24 @@ def _pandera_feature(name: str, column: Any) -> DraftFeature:
         known |= {"values": list(facts["allowed_values"])} if "allowed_values" in facts else {}
     known |= {"title": column.title} if column.title else {}
     known |= {"help": column.description} if column.description else {}
-    if "values" in known:
-        return DraftFeature(
-            name, "categorical", {key: one for key, one in known.items() if key not in ("low", "high")}, source="the schema"
-        )
+    values, ordered = _pandera_categories(column.dtype)
+    if values and "values" not in known:
+        known |= {"levels" if ordered else "values": values}
+    if "values" in known or "levels" in known:
+        without = {key: one for key, one in known.items() if key not in ("low", "high")}
+        return DraftFeature(name, "ordinal" if "levels" in known else "categorical", without, source="the schema")
     if "bool" in word:
         return DraftFeature(name, "binary", known)
     if "datetime" in word or "timestamp" in word or word == "date":
-        return DraftFeature(name, "datetime", known)
+        return DraftFeature(name, "date" if word == "date" else "datetime", known)
     if "int" in word:
         return DraftFeature(name, "numeric", known | {"integer": True})
     return DraftFeature(name, "numeric" if "float" in word or "decimal" in word else "categorical", known)
+
+
+def _pandera_categories(dtype: Any) -> tuple[list[Any], bool]:
+    """The values that a categorical dtype of pandas or an Enum of polars declares, and whether they are in order."""
+    inner = getattr(dtype, "type", dtype)
+    found = getattr(dtype, "categories", None)
+    found = getattr(inner, "categories", None) if found is None else found
+    return [] if found is None else list(found), bool(getattr(dtype, "ordered", False) or getattr(inner, "ordered", False))
