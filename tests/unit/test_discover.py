@@ -186,3 +186,15 @@ def test_ranges_are_read_off_noisy_counts():
     assert visible_range(np.array([0.0, 0, 100, 3, 90, 0]), 1.0) == (2, 4)
     assert fine_range(np.array([0.0] * 4 + [1000.0] * 4 + [0.0] * 8), 1.0, 0.0, 16.0) == (4.0, 8.0)
     assert fine_range(np.zeros(16), 1.0, 0.0, 16.0) == (0.0, 16.0)
+
+
+def test_what_was_paid_for_is_not_lost_where_something_was_not_found(tmp_path):
+    rows = {"age": np.linspace(20, 80, 4000), "code": [f"code {i}" for i in range(4000)]}
+    kinds = {"age": "number", "code": "category"}
+    with pytest.raises(Undeclared, match=r"code \(categorical\): values\n.*\.draft") as error:
+        dpx.discover(rows, dpx.Budget(1.0, 1e-6), ledger=f"sqlite:///{tmp_path}/l", columns=kinds, noise=SeededNoise(1))
+    (age,) = dpx.Domain(error.value.draft.only(["age"]).complete()).features
+    assert age.low <= 25
+    assert age.high >= 75
+    both = dpx.Domain(error.value.draft.declare({"code": ["a", "b"]}).complete())
+    assert both.columns == ("age", "code")

@@ -162,6 +162,11 @@ MISTAKES = {
         "pass ledger=",
     ),
     "discovery of unknown kinds": (lambda: dpx.discover(ROWS, BUDGET, ledger="sqlite:///x"), ParameterError, 'columns={"age"'),
+    "discovery of a list of names": (
+        lambda: dpx.discover(ROWS, BUDGET, columns=["age"], ledger="sqlite:///x"),
+        ParameterError,
+        'columns={"age": "number"',
+    ),
     "discovery for a number": (lambda: dpx.discover(ROWS, 0.05, ledger="sqlite:///x"), ParameterError, "dpx.Budget"),
     "misfits of a dict": (lambda: dpx.count_misfits(ROWS, {}, BUDGET, ledger="sqlite:///x"), ParameterError, "dpx.Domain(["),
     "a check of nothing": (lambda: dpx.check(ROWS), ParameterError, "dpx.check(domain, model=model"),

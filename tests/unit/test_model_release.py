@@ -55,11 +55,15 @@ def test_a_release_is_logged_to_mlflow(frame, model, monkeypatch, tmp_path):
     release = dpx.release_model(model, frame, BUDGET, suggested=True, noise=SeededNoise(1))
     with mlflow.start_run() as run:
         log_release(release)
+        log_release(dpx.release_model(model, frame, dpx.Budget(1.0, 1e-5), suggested=True), "second", page=False)
     logged = mlflow.get_run(run.info.run_id).data
     folder = Path(mlflow.artifacts.download_artifacts(run_id=run.info.run_id, artifact_path="dpexplain"))
     assert sorted(one.name for one in folder.iterdir()) == ["release.dpx", "release.html"]
     assert dpx.load(folder / "release.dpx").guarantee == release.guarantee
-    assert float(logged.params["dpexplain.delta"]) == 1e-5
+    assert logged.params == {
+        **{"dpexplain.epsilon": "2", "dpexplain.delta": "1e-05", "dpexplain.columns": "2"},
+        **{"second.epsilon": "1", "second.delta": "1e-05", "second.columns": "2"},
+    }
     assert "differential privacy" in logged.tags["dpexplain.guarantee"]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpexplain.cli.exits import BAD_INPUT, exit_on_error
+from dpexplain.cli.exits import BAD_INPUT, exit_on_error, with_options
 from dpexplain.cli.options import Json
 from dpexplain.errors import ParameterError
 
@@ -32,23 +32,27 @@ def check(
     ] = None,
     trusted: Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")] = False,
     target: Annotated[str | None, typer.Option("--target", help="The class to explain.")] = None,
-    answer: Annotated[str | None, typer.Option("--answer", help="What the model is asked for: probability or class.")] = None,
+    answer: Annotated[str | None, typer.Option("--answer", help="What an answer is: probability, class or value.")] = None,
+    bounds: Annotated[str | None, typer.Option("--bounds", help="Public bounds of --answer value, as LOW,HIGH.")] = None,
     rows: Annotated[int | None, typer.Option("--rows", min=1, help="The public number of private rows.")] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="The budget you think of.")] = None,
     delta: Annotated[float, typer.Option("--delta", help="Its δ.")] = 1e-6,
     as_json: Json = False,
 ) -> None:
     """Ask the model about made-up records of the domain. No private row is read and nothing is spent."""
+    from dpexplain.cli.release import bounds_of, output_of
     from dpexplain.privacy.budget import Budget
 
     budget = None if epsilon is None else Budget(epsilon, delta)
-    options: dict[str, Any] = {} if answer is None else {"output": answer}
+    options: dict[str, Any] = {"output": output_of(answer), "bounds": bounds_of(bounds)}
     report = (
         _of_config(config, rows, budget)
         if config is not None
         else _of_files(domain, model, trusted, target, rows, budget, options)
     )
-    print(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else report)
+    print(
+        json.dumps(report.to_dict(), ensure_ascii=False) if as_json else with_options(str(report), ("answer", "bounds", "target"))
+    )
     if not report.ok:
         raise typer.Exit(BAD_INPUT)
 
@@ -86,7 +90,7 @@ def _of_config(config: Path, rows: int | None, budget: Any) -> CheckReport:
         )
     source = found.rows.source
     assert source.model is not None
-    options = {"target": source.terms.target, "output": source.terms.output}
+    options = {"target": source.terms.target, "output": source.terms.output, "bounds": source.terms.bounds}
     opened = source.model.open(source.domain)
     return check_all(
         source.domain, budget or found.rows.budget, model=opened, rows=rows or source.terms.size, frame="pyarrow", **options

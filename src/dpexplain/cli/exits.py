@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import wraps
+from inspect import signature
 from typing import ParamSpec
 
 import typer
@@ -15,6 +17,18 @@ from dpexplain.errors import BudgetExhausted, DpexplainError, IntegrityError
 P = ParamSpec("P")
 
 DONE, BAD_INPUT, EXHAUSTED, INTEGRITY, REFUTED = 0, 2, 3, 4, 5  # REFUTED: an audit found that a privacy claim is wrong
+
+# What a message calls a Python argument, and the option of a command that has it under this name.
+FLAGS = (
+    ("ignore_extra", r'extra="ignore"', "--ignore-extra"),
+    ("clip", r"clip=True", "--clip"),
+    ("bounds", r"bounds=\((\S+), (\S+)\)", r"--bounds \1,\2"),
+    ("answer", r"output='(\w+)'", r"--answer \1"),
+    ("answer", r"output=(?!\w)", "--answer"),
+    ("target", r"target=(?=\w|')", "--target "),
+    ("target", r"target=", "--target"),
+    ("trusted", r"say trusted = true", "pass --trusted"),
+)
 
 
 def exit_code(error: DpexplainError) -> int:
@@ -33,13 +47,21 @@ def exit_on_error(command: Callable[P, None]) -> Callable[P, None]:
                 warnings.showwarning = _show_warning
                 command(*args, **kwargs)
         except DpexplainError as error:
-            tell(error)
+            tell(with_options(str(error), signature(command).parameters))
             raise typer.Exit(exit_code(error)) from None
         except OSError as error:
             tell(f"{error.filename or 'a file'}: {error.strerror}. Check the name, and that you may read or write it.")
             raise typer.Exit(BAD_INPUT) from None
 
     return run
+
+
+def with_options(message: str, parameters: Container[str]) -> str:
+    """The message with the options of a command in place of Python's arguments."""
+    for parameter, keyword, flag in FLAGS:
+        if parameter in parameters:
+            message = re.sub(keyword, flag, message)
+    return message
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

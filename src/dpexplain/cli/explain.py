@@ -32,7 +32,7 @@ def add_to(app: typer.Typer) -> None:
 def explain(
     file: File,
     record: Annotated[str | None, typer.Option("--record", help="One record, as JSON.")] = None,
-    rows: Annotated[Path | None, typer.Option("--rows", help="Many records: .csv, .json, .jsonl or .parquet.")] = None,
+    rows: Annotated[Path | None, typer.Option("--rows", help="Many records: .csv, .json, .jsonl, .parquet or .arrow.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where explanations of --rows go: .parquet, .csv or .json.")
     ] = None,

@@ -59,7 +59,9 @@ def rehearse(
     ] = None,
     questions: Annotated[
         Path | None,
-        typer.Option("--questions", help="Records to ask about: .csv, .json, .jsonl or .parquet. Without it, private rows."),
+        typer.Option(
+            "--questions", help="Records to ask about: .csv, .json, .jsonl, .parquet or .arrow. Without it, private rows."
+        ),
     ] = None,
     queries: Annotated[int, typer.Option("--queries", min=1, help="How many private rows are asked about.")] = 40,
     draws: Annotated[int, typer.Option("--draws", min=1, help="How often the noise is drawn for each ε.")] = 5,

@@ -37,6 +37,10 @@ from dpexplain.registration.options import OptionKeywords, RegistrationOptions
 WORDS = {"number": "numeric", "integer": "numeric", "category": "categorical", "yes-no": "binary"}
 RANGED = ("numeric", "date", "datetime")
 OTHER = "other"
+FOUND_TOO_LITTLE = (
+    "Too few rows share a value there, at this price. What was found is paid for and is in the error's .draft: "
+    "dpx.Domain(error.draft.declare({…}).complete()) adds declarations and error.draft.only([…]) leaves columns out, both free"
+)
 
 
 def discover(
@@ -150,6 +154,8 @@ def _draft(rows: Any, columns: Any) -> Draft:
         return columns
     if isinstance(columns, Mapping) and all(isinstance(kind, str) for kind in columns.values()):
         return Draft(tuple(_declared_kind(str(name), kind) for name, kind in columns.items()), "the rows")
+    if isinstance(columns, (list, tuple, set)):
+        raise ParameterError('columns must say what each column is: pass columns={"age": "number", "work": "category", …}')
     if columns is not None:
         return draft_of_schema(columns)
     if isinstance(rows, (str, Path)):
@@ -197,9 +203,8 @@ def _table(rows: Any, names: list[str]) -> Any:
 
 def _complete_draft(draft: Draft, found: DiscoveredColumns) -> Draft:
     """The draft completed with what was found. What did not exceed the noise stays open and is listed as undeclared."""
-    return Draft(
-        tuple(_fill_feature(one, found) if isinstance(one, DraftFeature) else one for one in draft.features), "discovery"
-    )
+    features = tuple(_fill_feature(one, found) if isinstance(one, DraftFeature) else one for one in draft.features)
+    return Draft(features, "discovery", FOUND_TOO_LITTLE)
 
 
 def _fill_feature(one: DraftFeature, found: DiscoveredColumns) -> DraftFeature:

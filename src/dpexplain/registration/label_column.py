@@ -34,7 +34,7 @@ def declaration_of(kind: pa.DataType, name: str, declared: AnswerDeclaration) ->
         return replace(declared, output="class", target=_as_typed(kind, 1 if declared.target is None else declared.target))
     if not pa.types.is_floating(kind) or declared.output == "class":
         raise DataError(
-            f"the label column {name!r} has type {kind}. Say which class to explain (target), or store labels in [-1, 1]"
+            f"the label column {name!r} has type {kind}. Say which class to explain (target=), or store labels in [-1, 1]"
         )
     return declared
 

@@ -118,8 +118,8 @@ def _read_rows(source: DataSource) -> pa.Table:
     numeric = source.label is not None and source.terms.output in ("probability", "value")
     if source.label is not None and not numeric and source.terms.target is None and files[0].suffix.lower() == ".csv":
         raise DataError(
-            f"the label column {source.label!r} of a CSV file has no type. Say which class to explain (target), or that answers are "
-            "probabilities or values (output)"
+            f"the label column {source.label!r} of a CSV file has no type. Say which class to explain (target=), or that answers are "
+            "probabilities or values (output=)"
         )
     return read_declared(files, source.domain, source.columns, [str(source.label)] if numeric else [])
 

@@ -33,7 +33,7 @@ def read_private(where: Where, columns: Iterable[str]) -> pa.Table:
 
 
 def read_query_file(path: str | Path, domain: DomainLike) -> list[dict[str, Any]]:
-    """Public records from .csv, .json (a list of objects), .jsonl or .parquet."""
+    """Public records from .csv, .json (a list of objects), .jsonl, .parquet or .arrow."""
     reader = _READERS.get(Path(path).suffix.lower())
     if reader is None:
         raise QueryError(f"cannot read records from {Path(path).name!r}. Use one of {', '.join(_READERS)}")
@@ -91,4 +91,16 @@ def _from_parquet(path: Path, _: DomainLike) -> list[dict[str, Any]]:
     return records
 
 
-_READERS = {".csv": _from_csv, ".json": _from_json, ".jsonl": _from_json_lines, ".parquet": _from_parquet}
+def _from_arrow(path: Path, _: DomainLike) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = pa.ipc.open_file(path.read_bytes()).read_all().to_pylist()
+    return records
+
+
+_READERS = {
+    ".csv": _from_csv,
+    ".json": _from_json,
+    ".jsonl": _from_json_lines,
+    ".parquet": _from_parquet,
+    ".arrow": _from_arrow,
+    ".feather": _from_arrow,
+}

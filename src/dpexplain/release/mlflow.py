@@ -6,26 +6,28 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from dpexplain.arguments import require_kind
 from dpexplain.errors import ParameterError
+from dpexplain.privacy.budget import round_up
 from dpexplain.release.release import Release
 
 
 def log_release(release: Release, artifact_path: str = "dpexplain", *, page: bool = True) -> None:
     """Log `release.dpx`, its page and its guarantee to the active MLflow run (or to a new one, as MLflow does).
 
-    Everything that is logged is public already: a release holds no rows.
+    Everything that is logged is public already: a release holds no rows. Another `artifact_path` stores a second release in the same run.
     """
+    require_kind("release", release, Release, "pass what dpx.release or dpx.load returns")
     mlflow = _mlflow()
+    guarantee = release.guarantee
+    facts = {"epsilon": round_up(guarantee.epsilon, 6), "delta": guarantee.delta, "columns": len(release.names)}
+    mlflow.log_params({f"{artifact_path}.{name}": value for name, value in facts.items()})
+    mlflow.set_tag(f"{artifact_path}.guarantee", str(guarantee))
     with TemporaryDirectory() as folder:
         release.save(Path(folder) / "release.dpx")
         if page:
             release.publish(Path(folder) / "release.html")
         mlflow.log_artifacts(folder, artifact_path)
-    guarantee = release.guarantee
-    mlflow.log_params(
-        {"dpexplain.epsilon": guarantee.epsilon, "dpexplain.delta": guarantee.delta, "dpexplain.columns": len(release.names)}
-    )
-    mlflow.set_tag("dpexplain.guarantee", str(guarantee))
 
 
 def _mlflow() -> Any:

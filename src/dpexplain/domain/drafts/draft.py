@@ -79,10 +79,14 @@ class DraftFeature:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Features in order. `open` lists those that are not complete; `domain()` makes the domain once nothing is."""
+    """Features in order. `open` lists those that are not complete; `complete()` makes the features once nothing is.
+
+    `remedy` is what a message says in place of how to pass declarations.
+    """
 
     features: tuple[DraftFeature | Feature, ...]
     source: str = "the model"
+    remedy: str = ""
 
     @property
     def open(self) -> tuple[DraftFeature, ...]:
@@ -129,6 +133,8 @@ class Draft:
 
     def _remedy(self) -> str:
         """How to declare the first of them; the other ways only where they would help."""
+        if self.remedy:
+            return self.remedy
         first = self.open[0]
         ways = [f"Pass declare={{{first.name!r}: {EXAMPLES.get(first.kind, EXAMPLES[None])}, …}}"]
         if any(set(one.open) <= set(one.suggested) for one in self.open):
