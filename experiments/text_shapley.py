@@ -1,10 +1,10 @@
-"""SHAP over words with the word frequencies of a text release as background: how far it is from SHAP over true texts.
+"""SHAP over words from a release of texts: how far it is from SHAP over true texts, and how often its error bars hold.
 
-python -m experiments.text_shapley [--draws 3] [--data DIR]
+python -m experiments.text_shapley [--draws 3] [--data DIR] [--coverage]
 
-A release of texts has no reference records, but it has how frequent each word is. Background texts drawn from these frequencies, each word
-independently of the others, are compared with as many other true texts, with independent words at the true frequencies, which shows
-what independence alone costs, and with contributions of the release's planes, which are what is offered. With --data also for movie reviews.
+`release.shapley` compares a text with background texts that have the released frequencies and pairs of words. Beside it: as many other true texts,
+independent words at the released frequencies, and contributions of the release's planes. With --data also for movie reviews. With
+--coverage only how many values are within two errors, on generated texts of other seeds.
 """
 
 from __future__ import annotations
@@ -28,6 +28,14 @@ from experiments.text import reviews
 
 TEXTS, WORDS, TOPICS, STRENGTH = 20_000, 100, 5, 1.5
 TRUTH, QUERIES, TRAINED = 2_000, 8, 10_000
+COMPARED = 6_000
+HELD_OUT = (
+    (40, 1.0, 1.0),
+    (80, 3.0, 0.0),
+    (120, 0.5, 0.0),
+    (150, 2.0, -1.0),
+    (300, 1.5, -1.5),
+)  # words, how strong topics are, how frequent words
 BUDGET = dpx.Budget(1.0, 1e-6)
 
 
@@ -44,22 +52,29 @@ class Subject:
     def answers(self, encoded):
         return 2 * self.fitted.predict_proba(encoded)[:, 1] - 1
 
+    def of_texts(self, texts):
+        return self.answers(self.domain.encode(texts).toarray())
+
+    def each(self, query, rows):
+        """SHAP values of the black box against each of these texts, words as players; exact for forests."""
+        model = self.fitted if isinstance(self.fitted, RandomForestClassifier) else self.answers
+        return evaluation.row_shapley(model, self.domain, query, rows)
+
     def exact(self, query, rows):
-        """SHAP values of the black box with these texts as background, words as players; exact for forests."""
-        model = self.fitted if hasattr(self.fitted, "estimators_") else self.answers
-        return evaluation.row_shapley(model, self.domain, query, rows).mean(axis=0)
+        return self.each(query, rows).mean(axis=0)
 
 
-def generated(seed=0):
+def generated(seed=0, words=WORDS, strength=STRENGTH, often=0.5):
     """Made-up texts whose words go together by topic, and labels with interactions of words."""
     rng = np.random.default_rng(seed)
-    vocabulary = [f"word{j}" for j in range(WORDS)]
+    vocabulary = [f"word{j}" for j in range(words)]
     topics = rng.standard_normal((TEXTS, TOPICS))
-    scores = topics @ rng.standard_normal((TOPICS, WORDS)) * STRENGTH / np.sqrt(TOPICS) + rng.uniform(-4, 0.5, WORDS)
-    encoded = (rng.random((TEXTS, WORDS)) < 1 / (1 + np.exp(-scores))).astype(np.float64)
+    scores = topics @ rng.standard_normal((TOPICS, words)) * strength / np.sqrt(TOPICS) + rng.uniform(-4, often, words)
+    encoded = (rng.random((TEXTS, words)) < 1 / (1 + np.exp(-scores))).astype(np.float64)
     encoded[~encoded.any(axis=1), 0] = 1
-    pairs = encoded[:, :50] * encoded[:, 50:]  # as "not" and "good"
-    score = encoded @ rng.standard_normal(WORDS) + 3 * pairs @ rng.standard_normal(50)
+    half = words // 2
+    pairs = encoded[:, :half] * encoded[:, half : 2 * half]  # as "not" and "good"
+    score = encoded @ rng.standard_normal(words) + 3 * pairs @ rng.standard_normal(half)
     labels = np.where(score + rng.standard_normal(TEXTS) > np.median(score), 1, -1)
     texts = [" ".join(vocabulary[j] for j in np.flatnonzero(row)) for row in encoded]
     return dpx.TextDomain(vocabulary), texts, encoded, labels
@@ -110,20 +125,51 @@ def measure(subject, draws):
         return [subject.exact(point, rows) for point in points]
 
     add("other true texts", over(encoded[first + TRUTH : first + 2 * TRUTH]))
-    add("independent words, true frequencies", over(independent(encoded.mean(axis=0), TRUTH, 1)))
     for draw in range(draws):
         data = dpx.PrivateData(subject.texts, subject.domain, labels=subject.answers(encoded))
         release = dpx.release(data, BUDGET, noise=SeededNoise(draw))
+        add("release.shapley", [release.shapley(text, model=subject.of_texts).values[:-1] for text in queries])
         add("independent words, released frequencies", over(independent(release.average, TRUTH, 2 + draw)))
         add("contributions of the release's planes", [release.explain(text).contributions().values for text in queries])
     return {name: np.mean(all_, axis=0) for name, all_ in found.items()}
+
+
+def coverage(subject, epsilon, seed, texts=5):
+    """(share of values within two errors of SHAP over true texts, whose own error is counted too; relative error)."""
+    encoded = subject.encoded
+    asked = [i for i in range(len(encoded) - 200, len(encoded)) if encoded[i].sum() >= 5][:texts]
+    data = dpx.PrivateData(subject.texts, subject.domain, labels=subject.answers(encoded))
+    release = dpx.release(data, dpx.Budget(epsilon, 1e-6), noise=SeededNoise(seed))
+    within, errors = [], []
+    for i in asked:
+        each = subject.each(encoded[i], encoded[:COMPARED])
+        truth, found = each.mean(axis=0), release.shapley(subject.texts[i], model=subject.of_texts)
+        error = np.hypot(found.error[:-1], each.std(axis=0) / np.sqrt(COMPARED))
+        within.append(np.abs(found.values[:-1] - truth) <= 2 * error + 1e-9)
+        errors.append(np.linalg.norm(found.values[:-1] - truth) / np.linalg.norm(truth))
+    return np.mean(within), np.mean(errors)
+
+
+def coverage_table(console):
+    table = Table("texts", "model", "ε = 1", "relative error", "ε = 0.1", "relative error", title="values within two errors")
+    for seed, (words, strength, often) in enumerate(HELD_OUT, start=21):
+        for subject in subjects(f"{words} words, topics {strength:g}", *generated(seed, words, strength, often)):
+            found = [coverage(subject, epsilon, seed) for epsilon in (1.0, 0.1)]
+            table.add_row(
+                *subject.name.rsplit(", ", 1), *(f"{x:.1%}" if i % 2 == 0 else f"{x:.3f}" for f in found for i, x in enumerate(f))
+            )
+    console.print(table)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path)
     parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--coverage", action="store_true")
     options, console = parser.parse_args(), Console(width=140)
+    if options.coverage:
+        coverage_table(console)
+        return
     sources = {"generated": generated} | ({"reviews": lambda: movie_reviews(data_folder(options.data))} if options.data else {})
     for name, source in sources.items():
         for subject in subjects(name, *source()):

@@ -326,7 +326,7 @@ class Explainer:
         return explanation_of(
             done.answer,
             question.notes,
-            DataSource(facts.setting.size, facts.labeller is not None),
+            DataSource(facts.setting.size, facts.column_model is not None),
             cost=self._qualify(cost),
             guarantee=total,
             request_id=done.request_id,

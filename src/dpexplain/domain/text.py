@@ -117,7 +117,7 @@ class TextDomain(files.DomainDescription):
     def encode_query(self, record: Any) -> FloatArray:
         """One public text → (n,): a string, or a dict that has it under the domain's `column`."""
         point = np.zeros(self.width)
-        point[self._positions_in(self._query_text(record))] = 1.0
+        point[self._positions_in(self.query_text(record))] = 1.0
         return point
 
     def encode_queries(self, records: Any) -> FloatArray:
@@ -136,6 +136,10 @@ class TextDomain(files.DomainDescription):
             return list(self._texts(records))
         except DataError as error:
             raise QueryError(str(error)) from None
+
+    def position(self, word: str) -> int:
+        """The column of a word of the vocabulary."""
+        return self._positions[word]
 
     def spans(self, text: str) -> list[Span]:
         """(start, stop, word) of each word of the vocabulary, in order: what a plot highlights."""
@@ -171,7 +175,8 @@ class TextDomain(files.DomainDescription):
     def _texts(self, rows: Any) -> Iterator[Any]:
         return iter(_column(rows, self.column))
 
-    def _query_text(self, record: Any) -> str:
+    def query_text(self, record: Any) -> str:
+        """The text of a query; QueryError unless it can be asked about."""
         if isinstance(record, Mapping) and self.column is not None:
             if set(record) != {self.column}:
                 raise QueryError(f"a query has the one field {self.column!r}, got {listed(record)}; pass it, or the text itself")

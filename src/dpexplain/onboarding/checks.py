@@ -163,7 +163,7 @@ def _of_size(data: PrivateData, budget: Budget | None, rows: int | None) -> Iter
         warn_if_weak(budget, rows)
     yield from (Finding("warning", str(one.message)) for one in heard)
     reached = expected_quality.reach(rows, width, budget, data.setting.neighbours.multiplier)
-    facts, beyond = expected_quality.Facts(model=data.labeller is not None), expected_quality.extrapolation(rows, width)
+    facts, beyond = expected_quality.Facts(model=data.column_model is not None), expected_quality.extrapolation(rows, width)
     expected = expected_quality.release(reached, facts, beyond=beyond)
     interval = expected.cosine_interval
     ends = "not measured at so little" if interval is None else f"mostly {interval[0]:.2f} to {interval[1]:.2f}"

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.domain import Domain, DomainLike, ImageDomain, TextDomain
-from dpexplain.registration.presentation import same_kind
+from dpexplain.registration.presentation import same_kind, same_kind_of_texts
 
 RECORDS = 64
 _WORDS = 12  # of a made-up text, at most
@@ -28,7 +27,7 @@ def made_up_like(rows: Any, domain: DomainLike) -> Any:
         listed = images if isinstance(rows, np.ndarray) and rows.dtype != object else list(images)
         return {"image": listed} if isinstance(rows, Mapping) else listed
     if isinstance(domain, TextDomain):
-        return _texts_like(rows, domain)
+        return same_kind_of_texts(rows, domain)({"text": made_up_texts(domain)})
     raise NotImplementedError("records of a domain that is not ours cannot be made up")
 
 
@@ -62,18 +61,3 @@ def made_up_texts(domain: TextDomain, count: int = RECORDS) -> list[str]:
     uniforms, words = Uniforms(), domain.vocabulary
     lengths = 1 + (uniforms.take(count) * min(_WORDS, len(words))).astype(int)
     return [" ".join(words[int(u * len(words))] for u in uniforms.take(int(length))) for length in lengths]
-
-
-def _texts_like(rows: Any, domain: TextDomain) -> Any:
-    texts, column = made_up_texts(domain), domain.column
-    if isinstance(rows, (list, tuple)):
-        as_records = column is not None and any(isinstance(row, Mapping) for row in rows)
-        return [{column: text} for text in texts] if as_records else texts
-    if isinstance(rows, Mapping):
-        return {column: texts}
-    if isinstance(rows, np.ndarray):
-        return np.array(texts, dtype=object)
-    given = nw.from_native(rows, eager_only=True, allow_series=True)
-    if isinstance(given, nw.Series):
-        return nw.new_series(given.name or "text", texts, backend=given.implementation).to_native()
-    return nw.from_dict({str(column): texts}, backend=given.implementation).to_native()

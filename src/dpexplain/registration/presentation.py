@@ -18,7 +18,7 @@ import pyarrow as pa
 import scipy
 from numpy.typing import NDArray
 
-from dpexplain.domain import Domain, DomainLike
+from dpexplain.domain import Domain, DomainLike, TextDomain
 from dpexplain.domain.columns import plain_columns, read_columns
 from dpexplain.domain.features import Binary, Categorical, Numeric, Ordinal
 from dpexplain.domain.frames import open_frame, open_series
@@ -77,6 +77,29 @@ def same_kind(rows: Any) -> Callable[[dict[str, Any]], Any]:
         return lambda columns: [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     backend = open_frame(rows).implementation
     return lambda columns: nw.from_dict(plain_columns(columns), backend=backend).to_native()
+
+
+def same_kind_of_texts(rows: Any, domain: TextDomain) -> Callable[[dict[str, Any]], Any]:
+    """A function from the one column of texts to the kind of container that `rows` is. It keeps nothing of the rows."""
+    column = str(domain.column)
+    if isinstance(rows, (list, tuple)):
+        as_records = domain.column is not None and any(isinstance(row, Mapping) for row in rows)
+        return lambda texts: [{column: text} for text in _only(texts)] if as_records else list(_only(texts))
+    if isinstance(rows, Mapping):
+        return lambda texts: {column: list(_only(texts))}
+    if isinstance(rows, np.ndarray):
+        return lambda texts: np.array(_only(texts), dtype=object)
+    given = nw.from_native(rows, eager_only=True, allow_series=True)
+    backend, series = given.implementation, isinstance(given, nw.Series)
+    name = (given.name or "text") if isinstance(given, nw.Series) else column
+    if series:
+        return lambda texts: nw.new_series(name, list(_only(texts)), backend=backend).to_native()
+    return lambda texts: nw.from_dict({name: list(_only(texts))}, backend=backend).to_native()
+
+
+def _only(columns: dict[str, Any]) -> Any:
+    (column,) = columns.values()
+    return column
 
 
 def _complete(rows: Any, domain: DomainLike, count: int) -> Mask:

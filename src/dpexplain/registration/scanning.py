@@ -17,7 +17,7 @@ from dpexplain.backends.parquet import ParquetFiles
 from dpexplain.backends.streaming import StreamedRows
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Vector
-from dpexplain.domain import Domain, DomainLike
+from dpexplain.domain import Domain, DomainLike, TextDomain
 from dpexplain.domain.columns import plain_columns
 from dpexplain.errors import DataError, RowsUnavailable
 from dpexplain.progress import with_bar
@@ -92,8 +92,8 @@ class ModelLabels:
         return check_declaration(self.model, self.declared, lambda: self.model_input(made_up_like(empty, self.domain)))
 
     def labeller(self) -> Labeller | None:
-        """How the model is asked about made-up rows, where a domain is tabular and rows can be made up."""
-        if not isinstance(self.domain, Domain):
+        """How the model is asked about made-up rows, where a domain is of tables or texts and rows can be made up."""
+        if not isinstance(self.domain, (Domain, TextDomain)):
             return None
         declared = self.declared
         return Labeller(self.model, declared.target, declared.output, self._table, declared.bounds, self.domain)

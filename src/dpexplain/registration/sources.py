@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pyarrow as pa
 from dpexplain.arguments import without_causes
 from dpexplain.backends.parquet import ParquetFiles
 from dpexplain.core.arrays import Vector
-from dpexplain.domain import DomainLike
+from dpexplain.domain import DomainLike, TextDomain
 from dpexplain.domain.columns import plain_columns
 from dpexplain.errors import DataError, InputError
 from dpexplain.registration.cached_labels import Progress, cache_key, from_model
@@ -26,6 +26,7 @@ from dpexplain.registration.made_up import made_up_like
 from dpexplain.registration.memory_limit import fits
 from dpexplain.registration.models import ModelSource
 from dpexplain.registration.options import RegistrationOptions, Where
+from dpexplain.registration.presentation import same_kind_of_texts
 from dpexplain.registration.registered import Registered
 from dpexplain.registration.scanning import ColumnLabels, Keep, ModelLabels, register_streamed
 from dpexplain.registration.tables import read_private
@@ -103,8 +104,11 @@ def _register(source: DataSource, progress: Progress, *, bars: bool, keep_model:
 
 
 def open_labeller(model: ModelSource, domain: DomainLike, terms: RegistrationOptions) -> Labeller:
-    """The model of a file or an address, asked about Arrow tables of the domain's columns."""
-    return Labeller(model.open(domain), terms.target, terms.output, _arrow_table, terms.bounds, domain)
+    """The model of a file or an address, asked about Arrow tables of the domain's columns; texts without a column are a list."""
+    table: Callable[[dict[str, Any]], Any] = _arrow_table
+    if isinstance(domain, TextDomain) and domain.column is None:
+        table = same_kind_of_texts([], domain)
+    return Labeller(model.open(domain), terms.target, terms.output, table, terms.bounds, domain)
 
 
 def _arrow_table(columns: dict[str, Any]) -> pa.Table:

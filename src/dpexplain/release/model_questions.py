@@ -17,7 +17,7 @@ from dpexplain.answers.explanation import Explanation
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix
 from dpexplain.core.weights import Weight
-from dpexplain.domain import Domain, DomainLike, QueryRules, read_queries, read_query
+from dpexplain.domain import Domain, DomainLike, QueryRules, TextDomain, read_queries, read_query
 from dpexplain.domain.columns import plain_columns
 from dpexplain.domain.queries import Extra, Queries
 from dpexplain.errors import ParameterError
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dpexplain.release.shapley import ShapleyReference
     from dpexplain.release.summary import Summary
     from dpexplain.release.surrogates import ReleaseSurrogate
+    from dpexplain.release.text_shapley import WordReference
 
 
 class ModelQuestions:
@@ -70,7 +71,13 @@ class ModelQuestions:
         records to compare with: more take longer and err less. Error bars hold the choice of records and orders, the privacy noise and
         the reference's estimated bias. Private for the explanation data by post-processing; what the model's answers say about its
         training data is another matter (docs/shap.md).
+
+        Of a release of texts: what each word of the vocabulary adds, present or absent, compared with background texts that have the released
+        frequencies and pairs of words, and what the other words add together (docs/text.md).
         """
+        if isinstance(self.domain, TextDomain):
+            read_query(self.domain, record, self.other_columns, extra, clip)
+            return self._word_shapley([self.domain.query_text(record)], model, target, background)[0]
         point, notes = read_query(self.domain, record, self.other_columns, extra, clip)
         found = self._shapley(point[None], model, target, background)[0]
         return replace(found, details={**found.details, "read_as": notes}) if notes else found
@@ -87,6 +94,8 @@ class ModelQuestions:
     ) -> ContributionsBatch:
         """The same for many records: a data frame, a list of dicts, a dict of columns, or an array where all is numeric. `.plot()` is a beeswarm."""
         read = read_queries(self.domain, records, QueryRules(extra, clip, "raise", self.other_columns))
+        if isinstance(self.domain, TextDomain):
+            return self._word_shapley([self.domain.query_text(one) for one in read.records], model, target, background)
         found, notes = (
             self._shapley(read.points, model, target, background),
             {row: note for row, note in enumerate(read.notes) if note},
@@ -249,6 +258,24 @@ class ModelQuestions:
             self._shapley_reference(model, target, background), points, scale_of(self), self.guarantee, self.fingerprint
         )
 
+    def _word_shapley(self, texts: list[str], model: Any, target: Any, background: int | None) -> ContributionsBatch:
+        return self.word_reference(model, target).explain(texts, scale_of(self), self.guarantee, self.fingerprint, background)
+
+    def word_reference(self, model: Any = None, target: Any = None) -> WordReference:
+        """The model with the background texts of a release of texts; asked about them once."""
+        from dpexplain.release.text_shapley import prepare_words
+
+        labeller = labeller_of(model, self.labeller, scale_of(self), target, self.domain)
+        key = id(labeller.model), repr(labeller.target)
+        if key not in self._word_references:  # the model is stored too, so that no other gets its id
+            self._word_references[key] = prepare_words(self._whole, labeller)
+        return self._word_references[key]
+
+    @cached_property
+    def _word_references(self) -> dict[tuple[int, str], WordReference]:
+        """Models that were asked about background texts."""
+        return {}
+
     def _shapley_reference(self, model: Any, target: Any, background: int | None) -> ShapleyReference:
         """The model with the reference records that its answers are compared with."""
         from dpexplain.release.shapley import prepared
@@ -268,8 +295,8 @@ class ModelQuestions:
     def _with_reference(self) -> ReferenceData:
         if self.reference is None and not isinstance(self.domain, Domain):
             raise ParameterError(
-                "SHAP values, summaries, surrogates and other models need reference records, which releases of texts and images do not have: "
-                "explain() gives slopes of words or superpixels, and contributions() of them what each adds (docs/text.md, docs/images.md)"
+                "this needs reference records, which releases of texts and images do not have. explain() gives slopes of words or superpixels, "
+                "and contributions() of them what each adds; shapley() of a text gives SHAP values of its words (docs/text.md, docs/images.md)"
             )
         if self.reference is None:
             raise ParameterError(
@@ -301,8 +328,13 @@ def answers_declared(scale: AnswerScale) -> dict[str, Any]:
     return {"output": scale.kind} | ({"bounds": (scale.low, scale.high)} if scale.kind == "value" else {})
 
 
-def labeller_of(model: Any, known: Labeller | None, scale: AnswerScale, target: Any = None) -> Labeller:
-    """The labeller that asks `model`: like the release's own model, or with data frames and the release's kind of answers."""
+def labeller_of(
+    model: Any, known: Labeller | None, scale: AnswerScale, target: Any = None, domain: DomainLike | None = None
+) -> Labeller:
+    """The labeller that asks `model`: like the release's own model, or with data frames and the release's kind of answers.
+
+    Texts of a `domain` without a column are shown as a list.
+    """
     if isinstance(model, Labeller):
         return model if target is None else replace(model, target=target)
     if model is None and known is None:
@@ -310,7 +342,14 @@ def labeller_of(model: Any, known: Labeller | None, scale: AnswerScale, target: 
     if known is not None:
         return replace(known, model=known.model if model is None else model, target=known.target if target is None else target)
     declared = answers_declared(scale)
-    return Labeller(model, target, declared.get("output"), _as_frame, declared.get("bounds"))
+    listed = isinstance(domain, TextDomain) and domain.column is None
+    return Labeller(model, target, declared.get("output"), _as_list if listed else _as_frame, declared.get("bounds"))
+
+
+def _as_list(columns: dict[str, Any]) -> list[Any]:
+    """The one column there is."""
+    (texts,) = columns.values()
+    return list(texts)
 
 
 def _as_frame(columns: dict[str, Any]) -> Any:

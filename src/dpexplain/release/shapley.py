@@ -129,7 +129,7 @@ def prepare(
     if records is None:
         wanted = trees.most_records if trees is not None else questions // questions_per_record(max(players, 2))
         records = int(np.clip(wanted, FEWEST_RECORDS, most))
-    positions = positions_of(len(reference), _checked_count(records, len(reference)))
+    positions = positions_of(len(reference), checked_count(records, len(reference)))
     columns = reference.columns_at(positions)
     answers = labeller(columns)
     trees = None if trees is None else trees.compared_with(columns, answers)
@@ -165,7 +165,8 @@ def _find_trees(labeller: Labeller, reference: ReferenceData) -> TreeModel | Non
     return find_trees(model, labeller.target, table, labeller, some)
 
 
-def _checked_count(records: Any, available: int) -> int:
+def checked_count(records: Any, available: int) -> int:
+    """How many background records to use: a whole number, large enough, and no more than there are."""
     if isinstance(records, bool) or not isinstance(records, int) or records < FEWEST_RECORDS:
         raise ParameterError(
             f"records must be a whole number of at least {FEWEST_RECORDS}, got {records!r}: fewer say too little"

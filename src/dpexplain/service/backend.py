@@ -11,12 +11,14 @@ from typing import Any, Protocol, TypeAlias
 
 from anyio.to_thread import run_sync
 
+from dpexplain.answers.contributions import Contributions
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations
 from dpexplain.core.answer_scale import AnswerScale
+from dpexplain.core.arrays import Vector
 from dpexplain.core.plane import Plane
 from dpexplain.data import PrivateData
-from dpexplain.domain import Domain, DomainLike
+from dpexplain.domain import Domain, DomainLike, TextDomain
 from dpexplain.errors import DpexplainError, NotPrivateError, ParameterError, QueryError
 from dpexplain.explainer import MAX_BATCH, Explainer
 from dpexplain.ledger import Ledger
@@ -31,6 +33,7 @@ from dpexplain.release.model_questions import answers_declared, scale_of
 from dpexplain.release.named import about_class, class_named
 from dpexplain.release.release import Release, load
 from dpexplain.release.shapley import ShapleyReference, prepare, shapley_batch
+from dpexplain.release.text_shapley import WordReference, prepare_words
 from dpexplain.service.batching import Batcher, TurnBatcher
 from dpexplain.service.config import AskedModel, ServiceConfig, require_servable
 from dpexplain.service.heads import HeadFile, HeadKeeper, open_kept
@@ -103,9 +106,9 @@ class ReleaseBackend:
     """Answers by post-processing: nothing is spent, nothing is kept. With a model at hand, contributions are SHAP values over the reference."""
 
     release: Release
-    over: ShapleyReference | None = None
+    over: ShapleyReference | WordReference | None = None
     plane: Plane | None = None  # the release's own
-    _over_targets: dict[str, ShapleyReference | None] = field(default_factory=dict, init=False)
+    _over_targets: dict[str, ShapleyReference | WordReference | None] = field(default_factory=dict, init=False)
     _batcher: TurnBatcher[Question, Explanation] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -169,10 +172,15 @@ class ReleaseBackend:
         over = self._over(target)
         if over is None:
             return answer
-        added = shapley_batch(over, answer.point[None], self.scale, self.release.guarantee, self.release.fingerprint)[0]
-        return replace(answer, added=added)
+        return replace(answer, added=self._added(over, record, answer.point))
 
-    def _over(self, target: str | None) -> ShapleyReference | None:
+    def _added(self, over: ShapleyReference | WordReference, record: Any, point: Vector) -> Contributions:
+        about = self.scale, self.release.guarantee, self.release.fingerprint
+        if isinstance(over, WordReference):
+            return over.explain([over.domain.query_text(record)], *about)[0]
+        return shapley_batch(over, point[None], *about)[0]
+
+    def _over(self, target: str | None) -> ShapleyReference | WordReference | None:
         """The model with the reference records of a target; None without a model, and for a target that is no class of the model."""
         if self.over is None or target is None:
             return self.over
@@ -211,8 +219,8 @@ class ReleaseBackend:
 
 
 def open_with_model(release: Release, model: AskedModel) -> ReleaseBackend:
-    """The model is asked about the reference records now: one that cannot answer is found before anybody asks."""
-    if release.reference is None:
+    """The model is asked about the reference records, or background texts, now: one that cannot answer is found before anybody asks."""
+    if release.reference is None and not isinstance(release.domain, TextDomain):
         raise ParameterError(
             "[model] beside a [release] needs reference records: make the release with --reference, or leave [model] out"
         )
@@ -220,7 +228,8 @@ def open_with_model(release: Release, model: AskedModel) -> ReleaseBackend:
     labeller = open_labeller(model.source, release.domain, replace(declared, target=model.terms.target))
     if model.terms.target is None and release.targets:
         labeller = about_class(labeller, release.targets[0])
-    return ReleaseBackend(release, prepare(release.reference, labeller))
+    over = prepare_words(release, labeller) if release.reference is None else prepare(release.reference, labeller)
+    return ReleaseBackend(release, over)
 
 
 @dataclass(slots=True)

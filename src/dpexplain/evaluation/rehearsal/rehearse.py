@@ -231,7 +231,7 @@ def _facts(asked: _Asked) -> expected_quality.Facts:
     """What is public about the answers; how rare positive ones are is not."""
     labels = asked.questions.labels
     return expected_quality.Facts(
-        asked.data.labeller is not None, None, None if labels is None else bool((np.abs(labels) == 1).all())
+        asked.data.column_model is not None, None, None if labels is None else bool((np.abs(labels) == 1).all())
     )
 
 
