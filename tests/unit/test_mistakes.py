@@ -212,10 +212,10 @@ def test_there_are_many_and_none_of_them_spent_anything():
     assert DATA.spent.epsilon == 0
 
 
-def test_a_release_of_texts_says_that_it_has_no_shap_values():
+def test_a_release_of_texts_says_that_it_has_no_reference_records():
     texts = ["good film", "bad film", "good good", "bad plot"] * 50
     data = dpx.PrivateData(texts, dpx.TextDomain(["good", "bad", "film", "plot"]), labels=[1.0, -1.0] * 100)
     release = dpx.release(data, dpx.Budget(4.0, 1e-6))
-    for ask in (lambda: release.shapley("good film", model=len), lambda: release.summary(model=len), release.surrogate):
+    for ask in (lambda: release.relabel(len), lambda: release.summary(model=len), release.surrogate):
         with pytest.raises(ParameterError, match="texts and images"):
             ask()
