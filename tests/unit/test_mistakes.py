@@ -216,6 +216,6 @@ def test_a_release_of_texts_says_that_it_has_no_reference_records():
     texts = ["good film", "bad film", "good good", "bad plot"] * 50
     data = dpx.PrivateData(texts, dpx.TextDomain(["good", "bad", "film", "plot"]), labels=[1.0, -1.0] * 100)
     release = dpx.release(data, dpx.Budget(4.0, 1e-6))
-    for ask in (lambda: release.relabel(len), lambda: release.summary(model=len), release.surrogate):
+    for ask in (lambda: release.summary(model=len), release.surrogate):
         with pytest.raises(ParameterError, match="texts and images"):
             ask()
