@@ -2,7 +2,8 @@
 
 A room is a folder or a file directly in `dpexplain/`. A change of room is a call of a function in another room than the caller's, where that function
 runs for the first time on the walk: methods, properties, constructors that are written out and lambdas count as functions, returning does not count,
-and neither does what runs while a module is imported. So the number of changes is how many functions a reader has to follow into another room.
+and neither does what runs while a module is imported or a kernel compiled. So the number of changes is how many functions a reader has to follow
+into another room.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import dpexplain as dpx
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "CONTRIBUTING.md"
 SOURCE = Path(dpx.__file__).parent
-IMPORT = "_call_with_frames_removed"  # importlib's last own frame above what it runs
+LOADING = ("_call_with_frames_removed", "_compile_for_args")  # importlib's last own frame above what it runs, and Numba's
 
 
 @dataclass
@@ -70,9 +71,9 @@ class Walk:
         code, own = frame.f_code, self._threads.__dict__
         if event not in ("call", "return"):
             return
-        if code.co_name == IMPORT:
-            own["imports"] = max(own.get("imports", 0) + (1 if event == "call" else -1), 0)
-        if own.get("imports") or not code.co_filename.startswith(f"{SOURCE}/"):
+        if code.co_name in LOADING:
+            own["loading"] = max(own.get("loading", 0) + (1 if event == "call" else -1), 0)
+        if own.get("loading") or not code.co_filename.startswith(f"{SOURCE}/"):
             return
         stack = own.setdefault("stack", [("", 0)])  # (room, depth) of each frame of the library
         if event == "call":

@@ -72,14 +72,6 @@ class Question:
     notes: Notes = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PaidQuestion:
-    """A question whose cost is reserved and whose plan has not run."""
-
-    question: Question
-    paid: PaidRequest[Outcome]
-
-
 class Explainer:
     """Answers "why?" about one point at a time, from a total budget, until it is spent.
 
@@ -213,16 +205,18 @@ class Explainer:
     def _answer_each(self, questions: Sequence[Question]) -> list[Explanation | DpexplainError]:
         found = self._spending.reserve_many(self._requests(questions))
         paid = [one for one in found if isinstance(one, PaidRequest)]
-        total = self._qualify(paid[0].total) if paid else self._total
+        total = paid[0].total if paid else self._data.spent
         settled = iter(self._spending.run_together(paid))
         done = [next(settled) if isinstance(one, PaidRequest) else one for one in found]
         return [self._finish(question, one, total) for question, one in zip(questions, done, strict=True)]
 
     def _finish(self, question: Question, done: Settled | DpexplainError, total: Guarantee) -> Explanation | DpexplainError:
+        """The answer: what was bought, or what the release says where the budget is exhausted. Other errors are returned."""
+        stated = self._qualify(total)
         if isinstance(done, Settled):
-            return self._explanation(done, question, total)
+            return self._explanation(done, question, stated)
         if isinstance(done, BudgetExhausted) and self._release is not None:
-            return self._from_release(self._release, question)
+            return self._from_release(self._release, question, stated)
         return done
 
     def _question(self, record: Any, request_id: str) -> Question:
@@ -250,49 +244,23 @@ class Explainer:
         return max(min(MAX_BATCH, MAX_BATCH_BYTES // (8 * self._facts.domain.width**2)), 1)
 
     def _answer(self, questions: Sequence[Question]) -> tuple[list[Explanation], BudgetExhausted | None]:
-        """Reserve all, read the rows once, then draw noise for each, settle it, and only then go on to the next.
+        """Reserve all, up to the first that is refused; read the rows once; then draw noise for each, settle it, and only then go on to the next.
 
-        Reservations are committed before a row is read: a crash over-counts and never under-counts. What is reserved is answered,
-        whatever stopped the reserving.
+        Reservations are committed before a row is read: a crash over-counts and never under-counts. Where there is a release, it answers what the
+        budget cannot pay for.
         """
-        reserved, stopped = self._reserve_all(questions)
-        outcomes = self._spending.run([one.paid for one in reserved if isinstance(one, PaidQuestion)])
-        answered = [self._explain_settled(one, next(outcomes)[1]) if isinstance(one, PaidQuestion) else one for one in reserved]
+        bought, stopped = self._spending.buy_in_order(self._requests(questions), past_refusals=self._release is not None)
+        pairs = zip(questions, bought, strict=False)  # refused questions are left over
+        answered = [cast(Explanation, self._finish(question, one.outcome, one.total)) for question, one in pairs]
         if stopped is not None and not isinstance(stopped, BudgetExhausted):
             raise stopped
         return answered, stopped
-
-    def _reserve_all(self, questions: Sequence[Question]) -> tuple[list[PaidQuestion | Explanation], DpexplainError | None]:
-        """Plan all, then reserve in order, up to the first that is refused."""
-        reserved: list[PaidQuestion | Explanation] = []
-        for question, request in zip(questions, self._requests(questions), strict=True):
-            try:
-                reserved.append(self._reserve(question, request))
-            except DpexplainError as error:
-                return reserved, error
-        return reserved, None
 
     def _plans(self, questions: Sequence[Question]) -> Sequence[Plan[Outcome]]:
         mechanism, setting = self._mechanism, self._facts.setting
         if isinstance(mechanism, HistoryFree):
             return [mechanism.plan_alone(one.point, setting) for one in questions]
         return [mechanism.plan(one.point, setting, self.history, self._hint(one.record)) for one in questions]
-
-    def _reserve(self, question: Question, request: PlannedRequest[Outcome]) -> PaidQuestion | Explanation:
-        """Reserve the plan's cost; or return the stored answer of this id, or the release's answer where the budget is exhausted."""
-        try:
-            paid = self._spending.reserve(request)
-        except BudgetExhausted:
-            if self._release is None:
-                raise
-            return self._from_release(self._release, question)
-        if isinstance(paid, Settled):
-            return self._explanation(paid, question, self._total)
-        return PaidQuestion(question, paid)
-
-    def _explain_settled(self, reserved: PaidQuestion, done: Settled) -> Explanation:
-        cheaper = price(done.events) < reserved.paid.reservation.quanta
-        return self._explanation(done, reserved.question, self._total if cheaper else self._qualify(reserved.paid.total))
 
     @property
     def _total(self) -> Guarantee:
@@ -314,11 +282,11 @@ class Explainer:
         plane = cast(Plane, self._plane)  # not anchored: such an explainer has no release
         return release.explain(record, plane=plane, extra="ignore" if is_table else "refuse", clip=is_table)
 
-    def _from_release(self, release: FreeAnswers, question: Question) -> Explanation:
+    def _from_release(self, release: FreeAnswers, question: Question, total: Guarantee) -> Explanation:
         """The free answer, under everything these data have spent, the release included."""
         free = self._ask_release(release, question.record)
         details = {**free.details, "budget": "exhausted, so this answer comes from the release and costs nothing"}
-        return replace(free, guarantee=self._total, request_id=question.id, details=details)
+        return replace(free, guarantee=total, request_id=question.id, details=details)
 
     def _explanation(self, done: Settled, question: Question, total: Guarantee) -> Explanation:
         facts = self._facts

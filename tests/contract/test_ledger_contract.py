@@ -372,14 +372,14 @@ def test_a_forked_child_gets_a_connection_of_its_own(place):
 def test_what_requests_used_is_remembered_for_good(place):
     with closing(place.open()) as ledger:
         spend(ledger, "plain")
-        assert ledger.uses() == verify(ledger).uses == ()
+        assert ledger.state().uses == verify(ledger).uses == ()
         assert all("uses" not in entry.body for entry in ledger.entries())
         reserved = ledger.reserve(replace(ask("seeded"), uses=(USED_SEED,)))
-        assert ledger.uses() == (USED_SEED,)  # from the reservation on
+        assert ledger.state().uses == (USED_SEED,)  # from the reservation on
         ledger.settle(reserved, (event(),), {"values": [1]})
         ledger.reserve(ask("by another process"))
         ledger.settle_many([Settlement("by another process", (event(),), {"values": [2]}, (USED_MODEL_ANSWERS,))])
     with closing(place.open()) as again:
         spend(again, "later")
-        assert again.uses() == verify(again).uses == (USED_MODEL_ANSWERS, USED_SEED)
+        assert again.state().uses == verify(again).uses == (USED_MODEL_ANSWERS, USED_SEED)
         assert spend(again, "seeded").answer == {"values": [1]}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import sensitivity
 from dpexplain.core.layout import Layout
-from dpexplain.core.sketch import CentreMoments, CentreSums, NormalisedMoments, NormalisedSums, centre_of, normalised_dimension
+from dpexplain.core.sketch import CentreMoments, NormalisedMoments, NormalisedSums, centre_of, normalised_dimension
 from hypothesis_support import examples
 
 attributes = st.lists(st.one_of(st.just("number"), st.integers(1, 5)), min_size=1, max_size=6)
@@ -38,18 +38,18 @@ def settings_and_records(draw, records=1):
 
 
 def centre_vector(layout, rows):
-    return OracleRows(rows, np.zeros(len(rows))).centre(CentreMoments(layout)).vector()
+    return OracleRows(rows, np.zeros(len(rows))).centre(CentreMoments(layout))
 
 
 def any_query(layout, seed, noise):
     """What stage 1 might hand to stage 2, however wild its noise."""
     rng = np.random.default_rng(seed)
-    sums = CentreSums(noise * rng.standard_normal(layout.width), noise * rng.standard_normal(len(layout.numbers)))
-    return NormalisedMoments(layout, *centre_of(sums, layout, 1, noise))
+    released = noise * rng.standard_normal(CentreMoments(layout).dimension)
+    return NormalisedMoments(layout, *centre_of(released, layout, 1, noise))
 
 
 def moment_vector(query, rows, labels):
-    return OracleRows(rows, labels).normalised(query).vector(query.scales, query.layout)
+    return query.vector(OracleRows(rows, labels).normalised(query))
 
 
 @settings(max_examples=examples(200), deadline=None)

@@ -57,7 +57,7 @@ def test_the_centre_errs_by_no_more_than_stated(m, seed):
     X, y = table(m, 2, seed)
     found = DenseRows([X], y, 2).centre(CentreMoments(Layout((0, 1), (1, 2), (True, True))))
     v = X.astype(np.float64) - 0.5  # exact
-    assert abs(found.first[0] - fsum(v[:, 0])) <= summation_error(m, 2) * fsum(np.abs(v[:, 0])) * (1 + 1e-12)
+    assert abs(found[0] - fsum(v[:, 0])) <= summation_error(m, 2) * fsum(np.abs(v[:, 0])) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("threads", [1, 3, 8])

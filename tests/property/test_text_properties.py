@@ -12,7 +12,7 @@ from dpexplain.core import sensitivity, weights
 from dpexplain.core.ball import Ball
 from dpexplain.core.layout import Layout
 from dpexplain.core.moments import LocalMoments
-from dpexplain.core.sketch import CentreMoments, CentreSums, NormalisedMoments, centre_of
+from dpexplain.core.sketch import CentreMoments, NormalisedMoments, centre_of
 from dpexplain.domain.text import word_spans, words_of
 from dpexplain.mechanisms.base import Setting
 from dpexplain.privacy.relation import Neighbours
@@ -90,12 +90,12 @@ def test_no_text_moves_a_release_further_than_its_noise_is_made_for(seed, m, n, 
     layout = Layout.of(dpx.TextDomain([f"w{i}" for i in range(n)]).blocks)
     all_rows, fewer = SparseRows([sparse.csr_array(X)], y, n), SparseRows([sparse.csr_array(X[1:])], y[1:], n)
     setting = Setting(n, m, Neighbours(), all_rows.summation_error)
-    first = all_rows.centre(CentreMoments(layout)).vector() - fewer.centre(CentreMoments(layout)).vector()
+    first = all_rows.centre(CentreMoments(layout)) - fewer.centre(CentreMoments(layout))
     reach = CentreMoments(layout).sensitivity()
     assert np.linalg.norm(first) <= setting.sensitivity_of_sum(reach, terms=3 * reach)
-    found = CentreSums(noise * rng.standard_normal(n), np.empty(0))
+    found = noise * rng.standard_normal(n)
     query = NormalisedMoments(layout, *centre_of(found, layout, 1, noise))
-    sums = [rows.normalised(query).vector(query.scales, layout) for rows in (all_rows, fewer)]
+    sums = [query.vector(rows.normalised(query)) for rows in (all_rows, fewer)]
     bound = setting.sensitivity_of_sum(sensitivity.normalised_moments(), sensitivity.normalised_terms(0))
     moved = float(np.linalg.norm(sums[0] - sums[1]))
     assert moved <= bound

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import log, sqrt
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -96,7 +97,7 @@ def test_an_answer_near_enough_is_copied_for_nothing(kind, mode):
     plan = kind(**mode).plan(along(REUSE * 0.999), SETTING, history((ORIGIN, SLOPE)))
     assert isinstance(plan, Copy)
     assert plan.events == ()
-    outcome, events = run(plan, None, None)  # neither rows nor noise are needed
+    outcome, events = run(plan, None, SimpleNamespace(secure=True, standard_normal=None))  # neither rows nor noise are needed
     assert outcome.copied
     assert events == ()
     assert (outcome.values == SLOPE).all()

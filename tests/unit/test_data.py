@@ -228,4 +228,4 @@ def test_sparse_matrices_of_numbers_are_read_as_the_arrays_they_mean(form):
     ]
     assert (stored[0].A == stored[1].A).all()
     asked = dpx.PrivateData(sparse.csr_array(dense), domain, model=lambda rows: rows[:, [0]].sum(axis=1) - 0.5)
-    assert asked.labeller({f"x{i}": [0.25] for i in range(6)}).tolist() == [-0.25]
+    assert asked.labeller({f"x{i}": np.array([0.25]) for i in range(6)}).tolist() == [-0.25]

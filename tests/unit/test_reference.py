@@ -243,8 +243,8 @@ def test_steps_are_announced_by_name_on_a_terminal_only(monkeypatch, released):
     data, _ = released
     announced = []
     plan = planning.plan_release(data, BUDGET.mu, 1024)
-    (sketch, marginals), _ = run(plan, data._rows, SeededNoise(1))
-    building.build_reference(marginals, sketch, released[1].solver, data, 1024, announced.append)
+    statistics, _ = run(plan, data._rows, SeededNoise(1))
+    building.build_reference(statistics.marginals, statistics.sketch, released[1].solver, data, 1024, announced.append)
     assert 3 <= len(announced) <= building.STEPS
     with progress.progress_steps("work", 2) as watch:
         assert watch is progress.no_progress

@@ -40,7 +40,7 @@ def found(unknown=0.0, sigma=0.0, shrink=False, seed=0):
     X, y = rows(unknown=unknown)
     store = OracleRows(X, y)
     query = exact_query(store, len(X))
-    vector = store.normalised(query).vector(query.scales, LAYOUT)
+    vector = query.vector(store.normalised(query))
     vector = vector + sigma * np.random.default_rng(seed).standard_normal(len(vector))
     sums = NormalisedSums.from_vector(vector, query.scales, LAYOUT)
     return estimate(sums, query, sigma, shrink=shrink), query, X, y
@@ -141,7 +141,7 @@ def test_an_estimate_written_as_sums_is_read_back():
 def test_a_centre_with_no_missing_mass_sums_to_one_even_when_clipped():
     X, y = rows()
     sums = OracleRows(X, y).centre(CentreMoments(LAYOUT))
-    sums.first[:3] += [0, 0.25 * len(X), -0.25 * len(X)]
+    sums[:3] += [0, 0.25 * len(X), -0.25 * len(X)]
     centre, variance = centre_of(sums, LAYOUT, len(X), 1.0)
     assert centre[:3].sum() == pytest.approx(1, abs=1e-12)
     assert (centre >= 0).all()

@@ -28,7 +28,7 @@ def wide():
         X[np.arange(m), start + lean.argmax(axis=1)] = 1.0 if size > 1 else lean[:, 0] > 0
     store = OracleRows(X, np.tanh(X[:, :20] @ rng.standard_normal(20) - 1))
     query = NormalisedMoments(LAYOUT, *centre_of(store.centre(CentreMoments(LAYOUT)), LAYOUT, m, 0.0))
-    vector = store.normalised(query).vector(query.scales, LAYOUT)
+    vector = query.vector(store.normalised(query))
     noisy = vector + 0.5 * rng.standard_normal(len(vector))
     return estimate(NormalisedSums.from_vector(noisy, query.scales, LAYOUT), query, 0.5), query
 

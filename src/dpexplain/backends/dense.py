@@ -21,7 +21,7 @@ from dpexplain.core.label_moments import LabelSums
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.shapley import ShapleySum
-from dpexplain.core.sketch import SQUARES_CENTRE, CentreMoments, CentreSums, NormalisedMoments, NormalisedSums
+from dpexplain.core.sketch import SQUARES_CENTRE, SQUARES_SCALE, CentreMoments, NormalisedMoments
 from dpexplain.core.weights import Weight
 
 Weighting = Callable[[int, int], Vector]  # blocks first, last → α of their rows
@@ -63,11 +63,10 @@ class DenseRows:
         return [Moments(gram[:n, :n], gram[:n, n + 1], gram[:n, n], float(gram[n, n]), float(gram[n, n + 1])) for gram in grams]
 
     def raw(self, query: RawMoments) -> RawSums:
-        n = self.width
         (gram,) = self._around([(query.anchor, query.weight)])
-        return RawSums(float(gram[n, n]), gram[:n, n], gram[:n, :n], float(gram[n, n + 1]), gram[:n, n + 1])
+        return self._raw_sums(gram)
 
-    def centre(self, query: CentreMoments) -> CentreSums:
+    def centre(self, query: CentreMoments) -> Vector:
         def of_piece(piece: tuple[int, int]) -> Matrix:
             total = np.zeros((2, self.width))
             for first, last in self._stretches(*piece):
@@ -77,13 +76,14 @@ class DenseRows:
             return total
 
         first, squares = self._added_up(of_piece)
-        return CentreSums(first, squares[query.layout.numbers] - SQUARES_CENTRE * self._count)
+        return np.concatenate([first, SQUARES_SCALE * (squares[query.layout.numbers] - SQUARES_CENTRE * self._count)])
 
-    def normalised(self, query: NormalisedMoments) -> NormalisedSums:
+    def normalised(self, query: NormalisedMoments) -> RawSums:
+        return self._raw_sums(self._weighted(query.centre, self._by_length(query)))
+
+    def _raw_sums(self, gram: Matrix) -> RawSums:
         n = self.width
-        gram = self._weighted(query.centre, self._by_length(query))
-        sums = float(gram[n, n]), float(gram[n, n + 1]), gram[:n, n], gram[:n, n + 1]
-        return NormalisedSums.from_moments(query, gram[:n, :n], *sums)
+        return RawSums(float(gram[n, n]), gram[:n, n], gram[:n, :n], float(gram[n, n + 1]), gram[:n, n + 1])
 
     def shapley(self, query: ShapleySum) -> Vector:
         total = np.zeros(query.players, dtype=np.int64)
@@ -117,7 +117,7 @@ class DenseRows:
         labels = np.concatenate([ask(piece) for piece in self.row_major()] or [ask(np.zeros((0, self.width)))])
         return [self._with_labels(column) for column in labels.T]
 
-    def label_sums(self, query: LabelSums) -> list[NormalisedSums]:
+    def label_sums(self, query: LabelSums) -> list[RawSums]:
         return [one.normalised(query.moments) for one in self.relabel(query.ask)]
 
     def _with_labels(self, labels: Vector) -> DenseRows:

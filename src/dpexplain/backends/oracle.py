@@ -10,7 +10,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.shapley import ShapleySum
-from dpexplain.core.sketch import SQUARES_CENTRE, CentreMoments, CentreSums, NormalisedMoments, NormalisedSums
+from dpexplain.core.sketch import SQUARES_CENTRE, SQUARES_SCALE, CentreMoments, NormalisedMoments
 
 
 class OracleRows:
@@ -36,18 +36,19 @@ class OracleRows:
 
     def raw(self, query: RawMoments) -> RawSums:
         v = self._rows - query.anchor
-        w = query.weight(np.sqrt(np.square(v).sum(axis=1)))
+        return self._weighted(v, query.weight(np.sqrt(np.square(v).sum(axis=1))))
+
+    def _weighted(self, v: Matrix, w: Vector) -> RawSums:
         y = self._labels
         return RawSums(float(w.sum()), w @ v, (v * w[:, None]).T @ v, float(w @ y), (w * y) @ v)
 
-    def centre(self, query: CentreMoments) -> CentreSums:
+    def centre(self, query: CentreMoments) -> Vector:
         v = self._rows - query.layout.centre
-        return CentreSums(v.sum(axis=0), (np.square(v[:, query.layout.numbers]) - SQUARES_CENTRE).sum(axis=0))
+        squares = (np.square(v[:, query.layout.numbers]) - SQUARES_CENTRE).sum(axis=0)
+        return np.concatenate([v.sum(axis=0), SQUARES_SCALE * squares])
 
-    def normalised(self, query: NormalisedMoments) -> NormalisedSums:
-        v, y, w = self._rows - query.centre, self._labels, query.weights(self._rows)
-        second = (v * w[:, None]).T @ v
-        return NormalisedSums.from_moments(query, second, float(w.sum()), float(w @ y), w @ v, (w * y) @ v)
+    def normalised(self, query: NormalisedMoments) -> RawSums:
+        return self._weighted(self._rows - query.centre, query.weights(self._rows))
 
     def shapley(self, query: ShapleySum) -> Vector:
         return query.from_units(query.units(self._rows))

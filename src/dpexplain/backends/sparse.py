@@ -28,7 +28,7 @@ from dpexplain.backends._workers import in_threads
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
-from dpexplain.core.sketch import SQUARES_CENTRE, CentreMoments, CentreSums, NormalisedMoments, NormalisedSums
+from dpexplain.core.sketch import SQUARES_CENTRE, SQUARES_SCALE, CentreMoments, NormalisedMoments
 from dpexplain.core.weights import Weight
 from dpexplain.errors import DataError
 
@@ -76,16 +76,16 @@ class SparseRows:
             return self._around_corner(query.anchor, query.weight)
         return self._around_any(query.anchor, query.weight)
 
-    def centre(self, query: CentreMoments) -> CentreSums:
+    def centre(self, query: CentreMoments) -> Vector:
         layout, ones = query.layout, np.bincount(self._indices, minlength=self.width).astype(np.float64)
         zeros, present = len(self._labels) - ones, 1 - layout.centre
         squares = np.square(present) * ones + np.square(layout.centre) * zeros
-        return CentreSums(present * ones - layout.centre * zeros, squares[layout.numbers] - SQUARES_CENTRE * len(self._labels))
+        deviations = squares[layout.numbers] - SQUARES_CENTRE * len(self._labels)
+        return np.concatenate([present * ones - layout.centre * zeros, SQUARES_SCALE * deviations])
 
-    def normalised(self, query: NormalisedMoments) -> NormalisedSums:
+    def normalised(self, query: NormalisedMoments) -> RawSums:
         """1/‖F(x, 1)‖ ≤ 1/√(2g₀) bounds the weights."""
-        found = self._fixed(1 / np.sqrt(self._squared_lengths(query)), 1 / sqrt(2 * query.scales.zeroth), query.centre)
-        return NormalisedSums.from_moments(query, found.S2, found.S0, found.t0, found.S1, found.t1)
+        return self._fixed(1 / np.sqrt(self._squared_lengths(query)), 1 / sqrt(2 * query.scales.zeroth), query.centre)
 
     def histograms(self, query: Histograms) -> Vector:
         return query.count(self.row_major())

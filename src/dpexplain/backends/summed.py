@@ -18,7 +18,7 @@ from dpexplain.core.label_moments import LabelSums
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.shapley import ShapleySum
-from dpexplain.core.sketch import CentreMoments, CentreSums, NormalisedMoments, NormalisedSums
+from dpexplain.core.sketch import CentreMoments, NormalisedMoments
 
 Answer = TypeVar("Answer")
 ADDING = 2 * 2.0**-53  # relative error of adding up to 2²⁶ partial sums, each with its lost digits
@@ -40,14 +40,14 @@ class SummedRows(ABC):
     def raw(self, query: RawMoments) -> RawSums:
         return cast(RawSums, self._ask("raw", query))
 
-    def centre(self, query: CentreMoments) -> CentreSums:
-        return cast(CentreSums, self._ask("centre", query))
+    def centre(self, query: CentreMoments) -> Vector:
+        return cast(Vector, self._ask("centre", query))
 
-    def normalised(self, query: NormalisedMoments) -> NormalisedSums:
-        return cast(NormalisedSums, self._ask("normalised", query))
+    def normalised(self, query: NormalisedMoments) -> RawSums:
+        return cast(RawSums, self._ask("normalised", query))
 
-    def label_sums(self, query: LabelSums) -> list[NormalisedSums]:
-        return cast(list[NormalisedSums], self._ask("label_sums", query))
+    def label_sums(self, query: LabelSums) -> list[RawSums]:
+        return cast(list[RawSums], self._ask("label_sums", query))
 
     def histograms(self, query: Histograms) -> Vector:
         return cast(Vector, self._ask("histograms", query))

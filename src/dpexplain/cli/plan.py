@@ -91,11 +91,8 @@ def columns_of(features: int | None, domain: Path | None) -> int:
 
 def as_data(budget: Budget, offers: list[Offer], once: ExpectedQuality) -> dict[str, Any]:
     return {
-        "interactive": [
-            {"epsilon": one.epsilon, "queries": one.queries, **asdict(one.expected), "verdict": one.expected.verdict}
-            for one in offers
-        ],
-        "release": {"epsilon": budget.epsilon, "queries": None, **asdict(once), "verdict": once.verdict},
+        "interactive": [{"epsilon": one.epsilon, "queries": one.queries, **asdict(one.expected)} for one in offers],
+        "release": {"epsilon": budget.epsilon, "queries": None, **asdict(once)},
     }
 
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.sketch import NormalisedMoments, NormalisedSums, Scales
+from dpexplain.core.moments import RawSums
+from dpexplain.core.sketch import NormalisedMoments, Scales
 
 _SHARE = 2.0  # of the moments yv beside y, for a record of typical length
 _TINY = 1e-12
@@ -39,9 +40,9 @@ class LabelMoments(NormalisedMoments):
     def sensitivity(self) -> float:
         return sensitivity.label_moments()
 
-    def vector(self, sums: NormalisedSums) -> Vector:
-        """The statistic, from what rows answer to a question about normalised moments."""
-        return np.append(sums.t0, sqrt(self.scales.label) * sums.t1)
+    def vector(self, raw: RawSums) -> Vector:
+        """The statistic, from what rows answer to this query."""
+        return np.append(raw.t0, sqrt(self.scales.label) * raw.t1)
 
     def moments(self, released: Vector) -> tuple[float, Vector]:
         """(Σ w y, Σ w y v) from released numbers."""

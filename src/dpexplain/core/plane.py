@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, cast, get_args
 
+from dpexplain.core.ball import Ball
+from dpexplain.core.weights import Weight
 from dpexplain.errors import ParameterError
 
 Plane = Literal["fitted", "anchored", "paper"]
@@ -25,6 +27,14 @@ def require_plane(plane: Any) -> Plane:
     if plane not in PLANES:
         raise ParameterError(f"plane must be 'fitted', 'anchored' or 'paper', got {plane!r}")
     return cast(Plane, plane)
+
+
+def describe_fit(weight: Weight, plane: Any, radius: float | None) -> dict[str, Any]:
+    """How local planes are fitted, in JSON's types. ParameterError for a plane or a radius that cannot be, and for a weight that cannot be stored."""
+    known = require_plane(plane)
+    if radius is not None:
+        Ball(radius)
+    return {"weight": weight.to_dict(), "plane": known, "radius": radius}
 
 
 def plane_for(plane: Any, anchor: Any) -> Plane:

@@ -17,12 +17,21 @@ from dpexplain.core.weights import Weight
 OneHot: TypeAlias = tuple[tuple[int, int], ...]
 
 
-class NoiseGeometry(NamedTuple):
-    """The noise's shape on the slopes, the constant s of a plane that is free at the query, and what records can reach where a layout is declared."""
+class Curvatures(NamedTuple):
+    """Bounds on the largest eigenvalue of the mean loss's matrix: on the slopes, λmax(A)/m̄ ≤ sup αd², and over the plane's whole state."""
+
+    slopes: float
+    state: float
+
+
+class PlaneGeometry(NamedTuple):
+    """The noise's shape on the slopes, the constant s of a plane that is free at the query, what records can reach where a layout is declared, and
+    how curved the loss can be."""
 
     shape: Vector
     constant: float | None
     reach: Reach | None
+    curvatures: Curvatures
 
 
 def require_bounded(plane: Any, radius: float, norm: int, weight: Weight) -> Plane:
@@ -35,19 +44,14 @@ def require_bounded(plane: Any, radius: float, norm: int, weight: Weight) -> Pla
     return known
 
 
-def noise_geometry(
+def plane_geometry(
     point: Vector, one_hot: OneHot, layout: Layout | None, weight: Weight, radius: float, plane: Plane, anchor: float | None
-) -> NoiseGeometry:
+) -> PlaneGeometry:
     """The geometry of noise around `point`, for slopes in a ball of this radius; `one_hot` are column ranges that hold one 1 or none."""
-    shape = noise_shape(point, one_hot)
+    shape, curvature = noise_shape(point, one_hot), sensitivity.quadratic(weight)
     if plane == "fitted":
-        s = constant_for(weight, shape)
-        return NoiseGeometry(shape, s, None if layout is None else FreeReach.with_constant(point, layout, weight, radius, s))
-    reach = None if layout is None else Reach.around(point, layout, weight, radius, anchor or 0.0)
-    return NoiseGeometry(shape, None, reach)
-
-
-def curvatures(weight: Weight, plane: Plane) -> tuple[float, float]:
-    """Bounds on the largest eigenvalue of the mean loss's matrix: on the slopes, λmax(A)/m̄ ≤ sup αd², and over the plane's whole state."""
-    slopes = sensitivity.quadratic(weight)
-    return slopes, sensitivity.free_quadratic(weight) if plane == "fitted" else slopes
+        s, curved = constant_for(weight, shape), Curvatures(curvature, sensitivity.free_quadratic(weight))
+        reach = None if layout is None else FreeReach.with_constant(point, layout, weight, radius, s)
+        return PlaneGeometry(shape, s, reach, curved)
+    around = None if layout is None else Reach.around(point, layout, weight, radius, anchor or 0.0)
+    return PlaneGeometry(shape, None, around, Curvatures(curvature, curvature))

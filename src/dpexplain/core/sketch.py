@@ -21,6 +21,7 @@ import numpy as np
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
+from dpexplain.core.moments import RawSums
 
 SQUARES_SCALE = 2.0  # of the second moments in stage 1
 SQUARES_CENTRE = 0.125  # (x - 1/2)² lies in [0, 1/4]
@@ -51,7 +52,7 @@ def stage_bounds(layout: Layout) -> StageBounds:
 
 @dataclass(frozen=True, slots=True)
 class CentreMoments:
-    """A bounded query: (Σ v, 2 Σ (v² - 1/8) over numbers) with v = x - public centre."""
+    """A bounded query: the vector (Σ v, 2 Σ (v² - 1/8) over numbers) with v = x - public centre."""
 
     layout: Layout
 
@@ -61,21 +62,6 @@ class CentreMoments:
 
     def sensitivity(self) -> float:
         return sensitivity.centre_moments(self.layout)
-
-
-@dataclass(frozen=True, slots=True)
-class CentreSums:
-    """(Σ v, Σ (v² - 1/8)). Private until released."""
-
-    first: Vector
-    squares: Vector
-
-    def vector(self) -> Vector:
-        return np.concatenate([self.first, SQUARES_SCALE * self.squares])
-
-    @classmethod
-    def from_vector(cls, values: Vector, layout: Layout) -> CentreSums:
-        return cls(values[: layout.width], values[layout.width :] / SQUARES_SCALE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +115,20 @@ class NormalisedMoments:
     @classmethod
     def after(cls, released: Vector, layout: Layout, size: int, sigma: float) -> NormalisedMoments:
         """The query of stage 2 around what stage 1 released, with noise `sigma` on each number."""
-        return cls(layout, *centre_of(CentreSums.from_vector(released, layout), layout, size, sigma))
+        return cls(layout, *centre_of(released, layout, size, sigma))
 
     def sensitivity(self) -> float:
         return sensitivity.normalised_moments()
+
+    def sums(self, raw: RawSums) -> NormalisedSums:
+        """The sums that `vector` scales, from weighted sums around `centre` as rows answer this query."""
+        numbers = self.layout.numbers
+        cross = np.where(self.layout.same(), 0.0, raw.S2)
+        return NormalisedSums(raw.S0, raw.t0, raw.S1, raw.t1, cross, np.diag(raw.S2)[numbers] - self.variance[numbers] * raw.S0)
+
+    def vector(self, raw: RawSums) -> Vector:
+        """The statistic Σ wF, from what rows answer to this query."""
+        return self.sums(raw).vector(self.scales, self.layout)
 
     def weights(self, points: Matrix) -> Vector:
         """w(x) of each row."""
@@ -154,15 +150,6 @@ class NormalisedSums:
     s2: Matrix  # symmetric; only entries across attributes mean anything
     squares: Vector
 
-    @classmethod
-    def from_moments(
-        cls, query: NormalisedMoments, second: Matrix, w0: float, t0: float, s1: Vector, t1: Vector
-    ) -> NormalisedSums:
-        """From ordinary weighted sums, `second` = Σwvvᵀ in full."""
-        numbers = query.layout.numbers
-        cross = np.where(query.layout.same(), 0.0, second)
-        return cls(w0, t0, s1, t1, cross, np.diag(second)[numbers] - query.variance[numbers] * w0)
-
     def vector(self, scales: Scales, layout: Layout) -> Vector:
         """Σ wF, each number once: a symmetric pair is one number, so no √2 enters."""
         zeroth = sqrt(scales.zeroth) * np.array([self.w0, self.t0])
@@ -181,9 +168,10 @@ class NormalisedSums:
         return cls(float(w0), float(t0), first / sqrt(scales.first), label / sqrt(scales.label), s2 + s2.T, unscaled)
 
 
-def centre_of(sums: CentreSums, layout: Layout, size: int, sigma: float) -> tuple[Vector, Vector]:
-    """(centre, variance) for stage 2 from stage 1's noisy sums. Any values are valid there; better ones waste less."""
-    raw = layout.centre + sums.first / size
+def centre_of(released: Vector, layout: Layout, size: int, sigma: float) -> tuple[Vector, Vector]:
+    """(centre, variance) for stage 2 from stage 1's noisy vector. Any values are valid there; better ones waste less."""
+    first, squares = released[: layout.width], released[layout.width :] / SQUARES_SCALE
+    raw = layout.centre + first / size
     mean = np.clip(raw, 0.0, 1.0)
     for a in layout.codes:
         block = layout.columns(a)
@@ -192,7 +180,7 @@ def centre_of(sums: CentreSums, layout: Layout, size: int, sigma: float) -> tupl
             mean[block] = (mean[block] + 1e-9) / float((mean[block] + 1e-9).sum())
     variance = np.maximum(mean * (1 - mean), SMALLEST_VARIANCE)
     numbers = layout.numbers
-    seconds = sums.squares / size + 0.125
+    seconds = squares / size + SQUARES_CENTRE
     variance[numbers] = np.clip(seconds - np.square(mean[numbers] - 0.5), SMALLEST_VARIANCE, 0.25)
     return mean, variance
 

@@ -255,7 +255,7 @@ class PrivateData:
         """
         self._require_whole()
         self._ledgers[ledger.identity] = ledger
-        used = ledger.uses()
+        used = ledger.state().uses
         self._seeded = self._seeded or seeded or USED_SEED in used
         self._model_answers = self._model_answers or model_answers or USED_MODEL_ANSWERS in used
         if not private or USED_UNPAID in used:

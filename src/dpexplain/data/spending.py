@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from dpexplain.data import PrivateData
-from dpexplain.errors import DpexplainError
+from dpexplain.errors import BudgetExhausted, DpexplainError
 from dpexplain.ledger import open_ledger
 from dpexplain.ledger.port import USED_MODEL_ANSWERS, USED_SEED, USED_UNPAID, Ledger, Request, Reservation, Settled, Settlement
 from dpexplain.mechanisms.door import PlanResult
 from dpexplain.mechanisms.ports import Noise, Plan
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget, Guarantee
+from dpexplain.privacy.events import price
 
 Result = TypeVar("Result")
 
@@ -38,6 +39,14 @@ class PaidRequest(Generic[Result]):
 
     request: PlannedRequest[Result]
     reservation: Reservation
+    total: Guarantee
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bought:
+    """A stored answer, or the refusal of one, and everything spent on the data at that moment."""
+
+    outcome: Settled | BudgetExhausted
     total: Guarantee
 
 
@@ -69,25 +78,39 @@ class Spending:
         data.attach(opened, private=private, model_answers=model_answers, seeded=seeded)
         return cls(data, opened, noise or SecureNoise(), private, tuple(use for use, so in used.items() if so))
 
-    def reserve(self, request: PlannedRequest[Result]) -> PaidRequest[Result] | Settled:
-        """Commit the plan's worst case, or raise BudgetExhausted; the stored answer if this id was answered before."""
-        (reserved,) = self.reserve_many([request])
-        if isinstance(reserved, DpexplainError):
-            raise reserved
-        return reserved
-
     def reserve_many(self, requests: Sequence[PlannedRequest[Result]]) -> list[PaidRequest[Result] | Settled | DpexplainError]:
-        """`reserve` for each request, in one durable commit; a refusal does not stop the others."""
+        """Commit the worst case of each plan, in one durable commit; the stored answer of an id that was answered before. A refusal does not stop
+        the others."""
         self.data.require_readable()
         found = self.data.reserve_many(self.ledger, [Request(one.id, one.body, one.plan.events, self.uses) for one in requests])
         total = self.data.spent
         pairs = zip(requests, found, strict=True)
         return [PaidRequest(one, got, total) if isinstance(got, Reservation) else got for one, got in pairs]
 
-    def buy(self, request: PlannedRequest[Result]) -> tuple[Result, Settled] | Settled:
-        """Reserve, run and settle one request; the stored answer alone if this id was answered before."""
-        reserved = self.reserve(request)
-        return reserved if isinstance(reserved, Settled) else next(self.run([reserved]))
+    def buy_in_order(
+        self, requests: Sequence[PlannedRequest[Result]], *, past_refusals: bool = False
+    ) -> tuple[list[Bought], DpexplainError | None]:
+        """Reserve in order, up to the first refusal, which is returned; then run each plan and settle it before the next one runs.
+
+        What is reserved is answered, whatever stopped the reserving. `past_refusals` goes on where the budget cannot pay for one request. Plans about
+        local questions share one read of the rows.
+        """
+        reserved: list[PaidRequest[Result] | Bought] = []
+        stopped: DpexplainError | None = None
+        for request in requests:
+            found = self._reserve(request)
+            if isinstance(found, DpexplainError) and not (past_refusals and isinstance(found, BudgetExhausted)):
+                stopped = found
+                break
+            reserved.append(found if isinstance(found, PaidRequest) else Bought(found, self.data.spent))
+        ran = self._run([one for one in reserved if isinstance(one, PaidRequest)])
+        return [next(ran) if isinstance(one, PaidRequest) else one for one in reserved], stopped
+
+    def _reserve(self, request: PlannedRequest[Result]) -> PaidRequest[Result] | Settled | DpexplainError:
+        try:
+            return self.reserve_many([request])[0]
+        except DpexplainError as error:
+            return error
 
     def run_together(self, paid: Sequence[PaidRequest[Result]]) -> list[Settled | DpexplainError]:
         """Run each plan at its own door, then settle all in one durable commit. No result leaves before that commit."""
@@ -95,13 +118,13 @@ class Spending:
         settlements = [self._settlement(one, done) for one, done in ran]
         return self.ledger.settle_many(settlements) if settlements else []
 
-    def run(self, paid: Sequence[PaidRequest[Result]]) -> Iterator[tuple[Result, Settled]]:
-        """Run each plan at its own door and settle it before the next one runs. Plans about local questions share one read of the rows."""
+    def _run(self, paid: Sequence[PaidRequest[Result]]) -> Iterator[Bought]:
         for one, done in zip(paid, self._run_plans(paid), strict=True):
             (settled,) = self.ledger.settle_many([self._settlement(one, done)])
             if isinstance(settled, DpexplainError):
                 raise settled
-            yield done.value, settled
+            cheaper = price(settled.events) < one.reservation.quanta
+            yield Bought(settled, self.data.spent if cheaper else one.total)
 
     def _settlement(self, one: PaidRequest[Result], done: PlanResult[Result]) -> Settlement:
         return Settlement(one.reservation.request_id, done.events, one.request.store(done.value), self.uses)
@@ -109,3 +132,20 @@ class Spending:
     def _run_plans(self, paid: Sequence[PaidRequest[Result]]) -> Iterator[PlanResult[Result]]:
         plans = [(one.request.plan, one.reservation.quanta) for one in paid]
         return self.data.run_plans(plans, self.noise, private=self.private)
+
+
+def buy(
+    data: PrivateData,
+    budget: Budget,
+    ledger: Ledger | str | None,
+    noise: Noise | None,
+    request: PlannedRequest[Any],
+    *,
+    model_answers: bool = False,
+) -> Settled:
+    """Open the ledger, then reserve, run and settle one request; the stored answer if this id was answered before. Raises what refuses it."""
+    bought, refusal = Spending.open(data, budget, ledger, noise, model_answers=model_answers).buy_in_order([request])
+    if refusal is not None:
+        raise refusal
+    (one,) = bought
+    return cast(Settled, one.outcome)

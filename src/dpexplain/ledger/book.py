@@ -125,13 +125,10 @@ class Book:
         return tuple(cls(store, account) for account in store.read(stored_accounts))
 
     def state(self) -> Filter:
-        return self._filter(self.head().total)
+        return self._filter(self._read(required_last))
 
     def head(self) -> Head:
         return self._read(required_last).head
-
-    def uses(self) -> tuple[str, ...]:
-        return self._read(required_last).uses
 
     def reserve_many(self, requests: Sequence[Request]) -> list[Reservation | Settled | DpexplainError]:
         for request in requests:
@@ -203,7 +200,7 @@ class Book:
         if held is not None and quanta <= held:
             return Reservation(request.id, held)
         # A retry whose plan has become dearer raises its reservation to the new price.
-        total = self._filter(required_last(page).total).spend_quanta(quanta - (held or 0)).spent_quanta
+        total = self._filter(required_last(page)).spend_quanta(quanta - (held or 0)).spent_quanta
         body = {"question": request.body, "events": [event.to_dict() for event in request.events]}
         page.append("reserve", request.id, quanta=quanta, total=total, body=body, uses=request.uses)
         self._step("in reserve")
@@ -225,8 +222,8 @@ class Book:
         self._step("in settle")
         return settled_of(parse(row), done.events)
 
-    def _filter(self, spent: int) -> Filter:
-        return Filter(self.account.budget, self.account.neighbours, spent)
+    def _filter(self, last: Tail) -> Filter:
+        return Filter(self.account.budget, self.account.neighbours, last.total, last.uses)
 
     def _read(self, work: Callable[[Page], T]) -> T:
         floor = self._seen

@@ -133,7 +133,7 @@ class Ledger(Protocol):
         ...
 
     def state(self) -> Filter:
-        """Everything reserved or settled so far, read afresh."""
+        """Everything reserved or settled so far, and what requests ever used, by any process; read afresh."""
         ...
 
     def reserve(self, request: Request) -> Reservation | Settled:
@@ -158,10 +158,6 @@ class Ledger(Protocol):
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         """All entries in order, those with `sequence > after`; each is checked against its hash."""
-        ...
-
-    def uses(self) -> tuple[str, ...]:
-        """What requests of this account ever used, by any process, read afresh."""
         ...
 
     def head(self) -> Head:

@@ -16,7 +16,6 @@ from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.moments import LocalMoments
 from dpexplain.core.plane import Plane
-from dpexplain.core.plane_bounds import curvatures
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.mechanisms.base import AuditSetup, Calibration, Outcome, Setting, WithModel, require_calibration, require_steps
 from dpexplain.mechanisms.descent import HarmonicSchedule, Schedule, descend, free_schedule, schedule
@@ -162,13 +161,13 @@ def exact_descent(basic: Basic, point: Vector, setting: Setting, anchor: float |
     radius = radius_within(basic.radius, point, setting, basic.weight, plane, anchor, mu)
     gradient: Gradient = plane_gradient(point, setting, basic.weight, radius, plane, anchor)
     reach = radius / (gradient.noise_norm / mu)  # in units of the noise on one gradient that takes the whole budget
-    steps = _schedule(reach, setting.width, basic.weight, plane, basic.steps and basic.steps - 1)
+    steps = _schedule(reach, gradient, basic.steps and basic.steps - 1)
     gaussian = GaussianMechanism(gradient, gdp.part(mu, 1 / steps.gradients))
     return NoisyDescent(gaussian, np.zeros(gradient.dimension), steps, basic.norm)
 
 
-def _schedule(reach: float, width: int, weight: Weight, plane: Plane, gradients: int | None) -> Schedule:
-    curvature, steepest = curvatures(weight, plane)
-    if plane == "fitted":
-        return free_schedule(reach, width, curvature, steepest, gradients)
-    return schedule(reach, width, curvature, gradients)
+def _schedule(reach: float, gradient: Gradient, gradients: int | None) -> Schedule:
+    width, curved = gradient.setting.width, gradient.curvatures
+    if gradient.dimension > width:  # the plane is free at the query
+        return free_schedule(reach, width, curved.slopes, curved.state, gradients)
+    return schedule(reach, width, curved.slopes, gradients)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ from dpexplain.core.ball import Ball, FreeBall
 from dpexplain.core.free_plane import TYPICAL_RESIDUAL
 from dpexplain.core.moments import LocalMoments
 from dpexplain.core.plane import Plane
-from dpexplain.core.plane_bounds import noise_geometry
+from dpexplain.core.plane_bounds import Curvatures, plane_geometry
 from dpexplain.core.reach import LEAST_FREE_SHARE, LEAST_SHARE, Reach, SharePath
 from dpexplain.core.weights import Weight
 from dpexplain.errors import ParameterError
@@ -29,6 +30,7 @@ from dpexplain.mechanisms.ports import Rows
 
 _ROUNDINGS = 1.25  # anchoring rounds twice more, and a backend's error is at least ten roundings
 _ROUNDED = 1 + 2.0**-30  # a projection's own rounding
+_UNBOUNDED = Curvatures(inf, inf)  # no bound is known
 
 
 class Place(NamedTuple):
@@ -66,6 +68,11 @@ class Gradient(Protocol):
     @property
     def shape_norm(self) -> float:
         """The norm of the noise's shape over all coordinates."""
+        ...
+
+    @property
+    def curvatures(self) -> Curvatures:
+        """Public bounds on how curved the loss is."""
         ...
 
     @property
@@ -139,6 +146,7 @@ class GradientSum(ShapedNoise):
     anchor: float | None = None  # c; None: 0, which is the paper's plane
     shape: Vector | float = 1.0
     reach: Reach | None = None
+    curvatures: Curvatures = _UNBOUNDED
     sensitivity: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -197,6 +205,7 @@ class FreeGradientSum(ShapedNoise):
     constant: float  # s
     slopes: Vector  # the noise's shape on the slopes
     reach: Reach | None = None
+    curvatures: Curvatures = _UNBOUNDED
     sensitivity: float = field(init=False)
     shape: Vector = field(init=False)
     _scaled: Vector = field(init=False)
@@ -289,7 +298,7 @@ def plane_gradient(
 ) -> GradientSum | FreeGradientSum:
     """The gradient of a plane's loss, with noise shaped to the encoding, and to what the domain's records can do where one is declared."""
     local = LocalMoments(point, weight)
-    shape, constant, reach = noise_geometry(point, setting.one_hot, setting.layout, weight, radius, plane, anchor)
+    shape, constant, reach, curved = plane_geometry(point, setting.one_hot, setting.layout, weight, radius, plane, anchor)
     if constant is not None:
-        return FreeGradientSum(local, radius, setting, constant, shape, reach)
-    return GradientSum(local, radius, setting, anchor if plane == "anchored" else None, shape, reach)
+        return FreeGradientSum(local, radius, setting, constant, shape, reach, curved)
+    return GradientSum(local, radius, setting, anchor if plane == "anchored" else None, shape, reach, curved)

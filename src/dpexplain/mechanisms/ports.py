@@ -14,7 +14,7 @@ from dpexplain.core.label_moments import LabelSums
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.shapley import ShapleySum
-from dpexplain.core.sketch import CentreMoments, CentreSums, NormalisedMoments, NormalisedSums
+from dpexplain.core.sketch import CentreMoments, NormalisedMoments
 from dpexplain.privacy.events import PrivacyEvent
 
 if TYPE_CHECKING:
@@ -67,12 +67,12 @@ class Rows(Protocol):
         """(Σ w, Σ w v, Σ w v vᵀ, Σ w y, Σ w y v) with v = x - anchor."""
         ...
 
-    def centre(self, query: CentreMoments) -> CentreSums:
-        """(Σ v, Σ (v² - 1/8) over numbers) with v = x - public centre: stage 1 of a release."""
+    def centre(self, query: CentreMoments) -> Vector:
+        """(Σ v, 2 Σ (v² - 1/8) over numbers) with v = x - public centre: stage 1 of a release."""
         ...
 
-    def normalised(self, query: NormalisedMoments) -> NormalisedSums:
-        """Σ w(x)F(x, y), rows scaled to length one: stage 2 of a release."""
+    def normalised(self, query: NormalisedMoments) -> RawSums:
+        """`raw` around the query's centre with w(x) = 1/‖F(x, 1)‖: stage 2 of a release, of which `query.vector` makes Σ w(x)F(x, y)."""
         ...
 
     def histograms(self, query: Histograms) -> Vector:
@@ -97,7 +97,7 @@ class SingleRows(Protocol):
 class RelabelledRows(Protocol):
     """Rows that another black box can label too, wherever they are stored."""
 
-    def label_sums(self, query: LabelSums) -> list[NormalisedSums]:
+    def label_sums(self, query: LabelSums) -> list[RawSums]:
         """`normalised` for each of the K labels that `query.ask`, a function of each row by itself, gives the rows' encoding."""
         ...
 

@@ -34,7 +34,7 @@ class CentreSum:
 
     def evaluate(self, rows: Rows, at: None = None) -> Vector:
         del at
-        return rows.centre(self.asked).vector()
+        return rows.centre(self.asked)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,12 +42,11 @@ class NormalisedSum:
     """The bounded query of stage 2: moments of rows scaled to length one, around any centre and with any spread."""
 
     what: ClassVar[str] = "release: moments"
-    layout: Layout
     sensitivity: float
     dimension: int
 
     def evaluate(self, rows: Rows, at: NormalisedMoments) -> Vector:
-        return rows.normalised(at).vector(at.scales, self.layout)
+        return at.vector(rows.normalised(at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,5 +79,5 @@ def plan_sketch(layout: Layout, mu: float, setting: Setting) -> SketchPlan:
         layout,
         setting.size,
         GaussianMechanism(CentreSum(CentreMoments(layout), centre, bounds.centre_dimension), sound * sqrt(CENTRE_SHARE)),
-        GaussianMechanism(NormalisedSum(layout, moments, bounds.moments_dimension), sound * sqrt(1 - CENTRE_SHARE)),
+        GaussianMechanism(NormalisedSum(moments, bounds.moments_dimension), sound * sqrt(1 - CENTRE_SHARE)),
     )

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from dpexplain.core.plane_bounds import curvatures
 from dpexplain.core.weights import Weight
 from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.basic import NoisyDescent
@@ -76,7 +75,7 @@ def cold_plan(parameters: Parameters, gradient: Gradient) -> WithDetails:
 def _descent(parameters: Parameters, gradient: Gradient, start: Start, share: float, gradients: int | None) -> NoisyDescent:
     mu = gdp.part(gdp.mu(parameters.epsilon, parameters.delta), share)
     noise_norm, width = gradient.noise_norm / mu, gradient.setting.width
-    curvature, steepest = curvatures(parameters.weight, "fitted" if gradient.dimension > width else "paper")
+    curvature, steepest = gradient.curvatures
     travel = travel_length(sqrt(start.distance) * gradient.radius / noise_norm, width, curvature)
     count = gradients or min(max(ceil(2 * travel * steepest), _FEWEST), parameters.steps - 1)
     gaussian = GaussianMechanism(gradient, gdp.part(mu, 1 / count))

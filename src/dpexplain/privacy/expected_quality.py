@@ -24,7 +24,7 @@ it has no interval.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from math import exp, hypot, log, sqrt
 
 from dpexplain.core import sensitivity
@@ -40,6 +40,7 @@ _BEYOND = 0.15  # for each factor of e beyond what was measured
 _PAPER_BASIC, _PAPER_RELEASE, _PAPER_FLOOR = (40.0, 60.0), (17.0, 25.0), 0.001
 
 Interval = tuple[float, float]
+_GRADES = ((0.98, "near exact"), (0.9, "good"), (0.7, "fair"), (0.4, "rough"))  # least cosine of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,10 @@ class ExpectedQuality:
     cosine: float
     excess_interval: Interval | None = None
     cosine_interval: Interval | None = None
+    verdict: str = field(init=False, repr=False, compare=False)  # the cosine in words
 
-    @property
-    def verdict(self) -> str:
-        grades = ((0.98, "near exact"), (0.9, "good"), (0.7, "fair"), (0.4, "rough"))
-        return next((words for least, words in grades if self.cosine >= least), "mostly noise")
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "verdict", next((words for least, words in _GRADES if self.cosine >= least), "mostly noise"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,15 @@ from dpexplain.privacy.relation import Neighbours
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What has been spent of a budget. Immutable: spending returns the next filter, a refusal leaves this one as it was."""
+    """What has been spent of a budget. Immutable: spending returns the next filter, a refusal leaves this one as it was.
+
+    `uses` is what guarantees have to mention beside the price, such as noise from a seed, as a ledger remembers it.
+    """
 
     budget: Budget
     neighbours: Neighbours
     spent_quanta: int = 0
+    uses: tuple[str, ...] = ()
 
     @property
     def spent(self) -> Guarantee:

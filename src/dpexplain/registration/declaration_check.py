@@ -25,7 +25,8 @@ def check_declaration(model: Any, declared: AnswerDeclaration, records: Callable
     `records` makes up public rows as the model takes them. A model that cannot answer them is not judged by them; but then one number a row has to
     be declared.
     """
-    question, reading = question_of(model, declared), declared.reading(model)
+    reading = declared.reading(model)
+    question = question_of(model, reading.kind)
     try:
         answers = _answers(question, records)
     except Exception as error:  # it may need columns that the domain does not declare: then only what is declared can be known
@@ -44,7 +45,7 @@ def check_declaration(model: Any, declared: AnswerDeclaration, records: Callable
 def explain_failure(error: DataError, model: Any, declared: AnswerDeclaration, records: Callable[[], Any]) -> DataError:
     """The error of a model that answered no private row, with what it says about made-up records. These are public, and so is that text."""
     try:
-        _answers(question_of(model, declared), records)
+        _answers(question_of(model, declared.kind_of(model)), records)
     except (WrongShape, NotImplementedError):
         return error
     except Exception as found:

@@ -7,13 +7,15 @@ declaration. They go to the owner and say which kind of thing went wrong, never 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from dpexplain.core.answer_scale import Kind
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import DomainLike
+from dpexplain.domain.values import Column
 from dpexplain.errors import DataError
 from dpexplain.registration.declared_answers import AnswerDeclaration, Output, Reading, WrongShape
 
@@ -33,39 +35,38 @@ class Labeller:
     table: Callable[[dict[str, Any]], Any]
     bounds: tuple[float, float] | None = None
     domain: DomainLike | None = None
+    _reading: Reading = field(init=False, compare=False)  # how its answers are read
 
     def __post_init__(self) -> None:
         if self.target is None:
             object.__setattr__(self, "target", 1)
+        declared = AnswerDeclaration(self.target, self.output, self.bounds)
+        object.__setattr__(self, "_reading", declared.reading(self.model))
 
-    def __call__(self, columns: dict[str, Any]) -> Vector:
-        """Labels of rows that are given as columns. Errors are raised: rows that are public may decide about them."""
+    def __call__(self, columns: dict[str, Column]) -> Vector:
+        """Labels of rows that are given as NumPy columns. Errors are raised: rows that are public may decide about them."""
         count = len(next(iter(columns.values())))
         if self.domain is None:
             return self._ask(columns, count)
-        from dpexplain.registration.presentation import present  # here, and not above: it loads libraries of data frames
+        from dpexplain.registration.presentation import present_columns  # here, and not above: it loads libraries of data frames
 
         labels = np.empty(count)
-        for batch in present(columns, self.domain, count):
+        for batch in present_columns(columns, self.domain, count):
             labels[batch.positions] = self._ask(batch.rows, len(batch.positions))
         return labels
 
     def _ask(self, columns: dict[str, Any], count: int) -> Vector:
-        declared = AnswerDeclaration(self.target, self.output, self.bounds)
-        return ask_model(self.model, self.table(columns), count, declared, about="reference")
+        return ask_model(self.model, self.table(columns), count, self._reading, "reference")
 
 
-def ask_model(
-    model: Any, rows: Any, count: int, declared: AnswerDeclaration | None = None, *, target: Any = None, about: str = "reference"
-) -> Vector:
+def ask_model(model: Any, rows: Any, count: int, reading: Reading, about: str) -> Vector:
     """Labels of *public* rows as given; DataError where the model or the declaration is not fit for one of them.
 
-    `model` is an estimator with `predict_proba` or `predict`, or any callable. Numbers about which nothing is declared are labels.
+    `model` is an estimator with `predict_proba` or `predict`, or any callable.
     """
-    declared = declared or AnswerDeclaration(target)
-    question = question_of(model, declared)
+    question = question_of(model, reading.kind)
     try:
-        labels = declared.reading(model).labels(question(rows), count)
+        labels = reading.labels(question(rows), count)
     except Exception as error:
         raise _failure(error, about, count) from None
     if np.isnan(labels).any():
@@ -92,7 +93,8 @@ def label_rows(
     """
     from dpexplain.registration.presentation import present
 
-    ask, reading = question_of(model, declared), declared.reading(model)
+    reading = declared.reading(model)
+    ask = question_of(model, reading.kind)
     question = ask if prepare is None else lambda table: ask(prepare(table))
     batches = list(present(rows, domain, count))
     found = [_ask_together(question, reading, batch.rows, len(batch.positions)) for batch in batches]
@@ -107,16 +109,16 @@ def label_rows(
     return labels
 
 
-def question_of(model: Any, declared: AnswerDeclaration) -> Callable[[Any], Any]:
+def question_of(model: Any, kind: Kind) -> Callable[[Any], Any]:
     """How the model is asked about a table: with the columns that it was fitted with, where it says which."""
     from dpexplain.registration.model_columns import column_selection
 
-    ask, select = _method_of(model, declared), column_selection(model)
+    ask, select = _method_of(model, kind), column_selection(model)
     return ask if select is None else lambda rows: ask(select(rows))
 
 
-def _method_of(model: Any, declared: AnswerDeclaration) -> Callable[[Any], Any]:
-    if declared.kind_of(model) == "probability" and hasattr(model, "predict_proba"):
+def _method_of(model: Any, kind: Kind) -> Callable[[Any], Any]:
+    if kind == "probability" and hasattr(model, "predict_proba"):
         return model.predict_proba  # type: ignore[no-any-return]
     if hasattr(model, "predict"):
         return model.predict  # type: ignore[no-any-return]

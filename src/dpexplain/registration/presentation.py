@@ -40,12 +40,28 @@ class Batch:
 
 def present(rows: Any, domain: DomainLike, count: int) -> Iterator[Batch]:
     """The rows in at most two batches: complete ones, and the rest."""
-    complete = _complete(rows, domain, count)
+    for positions, whole in _divided(_complete(rows, domain, count)):
+        chosen = rows if len(positions) == count else take(rows, positions)
+        yield Batch(positions, _typed(chosen, domain, whole))
+
+
+def present_columns(columns: dict[str, Column], domain: DomainLike, count: int) -> Iterator[Batch]:
+    """`present` for columns that were read already, such as those that a domain decodes."""
+    if not isinstance(domain, Domain):
+        yield Batch(np.arange(count), columns)
+        return
+    for positions, whole in _divided(_declared_complete(columns.__getitem__, domain, count)):
+        chosen = columns if len(positions) == count else {name: column[positions] for name, column in columns.items()}
+        typed = _converted({name: (chosen[name], chosen[name].dtype) for name in domain.columns}, domain, whole)
+        yield Batch(positions, {**chosen, **typed})
+
+
+def _divided(complete: Mask) -> Iterator[tuple[NDArray[np.intp], bool]]:
+    """The positions of complete rows with True, and those of the others with False, where there are any."""
     for whole in (True, False):
         positions = np.flatnonzero(complete == whole)
         if len(positions):
-            chosen = rows if len(positions) == count else take(rows, positions)
-            yield Batch(positions, _typed(chosen, domain, whole))
+            yield positions, whole
 
 
 def take(rows: Any, positions: NDArray[Any]) -> Any:
@@ -107,13 +123,20 @@ def _complete(rows: Any, domain: DomainLike, count: int) -> Mask:
     if isinstance(rows, (list, tuple)):
         names = domain.columns
         return np.fromiter((_is_complete(row, names) for row in rows), dtype=np.bool_, count=count)
+    if not isinstance(domain, Domain) or _is_matrix(rows):
+        return np.ones(count, dtype=np.bool_)
+    found = _declared_complete(lambda name: read_columns(rows, [name])[name], domain, count)
+    for name in () if isinstance(rows, Mapping) else _other_integers(open_frame(rows), domain):
+        found &= ~_missing(read_columns(rows, [name])[name])
+    return found
+
+
+def _declared_complete(read: Callable[[str], Column], domain: Domain, count: int) -> Mask:
+    """The same for the declared columns, which are read one at a time."""
     found = np.ones(count, dtype=np.bool_)
-    if isinstance(domain, Domain) and not _is_matrix(rows):
-        for feature in domain.features:
-            column = read_columns(rows, [feature.name])[feature.name]
-            found &= _whole(column) if _as_integer(feature, column) else ~_missing(column)
-        for name in () if isinstance(rows, Mapping) else _other_integers(open_frame(rows), domain):
-            found &= ~_missing(read_columns(rows, [name])[name])
+    for feature in domain.features:
+        column = read(feature.name)
+        found &= _whole(column) if _as_integer(feature, column) else ~_missing(column)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from dpexplain.estimation.relabelling import BoughtMoments
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.label_moments import LabelMomentSum, label_mechanism
+from dpexplain.mechanisms.release_plan import ReleasedStatistics, ReleasePlan
 from dpexplain.privacy.events import PrivacyEvent
 from dpexplain.progress import with_bar
 from dpexplain.registration.labels import Labeller
@@ -30,7 +32,7 @@ _SOUND = 1 - 2.0**-40
 
 
 @dataclass(frozen=True, slots=True)
-class ClassesPlan:
+class LabelsOfClasses:
     """One release of label moments for all classes, after the release that they belong to."""
 
     mechanism: GaussianMechanism[LabelMomentSum]
@@ -41,7 +43,7 @@ class ClassesPlan:
     def events(self) -> tuple[PrivacyEvent, ...]:
         return (self.mechanism.event(),)
 
-    def run(self, door: Door, made: Release) -> Release:
+    def add_to(self, made: Release, door: Door) -> Release:
         """The release with a further release for each class, by name."""
         asked = label_moments_of(made)
         released = door.release(self.mechanism, asked).reshape(len(self.labellers), -1)
@@ -53,7 +55,23 @@ class ClassesPlan:
             yield str(labeller.target), relabel(made, labeller, bought)
 
 
-def plan_classes(data: PrivateData, mu: float) -> ClassesPlan | None:
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassesPlan:
+    """A plan that makes a release before it asks about its classes: around which centre it asks depends on what was released."""
+
+    release: ReleasePlan
+    build: Callable[[ReleasedStatistics], Release]
+    labels: LabelsOfClasses
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        return self.release.events + self.labels.events
+
+    def run(self, door: Door) -> Release:
+        return self.labels.add_to(self.build(self.release.run(door)), door)
+
+
+def plan_classes(data: PrivateData, mu: float) -> LabelsOfClasses | None:
     """What `target="all"` adds to a release, at a part of `mu`; None where one class was asked about."""
     facts = data.facts
     if not facts.targets:
@@ -67,7 +85,7 @@ def plan_classes(data: PrivateData, mu: float) -> ClassesPlan | None:
         return np.column_stack([labeller(columns) for labeller in labellers])
 
     share = mu * sqrt(SHARE) * _SOUND
-    return ClassesPlan(
+    return LabelsOfClasses(
         label_mechanism(facts.domain.width, share, facts.setting, ask, len(labellers)),
         labellers,
         facts.setting.size,

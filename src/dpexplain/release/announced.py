@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from dpexplain.core.arrays import Vector
-from dpexplain.estimation.calibrate import rehearsal_draws
-from dpexplain.mechanisms.door import Door
+from dpexplain.estimation.calibrate import Normals, rehearsal_draws
+from dpexplain.mechanisms.release_plan import ReleasePlan
 from dpexplain.progress import ProgressCallback, progress_steps
-from dpexplain.release.plan import ReleasePlan
 
-T = TypeVar("T")
 WIDE = 150  # columns from which a release takes long enough for a bar
 
 
-def with_progress(make: Callable[[Door], T], plan: ReleasePlan) -> Callable[[Door], T]:
-    """`make`, with a bar on a terminal where the release of this plan takes long."""
+@contextmanager
+def announced(normals: Normals, plan: ReleasePlan) -> Iterator[Normals]:
+    """`normals`, with a bar on a terminal that each draw advances, where the release of this plan takes long."""
     layout = plan.sketch.layout
     if layout.width < WIDE and not plan.rows:
-        return make
-
-    def make_with_bar(door: Door) -> T:
-        with progress_steps(f"releasing {layout.width:,} columns", rehearsal_draws(layout)) as watch:
-            return make(cast(Door, _AnnouncingDoor(door, watch)))
-
-    return make_with_bar
+        yield normals
+        return
+    with progress_steps(f"releasing {layout.width:,} columns", rehearsal_draws(layout)) as watch:
+        yield _announcing(normals, watch)
 
 
-class _AnnouncingDoor:
-    """A door that advances the bar when a rehearsal draws its numbers. It delegates everything else."""
+def _announcing(normals: Normals, watch: ProgressCallback) -> Callable[[int], Vector]:
+    def draw(size: int) -> Vector:
+        watch("rehearsing the noise")
+        return normals(size)
 
-    def __init__(self, door: Door, watch: ProgressCallback) -> None:
-        self._door, self._watch = door, watch
-
-    def auxiliary_normal(self, size: int) -> Vector:
-        self._watch("rehearsing the noise")
-        return self._door.auxiliary_normal(size)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._door, name)
+    return draw

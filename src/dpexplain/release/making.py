@@ -9,24 +9,23 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from dpexplain.arguments import require_kind, require_method
-from dpexplain.core.ball import Ball
-from dpexplain.core.plane import PAPER_RADIUS, Plane, require_plane
+from dpexplain.core.plane import PAPER_RADIUS, Plane, describe_fit
 from dpexplain.core.weights import DEFAULT_WEIGHT, Nearest, Weight
 from dpexplain.data import PrivateData
-from dpexplain.data.spending import PlannedRequest, Spending
+from dpexplain.data.spending import PlannedRequest, buy
 from dpexplain.domain import Domain
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.estimation.answer import Solver
-from dpexplain.estimation.calibrate import Calibrated, calibrate
+from dpexplain.estimation.calibrate import Calibrated, Normals, calibrate
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.plane_building import build_planes
-from dpexplain.ledger.port import Ledger, Settled
-from dpexplain.mechanisms.door import Door
+from dpexplain.ledger.port import Ledger
 from dpexplain.mechanisms.marginals import NoisyMarginals
-from dpexplain.mechanisms.ports import Noise
+from dpexplain.mechanisms.ports import Noise, Plan
+from dpexplain.mechanisms.release_plan import ReleasedStatistics
 from dpexplain.mechanisms.sketch import NoisySketch
 from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee, round_up
-from dpexplain.privacy.events import PrivacyEvent, price
+from dpexplain.privacy.events import price
 from dpexplain.progress import progress_steps
 from dpexplain.registration.labels import Labeller
 from dpexplain.release.contents import SUBJECT
@@ -36,8 +35,8 @@ from dpexplain.release.release import Release, release_from_ledger
 from dpexplain.version import __version__
 
 if TYPE_CHECKING:
-    from dpexplain.release.all_classes import ClassesPlan
-    from dpexplain.release.plan import ReleasePlan
+    from dpexplain.mechanisms.release_plan import ReleasePlan
+    from dpexplain.release.all_classes import LabelsOfClasses
 
 
 def release(
@@ -67,20 +66,26 @@ def release(
     """
     _require_arguments(data, budget, weight, spend, noise)
     _require_one_anchor(anchors)
-    require_plane(plane)
-    if radius is not None:
-        Ball(radius)
     chosen = weight or DEFAULT_WEIGHT
-    chosen.to_dict()  # a weight that cannot be stored is refused before anything is spent
+    fit = describe_fit(chosen, plane, radius)  # what cannot be stored is refused before anything is spent
     recipe = _plan_recipe(data, spend or budget, chosen, plane, radius, fingerprint, reference_rows(reference))
-    question = recipe.question
-    spending = Spending.open(data, budget, ledger, noise, model_answers=recipe.model is not None)
-    return _make_once(spending, request_id or f"release-{uuid4().hex}", question, recipe)
+    made: dict[str, Release] = {}  # by the digest of its file
+
+    def store(result: ReleasedStatistics | Release) -> dict[str, Any]:
+        built = result if isinstance(result, Release) else recipe.build(result)
+        stored = built.stored()
+        made[stored["sha256"]] = built
+        return stored
+
+    request = PlannedRequest(request_id or f"release-{uuid4().hex}", recipe.question | fit, recipe.asked, store)
+    settled = buy(data, budget, ledger, noise, request, model_answers=recipe.model is not None)
+    digest = settled.answer["sha256"]
+    return made[digest] if digest in made else release_from_ledger(settled)  # made under this id before, or by another process
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReleaseRecipe:
-    """The plan of a whole release: what it will ask of private rows, and how the release is made from the answers."""
+    """What a release will ask of private rows, and how it is made of what was released."""
 
     data: PrivateData
     spend: Budget
@@ -89,11 +94,16 @@ class ReleaseRecipe:
     radius: float | None
     fingerprint: str | None
     plan: ReleasePlan
-    classes: ClassesPlan | None
+    classes: LabelsOfClasses | None
 
     @property
-    def events(self) -> tuple[PrivacyEvent, ...]:
-        return self.plan.events + (() if self.classes is None else self.classes.events)
+    def asked(self) -> Plan[ReleasedStatistics | Release]:
+        """The plan that asks the rows. Where all classes are explained, it builds the release on the way."""
+        if self.classes is None:
+            return self.plan
+        from dpexplain.release.all_classes import ClassesPlan
+
+        return ClassesPlan(self.plan, self.build, self.classes)
 
     @property
     def model(self) -> Labeller | None:
@@ -102,16 +112,13 @@ class ReleaseRecipe:
 
     @property
     def question(self) -> dict[str, Any]:
-        """What the ledger stores of the request."""
+        """What the ledger stores of the request, beside how planes are fitted."""
         return {
             "release": "moments",
             "attributes": self.plan.sketch.layout.attributes,
-            "weight": self.weight.to_dict(),
-            "plane": self.plane,
-            "radius": self.radius,
             "reference": self.plan.rows,
             "fingerprint": self.fingerprint,
-            "price": str(price(self.events)),
+            "price": str(price(self.asked.events)),
         }
 
     @property
@@ -119,23 +126,24 @@ class ReleaseRecipe:
         """The weight for which noise is rehearsed: a broad one where each question chooses its own."""
         return DEFAULT_WEIGHT if isinstance(self.weight, Nearest) else self.weight
 
-    def run(self, door: Door) -> Release:
-        """The release, with a bar on a terminal where it takes long."""
-        from dpexplain.release.announced import with_progress  # as much as planning one
+    def build(self, released: ReleasedStatistics) -> Release:
+        """The release, by post-processing of what was released; with a bar on a terminal where it takes long."""
+        from dpexplain.release.announced import announced  # as much as planning one
 
-        return with_progress(self._make, self.plan)(door)
+        with announced(released.normals, self.plan) as normals:
+            return self._make(released, normals)
 
-    def _make(self, door: Door) -> Release:
-        data, facts, (sketch, marginals) = self.data, self.data.facts, self.plan.run(door)
+    def _make(self, released: ReleasedStatistics, normals: Normals) -> Release:
+        data, facts, sketch, marginals = self.data, self.data.facts, released.sketch, released.marginals
         ball = PAPER_RADIUS if self.radius is None else self.radius
-        calibrated = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, self._rehearsed, door.auxiliary_normal)
+        calibrated = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, self._rehearsed, normals)
         solver = move_to_levels(calibrated.solver, facts.domain)
-        made = Release(
+        return Release(
             solver=solver,
-            planes=self._planes(sketch, calibrated, solver, door),
+            planes=self._planes(sketch, calibrated, solver, normals),
             domain=facts.domain,
             weight=self.weight,
-            guarantee=self._guarantee(door),
+            guarantee=self._guarantee(released.secure),
             size=facts.setting.size,
             fingerprint=self.fingerprint,
             library=__version__,
@@ -146,21 +154,20 @@ class ReleaseRecipe:
             radius=self.radius,
             scale=facts.scale,
         )
-        return made if self.classes is None else self.classes.run(door, made)
 
-    def _planes(self, sketch: NoisySketch, calibrated: Calibrated, solver: Solver, door: Door) -> MomentPlanes:
+    def _planes(self, sketch: NoisySketch, calibrated: Calibrated, solver: Solver, normals: Normals) -> MomentPlanes:
         """With the model's answers at public points; without them where it cannot answer, as when it needs columns outside the domain."""
         answers, domain = None, self.data.facts.domain
         if self.model is not None and isinstance(domain, Domain):
             with suppress(DataError):
                 answers = ask(self.model, domain.decode(solver.reference.points(solver.layout)))
-        return build_planes(sketch, calibrated, solver, answers, door.auxiliary_normal)
+        return build_planes(sketch, calibrated, solver, answers, normals)
 
-    def _guarantee(self, door: Door) -> Guarantee:
+    def _guarantee(self, secure: bool) -> Guarantee:
         """What was paid, with notes on seeded noise and on the total where other releases were made from these data."""
-        data, total, notes = self.data, self.data.spent, [] if door.secure else [SEEDED_NOISE]
+        data, total, notes = self.data, self.data.spent, [] if secure else [SEEDED_NOISE]
         about, asked = data.facts.setting.neighbours, self.model is not None
-        paid = Guarantee.of_quanta(price(self.events), self.spend.delta, about, subject=SUBJECT, model_answers=asked)
+        paid = Guarantee.of_quanta(price(self.asked.events), self.spend.delta, about, subject=SUBJECT, model_answers=asked)
         if total.mu > paid.mu * (1 + 1e-9):
             claim = f"(ε={round_up(total.epsilon)}, δ={total.delta:g})-differential privacy"
             notes.append(f"With everything that was released from these data before, it is {claim} in total.")
@@ -179,22 +186,6 @@ def _plan_recipe(
     if classes is not None and not plan.rows:
         raise ParameterError("target='all' labels reference records for each class: pass reference=True")
     return ReleaseRecipe(data, spend, weight, plane, radius, fingerprint, plan, classes)
-
-
-def _make_once(spending: Spending, request_id: str, question: dict[str, Any], recipe: ReleaseRecipe) -> Release:
-    """Reserve, run and settle a release, or return the one that was stored under this id before."""
-    stored: dict[str, Any] = {}
-
-    def store(result: Release) -> dict[str, Any]:
-        stored.update(result.stored())
-        return stored
-
-    bought = spending.buy(PlannedRequest(request_id, question, recipe, store))
-    if isinstance(bought, Settled):
-        return release_from_ledger(bought)
-    made, settled = bought
-    another_was_first = settled.answer["sha256"] != stored["sha256"]
-    return release_from_ledger(settled) if another_was_first else made
 
 
 def _build_reference(

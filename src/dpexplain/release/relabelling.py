@@ -16,14 +16,14 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.sketch import NormalisedMoments
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.data import PrivateData
-from dpexplain.data.spending import PlannedRequest, Spending
+from dpexplain.data.spending import PlannedRequest, buy
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.estimation.local_reference import MomentRaking
 from dpexplain.estimation.plane_building import moment_targets
 from dpexplain.estimation.relabelling import BoughtMoments, FoundMoments, LabelledRecords, found_moments, rake_to_bought
 from dpexplain.estimation.response import normals
 from dpexplain.estimation.slopes import NoisyEquations, guessed_slopes
-from dpexplain.ledger.port import Ledger, Settled
+from dpexplain.ledger.port import Ledger
 from dpexplain.mechanisms.label_moments import LabelMomentsPlan, plan_label_moments
 from dpexplain.mechanisms.ports import Noise
 from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee
@@ -126,12 +126,13 @@ def refine(
         raise ParameterError("this release has no reference records to label: make it with dpx.release(…, reference=True)")
     labeller(trial_columns(release.reference.domain))
     plan = plan_refinement(release, data, labeller, spend.mu)
-    spending = Spending.open(data, budget or spend, ledger, noise, model_answers=True)
     question = {"release": "refinement", "columns": release.domain.width, "price": str(price(plan.events))}
-    bought = spending.buy(PlannedRequest(request_id or f"refine-{uuid4().hex}", question, plan, _to_stored))
-    released = np.array(bought.answer["moments"]) if isinstance(bought, Settled) else bought[0]
+    request = PlannedRequest(request_id or f"refine-{uuid4().hex}", question, plan, _to_stored)
+    settled = buy(data, budget or spend, ledger, noise, request, model_answers=True)
+    released = np.array(settled.answer["moments"])
     made = relabel(release, labeller, BoughtMoments(plan.asked, released, plan.mechanism.sigma, data.size))
-    return replace(made, guarantee=_together(release.guarantee, price(plan.events), secure=spending.noise.secure))
+    secure = noise is None or noise.secure
+    return replace(made, guarantee=_together(release.guarantee, price(plan.events), secure=secure))
 
 
 def label_moments_of(release: Release) -> LabelMoments:

@@ -14,10 +14,11 @@ from dpexplain.explainer import Explainer
 from dpexplain.mechanisms.base import AuditSetup
 from dpexplain.mechanisms.door import listening
 from dpexplain.mechanisms.ports import Mechanism, Noise
+from dpexplain.mechanisms.release_plan import ReleasePlan
 from dpexplain.privacy.budget import Budget
 from dpexplain.privacy.events import price
 from dpexplain.release.making import release
-from dpexplain.release.plan import ReleasePlan, plan_release
+from dpexplain.release.plan import plan_release
 
 _AMPLE = 1000.0  # ε: a budget that no audit exhausts
 

@@ -15,6 +15,7 @@ from dpexplain.core.weights import Window
 from dpexplain.data import PrivateData
 from dpexplain.domain.base import Block, DomainLike
 from dpexplain.errors import DataError
+from dpexplain.registration.declared_answers import AnswerDeclaration
 from dpexplain.registration.labels import ask_model
 
 Model: TypeAlias = Callable[[Matrix], Vector]
@@ -34,7 +35,8 @@ def column_model(data: PrivateData, model: Any = None, *, target: Any = 1) -> Mo
     asks it about the rows as the domain decodes them.
     """
     if model is not None:
-        return lambda rows: ask_model(model, rows, len(rows), target=target, about="perturbed")
+        reading = AnswerDeclaration(target).reading(model)
+        return lambda rows: ask_model(model, rows, len(rows), reading, "perturbed")
     if data.column_model is None:
         raise DataError(
             "this needs the model: pass model=, a function of encoded rows; a table that was registered with model= can do without"
