@@ -28,21 +28,21 @@ def is_number(value: Any) -> bool:
 def require_kind(name: str, value: Any, kind: type | tuple[type, ...], remedy: str) -> None:
     """ParameterError unless `value` is of this kind."""
     if not isinstance(value, kind):
-        raise ParameterError(f"{name} cannot be {_shown(value)}: {remedy}")
+        raise ParameterError(f"{name} cannot be {_shorten(value)}: {remedy}")
 
 
 def require_method(name: str, value: Any, method: str, remedy: str) -> None:
     """ParameterError unless `value` is an object (not a class) with this method: for what is known by a protocol only."""
     found: Callable[..., Any] | None = None if isinstance(value, type) else getattr(value, method, None)
     if not callable(found):
-        raise ParameterError(f"{name} cannot be {_shown(value)}: {remedy}")
+        raise ParameterError(f"{name} cannot be {_shorten(value)}: {remedy}")
 
 
 @contextmanager
 def file_errors(path: str | Path, action: str) -> Iterator[None]:
     """An operating system's refusal becomes InputError; `action` is "read" or "write"."""
     if not isinstance(path, (str, PathLike)):
-        raise ParameterError(f"cannot {action} {_shown(path)}: pass the path of a file, as text or a Path")
+        raise ParameterError(f"cannot {action} {_shorten(path)}: pass the path of a file, as text or a Path")
     try:
         yield
     except OSError as error:
@@ -72,7 +72,7 @@ def without_causes() -> Iterator[None]:
         raise
 
 
-def _shown(value: object) -> str:
+def _shorten(value: object) -> str:
     """The value and its type; of tables, lists and arrays only the type, because their values may be private rows."""
     kind = type(value).__name__
     if not isinstance(value, (str, bytes, bool, Real, type, NoneType)) and not type(value).__module__.startswith("dpexplain"):

@@ -12,7 +12,7 @@ from uuid import uuid4
 import numpy as np
 
 from dpexplain.answers.contributions import AVERAGE, Baseline, Contributions, contributions_against, shapley_contributions
-from dpexplain.answers.expectation import DataSource
+from dpexplain.answers.expectation import AskedData
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations, answer_in_batches
 from dpexplain.answers.stored import explanation_of, quantity_and_plane, released_answer, stored_answer
@@ -294,7 +294,7 @@ class Explainer:
         return explanation_of(
             done.answer,
             question.notes,
-            DataSource(facts.setting.size, facts.column_model is not None),
+            AskedData(facts.setting.size, facts.column_model is not None),
             cost=self._qualify(cost),
             guarantee=total,
             request_id=done.request_id,

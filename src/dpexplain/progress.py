@@ -27,7 +27,7 @@ def with_bar(items: Iterable[T], work: str, count: int | None = None) -> Iterabl
     """The items, of which there are `count`, behind a bar that moves with each."""
     from rich.console import Console
 
-    return _tracked(items, work, count) if Console(stderr=True).is_terminal else items
+    return _track(items, work, count) if Console(stderr=True).is_terminal else items
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def progress_steps(work: str, steps: int) -> Iterator[ProgressCallback]:
         shown.remove_task(task)
 
 
-def _tracked(items: Iterable[T], work: str, count: int | None) -> Iterator[T]:
+def _track(items: Iterable[T], work: str, count: int | None) -> Iterator[T]:
     with _display() as shown:
         if shown is None:
             yield from items

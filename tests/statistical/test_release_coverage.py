@@ -6,7 +6,7 @@ import pytest
 import dpexplain as dpx
 from dpexplain.core.layout import Layout
 from dpexplain.core.sketch import CentreMoments, NormalisedMoments, centre_of
-from dpexplain.estimation.calibrate import Rehearsal
+from dpexplain.estimation.calibrate import NoiseRehearsal
 from dpexplain.noise.seeded import SeededNoise
 
 DOMAIN = dpx.Domain(
@@ -39,7 +39,7 @@ def without_noise(data, weight, queries, anchors=None):
     """The same estimator on exact sums."""
     layout = Layout.of(DOMAIN.blocks)
     query = NormalisedMoments(layout, *centre_of(data._rows.centre(CentreMoments(layout)), layout, data.size, 0.0))
-    solver, _, _ = Rehearsal(query, 0.0, 1.0, weight).solver(query.sums(data._rows.normalised(query)), 0.0)
+    solver, _, _ = NoiseRehearsal(query, 0.0, 1.0, weight).solver(query.sums(data._rows.normalised(query)), 0.0)
     return solver.answer(queries, weight, anchors).values
 
 

@@ -90,6 +90,11 @@ def test_errors_are_one_tree_in_one_file():
                 assert not {base.id for base in node.bases if isinstance(base, ast.Name)} & named, f"{path}: {node.name}"
 
 
+def test_no_two_classes_have_the_same_name():
+    names = [node.name for _, tree in _parsed("src") for node in tree.body if isinstance(node, ast.ClassDef)]
+    assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
 @cache
 def _parsed(*folders: str) -> list[tuple[str, ast.Module]]:
     """Each Python file under these folders, with its path from the root."""

@@ -54,12 +54,12 @@ def changes_of(domain: DomainLike, point: Vector, values: Vector, error: Vector 
     The error of a difference of two slopes is at most the sum of theirs, and is stated so.
     """
     slopes, errors = values.tolist(), None if error is None else error.tolist()
-    moves = [(_combined(move, slopes), move) for move in _moves(domain, point)]
+    moves = [(_combine(move, slopes), move) for move in _moves(domain, point)]
     moves.sort(key=lambda one: -abs(one[0]))
     return [_change(value, move, errors) for value, move in moves[:most]]
 
 
-def _combined(move: _Move, slopes: Sequence[float]) -> float:
+def _combine(move: _Move, slopes: Sequence[float]) -> float:
     return move.sign * slopes[move.column] - (0.0 if move.leaving is None else slopes[move.leaving])
 
 

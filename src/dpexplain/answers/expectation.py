@@ -13,7 +13,7 @@ from dpexplain.privacy.budget import Guarantee
 from dpexplain.privacy.expected_quality import Facts, basic_of
 
 
-class DataSource(NamedTuple):
+class AskedData(NamedTuple):
     """The data that were asked: their public row count, and whether a model is known."""
 
     rows: int
@@ -21,7 +21,7 @@ class DataSource(NamedTuple):
 
 
 def expected_error(
-    values: Sequence[float], plane: str | None, about: DataSource, cost: Guarantee, scale: AnswerScale
+    values: Sequence[float], plane: str | None, about: AskedData, cost: Guarantee, scale: AnswerScale
 ) -> dict[str, Any]:
     """{"expected": …} for the details of a paid plane: cosine to the exact answer, and the root mean square error of its slopes.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpexplain.answers.expectation import DataSource, expected_error
+from dpexplain.answers.expectation import AskedData, expected_error
 from dpexplain.answers.explanation import Explanation
 from dpexplain.core.arrays import Vector
 from dpexplain.domain.queries import Notes
@@ -27,7 +27,7 @@ def stored_answer(point: Vector, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def explanation_of(answer: dict[str, Any], notes: Notes, about: DataSource, **stated: Any) -> Explanation:
+def explanation_of(answer: dict[str, Any], notes: Notes, about: AskedData, **stated: Any) -> Explanation:
     """The explanation that a stored answer is, with how the query was read and what else is `stated` about it: its domain, cost and guarantee.
 
     `about` are the data that it was computed from: an error to expect follows from them where there are no error bars.

@@ -112,7 +112,7 @@ def add_local(
     Blocks are added up `step` at a time, for all points in turn, then to the totals. Rows from number `rows` on are padding.
     """
     n = points.shape[1]
-    alpha, scaled, part = _aligned(ROWS), _aligned(_scaled_size(n)), np.zeros(totals.shape[1])
+    alpha, scaled, part = _aligned_zeros(ROWS), _aligned_zeros(_scaled_size(n)), np.zeros(totals.shape[1])
     for start in range(first, last, step):
         for query in range(points.shape[0]):
             for k in range(start, min(start + step, last)):
@@ -131,7 +131,7 @@ def add_weighted(
     blocks: Blocks, labels: Array, weights: Array, point: Array, first: int, last: int, total: Array
 ) -> None:  # pragma: no cover
     """Add Σ α r rᵀ to `total`, in tiles, for weights that are known."""
-    alpha, scaled = _aligned(ROWS), _aligned(_scaled_size(point.shape[0]))
+    alpha, scaled = _aligned_zeros(ROWS), _aligned_zeros(_scaled_size(point.shape[0]))
     for k in range(first, last):
         for i in range(ROWS):
             alpha[i] = weights[(k - first) * ROWS + i]
@@ -161,7 +161,7 @@ def _scaled_size(width: int) -> int:  # pragma: no cover
 
 
 @compiled
-def _aligned(size: int) -> Array:  # pragma: no cover
+def _aligned_zeros(size: int) -> Array:  # pragma: no cover
     """Zeros that start on a cache line."""
     memory = np.zeros(size + LINE // 8)
     start = (-memory.ctypes.data % LINE) // 8

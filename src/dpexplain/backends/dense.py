@@ -79,7 +79,7 @@ class DenseRows:
         return np.concatenate([first, SQUARES_SCALE * (squares[query.layout.numbers] - SQUARES_CENTRE * self._count)])
 
     def normalised(self, query: NormalisedMoments) -> RawSums:
-        return self._raw_sums(self._weighted(query.centre, self._by_length(query)))
+        return self._raw_sums(self._sum_weighted(query.centre, self._by_length(query)))
 
     def _raw_sums(self, gram: Matrix) -> RawSums:
         n = self.width
@@ -166,7 +166,7 @@ class DenseRows:
             points, numbers = np.array([tasks[i][0] for i in some]), np.array([profiles[i] for i in some])
             found.update(zip(some, self._local(points, numbers), strict=True))
         return [
-            found[i] if i in found else self._weighted(point, self._by_distance(point, weight))
+            found[i] if i in found else self._sum_weighted(point, self._by_distance(point, weight))
             for i, (point, weight) in enumerate(tasks)
         ]
 
@@ -181,7 +181,7 @@ class DenseRows:
 
         return [kernels.matrix(total, self.width) for total in self._added_up(of_piece)]
 
-    def _weighted(self, point: Vector, weighting: Weighting) -> Matrix:
+    def _sum_weighted(self, point: Vector, weighting: Weighting) -> Matrix:
         """The same for weights that Python evaluates, a stretch at a time."""
 
         def of_piece(piece: tuple[int, int]) -> Vector:

@@ -36,9 +36,9 @@ class OracleRows:
 
     def raw(self, query: RawMoments) -> RawSums:
         v = self._rows - query.anchor
-        return self._weighted(v, query.weight(np.sqrt(np.square(v).sum(axis=1))))
+        return self._sum_weighted(v, query.weight(np.sqrt(np.square(v).sum(axis=1))))
 
-    def _weighted(self, v: Matrix, w: Vector) -> RawSums:
+    def _sum_weighted(self, v: Matrix, w: Vector) -> RawSums:
         y = self._labels
         return RawSums(float(w.sum()), w @ v, (v * w[:, None]).T @ v, float(w @ y), (w * y) @ v)
 
@@ -48,7 +48,7 @@ class OracleRows:
         return np.concatenate([v.sum(axis=0), SQUARES_SCALE * squares])
 
     def normalised(self, query: NormalisedMoments) -> RawSums:
-        return self._weighted(self._rows - query.centre, query.weights(self._rows))
+        return self._sum_weighted(self._rows - query.centre, query.weights(self._rows))
 
     def shapley(self, query: ShapleySum) -> Vector:
         return query.from_units(query.units(self._rows))

@@ -85,7 +85,7 @@ class SparseRows:
 
     def normalised(self, query: NormalisedMoments) -> RawSums:
         """1/‖F(x, 1)‖ ≤ 1/√(2g₀) bounds the weights."""
-        return self._fixed(1 / np.sqrt(self._squared_lengths(query)), 1 / sqrt(2 * query.scales.zeroth), query.centre)
+        return self._sum_fixed_point(1 / np.sqrt(self._squared_lengths(query)), 1 / sqrt(2 * query.scales.zeroth), query.centre)
 
     def histograms(self, query: Histograms) -> Vector:
         return query.count(self.row_major())
@@ -147,9 +147,9 @@ class SparseRows:
         self._split(lambda first, last: kernels.squared_distances_to(self._starts, self._indices, point, first, last, squared))
         nearest = sqrt(float(np.square(np.minimum(np.abs(point), np.abs(1 - point))).sum())) * (1 - 1e-9)
         bound = weight.c / (2 * nearest * (1 + nearest))
-        return self._fixed(np.asarray(weight(np.sqrt(squared))), bound, point)
+        return self._sum_fixed_point(np.asarray(weight(np.sqrt(squared))), bound, point)
 
-    def _fixed(self, weights: Vector, bound: float, centre: Vector) -> RawSums:
+    def _sum_fixed_point(self, weights: Vector, bound: float, centre: Vector) -> RawSums:
         """Sums around `centre` with weights rounded down to multiples of 2⁻³⁶ times the power of two above their public bound."""
         unit = 2.0 ** (frexp(bound)[1] - GRID)
         whole = np.floor(weights / unit).astype(np.int64)

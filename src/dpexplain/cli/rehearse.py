@@ -14,6 +14,7 @@ from dpexplain.cli.options import Force, Json
 from dpexplain.cli.release import (
     Answer,
     Bounds,
+    DeclaredModel,
     Label,
     MaxRows,
     Model,
@@ -25,10 +26,8 @@ from dpexplain.cli.release import (
     Target,
     Trusted,
     Unit,
-    bounds_of,
-    labelling,
-    output_of,
-    target_of,
+    data_source,
+    with_labelling_bar,
 )
 from dpexplain.core.weights import from_text
 
@@ -88,16 +87,20 @@ def rehearse(
     as_json: Json = False,
 ) -> None:
     """Before paying: noise draws at several ε on your own rows, beside the exact answers. Not private; spends nothing."""
+    from dpexplain.data import PrivateData
     from dpexplain.evaluation.rehearsal.files import require_folder
     from dpexplain.evaluation.rehearsal.rehearse import Way
     from dpexplain.evaluation.rehearsal.rehearse import rehearse as run
+    from dpexplain.registration.sources import register
 
     if output is not None:
         require_folder(output, force=force)
     options: dict[str, Any] = {"delta": delta, "queries": queries, "draws": draws, "plane": plane, "seed": seed}
     options |= {"weight": None if weight is None else from_text(weight), "groups": group or None}
     terms = {"unit": unit, "max_rows_per_unit": max_rows, "relation": relation, "size": size}
-    private = _register(data, domain, label, model, trusted, target, answer, bounds, terms, stream)
+    answers = DeclaredModel(model, trusted, target, answer, bounds)
+    source = data_source(data, domain, label, answers, terms, stream)
+    private = PrivateData.from_registered(register(source, with_labelling_bar, bars=True, keep_model=model is not None))
     found = run(
         private,
         epsilon or (0.1, 0.3, 1.0),
@@ -114,30 +117,6 @@ def rehearse(
     for path in written:
         console.print(f"Wrote {path}, readable by you alone.", markup=False, highlight=False)
     console.print("Nothing was spent.")
-
-
-def _register(
-    data: list[str],
-    domain: Path,
-    label: str | None,
-    model: str | None,
-    trusted: bool,
-    target: str | None,
-    answer: str | None,
-    bounds: str | None,
-    terms: dict[str, Any],
-    stream: bool | None,
-) -> PrivateData:
-    from dpexplain.data import PrivateData
-    from dpexplain.domain import Domain
-    from dpexplain.registration.models import ModelSource
-    from dpexplain.registration.options import RegistrationOptions
-    from dpexplain.registration.sources import DataSource, decide_streaming, register
-
-    opened = None if model is None else ModelSource(model, trusted)
-    asked: dict[str, Any] = {"target": target_of(target, opened), "output": output_of(answer), "bounds": bounds_of(bounds)}
-    source = DataSource(data, Domain.load(domain), label, opened, RegistrationOptions(**asked, **terms), stream=stream)
-    return PrivateData.from_registered(register(decide_streaming(source), labelling, bars=True, keep_model=model is not None))
 
 
 def _records_of(path: Path | None, private: PrivateData) -> Any:

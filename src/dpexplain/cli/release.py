@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 from rich.console import Console
@@ -25,6 +25,7 @@ from dpexplain.release.release import Release
 if TYPE_CHECKING:
     from dpexplain.data import PrivateData
     from dpexplain.registration.models import ModelSource
+    from dpexplain.registration.sources import DataSource
 
 EXAMPLE = "Example: dpexplain release data.parquet --domain domain.toml --label y --epsilon 0.5 --delta 1e-6 -o income.dpx"
 
@@ -107,28 +108,18 @@ def release(
 ) -> None:
     """Pay once: write a release that explains any number of records without the private data."""
     from dpexplain.data import PrivateData
-    from dpexplain.registration.models import ModelSource
-    from dpexplain.registration.sources import DataSource, decide_streaming, register
+    from dpexplain.registration.sources import register
 
     require_new(output, force)
     if reference and model is None:
         raise ParameterError(
             "reference records are labelled by the model: pass --model instead of --label, or leave --reference out"
         )
-    opened = None if model is None else ModelSource(model, trusted)
-    asked: dict[str, Any] = {"target": target_of(target, opened), "output": output_of(answer), "bounds": bounds_of(bounds)}
-    asked |= {
-        "unit": unit,
-        "max_rows_per_unit": max_rows,
-        "relation": relation,
-        "size": size,
-        "name": name,
-        "model_card": model_card,
-    }
-    terms = RegistrationOptions(**asked)
+    answers = DeclaredModel(model, trusted, target, answer, bounds)
+    terms = {"unit": unit, "max_rows_per_unit": max_rows, "relation": relation, "size": size, "name": name}
     spend, budget = Budget(epsilon, delta), Budget(total or epsilon, delta)
-    source = decide_streaming(DataSource(data, Domain.load(domain), label, opened, terms, stream=stream))
-    private = PrivateData.from_registered(register(source, labelling, bars=True, keep_model=reference))
+    source = data_source(data, domain, label, answers, terms | {"model_card": model_card}, stream)
+    private = PrivateData.from_registered(register(source, with_labelling_bar, bars=True, keep_model=reference))
     with (
         nullcontext() if source.stream or reference or source.domain.width >= WIDE else Console(stderr=True).status("Releasing")
     ):  # those have bars of their own
@@ -140,6 +131,30 @@ def release(
         report(made, output, remembered=ledger is not None)
         if private.model_card is not None:
             print(private.guarantees)
+
+
+class DeclaredModel(NamedTuple):
+    """What the command line says about the model and its answers."""
+
+    where: str | None
+    trusted: bool
+    target: str | None
+    output: str | None
+    bounds: str | None
+
+
+def data_source(
+    data: list[str], domain: Path, label: str | None, declared: DeclaredModel, terms: dict[str, Any], stream: bool | None
+) -> DataSource:
+    """The files, labels and options that a command names, and whether the rows are to be read a part at a time."""
+    from dpexplain.registration.models import ModelSource
+    from dpexplain.registration.sources import DataSource, decide_streaming
+
+    model = None if declared.where is None else ModelSource(declared.where, declared.trusted)
+    options = RegistrationOptions(
+        target=target_of(declared.target, model), output=output_of(declared.output), bounds=bounds_of(declared.bounds), **terms
+    )
+    return decide_streaming(DataSource(data, Domain.load(domain), label, model, options, stream=stream))
 
 
 def as_data(made: Release, private: PrivateData, output: Path) -> dict[str, Any]:
@@ -180,6 +195,6 @@ def bounds_of(text: str | None) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
 
 
-def labelling(starts: range) -> Any:
+def with_labelling_bar(starts: range) -> Any:
     """Show a progress bar while the black box is asked, on a terminal."""
     return with_bar(starts, "Asking the model")

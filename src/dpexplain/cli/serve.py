@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from dpexplain.cli.exits import exit_on_error
 from dpexplain.cli.options import Json
-from dpexplain.cli.release import labelling
+from dpexplain.cli.release import with_labelling_bar
 from dpexplain.errors import ParameterError
 from dpexplain.service.keys import KeyFile
 
@@ -62,12 +62,12 @@ def run(
     loaded = load_config(config)
     loaded = replace(loaded, settings=replace(loaded.settings, **wanted))  # type: ignore[arg-type]
     if check:
-        backend = open_backend(loaded, labelling)
+        backend = open_backend(loaded, with_labelling_bar)
         print(f"{loaded.settings.name}: {json.dumps(backend.about)}")
         print(backend.spending().spent)
         backend.close()
         return
-    serve(loaded, labelling, report=lambda text: Console(stderr=True).print(text, markup=False, highlight=False))
+    serve(loaded, with_labelling_bar, report=lambda text: Console(stderr=True).print(text, markup=False, highlight=False))
 
 
 @keys.command(epilog="Example: dpexplain serve keys add --role analyst --name 'City audit office'")

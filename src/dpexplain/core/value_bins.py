@@ -32,7 +32,7 @@ def coarse_range(counts: Vector, sigma: float) -> tuple[float, float] | None:
     """The outermost edges of bins that visibly hold numbers; None where none does."""
     ordered = counts[:-1]
     found = visible_range(ordered, sigma)
-    has_zero = counts[-1] > _needed(len(counts)) * sigma
+    has_zero = counts[-1] > _least_deviations(len(counts)) * sigma
     if found is None:
         return (-1.0, 1.0) if has_zero else None
     low = EDGES[max(found[0] - 1, 0)]
@@ -83,7 +83,8 @@ def visible_range(counts: Vector, sigma: float) -> tuple[int, int] | None:
         (start, start + length - 1)
         for length in range(1, LONGEST_RUN + 1)
         for start in range(bins - length + 1)
-        if sums[start + length] - sums[start] > _needed(bins) * sigma * sqrt(length) and _ends_in_mass(counts, start, length)
+        if sums[start + length] - sums[start] > _least_deviations(bins) * sigma * sqrt(length)
+        and _ends_in_mass(counts, start, length)
     ]
     return (min(start for start, _ in found), max(stop for _, stop in found)) if found else None
 
@@ -94,6 +95,6 @@ def _ends_in_mass(counts: Vector, start: int, length: int) -> bool:
     return bool(counts[start] >= share and counts[start + length - 1] >= share)
 
 
-def _needed(bins: int) -> float:
+def _least_deviations(bins: int) -> float:
     """Standard deviations that no run of pure noise passes, but for a chance of _FALSE."""
     return sqrt(2 * log(LONGEST_RUN * bins / _FALSE))

@@ -37,7 +37,7 @@ def column(series: nw.Series[Any]) -> Column:
         return readable(series.to_numpy())
     if dtype in TEMPORAL:
         return _instants(series)
-    return _unknown(series) if dtype == nw.Unknown else np.full(len(series), None, dtype=object)
+    return _read_unknown(series) if dtype == nw.Unknown else np.full(len(series), None, dtype=object)
 
 
 def _instants(series: nw.Series[Any]) -> Column:
@@ -47,7 +47,7 @@ def _instants(series: nw.Series[Any]) -> Column:
     return np.asarray(series.to_numpy(), dtype="datetime64")
 
 
-def _unknown(series: nw.Series[Any]) -> Column:
+def _read_unknown(series: nw.Series[Any]) -> Column:
     """A type narwhals has no name for, such as pandas' sparse columns: NumPy's reading if there is one."""
     try:
         return readable(series.to_numpy())

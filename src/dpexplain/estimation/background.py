@@ -60,7 +60,7 @@ class Background:
 
     def average(self, values: Matrix) -> tuple[Vector, Vector]:
         """(averages, standard errors) of the columns of `values`, one row for each record of the subsample."""
-        found, (_, left) = self.weights @ values, self._explained(values)
+        found, (_, left) = self.weights @ values, self._regress(values)
         spare = max(len(values) - self.features.shape[1], 1) / len(values)
         drawn = np.square(self.weights) @ np.square(left) / spare
         spread = np.maximum(self.weights @ np.square(values) - np.square(found), 0.0)
@@ -68,7 +68,7 @@ class Background:
 
     def shifts(self, values: Matrix) -> Matrix:
         """(K, columns): by how much other noise would move the averages of `values`, in each rehearsal."""
-        slopes, left = self._explained(values)
+        slopes, left = self._regress(values)
         return np.asarray(self.responses @ slopes + (self.changes * self.weights) @ left)
 
     @staticmethod
@@ -82,7 +82,7 @@ class Background:
         evidence = len(shifts) / (len(shifts) + _COMMON)
         return np.asarray(_REHEARSED * (evidence * own + (1 - evidence) * typical * spread))
 
-    def _explained(self, values: Matrix) -> tuple[Matrix, Matrix]:
+    def _regress(self, values: Matrix) -> tuple[Matrix, Matrix]:
         """(β, e): the regression of the values on the features."""
         weighted = self.features * np.abs(self.weights)[:, None]
         gram = weighted.T @ self.features
@@ -111,7 +111,7 @@ def choose_background(everyone: WeightedRecords, labels: Vector | None, blocks: 
     share = everyone.weights[positions] / everyone.weights[positions].sum()
     return Background(
         positions,
-        _calibrated(share, chosen),
+        _calibrate_weights(share, chosen),
         chosen,
         sums[1:],
         changes[:, positions],
@@ -120,7 +120,7 @@ def choose_background(everyone: WeightedRecords, labels: Vector | None, blocks: 
     )
 
 
-def _calibrated(share: Vector, features: Matrix) -> Vector:
+def _calibrate_weights(share: Vector, features: Matrix) -> Vector:
     """Weights near to `share` for which centred features average to 0, w = s(1 + c·λ), label and sum exactly."""
     gram = (features * share[:, None]).T @ features
     tilt = scipy.linalg.solve(gram + _penalty(gram), _target(features) - share @ features, assume_a="pos")

@@ -30,7 +30,7 @@ Normals = Callable[[int], Vector]
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal:
+class NoiseRehearsal:
     """What went into one estimate, so that it can be repeated with other noise."""
 
     query: NormalisedMoments
@@ -65,7 +65,7 @@ def calibrate(
     sums: NormalisedSums, query: NormalisedMoments, sigma: float, radius: float, weight: Weight, normals: Normals
 ) -> Calibrated:
     """The solver of noisy sums, with error bars calibrated for `weight`. `normals` supplies the rehearsals' noise."""
-    rehearsal = Rehearsal(query, sigma, radius, weight)
+    rehearsal = NoiseRehearsal(query, sigma, radius, weight)
     solver, found, start = rehearsal.solver(sums, sigma)
     world = as_sums(found, query)
     queries = sample_public_points(found, query.layout, QUERIES)
@@ -90,7 +90,7 @@ def plane_factors(
     depend on them, so that the covariances that `calibrate` rehearsed serve again.
     """
     found, moved, stated = calibrated.found, [], []
-    shift, rehearsal, covariance = found.mean - query.centre, Rehearsal(query, sigma, 1.0, DEFAULT_WEIGHT), found.covariance
+    shift, rehearsal, covariance = found.mean - query.centre, NoiseRehearsal(query, sigma, 1.0, DEFAULT_WEIGHT), found.covariance
     for k in range(replicates(query.layout)):
         truth = slopes.values + slopes.root(found.vectors) @ normals(len(slopes.values))
         t1 = covariance @ truth

@@ -51,12 +51,14 @@ def record_values(worth: Worth, at_records: Vector, at_query: float, players: in
     for part in each([slice(start, min(start + size, len(found))) for start in range(0, len(found), size)]):
         records, x = np.arange(part.start, part.stop), at_records[part]
         found[part] = (
-            _enumerated(worth, records, x, at_query, players) if exact else _walked(worth, records, x, at_query, players)
+            _enumerate_coalitions(worth, records, x, at_query, players)
+            if exact
+            else _walk_orders(worth, records, x, at_query, players)
         )
     return found
 
 
-def _walked(worth: Worth, records: Positions, at_records: Vector, at_query: float, d: int) -> Matrix:
+def _walk_orders(worth: Worth, records: Positions, at_records: Vector, at_query: float, d: int) -> Matrix:
     """By each record's own order and its reverse."""
     count = len(records)
     orders = orders_from(Uniforms(1 + int(records[0]) * d).take(count * d).reshape(count, d))
@@ -68,7 +70,7 @@ def _walked(worth: Worth, records: Positions, at_records: Vector, at_query: floa
     return np.asarray(np.take_along_axis(added, ranks, axis=2).mean(axis=1))
 
 
-def _enumerated(worth: Worth, records: Positions, at_records: Vector, at_query: float, d: int) -> Matrix:
+def _enumerate_coalitions(worth: Worth, records: Positions, at_records: Vector, at_query: float, d: int) -> Matrix:
     """By all coalitions: φ = Σ_S (coefficient of S for each feature) v(S)."""
     members, coefficients = _coalitions(d)
     inner = worth(np.repeat(records, len(members) - 2), np.tile(members[1:-1], (len(records), 1)))

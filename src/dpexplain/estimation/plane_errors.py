@@ -62,7 +62,7 @@ class ErrorSources:
             for a, part in wide
         ]
 
-    def _counted(self, q: QueryErrors) -> Matrix:
+    def _column_counts(self, q: QueryErrors) -> Matrix:
         """How much each column of W counts, one row a query."""
         kept = np.square(q.kept)[:, None]
         return np.asarray(kept + (1 - kept) * np.square(self.left))
@@ -76,7 +76,7 @@ class ErrorSources:
         """Of planes that are free at the query."""
         if len(q.kept) == 1 and self.moved.size <= _SMALL:
             return self._fitted_one(q)
-        counted, kept = self._counted(q), np.square(q.kept)
+        counted, kept = self._column_counts(q), np.square(q.kept)
         noise, reference = _between(kept[:, None], *self._noise), np.maximum(self._pulled_slopes(q), 0.0)
         added = feature_sums(np.square(q.offset) * (noise + reference), self.layout)
         for a, block, moved, covariances in self._codes:
@@ -93,14 +93,14 @@ class ErrorSources:
         pulled = wanted.T @ self._across  # u·d + l, one column a point
         pulled -= (centre @ wanted)[:, None]
         pulled[-2:] += 1.0
-        added = np.square(pulled) @ weights + np.square(wanted.T @ self.root) @ self._counted(q)[0]
+        added = np.square(pulled) @ weights + np.square(wanted.T @ self.root) @ self._column_counts(q)[0]
         added[-2:] += self.level_error**2
         reference = np.square(self._across - centre[:, None]) @ weights
         return Variances(_between(kept, *self._noise)[None], reference[None], added[None])
 
     def anchored(self, q: QueryErrors, turn: Matrix) -> Variances:
         """Of planes that go through an anchor; `turn` is g."""
-        counted, kept = self._counted(q), np.square(q.kept)
+        counted, kept = self._column_counts(q), np.square(q.kept)
         excess = q.away @ self.moved.T - dots(q.away, q.centre)[:, None] - 1.0  # u·h - 1
         rotated = q.away @ self.root  # hᵀW
         across, length = (counted * rotated) @ self.root.T, dots(counted * rotated, rotated)[:, None]  # hᵀR, hᵀRh

@@ -28,7 +28,7 @@ _FARTHEST = 3.0
 _ROUNDS = 25
 
 
-class Targets(Protocol):
+class RakingTargets(Protocol):
     """What the weighted sample should have: margins, tables as released with the standard error of each cell, and shrunk tables."""
 
     @property
@@ -65,7 +65,7 @@ class RakedWeights:
 class Raking:
     """The dual problem over the tables of a sample, in coordinates scaled by the curvature. Cells are kept table by table."""
 
-    def __init__(self, codes: CellCodes, found: Targets) -> None:
+    def __init__(self, codes: CellCodes, found: RakingTargets) -> None:
         self.rows, self.codes, self.found = len(codes), np.ascontiguousarray(codes.T, dtype=np.int32), found
         self.tables = list(combinations(range(len(found.offsets) - 1), 2))
         self.starts = np.cumsum([0] + [self._size(a, b) for a, b in self.tables])

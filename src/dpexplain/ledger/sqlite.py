@@ -82,7 +82,7 @@ class SqliteStore:
         return f"sqlite:///{self.path}"
 
     def read(self, work: Callable[[SqlSession], T]) -> T:
-        with self._using(self._reader) as opened, transaction(opened.connection, "BEGIN"):
+        with self._use(self._reader) as opened, transaction(opened.connection, "BEGIN"):
             return work(SqlSession(runner(opened.connection)))
 
     def write(self, work: Callable[[SqlSession], T]) -> T:
@@ -92,11 +92,11 @@ class SqliteStore:
     def require_writable(self, dataset: str, seconds: float) -> None:
         if time.monotonic() - self._queue.committed < RECENT:
             return
-        with self._using(self._prober) as opened, exclusively(opened.connection, seconds):
+        with self._use(self._prober) as opened, exclusively(opened.connection, seconds):
             pass
 
     def check(self) -> None:
-        with self._using(self._reader) as opened:
+        with self._use(self._reader) as opened:
             found = opened.connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if found != "ok":
             raise LedgerCorrupt(f"the ledger {self.path} is damaged ({found}). {RESTORE}")
@@ -107,7 +107,7 @@ class SqliteStore:
 
     def _write_together(self, turns: Sequence[Turn], seconds: float) -> None:
         """All turns in one durable transaction; one that is refused is undone by itself."""
-        with self._using(self._writer) as opened:
+        with self._use(self._writer) as opened:
             session = SqlSession(runner(opened.connection))
             with exclusively(opened.connection, seconds):
                 if len(turns) == 1:
@@ -116,7 +116,7 @@ class SqliteStore:
                     take_turn(opened.connection, session, turn)
 
     @contextmanager
-    def _using(self, connection: Connection[Opened]) -> Iterator[Opened]:
+    def _use(self, connection: Connection[Opened]) -> Iterator[Opened]:
         """One of the connections, open and on the right file. Converts errors of the driver into dpexplain's own."""
         try:
             with connection.use(self._connect if connection is self._reader else self._connect_for_writing) as opened:

@@ -98,11 +98,11 @@ class Guarantee:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        return dict(_described(self))
+        return dict(_describe(self))
 
 
 @lru_cache(maxsize=1024)
-def _described(guarantee: Guarantee) -> dict[str, Any]:
+def _describe(guarantee: Guarantee) -> dict[str, Any]:
     """`Guarantee.to_dict`, computed once for the guarantee that all answers of a release share."""
     return {
         "epsilon": guarantee.epsilon,
@@ -136,15 +136,15 @@ def warn_if_weak(budget: Budget, size: int) -> None:
 
 def round_up(value: float, digits: int = 3) -> str:
     """A number for people, never smaller than the truth."""
-    return _rounded(value, digits, ROUND_CEILING)
+    return _round(value, digits, ROUND_CEILING)
 
 
 def round_down(value: float, digits: int = 3) -> str:
     """A number for people, never larger than the truth."""
-    return _rounded(value, digits, ROUND_FLOOR)
+    return _round(value, digits, ROUND_FLOOR)
 
 
-def _rounded(value: float, digits: int, rounding: str) -> str:
+def _round(value: float, digits: int, rounding: str) -> str:
     shown = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
     plain = "f" if 10 <= shown < 1_000_000 else "g"  # 20, not 2e+1
     return f"{shown.normalize():{plain}}" if value else "0"

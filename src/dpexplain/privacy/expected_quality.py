@@ -79,7 +79,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class PowerLaw:
     """log y = constant - power·log B ± effect / 2 for each fact; `low` and `high` bound what was left over."""
 
     constant: float
@@ -101,12 +101,12 @@ class Curve:
 
 
 _RELEASE = (
-    Curve(2.15, 1.03, {"model": -1.59, "rare": 1.28, "hard": 0.1}, -1.85, 2.2),
-    Curve(2.61, 0.66, {"model": -1.33, "rare": 0.78, "hard": 0.14}, -1.45, 2.2),
+    PowerLaw(2.15, 1.03, {"model": -1.59, "rare": 1.28, "hard": 0.1}, -1.85, 2.2),
+    PowerLaw(2.61, 0.66, {"model": -1.33, "rare": 0.78, "hard": 0.14}, -1.45, 2.2),
 )
 _BASIC = (
-    Curve(2.33, 0.62, {"rare": 1.13, "hard": -0.14}, -2.0, 1.5),
-    Curve(3.85, 0.64, {"rare": 1.2, "hard": -0.35}, -1.11, 1.3),
+    PowerLaw(2.33, 0.62, {"rare": 1.13, "hard": -0.14}, -2.0, 1.5),
+    PowerLaw(3.85, 0.64, {"rare": 1.2, "hard": -0.35}, -1.11, 1.3),
 )  # relative excess, then the tangent of the angle: printed by experiments/plan_calibration.py, ends moved as above
 
 
@@ -131,8 +131,8 @@ def extrapolation(rows: int, features: int) -> float:
 
 def basic(reached: float, facts: Facts | None = None, *, plane: Plane = "fitted", beyond: float = 0.0) -> ExpectedQuality:
     """Of one answer of `Basic`; `beyond` is `extrapolation` of the table."""
-    if _fitted(plane):
-        return _expected(_BASIC, reached, facts or Facts(), beyond)
+    if _is_fitted(plane):
+        return _quality_on(_BASIC, reached, facts or Facts(), beyond)
     excess, turn = _PAPER_BASIC
     return ExpectedQuality(1 / (1 + (reached / excess) ** 2), reached / hypot(reached, turn))
 
@@ -144,8 +144,8 @@ def basic_of(cost: Guarantee, rows: int, features: int, facts: Facts, *, plane: 
 
 def release(reached: float, facts: Facts | None = None, *, plane: Plane = "fitted", beyond: float = 0.0) -> ExpectedQuality:
     """Of each answer of a release without reference records; `beyond` is `extrapolation` of the table."""
-    if _fitted(plane):
-        return _expected(_RELEASE, reached, facts or Facts(), beyond)
+    if _is_fitted(plane):
+        return _quality_on(_RELEASE, reached, facts or Facts(), beyond)
     excess, turn = _PAPER_RELEASE
     best = 1 - _PAPER_FLOOR
     return ExpectedQuality(min(_PAPER_FLOOR + 1 / (1 + (reached / excess) ** 2), 1.0), best * reached / hypot(reached, turn))
@@ -195,13 +195,13 @@ def unknowns(rows: int, features: int, facts: Facts | None = None, *, plane: Pla
     return found
 
 
-def _fitted(plane: Plane) -> bool:
+def _is_fitted(plane: Plane) -> bool:
     if require_plane(plane) == "anchored":
         raise ParameterError('what to expect of plane="anchored" was not measured; ask for "fitted" or "paper"')
     return plane == "fitted"
 
 
-def _expected(curves: tuple[Curve, Curve], reached: float, facts: Facts, beyond: float) -> ExpectedQuality:
+def _quality_on(curves: tuple[PowerLaw, PowerLaw], reached: float, facts: Facts, beyond: float) -> ExpectedQuality:
     excess, least, most = curves[0].at(reached, facts, beyond)
     angle, narrow, wide = curves[1].at(reached, facts, beyond)
     if reached < LEAST_REACH:

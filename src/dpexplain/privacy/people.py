@@ -27,7 +27,7 @@ class PersonGuarantees:
     @classmethod
     def of(cls, explained: Guarantee, rows: int, card: ModelCard | None) -> PersonGuarantees:
         """From what was spent on the explanation data, their public size, and the model's card."""
-        found = _training(explained, rows, card)
+        found = _training_guarantee(explained, rows, card)
         both = None if found is None or not explained.private else CombinedGuarantee(found, explained)
         return cls(explained, found, both, card)
 
@@ -50,7 +50,7 @@ class PersonGuarantees:
         }
 
 
-def _training(explained: Guarantee, rows: int, card: ModelCard | None) -> Training | None:
+def _training_guarantee(explained: Guarantee, rows: int, card: ModelCard | None) -> Training | None:
     if card is None:
         return None
     try:

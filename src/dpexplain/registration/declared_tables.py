@@ -49,7 +49,7 @@ def _read(path: Path, domain: DomainLike, wanted: list[str], numbers: Sequence[s
     try:
         if path.suffix.lower() in ARROW:
             return _select(_arrow(path), wanted, path)
-        return _typed(_select(_csv(path), wanted, path), domain, numbers)
+        return _with_types(_select(_csv(path), wanted, path), domain, numbers)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataError(
             f"cannot read {path.name} ({type(error).__name__}). Write it again as {path.suffix[1:]}, or as Parquet"
@@ -83,7 +83,7 @@ def _select(table: pa.Table, wanted: list[str], path: Path) -> pa.Table:
     return table.select(wanted)
 
 
-def _typed(table: pa.Table, domain: DomainLike, numbers: Sequence[str]) -> pa.Table:
+def _with_types(table: pa.Table, domain: DomainLike, numbers: Sequence[str]) -> pa.Table:
     features = {feature.name: feature for feature in domain.features} if isinstance(domain, Domain) else {}
     typed = {name: _column(table.column(name), features.get(name), name in numbers) for name in table.column_names}
     return pa.table(typed)

@@ -27,10 +27,10 @@ class MisfittingRows:
 
     def misfits(self) -> Vector:
         """below, above, missing, undeclared for each feature: a row counts in at most one of the four."""
-        return np.concatenate([_counted(feature, column) for feature, column in self._pairs])
+        return np.concatenate([_count_misfits(feature, column) for feature, column in self._pairs])
 
 
-def _counted(feature: Feature, column: Column) -> Vector:
+def _count_misfits(feature: Feature, column: Column) -> Vector:
     if isinstance(feature, Numeric):
         return _outside(floats(column), feature.low, feature.high)
     if isinstance(feature, (Date, Datetime)):

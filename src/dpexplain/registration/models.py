@@ -60,7 +60,7 @@ def _opener(where: str) -> Callable[[ModelSource, DomainLike], Model]:
 
 
 def _open_onnx(source: ModelSource, domain: DomainLike) -> Model:
-    ort = _need("onnxruntime")
+    ort = _require_module("onnxruntime")
     _require_file(source.where)
     options = ort.SessionOptions()
     options.log_severity_level = 4
@@ -123,7 +123,7 @@ def _open_skops(source: ModelSource, domain: DomainLike) -> Model:
 
 
 def _load_skops(where: str, trusted: bool) -> Any:
-    skops = _need("skops.io", "skops")
+    skops = _require_module("skops.io", "skops")
     _require_file(where)
     try:
         unknown = skops.get_untrusted_types(file=where)
@@ -150,7 +150,7 @@ def _load_pickle(where: str, trusted: bool) -> Any:
             "Save the model as ONNX or with skops, or say trusted = true if you made the file yourself"
         )
     _require_file(where)
-    joblib = _need("joblib")
+    joblib = _require_module("joblib")
     try:
         return joblib.load(where)
     except Exception as error:  # whatever the code in the file does
@@ -188,7 +188,7 @@ class Estimator:
 
 
 def _frame(table: pa.Table) -> Any:
-    _need("pandas")
+    _require_module("pandas")
     return table.to_pandas()
 
 
@@ -213,7 +213,7 @@ def _open_import(source: ModelSource, domain: DomainLike) -> Model:
     return model
 
 
-def _need(module: str, package: str | None = None) -> Any:
+def _require_module(module: str, package: str | None = None) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:

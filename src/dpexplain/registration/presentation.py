@@ -40,9 +40,9 @@ class Batch:
 
 def present(rows: Any, domain: DomainLike, count: int) -> Iterator[Batch]:
     """The rows in at most two batches: complete ones, and the rest."""
-    for positions, whole in _divided(_complete(rows, domain, count)):
+    for positions, whole in _split_by_completeness(_complete(rows, domain, count)):
         chosen = rows if len(positions) == count else take(rows, positions)
-        yield Batch(positions, _typed(chosen, domain, whole))
+        yield Batch(positions, _with_types(chosen, domain, whole))
 
 
 def present_columns(columns: dict[str, Column], domain: DomainLike, count: int) -> Iterator[Batch]:
@@ -50,13 +50,13 @@ def present_columns(columns: dict[str, Column], domain: DomainLike, count: int) 
     if not isinstance(domain, Domain):
         yield Batch(np.arange(count), columns)
         return
-    for positions, whole in _divided(_declared_complete(columns.__getitem__, domain, count)):
+    for positions, whole in _split_by_completeness(_declared_complete(columns.__getitem__, domain, count)):
         chosen = columns if len(positions) == count else {name: column[positions] for name, column in columns.items()}
-        typed = _converted({name: (chosen[name], chosen[name].dtype) for name in domain.columns}, domain, whole)
+        typed = _convert_columns({name: (chosen[name], chosen[name].dtype) for name in domain.columns}, domain, whole)
         yield Batch(positions, {**chosen, **typed})
 
 
-def _divided(complete: Mask) -> Iterator[tuple[NDArray[np.intp], bool]]:
+def _split_by_completeness(complete: Mask) -> Iterator[tuple[NDArray[np.intp], bool]]:
     """The positions of complete rows with True, and those of the others with False, where there are any."""
     for whole in (True, False):
         positions = np.flatnonzero(complete == whole)
@@ -127,7 +127,7 @@ def _complete(rows: Any, domain: DomainLike, count: int) -> Mask:
         return np.ones(count, dtype=np.bool_)
     found = _declared_complete(lambda name: read_columns(rows, [name])[name], domain, count)
     for name in () if isinstance(rows, Mapping) else _other_integers(open_frame(rows), domain):
-        found &= ~_missing(read_columns(rows, [name])[name])
+        found &= ~_find_missing(read_columns(rows, [name])[name])
     return found
 
 
@@ -136,7 +136,7 @@ def _declared_complete(read: Callable[[str], Column], domain: Domain, count: int
     found = np.ones(count, dtype=np.bool_)
     for feature in domain.features:
         column = read(feature.name)
-        found &= _whole(column) if _as_integer(feature, column) else ~_missing(column)
+        found &= _whole(column) if _as_integer(feature, column) else ~_find_missing(column)
     return found
 
 
@@ -150,7 +150,7 @@ def _is_matrix(rows: Any) -> bool:
     return isinstance(rows, np.ndarray) or scipy.sparse.issparse(rows)
 
 
-def _missing(column: Column) -> Mask:
+def _find_missing(column: Column) -> Mask:
     if column.dtype.kind == "f":
         return np.isnan(column)
     if column.dtype.kind in "mM":
@@ -177,7 +177,7 @@ def _as_integer(feature: Any, column: Column) -> bool:
     return column.dtype.kind in "iuf" or (column.dtype.kind in TEXT and all(type(value) is int for value in values))
 
 
-def _typed(rows: Any, domain: DomainLike, whole: bool) -> Any:
+def _with_types(rows: Any, domain: DomainLike, whole: bool) -> Any:
     """The rows with column types that `whole` and the declarations decide. What has the right type already is not copied."""
     if not isinstance(domain, Domain) or isinstance(rows, (list, tuple)) or scipy.sparse.issparse(rows):
         return rows
@@ -193,7 +193,7 @@ def _typed_columns(rows: Mapping[str, Any], domain: Domain, whole: bool) -> dict
     """Of a dict of columns, those that are to have another type. Lists hold Python objects, each with its own type: they stay."""
     given = {name: rows[name] for name in domain.columns if not isinstance(rows[name], (list, tuple))}
     read = {name: (read_columns(rows, [name])[name], getattr(column, "dtype", None)) for name, column in given.items()}
-    made = _converted(read, domain, whole)
+    made = _convert_columns(read, domain, whole)
     return {
         name: column if isinstance(given[name], np.ndarray) else _series_like(given[name], name, column)
         for name, column in made.items()
@@ -207,7 +207,7 @@ def _series_like(given: Any, name: str, column: Column) -> Any:
 def _typed_frame(frame: nw.DataFrame[Any], domain: Domain, whole: bool) -> Any:
     native, backend = frame.to_native(), frame.implementation
     read = {name: (read_columns(native, [name])[name], _numpy_type(frame.schema[name])) for name in domain.columns}
-    made = _converted(read, domain, whole)
+    made = _convert_columns(read, domain, whole)
     for name in _other_integers(frame, domain):  # of which pandas makes floats where one is missing: there they are always
         if not whole or (backend.is_pandas_like() and isinstance(native[name].dtype, np.dtype)):
             made[name] = floats(read_columns(native, [name])[name])
@@ -234,18 +234,18 @@ def _numpy_type(dtype: nw.dtypes.DType) -> np.dtype[Any] | None:
     return next((np.dtype(numpy) for mine, numpy in known.items() if dtype == mine), None)
 
 
-def _converted(columns: dict[str, tuple[Column, Any]], domain: Domain, whole: bool) -> dict[str, Column]:
+def _convert_columns(columns: dict[str, tuple[Column, Any]], domain: Domain, whole: bool) -> dict[str, Column]:
     """Columns, each with the type it has in its table, that are to have another one."""
     found = {}
     for feature in domain.features:
         column, has = columns.get(feature.name, (None, None))
-        wanted = None if column is None else _wanted(feature, column, whole)
+        wanted = None if column is None else _shown_type(feature, column, whole)
         if column is not None and wanted is not None and (has is None or wanted != has):
             found[feature.name] = column.astype(wanted) if wanted.kind == "b" else floats(column).astype(wanted)
     return found
 
 
-def _wanted(feature: Any, column: Column, whole: bool) -> np.dtype[Any] | None:
+def _shown_type(feature: Any, column: Column, whole: bool) -> np.dtype[Any] | None:
     """The type that a column is shown with; None leaves it as it is."""
     if isinstance(feature, Numeric):
         return column.dtype if column.dtype == np.float32 else np.dtype(np.float64)

@@ -45,8 +45,8 @@ class RawColumns:
         try:
             counted = Counter(items)  # values that are equal have the same name, so each is named once
         except Exception:  # unhashable entries, or such whose own comparison fails
-            return _joined((owner_name(item), 1) for item in items)
-        return _joined((owner_name(item), count) for item, count in counted.items())
+            return _join((owner_name(item), 1) for item in items)
+        return _join((owner_name(item), count) for item, count in counted.items())
 
     def _numbers(self, name: str) -> Vector:
         column: Column = self._columns[name]
@@ -55,7 +55,7 @@ class RawColumns:
         return floats(column)
 
 
-def _joined(pairs: Any) -> dict[str, int]:
+def _join(pairs: Any) -> dict[str, int]:
     found: dict[str, int] = {}
     for text, count in pairs:
         if 0 < len(text) <= LONGEST:

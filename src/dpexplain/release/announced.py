@@ -14,17 +14,17 @@ WIDE = 150  # columns from which a release takes long enough for a bar
 
 
 @contextmanager
-def announced(normals: Normals, plan: ReleasePlan) -> Iterator[Normals]:
+def announce_draws(normals: Normals, plan: ReleasePlan) -> Iterator[Normals]:
     """`normals`, with a bar on a terminal that each draw advances, where the release of this plan takes long."""
     layout = plan.sketch.layout
     if layout.width < WIDE and not plan.rows:
         yield normals
         return
     with progress_steps(f"releasing {layout.width:,} columns", rehearsal_draws(layout)) as watch:
-        yield _announcing(normals, watch)
+        yield _advance_with(normals, watch)
 
 
-def _announcing(normals: Normals, watch: ProgressCallback) -> Callable[[int], Vector]:
+def _advance_with(normals: Normals, watch: ProgressCallback) -> Callable[[int], Vector]:
     def draw(size: int) -> Vector:
         watch("rehearsing the noise")
         return normals(size)

@@ -51,7 +51,7 @@ def _answers(release: Release) -> str:
 def _features(domain: dict[str, Any]) -> list[tuple[str, ...]]:
     """One row for each feature of a table; one row for what other domains declare."""
     if domain["kind"] == "tabular":
-        return [(one["name"], one["kind"], _declared(one)) for one in domain["features"]]
+        return [(one["name"], one["kind"], _describe_feature(one)) for one in domain["features"]]
     if domain["kind"] == "text":
         return [(domain.get("column", "text"), "words", f"a public vocabulary of {len(domain['vocabulary']):,} words")]
     if domain["kind"] == "image":
@@ -59,7 +59,7 @@ def _features(domain: dict[str, Any]) -> list[tuple[str, ...]]:
     return []
 
 
-def _declared(feature: dict[str, Any]) -> str:
+def _describe_feature(feature: dict[str, Any]) -> str:
     values = feature.get("values") or feature.get("levels")
     if values:
         more = f", … ({len(values)} in all)" if len(values) > _SHOWN else ""

@@ -128,9 +128,9 @@ class ReleaseRecipe:
 
     def build(self, released: ReleasedStatistics) -> Release:
         """The release, by post-processing of what was released; with a bar on a terminal where it takes long."""
-        from dpexplain.release.announced import announced  # as much as planning one
+        from dpexplain.release.announced import announce_draws  # as much as planning one
 
-        with announced(released.normals, self.plan) as normals:
+        with announce_draws(released.normals, self.plan) as normals:
             return self._make(released, normals)
 
     def _make(self, released: ReleasedStatistics, normals: Normals) -> Release:

@@ -140,7 +140,7 @@ class ModelQuestions:
     def _lime(self, read: Queries, model: Any, target: Any, weight: Weight | None) -> Explanations:
         from dpexplain.release.independent import independent_planes
 
-        release, labeller = self._asked(model, target)
+        release, labeller = self._resolve_target(model, target)
         key = id(labeller.model), repr(labeller.target)
         if key not in self._asked_models:  # the model is stored too, so that no other gets its id
             made = independent_planes(self.domain, labeller, release.solver.reference, release.planes, release.reference)
@@ -161,7 +161,7 @@ class ModelQuestions:
 
         if isinstance(records, bool) or not isinstance(records, int) or records < 2:
             raise ParameterError(f"records must be a whole number of at least 2, got {records!r}")
-        release, labeller = self._asked(model, target)
+        release, labeller = self._resolve_target(model, target)
         return summarise(release._with_reference, labeller, records, background, scale_of(self), self.guarantee)
 
     def surrogate(self, model: Any = None, *, target: Any = None) -> ReleaseSurrogate:
@@ -175,7 +175,7 @@ class ModelQuestions:
 
         release = self._whole if target is None else self.of(target)
         known = model is not None or release.labeller is not None
-        asked = self._asked(model, target)[1] if known else None
+        asked = self._resolve_target(model, target)[1] if known else None
         return make_surrogate(release._with_reference, asked, scale_of(self), self.guarantee)
 
     def relabel(self, model: Any, *, target: Any = None) -> Release:
@@ -280,10 +280,10 @@ class ModelQuestions:
         """The model with the reference records that its answers are compared with."""
         from dpexplain.release.shapley import prepared
 
-        release, labeller = self._asked(model, target)
+        release, labeller = self._resolve_target(model, target)
         return prepared(release._with_reference, labeller, background)
 
-    def _asked(self, model: Any, target: Any) -> tuple[Release, Labeller]:
+    def _resolve_target(self, model: Any, target: Any) -> tuple[Release, Labeller]:
         """The release of `target`, one of `.targets` or any class of the model, and the labeller that asks the model about it."""
         named = None if target is None else self.named.get(str(target))
         if named is None:

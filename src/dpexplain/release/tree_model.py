@@ -132,11 +132,11 @@ def _check_trees(found: ReadTrees, prepare: Callable[[Columns], Matrix], ask: La
     if owner is None:
         return None
     margins = found.trees.margins(rows)
-    made = (_linked if found.linked else _scaled)(found, prepare, owner, margins, labels)
+    made = (_fit_link if found.linked else _fit_scale)(found, prepare, owner, margins, labels)
     return made if np.abs(made.labels(rows) - labels).max() <= _AGREES else None
 
 
-def _scaled(
+def _fit_scale(
     found: ReadTrees, prepare: Callable[[Columns], Matrix], owner: NDArray[np.int64], margins: Matrix, labels: Vector
 ) -> TreeModel:
     """Labels as a multiple of the trees' sum plus a constant."""
@@ -147,7 +147,7 @@ def _scaled(
     return TreeModel(trees, prepare, owner, np.array([labels.mean() - slope * outputs.mean()]))
 
 
-def _linked(
+def _fit_link(
     found: ReadTrees, prepare: Callable[[Columns], Matrix], owner: NDArray[np.int64], margins: Matrix, labels: Vector
 ) -> TreeModel:
     """Labels as 2p - 1; with one output the constant follows from the least certain of the answers."""

@@ -56,7 +56,7 @@ def trees_of(model: Any, target: Any) -> Trees:
 def _read_forest(model: Any, target: Any) -> ReadTrees:
     each = [one.tree_ for one in getattr(model, "estimators_", [model])]
     column = _class_index(model, target)
-    return ReadTrees(_joined([_sklearn_tree(tree, _leaf_values(model, tree)[:, column] / len(each)) for tree in each]))
+    return ReadTrees(_join([_sklearn_tree(tree, _leaf_values(model, tree)[:, column] / len(each)) for tree in each]))
 
 
 def _leaf_values(model: Any, tree: Any) -> Any:
@@ -77,9 +77,9 @@ def _read_gradient_boosting(model: Any, target: Any) -> ReadTrees:
         for k, one in enumerate(stage)
     ]
     if not hasattr(model, "classes_"):
-        return ReadTrees(_joined(trees))
+        return ReadTrees(_join(trees))
     start = np.log(model.init_.class_prior_) if stages.shape[1] > 1 else None
-    return ReadTrees(_joined(trees), True, start, _class_index(model, target))
+    return ReadTrees(_join(trees), True, start, _class_index(model, target))
 
 
 def _read_hist_gradient_boosting(model: Any, target: Any) -> ReadTrees | None:
@@ -95,9 +95,9 @@ def _read_hist_gradient_boosting(model: Any, target: Any) -> ReadTrees | None:
             missing = nodes["missing_go_to_left"]
             trees.append(_Tree(left, right, nodes["feature_idx"], nodes["num_threshold"], nodes["value"], missing, k))
     if not hasattr(model, "classes_"):
-        return ReadTrees(_joined(trees), single=False)
+        return ReadTrees(_join(trees), single=False)
     start = np.asarray(model._baseline_prediction, dtype=np.float64).reshape(-1) if len(model._predictors[0]) > 1 else None
-    return ReadTrees(_joined(trees), True, start, _class_index(model, target), single=False)
+    return ReadTrees(_join(trees), True, start, _class_index(model, target), single=False)
 
 
 def _read_lightgbm(model: Any, target: Any) -> ReadTrees:
@@ -105,7 +105,7 @@ def _read_lightgbm(model: Any, target: Any) -> ReadTrees:
     outputs = dumped["num_tree_per_iteration"]
     trees = [_lightgbm_tree(one["tree_structure"], i % outputs) for i, one in enumerate(dumped["tree_info"])]
     start = np.zeros(outputs) if outputs > 1 else None
-    return ReadTrees(_joined(trees), hasattr(model, "classes_"), start, _class_index(model, target), single=False)
+    return ReadTrees(_join(trees), hasattr(model, "classes_"), start, _class_index(model, target), single=False)
 
 
 def _lightgbm_tree(root: dict[str, Any], output: int) -> _Tree:
@@ -134,7 +134,7 @@ def _read_xgboost(model: Any, target: Any) -> ReadTrees:
     trees = [_xgboost_tree(one, output) for one, output in zip(stored["trees"], stored["tree_info"], strict=True)]
     outputs = max(stored["tree_info"], default=0) + 1
     start = np.resize(_numbers(learner["learner_model_param"]["base_score"]), outputs) if outputs > 1 else None
-    return ReadTrees(_joined(trees), hasattr(model, "classes_"), start, _class_index(model, target))
+    return ReadTrees(_join(trees), hasattr(model, "classes_"), start, _class_index(model, target))
 
 
 def _xgboost_tree(tree: dict[str, Any], output: int) -> _Tree:
@@ -157,7 +157,7 @@ def _class_index(model: Any, target: Any) -> int:
     return list(model.classes_).index(target) if hasattr(model, "classes_") else 0
 
 
-def _joined(trees: Sequence[_Tree]) -> Trees:
+def _join(trees: Sequence[_Tree]) -> Trees:
     starts = np.cumsum([0] + [len(tree.value) for tree in trees])
     pairs = list(zip(trees, starts, strict=False))
 

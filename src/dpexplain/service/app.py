@@ -94,7 +94,7 @@ class Service:
 
     async def explain(self, request: Request, record: Record, request_id: str | None, target: str | None = None) -> Explanation:
         """One answer, counted and logged."""
-        with self._watched(request, record) as answers:
+        with self._observe(request, record) as answers:
             answers.append(await self.backend.ask(record, request_id or uuid4().hex, target))
         return answers[0]
 
@@ -104,7 +104,7 @@ class Service:
         """Each record is the question `id/position`, so that a repeated call is free."""
         name = id or uuid4().hex
         ids = [f"{name}/{position}" for position in range(len(records))]
-        with self._watched(request, records) as answers:
+        with self._observe(request, records) as answers:
             found = await run_sync(self.backend.explain_many, records, ids, target, limiter=self.batch_threads)
             answers += found
         if found.refusal is not None:
@@ -112,7 +112,7 @@ class Service:
         return found
 
     @contextmanager
-    def _watched(self, request: Request, asked: Record | Sequence[Record]) -> Iterator[list[Explanation]]:
+    def _observe(self, request: Request, asked: Record | Sequence[Record]) -> Iterator[list[Explanation]]:
         """Count and log what is answered inside the block. Answers that were made together took equal parts of the time."""
         log, start, answers = request.state.log, time.perf_counter(), list[Explanation]()
         if self.settings.log_records:

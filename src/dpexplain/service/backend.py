@@ -287,9 +287,9 @@ class LedgerBackend:
     def spending(self) -> SpendingSummary:
         state, account = self.ledger.state(), self.ledger.account
         count, left = len(self._read()), state.remaining
-        return SpendingSummary(state.spent, left, account.budget, count, self._curve(), self._exhausted(left))
+        return SpendingSummary(state.spent, left, account.budget, count, self._curve(), self._is_exhausted(left))
 
-    def _exhausted(self, left: Guarantee) -> bool:
+    def _is_exhausted(self, left: Guarantee) -> bool:
         """Whether the next answer will be refused, whatever it is about; answers that may be free are never ruled out."""
         price = self.mechanism.to_dict()
         return isinstance(self.mechanism, HistoryFree) and Budget(price["epsilon"], price["delta"]).mu > left.mu

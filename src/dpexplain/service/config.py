@@ -165,7 +165,7 @@ def load_config(path: str | Path) -> ServiceConfig:
         _only(data, {"service", "release", "model"}, f"{path.name} with a [release], which needs no data and no budget,")
         release = _table(data, "release")
         _only(release, {"file", "plane"}, "[release]")
-        file = path.parent / _required(release, "file", "[release]")
+        file = path.parent / _require_entry(release, "file", "[release]")
         plane = _release_plane(release.get("plane"))
         return ServiceConfig(path, settings, release=file, model=_asked_model(data, path.parent), plane=plane)
     return ServiceConfig(path, settings, rows=_rows(data, path))
@@ -184,7 +184,7 @@ def _rows(data: Mapping[str, Any], path: Path) -> FromRows:
     folder, budget, ledger = path.parent, _table(data, "budget"), _table(data, "ledger")
     _only(budget, {"epsilon", "delta"}, "[budget]")
     _only(ledger, {"url", "heads"}, "[ledger]")
-    total = Budget(*(_number(_required(budget, key, "[budget]"), f"[budget] {key}") for key in ("epsilon", "delta")))
+    total = Budget(*(_number(_require_entry(budget, key, "[budget]"), f"[budget] {key}") for key in ("epsilon", "delta")))
     heads = folder / str(ledger.get("heads", f"{path.stem}.heads.json"))
     baseline = dict(_table(data, "baseline")) or None
     return FromRows(
@@ -211,8 +211,8 @@ def _source(data: Mapping[str, Any], folder: Path) -> DataSource:
     if "model_card" in terms:
         terms["model_card"] = folder / terms["model_card"]
     given = {key: value for key, value in given.items() if key not in options}
-    given["file"] = _place(str(_required(given, "file", "[data]")), folder)
-    given["domain"] = Domain.load(folder / _required(given, "domain", "[data]"))
+    given["file"] = _place(str(_require_entry(given, "file", "[data]")), folder)
+    given["domain"] = Domain.load(folder / _require_entry(given, "domain", "[data]"))
     if model:
         given["model"] = ModelSource(_model_path(model, folder), model.get("trusted") is True, model.get("input"))
         given["cache"] = folder / model["cache"] if "cache" in model else None
@@ -225,13 +225,13 @@ def _place(where: str, folder: Path) -> str | Path:
 
 
 def _model_path(model: Mapping[str, Any], folder: Path) -> str:
-    where = str(_required(model, "path", "[model]"))
+    where = str(_require_entry(model, "path", "[model]"))
     return str(folder / where) if (folder / where).is_file() else where
 
 
 def _ledger_url(ledger: Mapping[str, Any], folder: Path) -> str:
     """Relative SQLite files lie beside service.toml, wherever the service is started."""
-    url = str(_required(ledger, "url", "[ledger]"))
+    url = str(_require_entry(ledger, "url", "[ledger]"))
     relative = url.startswith("sqlite:///") and not url.startswith("sqlite:////")
     return f"sqlite:///{folder / url.removeprefix('sqlite:///')}" if relative else url
 
@@ -240,7 +240,7 @@ def mechanism_of(given: Mapping[str, Any]) -> Mechanism:
     """A mechanism from its public parameters; what is not private is refused here, before anything is loaded."""
     options = dict(given)
     kind = options.pop("kind", "basic")
-    _typed(kind, "str", "[mechanism] kind")
+    _require_type(kind, "str", "[mechanism] kind")
     if kind not in MECHANISMS:
         raise ParameterError(
             f"[mechanism] kind must be one of {listed(MECHANISMS)}, got {kind!r}{hint(kind, MECHANISMS)}. Correct it"
@@ -274,17 +274,17 @@ def _build(kind: Any, given: Mapping[str, Any], where: str) -> Any:
     _only(given, {field.name for field in fields(kind)}, where)
     for field in fields(kind):
         if field.name in given and field.type in ACCEPTED:
-            _typed(given[field.name], str(field.type), f"{where} {field.name}")
+            _require_type(given[field.name], str(field.type), f"{where} {field.name}")
     return kind(**given)
 
 
-def _typed(value: Any, kind: str, where: str) -> None:
+def _require_type(value: Any, kind: str, where: str) -> None:
     if not isinstance(value, ACCEPTED[kind]) or (isinstance(value, bool) and kind in ("int", "float")):
         raise ParameterError(f"{where} must be {kind}, got {value!r}. Correct it")
 
 
 def _number(value: Any, where: str) -> float:
-    _typed(value, "float", where)
+    _require_type(value, "float", where)
     return float(value)
 
 
@@ -294,7 +294,7 @@ def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         raise ParameterError(f"{name} must be a table. Write [{name}] and its keys below")
     for key, kind in TYPES.get(f"[{name}]", {}).items():
         if key in table:
-            _typed(table[key], kind, f"[{name}] {key}")
+            _require_type(table[key], kind, f"[{name}] {key}")
     return table
 
 
@@ -310,7 +310,7 @@ def _require_plain_text(value: Any, where: str) -> None:
             _require_plain_text(one, where)
 
 
-def _required(table: Mapping[str, Any], key: str, where: str) -> Any:
+def _require_entry(table: Mapping[str, Any], key: str, where: str) -> Any:
     if key not in table:
         raise InputError(f"{where} lacks {key}. docs/service.md shows a whole file")
     return table[key]

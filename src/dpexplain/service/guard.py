@@ -61,9 +61,9 @@ class Guard:
             )
             await problem.response()(scope, receive, send)
             return
-        await self._app(scope, self._counted(receive), send)
+        await self._app(scope, self._count_bytes(receive), send)
 
-    def _counted(self, receive: Receive) -> Receive:
+    def _count_bytes(self, receive: Receive) -> Receive:
         """For bodies that do not say how long they are."""
         seen = 0
 

@@ -66,12 +66,12 @@ class KeyFile:
             raise ParameterError(f"role must be one of {', '.join(ROLES)}, got {role!r}")
         identity, secret, salt = secrets.token_hex(6), secrets.token_urlsafe(32), secrets.token_hex(16)
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        with self._changing() as keys:
+        with self._change() as keys:
             keys.append(Key(identity, name, role, created, salt, _hash(salt, secret)))
         return f"dpx_{identity}_{secret}"
 
     def revoke(self, identity: str) -> None:
-        with self._changing() as keys:
+        with self._change() as keys:
             kept = [key for key in keys if key.id != identity]
             if len(kept) == len(keys):
                 raise ParameterError(f"there is no key {identity!r} in {self.path}. See `dpexplain serve keys list`")
@@ -99,7 +99,7 @@ class KeyFile:
             return self._keys
 
     @contextmanager
-    def _changing(self) -> Iterator[list[Key]]:
+    def _change(self) -> Iterator[list[Key]]:
         """Read, change, and put in place at once, one process at a time."""
         lock = self.path.with_name(f".{self.path.name}.lock")
         with lock.open("w") as held:

@@ -43,7 +43,7 @@ class DraftFeature:
         needed = [one.name for one in fields(KINDS[self.kind]) if one.init and one.default is MISSING and one.name != "name"]
         return tuple(name for name in needed if name not in self.known)
 
-    def accepting(self) -> DraftFeature:
+    def accept_suggestion(self) -> DraftFeature:
         """With what is suggested taken as known."""
         return replace(self, known={**self.suggested, **self.known}, suggested={})
 
@@ -101,13 +101,13 @@ class Draft:
                 raise DomainError(
                     f"declared {name!r}{hint(name, known)} is no column of {self.source}, which has {listed(known)}"
                 )
-        return replace(self, features=tuple(self._declared(one, given, suggested) for one in self.features))
+        return replace(self, features=tuple(self._declare(one, given, suggested) for one in self.features))
 
     @staticmethod
-    def _declared(one: DraftFeature | Feature, given: Mapping[str, Any], suggested: bool) -> DraftFeature | Feature:
+    def _declare(one: DraftFeature | Feature, given: Mapping[str, Any], suggested: bool) -> DraftFeature | Feature:
         if not isinstance(one, DraftFeature):
             return DraftFeature(one.name, one.kind).declared(given[one.name]) if one.name in given else one
-        chosen = one.accepting() if suggested else one
+        chosen = one.accept_suggestion() if suggested else one
         return chosen.declared(given[one.name]) if one.name in given else chosen
 
     def only(self, columns: Iterable[str] | None) -> Draft:

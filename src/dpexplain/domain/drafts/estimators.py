@@ -23,7 +23,7 @@ Columns = Sequence[str] | None  # which raw column each column of a step's input
 
 def draft_of_estimator(model: Any) -> Draft:
     """One draft feature for each column the estimator was fitted with."""
-    model = unwrapped(model)
+    model = unwrap(model)
     source = f"the model ({type(model).__name__})"
     if boosted := booster_columns(model):
         return draft_of_booster(boosted, source)
@@ -36,13 +36,13 @@ def draft_of_estimator(model: Any) -> Draft:
     return Draft(tuple(_feature(name, facts[name]) for name in taken), source)
 
 
-def unwrapped(model: Any) -> Any:
+def unwrap(model: Any) -> Any:
     """The estimator inside a search or a calibration."""
     for attribute in ("best_estimator_", "estimator_"):
         if hasattr(model, attribute) and not hasattr(model, "estimators_"):  # of an ensemble it is only the unfitted pattern
-            return unwrapped(getattr(model, attribute))
+            return unwrap(getattr(model, attribute))
     calibrated = getattr(model, "calibrated_classifiers_", None)
-    return unwrapped(calibrated[0].estimator) if calibrated else model
+    return unwrap(calibrated[0].estimator) if calibrated else model
 
 
 def _input_names(model: Any) -> list[str]:

@@ -13,9 +13,9 @@ FORMATS = {"date": "date", "date-time": "datetime"}
 
 def draft_of_json_schema(schema: Any, source: str = "the JSON Schema") -> Draft:
     """One draft feature for each property; of an array of records, those of its items."""
-    found = _resolved(schema, schema)
+    found = _resolve(schema, schema)
     if found.get("type") == "array" and "items" in found:
-        found = _resolved(found["items"], schema)
+        found = _resolve(found["items"], schema)
     properties = found.get("properties")
     if not isinstance(properties, Mapping) or not properties:
         raise DomainError("a JSON Schema of a record has its columns under 'properties'; pass the schema of one record")
@@ -23,7 +23,7 @@ def draft_of_json_schema(schema: Any, source: str = "the JSON Schema") -> Draft:
 
 
 def _feature(name: str, given: Any, root: Any) -> DraftFeature:
-    one = _resolved(given, root)
+    one = _resolve(given, root)
     labels = {"title": one.get("title"), "help": one.get("description"), "unit": one.get("unit") or one.get("x-unit")}
     if labels["title"] == name.replace("_", " ").title():
         labels["title"] = None  # pydantic's own spelling of the name
@@ -60,16 +60,16 @@ def _missing(one: Mapping[str, Any]) -> dict[str, Any]:
     return {"missing": one["default"]} if one.get("default") is not None else {}
 
 
-def _resolved(given: Any, root: Any) -> dict[str, Any]:
+def _resolve(given: Any, root: Any) -> dict[str, Any]:
     """The schema itself, after references, and without the "or null" of optional values."""
     one = dict(given) if isinstance(given, Mapping) else {}
     if "$ref" in one:
         target = root
         for part in str(one.pop("$ref")).removeprefix("#/").split("/"):
             target = target.get(part, {}) if isinstance(target, Mapping) else {}
-        one = _resolved(target, root) | one
+        one = _resolve(target, root) | one
     for word in ("anyOf", "oneOf"):  # a list of constants, each with a title of its own, is an enum
-        parts = [_resolved(part, root) for part in one.get(word, ())]
+        parts = [_resolve(part, root) for part in one.get(word, ())]
         if len(parts) > 1 and all("const" in part for part in parts):
             del one[word]
             one["enum"] = [part["const"] for part in parts]
@@ -78,7 +78,7 @@ def _resolved(given: Any, root: Any) -> dict[str, Any]:
         if len(others) == 1:
             nullable = {"nullable": True} if len(others) < len(one[word]) else {}
             del one[word]
-            one = _resolved(others[0], root) | one | nullable
+            one = _resolve(others[0], root) | one | nullable
     if isinstance(one.get("type"), list):
         left = [kind for kind in one["type"] if kind != "null"]
         one |= {"type": left[0] if len(left) == 1 else None, "nullable": len(left) < len(one["type"])}

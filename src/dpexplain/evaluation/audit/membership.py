@@ -78,7 +78,7 @@ def membership(
     """
     if not (0 <= person < len(rows) and size >= 1 and shadows >= 20 and guesses >= 1):
         raise ParameterError("person must be a row of the population, size and guesses at least 1, and shadows at least 20")
-    noise, draw = SeededNoise(seed), _Draw(rows, labels, person, size)
+    noise, draw = SeededNoise(seed), _MembershipDraw(rows, labels, person, size)
     fresh = count(seed * (1 << 20))
 
     def shown(member: bool, company: Positions) -> Vector:
@@ -97,7 +97,7 @@ def membership(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Draw:
+class _MembershipDraw:
     rows: Matrix
     labels: Vector
     person: int

@@ -127,7 +127,7 @@ def baselines(
         raise ParameterError(f"unknown methods {sorted(unknown)}: choose among {list(_RUN)}")
     if per not in ("feature", "column"):
         raise ParameterError(f"per must be 'feature' or 'column', got {per!r}")
-    asked = _Asked(data, encoded_point(data.domain, query), model, target, weight, plane, anchor, radius, seed)
+    asked = _AskedModel(data, encoded_point(data.domain, query), model, target, weight, plane, anchor, radius, seed)
     found = {name: np.asarray(getattr(one, "values", one), dtype=np.float64) for name, one in (private or {}).items()}
     found |= {name: _RUN[name](asked) for name in methods}
     first = reference or (methods[0] if methods else next(iter(found)))
@@ -140,7 +140,7 @@ def baselines(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AskedModel:
     data: PrivateData
     point: Vector
     model: Any

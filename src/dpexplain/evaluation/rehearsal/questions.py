@@ -39,7 +39,7 @@ class Questions:
 def choose_questions(data: PrivateData, records: Any, count: int, seed: int) -> Questions:
     """The caller's records, or `count` private rows."""
     if records is None:
-        chosen = _drawn(data, count, seed)
+        chosen = _draw_rows(data, count, seed)
     else:
         chosen = data.domain.separate(records)
         if not chosen:
@@ -48,17 +48,17 @@ def choose_questions(data: PrivateData, records: Any, count: int, seed: int) -> 
     return Questions(chosen, points, None if data.column_model is None else data.column_model(points))
 
 
-def _drawn(data: PrivateData, count: int, seed: int) -> list[Any]:
+def _draw_rows(data: PrivateData, count: int, seed: int) -> list[Any]:
     if not (isinstance(data.domain, Domain) and isinstance(data.private_rows, RowsInMemory)):
         raise ParameterError("records can be drawn from tables in memory only: pass records=, such as a few hundred typical ones")
     rows = draw_rows(data, min(count * _SPARE, len(data.private_rows)), seed)
-    found = [record for record in _decoded(data.domain, rows) if _askable(data.domain, record)]
+    found = [record for record in _decode_rows(data.domain, rows) if _askable(data.domain, record)]
     if not found:
         raise ParameterError("none of the drawn rows can be asked about, each has an unknown or missing value: pass records=")
     return found[:count]
 
 
-def _decoded(domain: Domain, rows: Matrix) -> Iterator[dict[str, Any]]:
+def _decode_rows(domain: Domain, rows: Matrix) -> Iterator[dict[str, Any]]:
     columns = domain.decode(rows)
     return ({name: column[i] for name, column in columns.items()} for i in range(len(rows)))
 

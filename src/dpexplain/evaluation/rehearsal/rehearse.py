@@ -104,9 +104,9 @@ class _Asked:
     def draw(self, way: Way, epsilon: float, seed: int) -> _Draw:
         """One draw of the noise, on a copy of the data that shares their rows and nothing that is spent."""
         copy = self.data.with_rows(self.data.private_rows)
-        return self._paid_each(copy, way, epsilon, seed) if way in _PAID_EACH else self._released(copy, way, epsilon, seed)
+        return self._paid_each(copy, way, epsilon, seed) if way in _PAID_EACH else self._release_copy(copy, way, epsilon, seed)
 
-    def _released(self, copy: PrivateData, way: Way, epsilon: float, seed: int) -> _Draw:
+    def _release_copy(self, copy: PrivateData, way: Way, epsilon: float, seed: int) -> _Draw:
         start = perf_counter()
         made = release(copy, Budget(epsilon, self.delta), reference=way == "reference", noise=SeededNoise(seed))
         between = perf_counter()
@@ -196,7 +196,7 @@ def _judge(
         effective_rows=float(np.median(rows)) if rows else None,
         seconds=None if way in _PAID_EACH else float(np.mean([draw.seconds[0] or 0.0 for draw in draws])),
         seconds_each=float(np.mean([draw.seconds[1] for draw in draws])),
-        expected=_expected(asked, way, epsilon),
+        expected=_expected_quality(asked, way, epsilon),
         groups=compare_groups(groups, excess.mean(axis=0)),
     )
 
@@ -217,7 +217,7 @@ def _stability(slopes: list[Matrix]) -> float | None:
     return float(np.mean(shared)) if shared else None
 
 
-def _expected(asked: _Asked, way: Way, epsilon: float) -> expected_quality.ExpectedQuality | None:
+def _expected_quality(asked: _Asked, way: Way, epsilon: float) -> expected_quality.ExpectedQuality | None:
     """What `plan` says of such a table; None for what it was never fitted to."""
     if asked.plane != "fitted" or asked.weight != Stable() or way not in ("release", "basic"):
         return None
@@ -247,11 +247,11 @@ def _require_arguments(data: Any, epsilons: Any, delta: Any, ways: Any, queries:
     require_kind("weight", weight, (Weight, type(None)), "pass one such as dpx.weights.Gaussian(0.8)")
     if data.targets:
         raise ParameterError("target='all' is rehearsed one class at a time: register the data with target= one of them")
-    if not _listed(epsilons) or not all(is_finite(one) and one > 0 for one in epsilons):
+    if not _is_nonempty_list(epsilons) or not all(is_finite(one) and one > 0 for one in epsilons):
         raise ParameterError(f"epsilons must be a list of positive numbers, such as [0.1, 1], got {epsilons!r}")
     for one in epsilons:
         Budget(one, delta)
-    if not _listed(ways) or any(one not in WAYS for one in ways):
+    if not _is_nonempty_list(ways) or any(one not in WAYS for one in ways):
         raise ParameterError(f"ways must be a list of {', '.join(map(repr, WAYS))}, got {ways!r}")
     if "reference" in ways and not (isinstance(data.domain, Domain) and data.labeller is not None):
         raise ParameterError("reference records are for tables that were registered with model=: leave the way 'reference' out")
@@ -260,5 +260,5 @@ def _require_arguments(data: Any, epsilons: Any, delta: Any, ways: Any, queries:
             raise ParameterError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
-def _listed(value: Any) -> bool:
+def _is_nonempty_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0

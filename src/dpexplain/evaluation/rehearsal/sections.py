@@ -36,7 +36,7 @@ def _distances(rehearsal: Rehearsal) -> Section:
     rows = []
     for one in rehearsal.qualities:
         numbers = f"{one.relative_excess:.3g}", f"{one.excess_of_worst:.3g}", f"{one.cosine:.3f}", f"{one.top_5_exact:.0%}"
-        rows.append((one.way, f"{one.epsilon:g}", *numbers, _planned(one), one.beside_plan or "-"))
+        rows.append((one.way, f"{one.epsilon:g}", *numbers, _describe_plan(one), one.beside_plan or "-"))
     about = "Relative excess: 0 is the exact answer, 1 is no better than the average answer."
     return Section("Distance to the exact answer", head, tuple(rows), about)
 
@@ -96,7 +96,7 @@ def _faithfulness(rehearsal: Rehearsal) -> Section:
     )
 
 
-def _planned(one: Quality) -> str:
+def _describe_plan(one: Quality) -> str:
     """What `plan` says, in a few words."""
     if one.expected is None:
         return "-"
