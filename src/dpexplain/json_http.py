@@ -10,7 +10,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 class _NoRedirect(HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
-        """None makes of a redirect the HTTPError that it was."""
+        """Return None, so that urllib raises the redirect as an HTTPError."""
 
 
 def exchange(url: str, body: dict[str, Any] | None, seconds: float, key: str | None = None) -> Any:

@@ -171,7 +171,7 @@ class DenseRows:
         ]
 
     def _local(self, points: Matrix, profiles: Matrix) -> list[Matrix]:
-        """One pass for several points. A piece is one call: threads that met again and again in Python would wait for each other."""
+        """One pass for several points. Each piece is one compiled call: threads that often return to Python wait for its lock."""
 
         def of_piece(piece: tuple[int, int]) -> Matrix:
             totals = np.zeros((len(points), kernels.gram_size(self.width)))

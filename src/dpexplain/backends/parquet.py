@@ -29,7 +29,7 @@ UNREADABLE = (pa.ArrowException, OSError, ValueError)
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """One file with what it is recognised by."""
+    """One file, and the facts by which it is recognised when it is read again."""
 
     path: str
     size: int

@@ -171,7 +171,7 @@ def report(made: Release, output: Path, *, remembered: bool) -> None:
 
 
 def target_of(text: str | None, model: ModelSource | None) -> Any:
-    """A model's classes may be numbers: a target that reads as a whole number is one."""
+    """The target of a model, as a whole number where it reads as one: classes may be numbers."""
     if text is None or model is None:
         return text
     try:

@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedRequest(Generic[Result]):
-    """A question with the plan of its answer. `body` is public and identifies it; `store` makes of a result the public part that the ledger stores."""
+    """A question with the plan of its answer. `body` is public and identifies it; `store` converts a result to the public part that the ledger stores."""
 
     id: str
     body: dict[str, Any]

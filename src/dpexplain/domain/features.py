@@ -153,7 +153,7 @@ class Ordinal(Labelled):
         out[:, 0] = np.append(scale, default)[positions(column, self.lookup)]  # position -1 is the default
 
     def read(self, encoded: FloatArray) -> Column:
-        """Levels again, the nearest; None for the middle where that is no level and stands for a missing one."""
+        """The nearest levels; None for the middle where it is not a level and encodes a missing value."""
         place = encoded[:, 0] * (len(self.levels) - 1)
         found = np.rint(place).astype(np.intp)
         between = (np.abs(place - found) > 0.25) & (self.missing is None)

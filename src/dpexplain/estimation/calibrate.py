@@ -39,7 +39,7 @@ class NoiseRehearsal:
     weight: Weight
 
     def solver(self, sums: NormalisedSums, sigma: float, start: Vector | None = None) -> tuple[Solver, Estimate, Vector]:
-        """Estimate, reference and solver from noisy sums; `sigma = 0` takes them at their word."""
+        """Estimate, reference and solver from noisy sums; with `sigma = 0` they are taken as exact."""
         found = estimate(sums, self.query, sigma, shrink=sigma > 0)
         layout = self.query.layout
         near = start if layout.width <= WIDE else None  # with many columns the solution is nearer to 0

@@ -199,7 +199,7 @@ class LocalReference:
         return phi, np.where(np.diag(A) < few, np.maximum(errors, few / (multiplier + few)), errors)
 
     def _variance(self, residual: Floats, near: Positions, few: float) -> Matrix:
-        """Of b - Aφ: drawing, bias and noise. `few` is one over the effective rows."""
+        """The variance of b - Aφ from sampling, bias and noise. `few` is one over the effective rows."""
         biased = self.bias / few * max(1 - 1 / (few * len(self.labels)), 0.0)
         moved = (self.changes[:, near] @ residual).astype(np.float64)
         return np.asarray((1 + biased) * (residual.T @ residual) + moved.T @ moved / max(len(moved) / 2, 1))

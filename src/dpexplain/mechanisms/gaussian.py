@@ -83,7 +83,7 @@ class GaussianMechanism(Generic[Query]):
 
     @property
     def precision_cost(self) -> float:
-        """What float64 draws can betray beyond real Gaussians, in μ: at most √n·2⁻³¹ (`proofs/gaussian_mechanism.md`)."""
+        """What float64 draws can reveal beyond real Gaussians, in μ: at most √n·2⁻³¹ (`proofs/gaussian_mechanism.md`)."""
         return _precision_cost(self.dimension)
 
     @property

@@ -30,7 +30,7 @@ class Noise(Protocol):
 
     @property
     def secure(self) -> bool:
-        """Whether draws come from a cryptographic source that nobody can replay. A service accepts no other."""
+        """Whether draws come from a cryptographic source, which cannot be replayed. A service accepts no other."""
         ...
 
     def standard_normal(self, size: int) -> Vector:

@@ -24,7 +24,7 @@ _FEWEST = 20
 
 
 class Parameters(Protocol):
-    """The public fields of `Adaptive` and `Enhanced` that plans are made of."""
+    """The public fields of `Adaptive` and `Enhanced` from which plans are made."""
 
     only_beta: ClassVar[bool]
 

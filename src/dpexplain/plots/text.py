@@ -29,7 +29,7 @@ _SIZE, _SPACE, _LINE = 11.0, 3.5, 21.0  # points: letters, between words, from o
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of the text, and the effect of the word it is; None for what is no word of the explanation."""
+    """A part of the text, and its effect where it is a word of the explanation; None elsewhere."""
 
     text: str
     effect: float | None = None
@@ -131,7 +131,7 @@ Placed = tuple[float, float, Piece]
 
 
 def _lines(parts: Sequence[Piece], room: float) -> list[list[Placed]]:
-    """Pieces as (x, width, piece), broken at spaces; a line break in the text is one here."""
+    """Pieces as (x, width, piece), broken at spaces and at the line breaks of the text."""
     lines: list[list[Placed]] = [[]]
     x = 0.0
     for cluster in _clusters(parts):

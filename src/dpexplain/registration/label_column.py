@@ -40,7 +40,7 @@ def declaration_of(kind: pa.DataType, name: str, declared: AnswerDeclaration) ->
 
 
 def _as_typed(kind: pa.DataType, target: Any) -> Any:
-    """A target from a command line is text; the column knows what it means."""
+    """The target, which is text on a command line, converted to the type of the column."""
     try:
         return float(target) if pa.types.is_integer(kind) or pa.types.is_floating(kind) else target
     except ValueError:

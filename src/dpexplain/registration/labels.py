@@ -27,7 +27,7 @@ UNREADABLE = "none of the model's answers can be read: try it on rows of the sam
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Labeller:
-    """The black box with how it is asked. `table` makes of columns the kind of table that the model was given before."""
+    """Asks the black box for labels. `table` converts columns to the kind of table that the model was given at registration."""
 
     model: Any
     target: Any

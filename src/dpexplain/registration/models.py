@@ -173,7 +173,7 @@ def _estimator(model: Any, given: Input | None, domain: DomainLike) -> Model:
 
 
 class Estimator:
-    """A fitted estimator from a file, asked about Arrow tables; `prepare` makes of these what it takes."""
+    """A fitted estimator from a file, asked about Arrow tables; `prepare` converts them to what it takes."""
 
     def __init__(self, model: Any, prepare: Callable[[pa.Table], Any]) -> None:
         self.fitted, self.prepare = model, prepare

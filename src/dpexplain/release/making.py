@@ -85,7 +85,7 @@ def release(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReleaseRecipe:
-    """What a release will ask of private rows, and how it is made of what was released."""
+    """What a release will ask of private rows, and how it is computed from what was released."""
 
     data: PrivateData
     spend: Budget

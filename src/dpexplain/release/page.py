@@ -29,7 +29,7 @@ OUTCOME = "the explained answer"
 
 
 class Publishable(Protocol):
-    """What a page is made of. Everything here is public already."""
+    """What a page shows. All of it is public already."""
 
     @property
     def domain(self) -> DomainLike: ...

@@ -245,7 +245,7 @@ class Release(ModelQuestions):
         return container.write(header | more, arrays | others)
 
     def _contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """(header, arrays) of its own."""
+        """The header and the arrays of this release alone."""
         arrays = solver_arrays(self.solver) | stored_arrays(self.planes) | (self.reference.arrays() if self.reference else {})
         return self._header(), arrays
 

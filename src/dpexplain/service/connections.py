@@ -90,7 +90,7 @@ class HttpConnection(H11Protocol):
         return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
 
     def end(self) -> None:
-        """Close without another word."""
+        """Close the connection without a response."""
         self._stop()
         if not self.transport.is_closing():
             self.transport.abort()

@@ -1,4 +1,4 @@
-"""A domain in the making: what is known of each feature, what is only suggested, and what somebody still has to declare."""
+"""A draft of a domain: what is known of each feature, what is only suggested, and what still has to be declared."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class DraftFeature:
         return tuple(name for name in needed if name not in self.known)
 
     def accept_suggestion(self) -> DraftFeature:
-        """With what is suggested taken as known."""
+        """The feature with its suggestions taken as known."""
         return replace(self, known={**self.suggested, **self.known}, suggested={})
 
     def declared(self, given: Any) -> DraftFeature | Feature:
-        """With what somebody declared: a feature, (low, high) or (low, high, missing), a list of values, or some of its arguments by name."""
+        """The draft with declarations: a feature, (low, high) or (low, high, missing), a list of values, or some of its arguments by name."""
         if isinstance(given, FEATURES):
             return given
         if isinstance(given, Mapping):

@@ -52,7 +52,7 @@ class Ratio:
 
 @dataclass(slots=True)
 class Record:
-    """What one run let out: `released` in units of the noise on it, `details` as the numbers in its answers, and what was reserved to pay for it."""
+    """What one run released: `released` in units of the noise on it, `details` as the numbers in its answers, and what was reserved to pay for it."""
 
     ratio: Ratio | None = None
     released: list[Vector] = field(default_factory=list)
@@ -115,7 +115,7 @@ class PlannedOnce:
 
 
 def numbers(details: Any) -> list[float]:
-    """Every number in an answer's details, in order of their names; a word counts as a number of its own."""
+    """Every number in an answer's details, in order of their names; each distinct text counts as a number."""
     if isinstance(details, dict):
         return [number for key in sorted(details) for number in numbers(details[key])]
     if isinstance(details, (list, tuple)):
