@@ -89,8 +89,9 @@ def wait_for(port: int, process: subprocess.Popen) -> None:
         with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2):
             return
         if process.poll() is not None:
-            raise RuntimeError("the service did not start")
+            break
         time.sleep(0.1)
+    raise RuntimeError("the service did not start")
 
 
 def calling(port: int, method: str, path: str, bodies: list[bytes | None], until: float) -> list[float]:

@@ -133,7 +133,8 @@ def refresh(codes: Bins, offsets: Index, pair: Floats, single: Floats, uniforms:
     energy, steps, powers = np.empty(bins, np.float32), np.empty(bins, np.float32), np.empty(bins, np.int32)
     scales = powers.view(np.float32)
     for r in range(rows):
-        energy[:] = single
+        for k in range(bins):  # `energy[:] = single` takes as long to compile as all the rest
+            energy[k] = single[k]
         for a in range(attributes):
             given = pair[offsets[a] + codes[a, r]]
             for k in range(bins):
