@@ -1,6 +1,6 @@
 """What `dpexplain plan` should say: quality of releases and of Basic's answers on made-up tables, by the fitted plane, against the reach.
 
-python -m experiments.plan_calibration [--queries 5]
+python -m experiments.plan_calibration [--queries 5] [--ways basic]
 
 Thirty-two tables choose the constants of `dpexplain.privacy.expected_quality`; sixteen more only count how often its interval holds. Sixteen
 of the thirty-two had been held out before: they showed that an interval from plain residuals is too narrow for a release whose facts are all
@@ -90,7 +90,7 @@ def private_data(case, seed):
     )
 
 
-def measure(case, seed, queries):
+def measure(case, seed, queries, ways):
     """(way, ε, reach, mean relative excess, mean cosine) for each way and ε."""
     made, data = private_data(case, seed)
     columns = made.domain.decode(made.encoded[:100])
@@ -100,9 +100,14 @@ def measure(case, seed, queries):
     for epsilon in EPSILONS:
         budget = dpx.Budget(epsilon, 1e-6)
         reached = expected_quality.reach(data.size, made.domain.width, budget)
-        release = dpx.release(data, budget, noise=SeededNoise(seed))
-        explainer = dpx.Explainer(data, dpx.Budget(1000, 1e-6), dpx.Basic(epsilon, 1e-6), noise=SeededNoise(seed))
-        for way, ask in (("release", release.explain), ("basic", explainer.explain)):
+        asked = {
+            "release": lambda budget=budget: dpx.release(data, budget, noise=SeededNoise(seed)),
+            "basic": lambda epsilon=epsilon: dpx.Explainer(
+                data, dpx.Budget(1000, 1e-6), dpx.Basic(epsilon, 1e-6), noise=SeededNoise(seed)
+            ),
+        }
+        for way in ways:
+            ask = asked[way]().explain
             scores = [
                 evaluation.compare(ask(record).values, best, moments, data.size)
                 for record, (moments, best) in zip(records, truth, strict=True)
@@ -137,9 +142,10 @@ def tangent(cosine):
     return np.sqrt(1 / np.clip(cosine, 0.02, 1 - 1e-9) ** 2 - 1)
 
 
-def constants(results):
+def constants(results, ways):
     """The curves of `expected_quality`, from results of `measure` with their cases."""
-    for way, effects in (("release", ("model", "rare", "hard")), ("basic", ("rare", "hard"))):
+    for way in ways:
+        effects = ("model", "rare", "hard") if way == "release" else ("rare", "hard")
         of_way = [(case, reached, excess, cosine) for case, (name, _, reached, excess, cosine) in results if name == way]
         yield way, "excess", fit([(reached, max(excess, 1e-6), facts_of(case)) for case, reached, excess, _ in of_way], effects)
         yield way, "tangent", fit([(reached, tangent(cosine), facts_of(case)) for case, reached, _, cosine in of_way], effects)
@@ -159,19 +165,21 @@ def inside(results, way, *, informed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--queries", type=int, default=5)
-    queries = parser.parse_args().queries
+    parser.add_argument("--ways", default="release,basic")
+    options = parser.parse_args()
+    queries, ways = options.queries, options.ways.split(",")
     console, table = (
         Console(),
         Table("tables", "way", "facts", "excess inside", "cosine inside", title="Answers inside plan's interval"),
     )
     for half, seeds in SEEDS.items():
         tables = [(seed + i, case) for seed in seeds for i, case in enumerate(cases(seed))]
-        results = [(case, one) for seed, case in track(tables, half) for one in measure(case, seed, queries)]
+        results = [(case, one) for seed, case in track(tables, half) for one in measure(case, seed, queries, ways)]
         if half == "fitting":
-            console.print(*constants(results), sep="\n")
+            console.print(*constants(results, ways), sep="\n")
             reaches = [one[2] for _, one in results]
             console.print(f"reach from {min(reaches):.0f} to {max(reaches):.0f}")
-        for way, informed in product(("release", "basic"), (True, False)):
+        for way, informed in product(ways, (True, False)):
             counts = np.mean(list(inside(results, way, informed=informed)), axis=0)
             table.add_row(half, way, "all given" if informed else "none given", *(f"{share:.0%}" for share in counts))
     console.print(table)

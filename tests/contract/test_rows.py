@@ -11,6 +11,7 @@ from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import weights
 from dpexplain.core.moments import LocalMoments, RawMoments
 from dpexplain.core.sketch import CentreMoments, NormalisedMoments
+from dpexplain.errors import DataError
 from hypothesis_support import examples
 from rows_support import ALL, BACKENDS, LOCAL, cases, coded
 
@@ -60,6 +61,30 @@ def agree(backend, oracle, X, y, z, weight):
     assert local.b == pytest.approx(theirs.t1, rel=1e-9, abs=1e-12)
     assert local.s == pytest.approx(theirs.S1, rel=1e-9, abs=1e-12)
     assert (local.A == local.A.T).all()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_distances_are_in_scaled_columns_and_sums_are_not(name):
+    X, y = rows(1000, 17)
+    backend, oracle, scale = BACKENDS[name](X, y), OracleRows(X, y), np.linspace(0.2, 3.0, 17)
+    for weight in WEIGHTS:
+        query = LocalMoments(X[0] * 0.9 + 0.01, weight, scale)
+        ours, theirs = backend.local(query), oracle.local(query)
+        distance = np.linalg.norm((X - query.point) * scale, axis=1)
+        assert theirs.s == pytest.approx(weight(distance) @ (X - query.point), rel=1e-9)
+        assert pytest.approx(theirs.A, rel=1e-9, abs=1e-12) == ours.A
+        assert ours.b == pytest.approx(theirs.b, rel=1e-9, abs=1e-12)
+
+
+def test_binary_rows_have_one_scale():
+    X, y = rows(500, 17)
+    X = X.round()
+    ours, oracle = BACKENDS["sparse"](X, np.sign(y)), OracleRows(X, np.sign(y))
+    for point in (X[0], X[0] * 0.9 + 0.01):
+        query = LocalMoments(point, weights.Stable(), np.full(17, 0.3))
+        assert pytest.approx(oracle.local(query).A, rel=1e-7, abs=1e-8) == ours.local(query).A
+    with pytest.raises(DataError, match="one scale"):
+        ours.local(LocalMoments(X[0], weights.Stable(), np.linspace(0.2, 3.0, 17)))
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,11 +56,14 @@ def case_of(release, record, entries, values, error):
     }
 
 
-def released_case(**options):
+SCALED = Domain([replace(one, scale=0.5 + i / 4) for i, one in enumerate(DOMAIN.features)], scale=0.8)
+
+
+def released_case(domain=DOMAIN, **options):
     """What a real release answers, by the plane it was made with."""
     rows, _ = people(1500, seed=4)
     model = lambda table: np.tanh(DOMAIN.encode(table) @ np.linspace(-2, 2, DOMAIN.width))  # noqa: E731
-    made = dpx.release(dpx.PrivateData(rows, DOMAIN, model=model), dpx.Budget(2.0, 1e-6), noise=SeededNoise(1), **options)
+    made = dpx.release(dpx.PrivateData(rows, domain, model=model), dpx.Budget(2.0, 1e-6), noise=SeededNoise(1), **options)
     answer, added = made.explain(RECORD), made.explain(RECORD).contributions()
     whole = {"values": added.values, "base": added.base, "answer": added.answer}
     errors = {"error": added.error, "baseError": added.base_error, "answerError": added.answer_error}
@@ -122,6 +126,9 @@ def test_under_node(tmp_path, monkeypatch):
         released_case(weight=weights.Nearest(400)),
         released_case(radius=0.3),
         released_case(plane="paper"),
+        released_case(SCALED),
+        released_case(SCALED, weight=weights.Nearest(400)),
+        released_case(SCALED, weight=weights.Gaussian(0.7), plane="paper"),
     ]
     (tmp_path / "texts.json").write_text(json.dumps([[text, sorted(words_of(text))] for text in TEXTS]), encoding="utf-8")
     (tmp_path / "scales.json").write_text(json.dumps(scale_cases()), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import dpexplain as dpx
 from dpexplain.domain import Binary, Block, Categorical, Domain, DomainLike, Numeric, Ordinal
 from dpexplain.errors import DataError, DomainError, QueryError
 
@@ -363,3 +365,49 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
     (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
     with pytest.raises(DomainError, match="cannot read the domain"):
         Domain.load(tmp_path / "latin.toml")
+
+
+SCALED = dpx.Domain(
+    [
+        dpx.Numeric("age", 17, 97, scale=0.5),
+        dpx.Ordinal("education", levels=["none", "school"], scale=2),
+        dpx.Categorical("work", values=["private", "public"], scale=0.25),
+        dpx.Binary("married", scale=3.0),
+        dpx.Date("opened", "2000-01-01", "2020-01-01", scale=0.1),
+        dpx.Datetime("seen", "2020-01-01", "2020-01-02"),
+    ],
+    scale=0.3,
+)
+
+
+def test_a_scale_is_of_the_whole_domain_times_the_feature_s_own():
+    assert [block.scale for block in SCALED.blocks] == pytest.approx([0.15, 0.6, 0.075, 0.9, 0.03, 0.3])
+    assert [block.scale for block in dpx.Domain.encoded(2, scale=0.3).blocks] == [0.3, 0.3]
+    assert [block.scale for block in dpx.TextDomain(["a", "b"], scale=0.2).blocks] == [0.2, 0.2]
+    assert [block.scale for block in dpx.ImageDomain((2, 2), scale=0.2).blocks] == [0.2] * 4
+    plain = dpx.Domain([dpx.Numeric("age", 17, 97)])
+    assert plain.encode([{"age": 57}]) == dpx.Domain([dpx.Numeric("age", 17, 97, scale=0.5)], scale=0.1).encode([{"age": 57}])
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [SCALED, dpx.Domain.encoded(3, scale=0.3), dpx.TextDomain(["a", "b"], scale=0.2), dpx.ImageDomain((4, 4), (2, 2), scale=5)],
+    ids=lambda domain: type(domain).__name__,
+)
+def test_scales_are_part_of_descriptions_and_fingerprints(domain):
+    assert dpx.Domain.from_json(domain.to_json()) == domain == dpx.Domain.from_toml(domain.to_toml())
+    assert domain.fingerprint != replace(domain, scale=1).fingerprint
+    assert "scale" not in replace(domain, scale=1.0).to_dict()
+    assert dpx.Domain.from_dict(replace(domain, scale=1).to_dict()).scale == 1  # as files from before there were scales
+
+
+@pytest.mark.parametrize("scale", [0, -1, float("nan"), float("inf"), True, "0.3", 1e-9, None])
+def test_a_scale_is_a_positive_number(scale):
+    for make in (
+        lambda: dpx.Domain([dpx.Binary("a")], scale=scale),
+        lambda: dpx.Binary("a", scale=scale),
+        lambda: dpx.TextDomain(["a"], scale=scale),
+        lambda: dpx.ImageDomain((2, 2), scale=scale),
+    ):
+        with pytest.raises(DomainError, match="scale must be a number from"):
+            make()

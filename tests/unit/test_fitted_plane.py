@@ -188,3 +188,16 @@ def test_histories_that_know_no_answers_at_their_points_can_still_be_started_fro
     for rule in ("history", "paper"):
         plan = dpx.Adaptive(1.0, 1e-6, rule=rule).plan(DOMAIN.encode_query(RECORDS[0]), data.setting, old)
         assert plan.events
+
+
+def test_sums_over_categories_are_zero_unless_rows_without_one_say_otherwise():
+    """No row determines them where each has a category, and a descent's noise would fill them."""
+    rows = people()
+    data = dpx.PrivateData(rows, DOMAIN, labels=leaning(rows))
+    explainer = dpx.Explainer(data, dpx.Budget(9, 1e-6), dpx.Basic(1.0, 1e-6), noise=SeededNoise(3))
+    assert [explainer.explain(record).values[2:6].mean() for record in RECORDS] == pytest.approx([0.0] * len(RECORDS), abs=1e-12)
+    unknown = np.arange(len(rows["work"])) % 3 == 0
+    rows["work"] = np.where(unknown, "?", rows["work"])
+    data = dpx.PrivateData(rows, DOMAIN, labels=np.where(unknown, -0.8, 0.5))
+    found = dpx.Explainer(data, dpx.Budget(9, 1e-6), dpx.Basic(2.0, 1e-6), noise=SeededNoise(3)).explain(RECORDS[0])
+    assert found.values[2:6].mean() > 0.6

@@ -12,9 +12,13 @@ import dpexplain as dpx
 from dpexplain.core.ball import Ball
 from dpexplain.errors import InputError
 from dpexplain.estimation.regression import PENALTIES, LevelledRegression, Ridge
+from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.history import History, ReleasedAnswer
 from dpexplain.mechanisms.noninteractive import by_regression
 from dpexplain.mechanisms.start import predict_start
+from dpexplain.privacy.relation import Neighbours
+
+SETTING = Setting(6, 1000, Neighbours(), 1e-13)
 
 
 def test_releases_cannot_be_changed():
@@ -152,5 +156,5 @@ def test_predictions_do_not_depend_on_the_unit_of_the_columns(intercept, seed, s
     assert scaled.error * scale == pytest.approx(found.error, rel=1e-5)
     if intercept:
         assert scaled.intercept == pytest.approx(found.intercept, rel=1e-5, abs=1e-9)
-    starts = [predict_start(past(s), here * s, Ball(100.0 / s), 6, 0.1) for s in (1.0, scale)]
+    starts = [predict_start(past(s), here * s, Ball(100.0 / s), SETTING, 6, 0.1) for s in (1.0, scale)]
     assert starts[1].distance == pytest.approx(starts[0].distance, rel=1e-5)

@@ -34,21 +34,21 @@ compiled = partial(compiling.compile_kernel, fastmath=_FAST)
 
 
 @compiled
-def distances(blocks: Blocks, point: Array, first: int, last: int, out: Array) -> None:  # pragma: no cover
-    """out[row] = ‖x_row - point‖."""
+def distances(blocks: Blocks, point: Array, scale: Array, first: int, last: int, out: Array) -> None:  # pragma: no cover
+    """out[row] = ‖scale·(x_row - point)‖."""
     for k in range(first, last):
-        _distances_in(blocks[k], point, out[(k - first) * ROWS :])
+        _distances_in(blocks[k], point, scale, out[(k - first) * ROWS :])
 
 
 @compiled
-def _distances_in(block: Blocks, point: Array, out: Array) -> None:  # pragma: no cover
+def _distances_in(block: Blocks, point: Array, scale: Array, out: Array) -> None:  # pragma: no cover
     widest_registers()
     for i in range(ROWS):
         out[i] = 0.0
     for j in range(point.shape[0]):
-        z = point[j]
+        z, s = point[j], scale[j]
         for i in range(ROWS):
-            u = block[j, i] - z
+            u = (block[j, i] - z) * s
             out[i] += u * u
     for i in range(ROWS):
         out[i] = np.sqrt(out[i])
@@ -105,9 +105,10 @@ def gram_size(width: int) -> int:
 
 @compiled
 def add_local(
-    blocks: Blocks, rows: int, labels: Array, points: Array, profiles: Array, first: int, last: int, step: int, totals: Array
-) -> None:  # pragma: no cover
-    """Add Σ α r rᵀ with α = α(‖x - point‖) to totals[query], in tiles, for each point and its weight's profile (`core/weights.py`).
+    blocks: Blocks, rows: int, labels: Array, points: Array, scales: Array, profiles: Array, first: int, last: int, step: int,
+    totals: Array,
+) -> None:  # fmt: skip # pragma: no cover
+    """Add Σ α r rᵀ with α = α(‖scale·(x - point)‖) to totals[query], in tiles, for each point, its scales and its weight's profile.
 
     Blocks are added up `step` at a time, for all points in turn, then to the totals. Rows from number `rows` on are padding.
     """
@@ -116,7 +117,7 @@ def add_local(
     for start in range(first, last, step):
         for query in range(points.shape[0]):
             for k in range(start, min(start + step, last)):
-                _distances_in(blocks[k], points[query], alpha)
+                _distances_in(blocks[k], points[query], scales[query], alpha)
                 _weigh(alpha, profiles[query])
                 for i in range(max(rows - k * ROWS, 0), ROWS):
                     alpha[i] = 0.0

@@ -59,11 +59,11 @@ class DenseRows:
 
     def local_many(self, queries: Sequence[LocalMoments]) -> list[Moments]:
         n = self.width
-        grams = self._around([(query.point, query.weight) for query in queries])
+        grams = self._around([(query.point, query.weight, self._scale(query.scale)) for query in queries])
         return [Moments(gram[:n, :n], gram[:n, n + 1], gram[:n, n], float(gram[n, n]), float(gram[n, n + 1])) for gram in grams]
 
     def raw(self, query: RawMoments) -> RawSums:
-        (gram,) = self._around([(query.anchor, query.weight)])
+        (gram,) = self._around([(query.anchor, query.weight, self._scale(query.scale))])
         return self._raw_sums(gram)
 
     def centre(self, query: CentreMoments) -> Vector:
@@ -131,12 +131,15 @@ class DenseRows:
         rows = (self._blocks[chunk // kernels.ROWS, :, chunk % kernels.ROWS] for chunk in chunks)
         return DenseRows(rows, self._labels[positions], self.width, most)
 
-    def _by_distance(self, point: Vector, weight: Weight) -> Weighting:
-        """α of each row's distance from `point`."""
+    def _scale(self, scale: Vector | None) -> Vector:
+        return np.ones(self.width) if scale is None else scale
+
+    def _by_distance(self, point: Vector, weight: Weight, scale: Vector) -> Weighting:
+        """α of each row's distance from `point`, in columns multiplied by `scale`."""
 
         def weights(first: int, last: int) -> Vector:
             distance = np.empty((last - first) * kernels.ROWS)
-            kernels.distances(self._blocks, point, first, last, distance)
+            kernels.distances(self._blocks, point, scale, first, last, distance)
             return weight(distance)
 
         return weights
@@ -156,27 +159,28 @@ class DenseRows:
 
         return weights
 
-    def _around(self, tasks: Sequence[tuple[Vector, Weight]]) -> list[Matrix]:
-        """Σ α r rᵀ with r = (x - point, 1, y) and α = weight(‖x - point‖) for each task, as many to a pass as `_BATCH` holds."""
-        profiles = [weight.profile for _, weight in tasks]
+    def _around(self, tasks: Sequence[tuple[Vector, Weight, Vector]]) -> list[Matrix]:
+        """Σ α r rᵀ with r = (x - point, 1, y) and α = weight(‖scale·(x - point)‖) for each task, as many to a pass as `_BATCH` holds."""
+        profiles = [weight.profile for _, weight, _ in tasks]
         known = [i for i, profile in enumerate(profiles) if profile is not None]
         size = max(_BATCH // (8 * kernels.gram_size(self.width)), 1)
         found: dict[int, Matrix] = {}
         for some in (known[start : start + size] for start in range(0, len(known), size)):
-            points, numbers = np.array([tasks[i][0] for i in some]), np.array([profiles[i] for i in some])
-            found.update(zip(some, self._local(points, numbers), strict=True))
+            points, scales = np.array([tasks[i][0] for i in some]), np.array([tasks[i][2] for i in some])
+            numbers = np.array([profiles[i] for i in some])
+            found.update(zip(some, self._local(points, scales, numbers), strict=True))
         return [
-            found[i] if i in found else self._sum_weighted(point, self._by_distance(point, weight))
-            for i, (point, weight) in enumerate(tasks)
+            found[i] if i in found else self._sum_weighted(point, self._by_distance(point, weight, scale))
+            for i, (point, weight, scale) in enumerate(tasks)
         ]
 
-    def _local(self, points: Matrix, profiles: Matrix) -> list[Matrix]:
+    def _local(self, points: Matrix, scales: Matrix, profiles: Matrix) -> list[Matrix]:
         """One pass for several points. Each piece is one compiled call: threads that often return to Python wait for its lock."""
 
         def of_piece(piece: tuple[int, int]) -> Matrix:
             totals = np.zeros((len(points), kernels.gram_size(self.width)))
             rows = self._blocks, self._count, self._labels
-            kernels.add_local(*rows, points, profiles, *piece, _stretch(self.width), totals)
+            kernels.add_local(*rows, points, scales, profiles, *piece, _stretch(self.width), totals)
             return totals
 
         return [kernels.matrix(total, self.width) for total in self._added_up(of_piece)]

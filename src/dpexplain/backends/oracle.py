@@ -28,7 +28,7 @@ class OracleRows:
         return (len(self._rows) + self.width + 10) * 2.0**-53
 
     def local(self, query: LocalMoments) -> Moments:
-        sums = self.raw(RawMoments(query.point, query.weight))
+        sums = self.raw(RawMoments(query.point, query.weight, query.scale))
         return Moments(sums.S2, sums.t1, sums.S1, sums.S0, sums.t0)
 
     def local_many(self, queries: Sequence[LocalMoments]) -> list[Moments]:
@@ -36,7 +36,8 @@ class OracleRows:
 
     def raw(self, query: RawMoments) -> RawSums:
         v = self._rows - query.anchor
-        return self._sum_weighted(v, query.weight(np.sqrt(np.square(v).sum(axis=1))))
+        scaled = v if query.scale is None else v * query.scale
+        return self._sum_weighted(v, query.weight(np.sqrt(np.square(scaled).sum(axis=1))))
 
     def _sum_weighted(self, v: Matrix, w: Vector) -> RawSums:
         y = self._labels

@@ -64,7 +64,7 @@ class SparseRows:
         return (2 * self.width + 20) * _UNIT_ROUNDOFF
 
     def local(self, query: LocalMoments) -> Moments:
-        sums = self.raw(RawMoments(query.point, query.weight))
+        sums = self.raw(RawMoments(query.point, query.weight, query.scale))
         return Moments(sums.S2, sums.t1, sums.S1, sums.S0, sums.t0)
 
     def local_many(self, queries: Sequence[LocalMoments]) -> list[Moments]:
@@ -72,9 +72,10 @@ class SparseRows:
         return [self.local(query) for query in queries]
 
     def raw(self, query: RawMoments) -> RawSums:
+        scale = _uniform(query.scale)
         if np.isin(query.anchor, (0.0, 1.0)).all():
-            return self._around_corner(query.anchor, query.weight)
-        return self._around_any(query.anchor, query.weight)
+            return self._around_corner(query.anchor, query.weight, scale)
+        return self._around_any(query.anchor, query.weight, scale)
 
     def centre(self, query: CentreMoments) -> Vector:
         layout, ones = query.layout, np.bincount(self._indices, minlength=self.width).astype(np.float64)
@@ -104,21 +105,21 @@ class SparseRows:
         """A copy of the rows at these positions, in this order; `most` as for the constructor."""
         return SparseRows([self._matrix()[positions]], self._labels[positions] / 2.0**GRID, self.width, most)
 
-    def _around_corner(self, point: Vector, weight: Weight) -> RawSums:
+    def _around_corner(self, point: Vector, weight: Weight, scale: float) -> RawSums:
         """Sums around a binary point: the signs of u are public, so only |u_i u_j| is added up."""
         n, sign = self.width, 1 - 2 * point
-        sums = self._absolute(_bits_of(point), weight)
+        sums = self._absolute(_bits_of(point), weight, scale)
         upper, labels = np.triu(sums[:n, :n]), sums[:, -1] * 2.0**-GRID
         second = (upper + np.triu(upper, 1).T) * np.outer(sign, sign)
         return RawSums(float(sums[n, n]), sign * np.diag(upper), second, float(labels[n]), sign * labels[:n])
 
-    def _absolute(self, point: bit_kernels.Bits, weight: Weight) -> Matrix:
+    def _absolute(self, point: bit_kernels.Bits, weight: Weight, scale: float) -> Matrix:
         """Σ α |u_i u_j|, i ≤ j, where u_n = 1 is one column more; in the column after it Σ α y |u_i|, in units of the labels' grid."""
         squared = self._squared_distances(point)
         sizes = np.bincount(squared)
         distances = np.flatnonzero(sizes)
         edges = np.concatenate([[0], np.cumsum(sizes[distances])])
-        alpha = np.asarray(weight(np.sqrt(distances.astype(np.float64))))
+        alpha = np.asarray(weight(scale * np.sqrt(distances.astype(np.float64))))
         rows = self._bits, self._labels.view(np.uint64)[:, None], point, np.argsort(squared, kind="stable"), edges, alpha
 
         def share(ends: tuple[int, int]) -> Matrix:
@@ -141,13 +142,13 @@ class SparseRows:
         self._split(lambda first, last: bit_kernels.squared_distances(rows, point, first, last, squared))
         return squared
 
-    def _around_any(self, point: Vector, weight: Weight) -> RawSums:
+    def _around_any(self, point: Vector, weight: Weight, scale: float) -> RawSums:
         """Sums around a point between the corners, which keeps rows at a distance: that bounds any weight of the family."""
         squared = np.empty(len(self._labels))
         self._split(lambda first, last: kernels.squared_distances_to(self._starts, self._indices, point, first, last, squared))
-        nearest = sqrt(float(np.square(np.minimum(np.abs(point), np.abs(1 - point))).sum())) * (1 - 1e-9)
+        nearest = sqrt(float(np.square(np.minimum(np.abs(point), np.abs(1 - point))).sum())) * (1 - 1e-9) * scale
         bound = weight.c / (2 * nearest * (1 + nearest))
-        return self._sum_fixed_point(np.asarray(weight(np.sqrt(squared))), bound, point)
+        return self._sum_fixed_point(np.asarray(weight(scale * np.sqrt(squared))), bound, point)
 
     def _sum_fixed_point(self, weights: Vector, bound: float, centre: Vector) -> RawSums:
         """Sums around `centre` with weights rounded down to multiples of 2⁻³⁶ times the power of two above their public bound."""
@@ -224,6 +225,15 @@ def _join_chunks(chunks: Iterable[Any], width: int) -> tuple[kernels.Integers, k
         lengths.append(np.diff(tidy.indptr).astype(np.int64))
         indices.append(tidy.indices.astype(kind))
     return np.cumsum(np.concatenate(lengths)), np.concatenate(indices)
+
+
+def _uniform(scale: Vector | None) -> float:
+    """The one scale of all columns: differences of binary rows are counted, so that none can count more than another."""
+    if scale is None:
+        return 1.0
+    if (scale != scale[0]).any():
+        raise DataError("sparse rows need one scale for all columns: declare scale= for the whole domain")
+    return float(scale[0])
 
 
 def _bits_of(point: Vector) -> bit_kernels.Bits:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +31,7 @@ def draft(
         Path | None, typer.Option("--schema", help="Or a schema: of .parquet or .arrow rows, or a JSON Schema.")
     ] = None,
     columns: Annotated[list[str] | None, typer.Option("--column", help="Only this column; may be repeated.")] = None,
+    scale: Annotated[float, typer.Option("--scale", help="How long a whole range counts in distances; 1 is the default.")] = 1.0,
     trusted: Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The .toml to write; without it, it is printed.")] = None,
     force: Force = False,
@@ -43,7 +45,7 @@ def draft(
     if output is not None:
         require_new(output, force)
     found = draft_of_schema(schema) if model is None else draft_of_model(open_model(model, trusted))
-    found = found.only(columns or None)
+    found = replace(found.only(columns or None), scale=scale)
     text = found.to_toml()
     if output is not None:
         output.write_text(text, encoding="utf-8")

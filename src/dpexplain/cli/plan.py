@@ -14,6 +14,7 @@ from rich.text import Text
 
 from dpexplain.cli.exits import exit_on_error
 from dpexplain.cli.options import Json
+from dpexplain.core.weights import DEFAULT_WEIGHT
 from dpexplain.errors import ParameterError
 from dpexplain.privacy import expected_quality
 from dpexplain.privacy.budget import Budget
@@ -23,6 +24,11 @@ RULE = (
     "A rule of thumb for the default weight and radius, fitted to made-up tables: the middle and, where enough was measured, an interval, which "
     "held 95 to 100 % of what releases gave on ten tables that chose nothing, and 70 to 100 % of paid "
     "answers, most others being better. Nothing was read and nothing was spent."
+)
+
+NEAR = (
+    "By what the domain declares, two records are about {near:.2g} apart, and the default weight counts rows up to {core:.2g} in full. A smaller "
+    "scale in the domain lets more rows count as near, and makes paid answers more accurate and less local: docs/domain.md."
 )
 
 
@@ -62,6 +68,7 @@ def plan(
     reached, beyond = expected_quality.reach(rows, width, budget, multiplier), expected_quality.extrapolation(rows, width)
     once = expected_quality.release(reached, facts, plane=plane, beyond=beyond)
     unknown = expected_quality.unknowns(rows, width, facts, plane=plane)
+    near = None if domain is None else distance_of(domain)
     if plot is not None:
         draw(plot, offers, budget, once)
     if as_json:
@@ -73,10 +80,17 @@ def plan(
             "plane": plane,
             **asdict(facts),
         }
-        print(json.dumps({**public, **as_data(budget, offers, once), "not_known": unknown, "note": RULE}, indent=2))
+        print(
+            json.dumps(
+                {**public, **as_data(budget, offers, once), "not_known": unknown, "typical_distance": near, "note": RULE},
+                indent=2,
+            )
+        )
     else:
         title = f"{rows:,} rows x {width} columns, budget ε={budget.epsilon:g}, δ={budget.delta:g}, {plane} plane"
         show(Console(), title, offers, once, unknown)
+        if near is not None:
+            print(NEAR.format(near=near, core=DEFAULT_WEIGHT.peak))
 
 
 def columns_of(features: int | None, domain: Path | None) -> int:
@@ -87,6 +101,14 @@ def columns_of(features: int | None, domain: Path | None) -> int:
     from dpexplain.domain import Domain
 
     return Domain.load(domain).width
+
+
+def distance_of(domain: Path) -> float:
+    """How far apart two records are, by what the domain declares alone."""
+    from dpexplain.core.layout import Layout
+    from dpexplain.domain import Domain
+
+    return Layout.of(Domain.load(domain).blocks).typical_distance
 
 
 def as_data(budget: Budget, offers: list[Offer], once: ExpectedQuality) -> dict[str, Any]:

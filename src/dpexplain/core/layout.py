@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import sqrt
 from typing import Protocol
 
 import numpy as np
@@ -30,6 +31,9 @@ class BlockLike(Protocol):
     @property
     def kind(self) -> str: ...
 
+    @property
+    def scale(self) -> float: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -38,12 +42,14 @@ class Layout:
     starts: tuple[int, ...]
     stops: tuple[int, ...]
     is_number: tuple[bool, ...]
+    scales: tuple[float, ...] = ()  # of each attribute, in distances; () where all are 1
     owner: Indices = field(init=False, compare=False)  # the attribute of each column
     first: Indices = field(init=False, compare=False)  # `starts` as an array
     numbers: Indices = field(init=False, compare=False)  # columns that are numbers
     width: int = field(init=False, compare=False)
     attributes: int = field(init=False, compare=False)
     codes: tuple[int, ...] = field(init=False, compare=False)  # attributes that are codes
+    scale: Vector | None = field(init=False, compare=False)  # of each column; None where all are 1
     centre: Vector = field(init=False, compare=False)  # a public centre: 1/2 for a number, 1/max(k, 2) for each column of a code
 
     def __post_init__(self) -> None:
@@ -55,15 +61,18 @@ class Layout:
         object.__setattr__(self, "codes", tuple(a for a, number in enumerate(self.is_number) if not number))
         object.__setattr__(self, "first", np.array(self.starts))
         object.__setattr__(self, "numbers", np.flatnonzero(np.array(self.is_number)[owner]))
+        object.__setattr__(self, "scale", np.array(self.scales)[owner] if self.scales else None)
         object.__setattr__(self, "centre", 1 / np.maximum(sizes, 2)[owner])
 
     @classmethod
     def of(cls, blocks: Iterable[BlockLike]) -> Layout:
         blocks = list(blocks)
+        scales = tuple(block.scale for block in blocks)
         return cls(
             tuple(block.start for block in blocks),
             tuple(block.stop for block in blocks),
             tuple(block.kind == "numeric" for block in blocks),
+            scales if any(scale != 1 for scale in scales) else (),
         )
 
     @property
@@ -78,6 +87,29 @@ class Layout:
         """The largest ‖x - centre‖² each attribute can have: 1/4, or 1 - 1/k for a code of k ≥ 2 columns."""
         sizes = np.array(self.stops) - np.array(self.starts)
         return np.where(sizes == 1, 0.25, 1 - 1 / np.maximum(sizes, 2))
+
+    @property
+    def metric(self) -> Vector | float:
+        """The squares of the columns' scales: ‖x - z‖² in distances is Σ metric·(x - z)²."""
+        return 1.0 if self.scale is None else np.square(self.scale)
+
+    @property
+    def typical_distance(self) -> float:
+        """Between two records that public facts alone make up: numbers uniform, categories equally frequent, independent features."""
+        sizes = np.array(self.stops) - np.array(self.starts)
+        codes = np.where(sizes == 1, 1 / 2, 2 * (1 - 1 / np.maximum(sizes, 2)))
+        apart = np.where(self.is_number, 1 / 6, codes)
+        return sqrt(float((apart * np.square(self.scales or np.ones(len(apart)))).sum()))
+
+    def diameter(self, point: Vector) -> float:
+        """A bound on the distance of any record from `point`: a number moves by its scale, a code by one unit or two, or where `point` is no
+        record itself by at most one a column."""
+        total = 0.0
+        for a, number in enumerate(self.is_number):
+            block = point[self.columns(a)]
+            record = number or (np.isin(block, (0.0, 1.0)).all() and block.sum() <= 1)
+            total += (self.scales[a] if self.scales else 1.0) ** 2 * (min(len(block), 2) if record else len(block))
+        return sqrt(total) * (1 + 2.0**-40)
 
     def columns(self, attribute: int) -> slice:
         return slice(self.starts[attribute], self.stops[attribute])

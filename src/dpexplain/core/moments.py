@@ -26,6 +26,7 @@ class LocalMoments:
 
     point: Vector
     weight: Weight
+    scale: Vector | None = None  # of each column in distances, α(‖scale·u‖); None: 1. The sums are of u itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,12 @@ class Moments:
         slopes = 2 * (self.A @ phi + a * self.s - self.b)
         return np.append(slopes, 2 * (self.s @ phi + a * self.S0 - self.t0))
 
+    def scaled(self, scale: Vector | None) -> Moments:
+        """The moments of scale·u in place of u."""
+        if scale is None:
+            return self
+        return replace(self, A=self.A * np.outer(scale, scale), b=self.b * scale, s=self.s * scale)
+
     def anchored(self, label: float) -> Moments:
         """The moments of labels y - `label`, a public number."""
         return replace(self, b=self.b - label * self.s, t0=self.t0 - label * self.S0)
@@ -59,9 +66,11 @@ class RawMoments:
 
     anchor: Vector
     weight: Weight
+    scale: Vector | None = None  # as in `LocalMoments`
 
     def sensitivity(self) -> float:
-        return sensitivity.raw_moments(self.weight)
+        shortest = 1.0 if self.scale is None else min(1.0, float(self.scale.min()))  # ‖v‖ ≤ d/shortest
+        return sensitivity.raw_moments(self.weight) / shortest**2
 
 
 @dataclass(frozen=True, slots=True)

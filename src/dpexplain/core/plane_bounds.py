@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
-from dpexplain.core.free_plane import constant_for
+from dpexplain.core.free_plane import constant_for, intercept_unit
 from dpexplain.core.layout import Layout
 from dpexplain.core.plane import Plane, require_plane
 from dpexplain.core.reach import FreeReach, Reach
@@ -25,13 +26,14 @@ class Curvatures(NamedTuple):
 
 
 class PlaneGeometry(NamedTuple):
-    """The noise's shape on the slopes, the constant s of a plane that is free at the query, what records can reach where a layout is declared, and
-    how curved the loss can be."""
+    """The noise's shape on the slopes, the constant s of a plane that is free at the query, what records can reach where a layout is declared,
+    how curved the loss can be, and how far a record can be from the query."""
 
     shape: Vector
     constant: float | None
     reach: Reach | None
     curvatures: Curvatures
+    within: float
 
 
 def require_bounded(plane: Any, radius: float, norm: int, weight: Weight) -> Plane:
@@ -48,10 +50,19 @@ def plane_geometry(
     point: Vector, one_hot: OneHot, layout: Layout | None, weight: Weight, radius: float, plane: Plane, anchor: float | None
 ) -> PlaneGeometry:
     """The geometry of noise around `point`, for slopes in a ball of this radius; `one_hot` are column ranges that hold one 1 or none."""
-    shape, curvature = noise_shape(point, one_hot), sensitivity.quadratic(weight)
+    shape, within = noise_shape(point, one_hot), inf if layout is None else layout.diameter(point)
+    curved = bound_curvatures(weight, plane, within)
     if plane == "fitted":
-        s, curved = constant_for(weight, shape), Curvatures(curvature, sensitivity.free_quadratic(weight))
-        reach = None if layout is None else FreeReach.with_constant(point, layout, weight, radius, s)
-        return PlaneGeometry(shape, s, reach, curved)
-    around = None if layout is None else Reach.around(point, layout, weight, radius, anchor or 0.0)
-    return PlaneGeometry(shape, None, around, Curvatures(curvature, curvature))
+        s = constant_for(weight, shape, within)
+        free = None if layout is None else FreeReach.with_constant(point, layout, weight, radius, s)
+        return PlaneGeometry(shape, s, free, curved, within)
+    reach = None if layout is None else Reach.around(point, layout, weight, radius, anchor or 0.0)
+    return PlaneGeometry(shape, None, reach, curved, within)
+
+
+def bound_curvatures(weight: Weight, plane: Plane, within: float) -> Curvatures:
+    """The bounds for records within this distance of the query."""
+    slopes = sensitivity.quadratic(weight, within)
+    if plane != "fitted":
+        return Curvatures(slopes, slopes)
+    return Curvatures(slopes, sensitivity.free_quadratic(weight, intercept_unit(weight, within), within))

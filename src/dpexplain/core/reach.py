@@ -9,12 +9,14 @@ is bounded here from φ, z, the weight and the domain's layout. Codes (one-hot b
 φ·u of its own; numbers change it by any s² ≤ Σ max(z, 1-z)². With C_j the sum of the j largest gains and N(s) ≥ φ·u over the numbers,
 
     reach(φ) ≤ max over ±φ, j and cells [s, s⁺] of  2 sup{α(d)d : j + s² ≤ d² ≤ j + s⁺²} · (C_j + N(s⁺) + 1 ± c).
+
+u and φ are over columns multiplied by their public scales (`proofs/scale.md`): a unit of codes of scale t is t², and a number's range [0, t].
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import hypot, inf, sqrt
 from typing import Self
 
 import numpy as np
@@ -22,6 +24,7 @@ from numpy.typing import NDArray
 
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.free_plane import intercept_unit
 from dpexplain.core.layout import Indices, Layout
 from dpexplain.core.weights import Weight
 
@@ -41,6 +44,7 @@ class Codes:
     own: Vector  # z
     held: NDArray[np.bool_]  # blocks in which z has a category
     paired: NDArray[np.bool_]  # … and can change by two units, to another category
+    scale: float = 1.0  # of all these columns: a unit is its square
 
     @property
     def units(self) -> int:
@@ -55,7 +59,7 @@ class Codes:
         """
         if not len(self.columns):
             return np.zeros((len(phis), 1))
-        inside = phis[:, self.columns]
+        inside = phis[:, self.columns] * self.scale
         leaving = -np.add.reduceat(inside * self.own, self.starts, axis=1)
         whole = np.maximum.reduceat(inside, self.starts, axis=1) + leaving
         first = np.where(self.held, leaving, whole)
@@ -67,16 +71,17 @@ class Codes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Numbers:
-    """Columns in [0, 1] around z."""
+    """Columns in [0, scale] around z."""
 
     columns: Indices
     own: Vector  # z
+    scale: Vector
     edges: Vector  # s₀ = 0, s₁, …: cells of ‖u‖
 
     def gains(self, phis: Matrix) -> Matrix:
         """N(s⁺) of each cell for each row φ: φ·u is at most ‖φ‖s⁺, and at most what every column at its better end gives."""
         inside = phis[:, self.columns]
-        most = np.maximum(-inside * self.own, inside * (1 - self.own)).sum(axis=1, keepdims=True)
+        most = np.maximum(-inside * self.own, inside * (self.scale - self.own)).sum(axis=1, keepdims=True)
         return np.asarray(np.minimum(np.linalg.norm(inside, axis=1, keepdims=True) * self.edges[1:], most))
 
 
@@ -95,11 +100,12 @@ class Reach:
     @classmethod
     def around(cls, point: Vector, layout: Layout, weight: Weight, radius: float, anchor: float = 0.0) -> Reach:
         codes, loose = _codes(point, layout)
-        numbers = _numbers(point, loose)
+        numbers = _numbers(point, loose, layout)
         low, high = _cells(codes, numbers)
         pulls = 2 * weight.largest_pull(low, high)
-        everywhere = sensitivity.gradient(weight, radius, 1 + abs(anchor))
-        return cls(codes, numbers, pulls, anchor, everywhere, sensitivity.quadratic(weight))
+        within = layout.diameter(point)
+        everywhere = sensitivity.gradient(weight, radius, 1 + abs(anchor), within)
+        return cls(codes, numbers, pulls, anchor, everywhere, sensitivity.quadratic(weight, within))
 
     def share(self, phi: Vector) -> float:
         """reach(φ) as a share of the bound for the whole ball, at least `least`."""
@@ -108,6 +114,10 @@ class Reach:
     def at(self, phi: Vector) -> float:
         """A bound on reach(φ)."""
         return self._bound(phi, self.anchor)
+
+    def apart(self, phi: Vector, other: Vector) -> float:
+        """How far two states are from each other; reach changes by at most 2·`steepness` times that."""
+        return sqrt(float((phi - other) @ (phi - other)))
 
     def _bound(self, phi: Vector, offset: float) -> float:
         both, labels = np.array([phi, -phi]), np.array([1 + offset, 1 - offset])
@@ -130,7 +140,7 @@ class SharePath:
         moved = inf
         if self._where is not None:
             slope = 2 * self.reach.steepness / self.reach.everywhere * _ROUND_UP
-            moved = slope * sqrt(float((phi - self._where) @ (phi - self._where)))
+            moved = slope * self.reach.apart(phi, self._where)
         if moved > _NEAR:
             self._where, self._known, moved = phi, self.reach.share(phi), 0.0
         return min(self._known + moved, 1.0)
@@ -140,43 +150,67 @@ class SharePath:
 class FreeReach(Reach):
     """The same for a plane a + φ·u that is free at z, at its state (φ, a): a takes the anchor's place, and the constant s makes pulls longer.
 
-    2α(d)√(d² + s²) on a cell is at most 2√((sup αd)² + s²(sup α)²). `proofs/free_plane.md`.
+    2α(d)√(d² + s²) on a cell is at most 2√((sup αd)² + s²(sup α)²). `proofs/free_plane.md`. States are apart by ‖(φ - φ', (a - a')/t)‖, t = `unit`.
     """
+
+    unit: float = 1.0
 
     @classmethod
     def with_constant(cls, point: Vector, layout: Layout, weight: Weight, radius: float, constant: float) -> Self:
         codes, loose = _codes(point, layout)
-        numbers = _numbers(point, loose)
+        numbers = _numbers(point, loose, layout)
         low, high = _cells(codes, numbers)
         pulls = 2 * np.hypot(weight.largest_pull(low, high), constant * weight.largest_weight(low)) * _ROUND_UP
-        everywhere = sensitivity.free_gradient(weight, radius, constant)
-        return cls(codes, numbers, pulls, 0.0, everywhere, sensitivity.free_steepness(weight, constant), LEAST_FREE_SHARE)
+        within = layout.diameter(point)
+        everywhere = sensitivity.free_gradient(weight, radius, constant, within)
+        unit = intercept_unit(weight, within)
+        steepness = sensitivity.free_steepness(weight, constant, unit, within)
+        return cls(codes, numbers, pulls, 0.0, everywhere, steepness, LEAST_FREE_SHARE, unit)
 
     def at(self, phi: Vector) -> float:
         """A bound at the state (φ, a)."""
         return self._bound(phi[:-1], float(phi[-1]))
 
+    def apart(self, phi: Vector, other: Vector) -> float:
+        moved = phi - other
+        return hypot(sqrt(float(moved[:-1] @ moved[:-1])), float(moved[-1]) / self.unit)
+
 
 def _cells(codes: Codes, numbers: Numbers) -> tuple[Matrix, Matrix]:
     """(least, largest) distance of each cell: units of codes by lengths of the numbers' part."""
-    units, squared = np.arange(codes.units + 1.0)[:, None], np.square(numbers.edges)
+    units, squared = codes.scale**2 * np.arange(codes.units + 1.0)[:, None], np.square(numbers.edges)
     return np.sqrt(units + squared[:-1]) / _ROUND_UP, np.sqrt(units + squared[1:]) * _ROUND_UP
 
 
 def _codes(point: Vector, layout: Layout) -> tuple[Codes, Indices]:
-    """The codes whose columns at z are one-hot or zero, and the columns of all other attributes, which are bounded as numbers in [0, 1]."""
-    blocks = [layout.columns(attribute) for attribute in layout.codes]
+    """The codes whose columns at z are one-hot or zero, and the columns of all other attributes, which are bounded as numbers.
+
+    Units are counted, so codes have the scale that most of their columns have; those of another scale are bounded as numbers, too.
+    """
+    scale = _common_scale(layout)
+    blocks = [layout.columns(a) for a in layout.codes if not layout.scales or layout.scales[a] == scale]
     fitting = [b for b in blocks if np.isin(point[b], (0.0, 1.0)).all() and point[b].sum() <= 1]
     sizes = np.array([b.stop - b.start for b in fitting], dtype=np.int64)
     columns = np.concatenate([np.arange(b.start, b.stop) for b in fitting]) if fitting else np.zeros(0, dtype=np.int64)
     held = np.array([point[b].sum() == 1 for b in fitting], dtype=bool)
     starts = np.cumsum(sizes) - sizes
     loose = np.setdiff1d(np.arange(layout.width), columns)
-    return Codes(columns, starts, point[columns], held, held & (sizes > 1)), loose
+    return Codes(columns, starts, point[columns], held, held & (sizes > 1), scale), loose
 
 
-def _numbers(point: Vector, columns: Indices) -> Numbers:
-    own = point[columns]
-    longest = float(np.linalg.norm(np.maximum(np.abs(own), np.abs(1 - own))))
+def _common_scale(layout: Layout) -> float:
+    """The scale that most columns of codes have."""
+    if not layout.scales or not layout.codes:
+        return 1.0
+    widths: dict[float, int] = {}
+    for a in layout.codes:
+        widths[layout.scales[a]] = widths.get(layout.scales[a], 0) + layout.stops[a] - layout.starts[a]
+    return max(widths, key=lambda scale: widths[scale])
+
+
+def _numbers(point: Vector, columns: Indices, layout: Layout) -> Numbers:
+    scale = np.ones(len(columns)) if layout.scale is None else layout.scale[columns]
+    own = scale * point[columns]
+    longest = float(np.linalg.norm(np.maximum(np.abs(own), np.abs(scale - own))))
     falling = longest * _RATIO ** -np.arange(_CELLS - 1.0, -1.0, -1.0) if len(columns) else np.zeros(1)
-    return Numbers(columns, own, np.concatenate([[0.0], falling]))
+    return Numbers(columns, own, scale, np.concatenate([[0.0], falling]))

@@ -11,6 +11,7 @@ A record at distance d from z, with u = x - z, ‖u‖ = d and |y| ≤ 1, adds t
     histograms, tables of pairs: `proofs/marginals.md`
     Shapley values, cut to a length: `proofs/shapley.md`
 
+Where the domain bounds how far a record can be from the query, suprema are over 0 ≤ d ≤ `within` (`proofs/scale.md`).
 All are for one record added or removed and for *sums*; `Neighbours.multiplier` and 1/m̄ come on top.
 """
 
@@ -19,6 +20,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import inf, isfinite, nextafter, sqrt
 
+import numpy as np
 from numpy.polynomial import Polynomial
 
 from dpexplain.arguments import is_finite
@@ -26,36 +28,39 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Weight, gradient_norm_squared
 from dpexplain.errors import ParameterError
 
+_CELLS, _RATIO = 4000, 1.002  # of distances up to a domain's diameter
+_FREE = "the gradient of a plane that is free at the query"
 
-def gradient(weight: Weight, radius: float, label: float = 1.0) -> float:
+
+def gradient(weight: Weight, radius: float, label: float = 1.0, within: float = inf) -> float:
     """sup 2α(d)d(kd + l): the gradient anywhere in the 2-ball of radius k (a 1-ball lies inside it), for labels |y| ≤ l."""
     if not (is_finite(radius) and radius >= 0):
         raise ParameterError(f"radius must be finite and not negative, got {radius}")
-    return _finite_supremum(weight, gradient_norm_squared(radius, label), "the gradient")
+    return _finite_supremum(weight, gradient_norm_squared(radius, label), "the gradient", within)
 
 
-def free_gradient(weight: Weight, radius: float, constant: float) -> float:
+def free_gradient(weight: Weight, radius: float, constant: float, within: float = inf) -> float:
     """sup 2α(d)√(d² + s²)(kd + 2): the gradient (∇_φ, s∇_a) of a plane a + φ·u with ‖φ‖₂ ≤ k and |a| ≤ 1. `proofs/free_plane.md`."""
     if not (isfinite(radius) and radius >= 0 and isfinite(constant) and constant > 0):
         raise ParameterError(f"radius must be finite and not negative, and constant positive, got {radius} and {constant}")
     line, length = Polynomial([2.0, radius]), Polynomial([constant**2, 0.0, 1.0])
-    return _finite_supremum(weight, 4 * line * line * length, "the gradient of a plane that is free at the query")
+    return _finite_supremum(weight, 4 * line * line * length, _FREE, within)
 
 
-def free_steepness(weight: Weight, constant: float) -> float:
-    """sup α(d)√((d² + s²)(d² + 1)): half of how fast one record's gradient of a free plane changes with (φ, a)."""
-    squared = Polynomial([constant**2, 0.0, 1.0]) * Polynomial([1.0, 0.0, 1.0])
-    return _finite_supremum(weight, squared, "the gradient of a plane that is free at the query")
+def free_steepness(weight: Weight, constant: float, unit: float = 1.0, within: float = inf) -> float:
+    """sup α(d)√((d² + s²)(d² + t²)): half of how fast one record's gradient of a free plane changes with (φ, a/t)."""
+    squared = Polynomial([constant**2, 0.0, 1.0]) * Polynomial([unit**2, 0.0, 1.0])
+    return _finite_supremum(weight, squared, _FREE, within)
 
 
-def free_quadratic(weight: Weight) -> float:
-    """sup α(d)(d² + 1): the matrix of a plane that is free at the query, Σ α (u, 1)(u, 1)ᵀ."""
-    return _finite_supremum(weight, Polynomial([1.0, 0.0, 1.0]) ** 2, "the moments of a plane that is free at the query")
+def free_quadratic(weight: Weight, unit: float = 1.0, within: float = inf) -> float:
+    """sup α(d)(d² + t²): the matrix of a plane that is free at the query and has a/t for its last coordinate, Σ α (u, t)(u, t)ᵀ."""
+    return _finite_supremum(weight, Polynomial([unit**2, 0.0, 1.0]) ** 2, _FREE, within)
 
 
-def free_pull(weight: Weight, constant: float) -> float:
+def free_pull(weight: Weight, constant: float, within: float = inf) -> float:
     """sup α(d)√(d² + s²)."""
-    return _finite_supremum(weight, Polynomial([constant**2, 0.0, 1.0]), "the gradient of a plane that is free at the query")
+    return _finite_supremum(weight, Polynomial([constant**2, 0.0, 1.0]), _FREE, within)
 
 
 def linear(weight: Weight) -> float:
@@ -63,9 +68,9 @@ def linear(weight: Weight) -> float:
     return _finite_supremum(weight, Polynomial([0.0, 0.0, 1.0]), "b")
 
 
-def quadratic(weight: Weight) -> float:
+def quadratic(weight: Weight, within: float = inf) -> float:
     """sup α(d)d²: the matrix A_z in Frobenius norm."""
-    return _finite_supremum(weight, Polynomial([0.0, 0.0, 0.0, 0.0, 1.0]), "A")
+    return _finite_supremum(weight, Polynomial([0.0, 0.0, 0.0, 0.0, 1.0]), "A", within)
 
 
 def raw_moments(weight: Weight) -> float:
@@ -111,15 +116,26 @@ def clipped(length: float) -> float:
 
 
 @lru_cache(maxsize=1024)  # half a millisecond each, and every answer of a service asks for the same few
-def _supremum(weight: Weight, coefficients: tuple[float, ...]) -> float:
-    return weight.supremum(Polynomial(coefficients))
+def _supremum(weight: Weight, coefficients: tuple[float, ...], within: float) -> float:
+    return _supremum_within(weight, Polynomial(coefficients), within)
 
 
-def _finite_supremum(weight: Weight, squared: Polynomial, what: str) -> float:
+def _supremum_within(weight: Weight, squared: Polynomial, within: float) -> float:
+    """The exact supremum over all d ≥ 0, or what cells of [0, within] bound if that is less: α does not rise, and P does not fall."""
+    anywhere = weight.supremum(squared)
+    if within == inf or not isfinite(anywhere):
+        return anywhere
+    edges = within * _RATIO ** -np.arange(_CELLS + 1.0)
+    low = np.append(edges[1:], 0.0)
+    inside = weight.largest_weight(low) * np.sqrt(np.maximum(squared(edges), 0.0))
+    return min(anywhere, float(inside.max()) * (1 + 1e-12))
+
+
+def _finite_supremum(weight: Weight, squared: Polynomial, what: str, within: float = inf) -> float:
     try:
-        value = _supremum(weight, tuple(squared.coef.tolist()))
+        value = _supremum(weight, tuple(squared.coef.tolist()), within)
     except TypeError:  # a custom weight whose function cannot be hashed
-        value = weight.supremum(squared)
+        value = _supremum_within(weight, squared, within)
     if not isfinite(value):
         raise ParameterError(f"with the {weight.kind} weight one record can move {what} without bound: use Stable or Gaussian")
     return value

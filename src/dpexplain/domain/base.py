@@ -22,13 +22,14 @@ Kind: TypeAlias = Literal["numeric", "binary", "one-hot"]
 class Block:
     """Encoded columns `start:stop` that come from one feature, and the set every encoded row v lies in.
 
-    numeric: v ∈ [0, 1];  binary: v ∈ {0, 1};  one-hot: v ∈ {0, 1}^(stop-start) with Σv ≤ 1.
+    numeric: v ∈ [0, 1];  binary: v ∈ {0, 1};  one-hot: v ∈ {0, 1}^(stop-start) with Σv ≤ 1. Distances between rows are ‖scale·(v - v')‖.
     This is public structure: a release may use it to repair noisy statistics at no cost.
     """
 
     start: int
     stop: int
     kind: Kind
+    scale: float = 1.0
 
 
 class DomainLike(Protocol):

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpexplain.domain.base import FloatArray, Kind
 from dpexplain.domain.features import refuse, require_name, set_field, to_unit
-from dpexplain.domain.labelled import Labelled
+from dpexplain.domain.scaled import Scaled
 from dpexplain.domain.values import Column
 from dpexplain.errors import DomainError
 
@@ -46,7 +46,7 @@ def instants(column: Column) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Datetime(Labelled):
+class Datetime(Scaled):
     """A date with a time of day between two declared instants, encoded as (t - low)/(high - low) ∈ [0, 1].
 
     Private rows: instants outside the bounds are clamped; whatever is no date or time becomes `missing`, by default the middle.

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpexplain.domain.base import FloatArray, Kind, listed
 from dpexplain.domain.labelled import Labelled
+from dpexplain.domain.scaled import Scaled, require_scale
 from dpexplain.domain.values import (
     NUMBERS,
     Column,
@@ -39,7 +40,7 @@ YES_NO = {
 
 
 @dataclass(frozen=True, slots=True)
-class Numeric(Labelled):
+class Numeric(Scaled):
     """A number within declared public bounds, encoded as (x - low)/(high - low) ∈ [0, 1].
 
     Private rows: numbers outside the bounds, ±inf included, are clamped to the nearer one; text is read as a number where it is
@@ -115,7 +116,7 @@ class Numeric(Labelled):
 
 
 @dataclass(frozen=True, slots=True)
-class Ordinal(Labelled):
+class Ordinal(Scaled):
     """One of k ≥ 2 ordered public levels; level i (from 0) is encoded as i/(k - 1) ∈ [0, 1].
 
     Private rows: a missing or undeclared level becomes `missing` (one of the levels), by default the middle, 1/2.
@@ -180,7 +181,7 @@ NONE_OF_THEM = NoneOfThem()
 
 
 @dataclass(frozen=True, slots=True)
-class Categorical(Labelled):
+class Categorical(Scaled):
     """One of k public values, encoded one-hot: v ∈ {0, 1}^k with Σv ≤ 1.
 
     Private rows: a missing or undeclared value becomes all zeros; with `other="…"` declared it falls into one further column of
@@ -259,7 +260,7 @@ class Categorical(Labelled):
 
 
 @dataclass(frozen=True, slots=True)
-class Binary(Labelled):
+class Binary(Scaled):
     """One of two public values, encoded as 0 or 1.
 
     Without `values`: False, 0, "no", "false" are 0 and True, 1, "yes", "true" are 1 (also Capitalised or UPPER CASE). With
@@ -342,6 +343,7 @@ def require_name(feature: Any) -> None:
         raise DomainError(f"a feature's name must be non-empty text, got {feature.name!r}; pass its column's name")
     unicode_text("name", feature.name)
     feature.require_text(feature.name)
+    set_field(feature, "scale", require_scale(f"{feature.name}: ", feature.scale))
 
 
 def _finite(name: str, field: str, value: object) -> float:

@@ -3,6 +3,7 @@
     {"kind": "tabular", "features": [{"kind": "numeric", "name": "age", "low": 17.0, "high": 97.0}, …]}
     {"kind": "encoded", "width": 12, "low": 0.0, "high": 1.0}     low and high: one number, or one per column
 
+Either may have a "scale" for the whole domain, beside those of single features (`domain/scaled.py`).
 A feature's other keys are the arguments of its class; keys left out take their defaults; an unknown key or kind is refused.
 """
 
@@ -21,6 +22,7 @@ from dpexplain.domain.base import hint, listed, require_width
 from dpexplain.domain.catalogue import FEATURES, Feature
 from dpexplain.domain.features import Numeric
 from dpexplain.domain.labelled import LABELS
+from dpexplain.domain.scaled import UNSCALED
 from dpexplain.errors import DomainError
 
 KINDS: dict[str, type[Feature]] = {feature.kind: feature for feature in FEATURES}
@@ -57,22 +59,23 @@ def column_names(width: int) -> list[str]:
     return [f"x{i}" for i in range(width)]
 
 
-def describe(features: Sequence[Feature]) -> dict[str, Any]:
+def describe(features: Sequence[Feature], scale: float = UNSCALED) -> dict[str, Any]:
     """The canonical description; bare numeric columns under default names are written in their short form."""
+    whole = {} if scale == UNSCALED else {"scale": scale}
     numeric = [f for f in features if isinstance(f, Numeric) and f == Numeric(f.name, f.low, f.high)]
     if [f.name for f in numeric] == column_names(len(features)):
         low, high = _collapse_equal([f.low for f in numeric]), _collapse_equal([f.high for f in numeric])
-        return {"kind": "encoded", "width": len(features), "low": low, "high": high}
-    return {"kind": "tabular", "features": [describe_feature(feature) for feature in features]}
+        return {"kind": "encoded", "width": len(features), "low": low, "high": high} | whole
+    return {"kind": "tabular"} | whole | {"features": [describe_feature(feature) for feature in features]}
 
 
 def parse(data: Mapping[str, Any]) -> list[Feature]:
     """The features that a description of kind "encoded", or else "tabular", declares."""
     if data.get("kind") == "encoded":
-        require_known(data, {"kind", "width", "low", "high", "names"}, "an encoded domain")
+        require_known(data, {"kind", "width", "low", "high", "names", "scale"}, "an encoded domain")
         bounds = data.get("low", 0.0), data.get("high", 1.0)
         return vector_features(data.get("width"), bounds, data.get("names"))
-    require_known(data, {"kind", "features"}, "a tabular domain")
+    require_known(data, {"kind", "features", "scale"}, "a tabular domain")
     return [_parse_feature(feature) for feature in _list(data, "features")]
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpexplain.domain import files
 from dpexplain.domain.base import Block, FloatArray, listed, require_width
 from dpexplain.domain.features import to_unit
+from dpexplain.domain.scaled import UNSCALED, require_scale
 from dpexplain.errors import DataError, DomainError, QueryError
 
 COLUMN = "image"  # where a table or a JSON record keeps the image
@@ -38,6 +39,7 @@ class ImageDomain(files.DomainDescription):
     shape: tuple[int, ...]
     grid: tuple[int, int] | None = None  # always a pair once it is made
     bounds: tuple[float, float] | None = None
+    scale: float = UNSCALED  # of every superpixel, in distances between images
     names: tuple[str, ...] = field(init=False, compare=False)
     blocks: tuple[Block, ...] = field(init=False, compare=False)
 
@@ -53,8 +55,9 @@ class ImageDomain(files.DomainDescription):
         object.__setattr__(self, "grid", grid)
         require_width(self.width)
         object.__setattr__(self, "bounds", _bounds(self.bounds))
+        object.__setattr__(self, "scale", require_scale("an image domain's ", self.scale))
         object.__setattr__(self, "names", _names(grid, self.channels))
-        object.__setattr__(self, "blocks", tuple(Block(i, i + 1, "numeric") for i in range(self.width)))
+        object.__setattr__(self, "blocks", tuple(Block(i, i + 1, "numeric", self.scale) for i in range(self.width)))
 
     @property
     def channels(self) -> int:
@@ -129,16 +132,17 @@ class ImageDomain(files.DomainDescription):
 
     def to_dict(self) -> dict[str, Any]:
         """The description in JSON's types."""
-        description = {"kind": self.kind, "shape": list(self.shape), "grid": list(self._grid)}
-        return description if self.bounds is None else description | {"bounds": list(self.bounds)}
+        description: dict[str, Any] = {"kind": self.kind, "shape": list(self.shape), "grid": list(self._grid)}
+        description |= {} if self.bounds is None else {"bounds": list(self.bounds)}
+        return description if self.scale == UNSCALED else description | {"scale": self.scale}
 
     @classmethod
     def from_dict(cls, data: Any) -> ImageDomain:
         """What `to_dict` described; `Domain.from_dict` reads every kind."""
         if not isinstance(data, Mapping) or data.get("kind") != cls.kind:
             raise DomainError("this does not describe an image domain: pass what ImageDomain.to_dict() returned")
-        files.require_known(data, {"kind", "shape", "grid", "bounds"}, "an image domain")
-        return cls(data.get("shape", ()), data.get("grid"), data.get("bounds"))
+        files.require_known(data, {"kind", "shape", "grid", "bounds", "scale"}, "an image domain")
+        return cls(data.get("shape", ()), data.get("grid"), data.get("bounds"), data.get("scale", UNSCALED))
 
     def __repr__(self) -> str:
         size, cells = "×".join(map(str, self.shape)), "×".join(map(str, self._grid))

@@ -8,13 +8,14 @@ from typing import Any
 from dpexplain.domain.base import DomainLike, hint, listed
 from dpexplain.domain.files import parse
 from dpexplain.domain.image import ImageDomain
+from dpexplain.domain.scaled import UNSCALED
 from dpexplain.domain.tabular import Domain
 from dpexplain.domain.text import TextDomain
 from dpexplain.errors import DomainError
 
 
 def _tabular(data: Mapping[str, Any]) -> DomainLike:
-    return Domain(parse(data))
+    return Domain(parse(data), data.get("scale", UNSCALED))
 
 
 KINDS: dict[str, Callable[[Mapping[str, Any]], DomainLike]] = {

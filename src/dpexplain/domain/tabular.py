@@ -27,6 +27,7 @@ from dpexplain.domain.queries import (
     record_of,
     records_of,
 )
+from dpexplain.domain.scaled import UNSCALED, require_scale
 from dpexplain.domain.values import floats, objects
 from dpexplain.errors import DataError, DomainError, QueryError
 
@@ -46,9 +47,13 @@ class Domain(files.DomainDescription):
     the table's schema can be refused. `encode_query` is for public queries and strict: a query outside the declared values is
     refused rather than clamped, because the answer would explain another point than the one asked about. Only what the domain
     declares to stand for a missing or undeclared value (`missing=`, `other=`) takes its place, and the answer says so.
+
+    `scale` decides what is near: distances between records are computed from columns multiplied by it, and by their feature's own. Encoded
+    values, slopes and contributions are per whole range of a feature, whatever its scale.
     """
 
     features: Sequence[Feature]
+    scale: float = UNSCALED
     names: tuple[str, ...] = field(init=False, compare=False)
     blocks: tuple[Block, ...] = field(init=False, compare=False)
     width: int = field(init=False, compare=False)  # encoded dimension n
@@ -64,24 +69,31 @@ class Domain(files.DomainDescription):
         _unique("feature name", [feature.name for feature in features])
         _unique("encoded column", names)
         object.__setattr__(self, "features", features)
+        object.__setattr__(self, "scale", require_scale("a domain's ", self.scale))
         object.__setattr__(self, "names", tuple(names))
-        object.__setattr__(self, "blocks", _blocks(features))
+        object.__setattr__(self, "blocks", _blocks(features, self.scale))
         object.__setattr__(self, "width", len(names))
         object.__setattr__(self, "columns", tuple(feature.name for feature in features))
         object.__setattr__(self, "levels", tuple(len(one.levels) if isinstance(one, Ordinal) else 0 for one in features))
 
     @classmethod
-    def encoded(cls, width: int, bounds: Any = None, names: Iterable[str] | None = None) -> Domain:
+    def encoded(cls, width: int, bounds: Any = None, names: Iterable[str] | None = None, *, scale: float = UNSCALED) -> Domain:
         """Rows that already are public vectors: `width` numeric columns, by default x0, x1, … with entries in [0, 1].
 
         `bounds=(low, high)`, two numbers or two arrays with one entry per column, are scaled to [0, 1]. It is the same as
         declaring each column `Numeric`; every domain of numeric features only also takes bare arrays, columns in its order.
         """
-        return cls(files.vector_features(width, (0.0, 1.0) if bounds is None else bounds, names))
+        return cls(files.vector_features(width, (0.0, 1.0) if bounds is None else bounds, names), scale)
 
     @classmethod
     def from_model(
-        cls, model: Any, declare: Any = None, *, columns: Iterable[str] | None = None, suggested: bool = False
+        cls,
+        model: Any,
+        declare: Any = None,
+        *,
+        columns: Iterable[str] | None = None,
+        suggested: bool = False,
+        scale: float = UNSCALED,
     ) -> Domain:
         """The domain that a model's own preprocessing declares: names, categories of encoders, what stands for missing values.
 
@@ -91,19 +103,21 @@ class Domain(files.DomainDescription):
         """
         from dpexplain.domain.drafts import draft_of_model  # which needs what is declared here
 
-        return cls(draft_of_model(model).only(columns).declare(declare, suggested=suggested).complete())
+        return cls(draft_of_model(model).only(columns).declare(declare, suggested=suggested).complete(), scale)
 
     @classmethod
-    def from_schema(cls, schema: Any, declare: Any = None, *, columns: Iterable[str] | None = None) -> Domain:
+    def from_schema(
+        cls, schema: Any, declare: Any = None, *, columns: Iterable[str] | None = None, scale: float = UNSCALED
+    ) -> Domain:
         """The domain that a schema declares: an Arrow or polars schema, JSON Schema, a pydantic model, a pandera schema, or a file of rows
         or a JSON Schema, of which the schema alone is read.
 
-        Arrow fields may say more in their metadata: low, high, values, levels, missing, other, title, unit, help (docs/domain.md). What is
+        Arrow fields may say more in their metadata: low, high, values, levels, missing, other, scale, title, unit, help (docs/domain.md). What is
         not declared is raised as `Undeclared`, with the list of it: pass it as `declare=`. `columns` chooses the features among the fields.
         """
         from dpexplain.domain.drafts import draft_of_schema
 
-        return cls(draft_of_schema(schema).only(columns).declare(declare).complete())
+        return cls(draft_of_schema(schema).only(columns).declare(declare).complete(), scale)
 
     def encode(self, rows: Any) -> FloatArray:
         """Private records → (m, n): a data frame, a list of dicts, a dict of columns; an array or a sparse matrix where all is numeric."""
@@ -195,12 +209,13 @@ class Domain(files.DomainDescription):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of how records are encoded: titles, units and help texts do not count."""
-        return sha256(files.canonical(files.describe([plain(feature) for feature in self.features]))).hexdigest()
+        """SHA-256 (hex) of how records are encoded and how far apart they are: titles, units and help texts do not count."""
+        features = [plain(feature) for feature in self.features]
+        return sha256(files.canonical(files.describe(features, self.scale))).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
         """The description in JSON's types; `files.py` documents the keys."""
-        return files.describe(self.features)
+        return files.describe(self.features, self.scale)
 
     @staticmethod
     def from_dict(data: Any) -> DomainLike:
@@ -291,9 +306,12 @@ def _unique(what: str, names: list[str]) -> None:
         seen.add(name)
 
 
-def _blocks(features: Sequence[Feature]) -> tuple[Block, ...]:
+def _blocks(features: Sequence[Feature], scale: float) -> tuple[Block, ...]:
     stops = np.cumsum([feature.width for feature in features]).tolist()
-    return tuple(Block(stop - feature.width, stop, feature.block) for feature, stop in zip(features, stops, strict=True))
+    return tuple(
+        Block(stop - feature.width, stop, feature.block, scale * feature.scale)
+        for feature, stop in zip(features, stops, strict=True)
+    )
 
 
 def _vector(record: Any) -> NDArray[Any]:

@@ -19,6 +19,7 @@ import scipy
 from dpexplain.domain import files
 from dpexplain.domain.base import Block, FloatArray, listed
 from dpexplain.domain.columns import TABLES, read_columns
+from dpexplain.domain.scaled import UNSCALED, require_scale
 from dpexplain.domain.values import Column, objects, unicode_text
 from dpexplain.errors import DataError, DomainError, QueryError
 
@@ -54,6 +55,7 @@ class TextDomain(files.DomainDescription):
 
     vocabulary: Sequence[str]
     column: str | None = None
+    scale: float = UNSCALED  # of every word, in distances between texts
     _positions: Mapping[str, int] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -61,11 +63,18 @@ class TextDomain(files.DomainDescription):
         if self.column is not None and not isinstance(self.column, str):
             raise DomainError(f"column must name the column that holds the text, got {self.column!r}")
         object.__setattr__(self, "vocabulary", words)
+        object.__setattr__(self, "scale", require_scale("a text domain's ", self.scale))
         object.__setattr__(self, "_positions", {word: i for i, word in enumerate(words)})
 
     @classmethod
     def from_public_text(
-        cls, texts: Iterable[Any], size: int = 500, *, stop_words: Iterable[str] = (), column: str | None = None
+        cls,
+        texts: Iterable[Any],
+        size: int = 500,
+        *,
+        stop_words: Iterable[str] = (),
+        column: str | None = None,
+        scale: float = UNSCALED,
     ) -> TextDomain:
         """The `size` words that occur in most of these *public* texts, most frequent first (ties by alphabet), without `stop_words`.
 
@@ -82,7 +91,7 @@ class TextDomain(files.DomainDescription):
             raise DomainError(
                 f"the public text has only {len(ranked)} different words, {size} are wanted: pass more text, or size="
             )
-        return cls([word for _, word in ranked], column)
+        return cls([word for _, word in ranked], column, scale)
 
     @property
     def width(self) -> int:
@@ -99,7 +108,7 @@ class TextDomain(files.DomainDescription):
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        return tuple(Block(i, i + 1, "binary") for i in range(self.width))
+        return tuple(Block(i, i + 1, "binary", self.scale) for i in range(self.width))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -146,20 +155,21 @@ class TextDomain(files.DomainDescription):
         return [span for span in word_spans(text) if span[2] in self._positions]
 
     def to_dict(self) -> dict[str, Any]:
-        """{"kind": "text", "tokeniser": …, "vocabulary": […], "column": …}, the last one where there is a column."""
-        described = {"kind": "text", "tokeniser": TOKENISER, "vocabulary": list(self.vocabulary)}
-        return described if self.column is None else {**described, "column": self.column}
+        """{"kind": "text", "tokeniser": …, "vocabulary": […], "column": …, "scale": …}, the last two where they are declared."""
+        described: dict[str, Any] = {"kind": "text", "tokeniser": TOKENISER, "vocabulary": list(self.vocabulary)}
+        described |= {} if self.column is None else {"column": self.column}
+        return described if self.scale == UNSCALED else described | {"scale": self.scale}
 
     @classmethod
     def from_dict(cls, data: Any) -> TextDomain:
         if not isinstance(data, Mapping) or data.get("kind") != "text":
             raise DomainError("this does not describe a text domain: pass what TextDomain.to_dict() returned")
-        files.require_known(data, {"kind", "tokeniser", "vocabulary", "column"}, "a text domain")
+        files.require_known(data, {"kind", "tokeniser", "vocabulary", "column", "scale"}, "a text domain")
         if data.get("tokeniser", TOKENISER) != TOKENISER:
             raise DomainError(
                 f"this text domain cuts words by another rule than {TOKENISER!r}: read it with the version that made it"
             )
-        return cls(data.get("vocabulary", ()), data.get("column"))
+        return cls(data.get("vocabulary", ()), data.get("column"), data.get("scale", UNSCALED))
 
     def __repr__(self) -> str:
         where = "" if self.column is None else f" in column {self.column!r}"

@@ -74,7 +74,7 @@ class Solver:
 
     @cached_property
     def _norms(self) -> Vector:
-        return np.asarray(np.square(self._points).sum(axis=1))
+        return np.asarray((np.square(self._points) * self.layout.metric).sum(axis=1))
 
     @cached_property
     def _maps(self) -> tuple[LinearMap, LinearMap]:
@@ -120,7 +120,8 @@ class Solver:
         """
         h, points, y = self.mean - query, self._points, self.reference.labels
         everyone = self.reference.inverse_weight / float(self.reference.inverse_weight.mean())
-        local = weight(np.sqrt(np.maximum(self._norms - 2 * (points @ query) + query @ query, 0.0))) * everyone
+        measured = self.layout.metric * query
+        local = weight(np.sqrt(np.maximum(self._norms - 2 * (points @ measured) + query @ measured, 0.0))) * everyone
         share = float(local.mean())
         terms = ((local - share) * y)[:, None] * (points - query)
         variance = self.noise.t1**2 + (self.t0 * self.noise.s1) ** 2 + np.square(h * self.t0_error)
@@ -147,7 +148,8 @@ class Solver:
 
     def _corrections(self, queries: Matrix, start: Matrix, weight: Weight, anchors: Vector) -> Matrix:
         """g for each query."""
-        squared = self._norms - 2 * (queries @ self._points.T) + np.square(queries).sum(axis=1)[:, None]
+        measured = queries * self.layout.metric
+        squared = self._norms - 2 * (measured @ self._points.T) + (measured * queries).sum(axis=1)[:, None]
         local = weight(np.sqrt(np.maximum(squared, 0.0))) * self.reference.inverse_weight
         mean = local.mean(axis=1)[:, None]
         local /= np.where(mean > 0, mean, 1.0)
@@ -159,7 +161,8 @@ class Solver:
     def _correction(self, query: Vector, start: Vector, weight: Weight, anchor: float) -> Vector:
         """g for one query."""
         onto, back = self._maps
-        squared = self._norms - 2 * (onto @ query) + query @ query
+        measured = self.layout.metric * query
+        squared = self._norms - 2 * (onto @ measured) + query @ measured
         local = weight(np.sqrt(np.maximum(squared, 0.0))) * self.reference.inverse_weight
         mean = float(local.mean())
         if not mean > 0:

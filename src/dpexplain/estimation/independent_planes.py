@@ -54,7 +54,7 @@ class IndependentPlanes:
 
     @cached_property
     def _norms(self) -> Vector:
-        return np.asarray(np.square(self.points).sum(axis=1))
+        return np.asarray((np.square(self.points) * self.layout.metric).sum(axis=1))
 
     @cached_property
     def _variance(self) -> Vector:
@@ -81,7 +81,8 @@ class IndependentPlanes:
 
     def _one(self, query: Vector, weight: Weight) -> tuple[Vector, float, float, tuple[Vector, Vector, Vector]]:
         """(slopes, answer, share of effective points, variances)."""
-        distance = np.sqrt(np.maximum(self._norms - 2 * (self.points @ query) + query @ query, 0.0))
+        measured = self.layout.metric * query
+        distance = np.sqrt(np.maximum(self._norms - 2 * (self.points @ measured) + query @ measured, 0.0))
         local = weight(distance)
         local = local if float(local.sum()) > 0 else np.ones_like(distance)
         s = local / local.sum()

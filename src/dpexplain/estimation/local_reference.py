@@ -154,6 +154,7 @@ class LocalReference:
     radius: float
     changes: Floats  # (K, N): of the rows' log weights, under other noise
     bias: float  # τ²
+    metric: Vector | float = 1.0  # the squares of the columns' scales in distances
     _points: Floats = field(init=False)
     _norms: Vector = field(init=False)
     _everyone: tuple[Matrix, Vector, Vector] = field(init=False)
@@ -164,7 +165,7 @@ class LocalReference:
         labels, rows = self.labels.astype(np.float32), len(points)
         second, label = (weighted @ points / rows).astype(np.float64), (weighted @ labels / rows).astype(np.float64)
         object.__setattr__(self, "_points", points)
-        object.__setattr__(self, "_norms", np.square(self.points).sum(axis=1))
+        object.__setattr__(self, "_norms", (np.square(self.points) * self.metric).sum(axis=1))
         object.__setattr__(self, "_everyone", (second, self.weights @ self.points / rows, label))
 
     def answer(self, queries: Matrix, weight: Weight, anchors: Vector | None = None) -> PlaneAnswers:
@@ -177,7 +178,8 @@ class LocalReference:
         return PlaneAnswers(np.array([value for value, _ in pairs]), np.array([error for _, error in pairs]))
 
     def _local(self, query: Vector, weight: Weight) -> Vector:
-        squared = self._norms - 2 * (self.points @ query) + query @ query
+        measured = self.metric * query
+        squared = self._norms - 2 * (self.points @ measured) + query @ measured
         return weight(np.sqrt(np.maximum(squared, 0.0))) * self.weights
 
     def _one(self, query: Vector, weight: Weight, anchor: float) -> tuple[Vector, Vector]:

@@ -82,6 +82,11 @@ class MomentPlanes:
         return np.asarray(np.square(self.points).sum(axis=1))
 
     @cached_property
+    def _lengths(self) -> Vector:
+        """The same in the domain's scale."""
+        return self._norms if self.layout.scale is None else np.asarray(np.square(self.points) @ self.layout.metric)
+
+    @cached_property
     def residuals(self) -> Vector:
         """r of each point."""
         return np.asarray(self.labels - self.t0 - (self.points - self.mean) @ self.slopes.values)
@@ -164,8 +169,9 @@ class MomentPlanes:
     def _local(self, queries: Matrix, weight: Weight) -> tuple[Vector, Matrix, Matrix]:
         """(share of effective rows, s, μ + m)."""
         everyone, unraked = self._weighing
-        distance = self._onto(-2 * queries, dots(queries, queries))
-        distance += self._norms
+        measured = queries * self.layout.metric
+        distance = self._onto(-2 * measured, dots(queries, measured))
+        distance += self._lengths
         np.sqrt(np.maximum(distance, 0.0, out=distance), out=distance)
         local = np.multiply(weight(distance), everyone, out=distance)
         total = local @ unraked[0]
@@ -191,8 +197,9 @@ class MomentPlanes:
 
     def _local_one(self, query: Vector, weight: Weight) -> tuple[float, Vector, Vector]:
         everyone, (unraked, unraked2) = self._weighing
-        distance = self._maps[0] @ _extend(-2 * query, float(query @ query))
-        distance += self._norms
+        measured = query * self.layout.metric
+        distance = self._maps[0] @ _extend(-2 * measured, float(query @ measured))
+        distance += self._lengths
         np.sqrt(np.maximum(distance, 0.0, out=distance), out=distance)
         local = np.multiply(weight(distance), everyone, out=distance)
         total = float(local @ unraked)

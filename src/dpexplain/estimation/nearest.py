@@ -25,10 +25,11 @@ def wanted_share(rows: float, size: int, records: int, width: int) -> float:
     return min(max(rows / size, FEWEST * width / records), 1.0)
 
 
-def choose_widths(points: Matrix, base: Vector, queries: Matrix, share: float) -> Vector:
-    """One width of the grid a query; the largest where the wanted share is never reached."""
-    norms = np.square(points).sum(axis=1)
-    return np.array([_choose(norms - 2 * (points @ query) + query @ query, base, share) for query in queries])
+def choose_widths(points: Matrix, base: Vector, queries: Matrix, share: float, metric: Vector | float = 1.0) -> Vector:
+    """One width of the grid a query; the largest where the wanted share is never reached. `metric` has the squares of the columns' scales."""
+    norms = (np.square(points) * metric).sum(axis=1)
+    measured = zip(queries, queries * metric, strict=True)
+    return np.array([_choose(norms - 2 * (points @ far) + query @ far, base, share) for query, far in measured])
 
 
 def _choose(squared: Vector, base: Vector, share: float) -> float:

@@ -65,7 +65,7 @@ class ReferencePlanes:
 
     @cached_property
     def _norms(self) -> Vector:
-        return np.asarray(np.square(self.points).sum(axis=1))
+        return np.asarray((np.square(self.points) * self.layout.metric).sum(axis=1))
 
     @cached_property
     def _residuals(self) -> Vector:
@@ -133,7 +133,8 @@ class ReferencePlanes:
         return assemble(queries, fitted, variances, self.average, self.layout), near
 
     def _local(self, query: Vector, weight: Weight) -> Vector:
-        squared = self._norms - 2 * (self.points @ query) + query @ query
+        measured = self.layout.metric * query
+        squared = self._norms - 2 * (self.points @ measured) + query @ measured
         local = weight(np.sqrt(np.maximum(squared, 0.0))) * self.weights
         return local if float(local.sum()) > 0 else self.weights
 

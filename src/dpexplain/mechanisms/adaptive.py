@@ -17,12 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.moments import LocalMoments
 from dpexplain.core.plane import PAPER_RADIUS, Plane
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.base import AuditSetup, Calibration, Outcome, Setting, WithModel, require_calibration, require_steps
-from dpexplain.mechanisms.gradient import FreeGradientSum, GradientSum, plane_gradient
+from dpexplain.mechanisms.gradient import FreeGradientSum, GradientSum, plain_gradient, plane_gradient
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.measured import measured_plan
 from dpexplain.mechanisms.paper_algorithms import paper_plan
@@ -104,7 +103,7 @@ class Adaptive:
     ) -> Plan[Outcome]:
         gradient = self._gradient(point, setting, anchor)
         ball, floor = gradient.feasible(self.norm), FLOOR ** (1 / self.exponent)
-        start = best_start(history, point, ball, gradient.dimension, floor, hint)
+        start = best_start(history, point, ball, setting, gradient.dimension, floor, hint)
         return warm_plan(self, gradient, start, start.distance**self.exponent)
 
     def _by_the_paper(self, point: Vector, setting: Setting, history: History, anchor: float | None) -> Plan[Outcome]:
@@ -112,13 +111,13 @@ class Adaptive:
         if copied is not None:
             return copied
         if self.calibration == "paper":
-            return paper_plan(self, GradientSum(LocalMoments(point, self.weight), self.radius or PAPER_RADIUS, setting), history)
+            return paper_plan(self, plain_gradient(point, setting, self.weight, self.radius or PAPER_RADIUS), history)
         gradient = self._gradient(point, setting, anchor)
         if history.computed == 0:
             return cold_plan(self, gradient)
         ball, width = gradient.feasible(self.norm), gradient.dimension
-        start = predict_start(history, point, ball, width, FLOOR)
-        start = start if start.kind == "prediction" else nearest_start(history, point, ball, width)
+        start = predict_start(history, point, ball, setting, width, FLOOR)
+        start = start if start.kind == "prediction" else nearest_start(history, point, ball, setting, width)
         return measured_plan(self, replace(gradient, reach=None), start)
 
     def to_dict(self) -> dict[str, Any]:

@@ -28,6 +28,24 @@ class Setting:
     one_hot: tuple[tuple[int, int], ...] = ()  # column ranges that hold one 1 or none
     single_rows: bool = False  # whether the rows are where a black box can be asked about each
     layout: Layout | None = None  # what a record can look like; None: anything
+    scale: Vector | None = field(default=None, compare=False)  # of each column, in distances; None: 1
+
+    @property
+    def largest_scale(self) -> float:
+        return 1.0 if self.scale is None else float(self.scale.max())
+
+    def into_scaled(self, state: Vector) -> Vector:
+        """A state (φ, a), or φ alone, of a plane over scaled columns: φ·u is the same number, so slopes are divided by the scale."""
+        return self._multiply(state, None if self.scale is None else 1 / self.scale)
+
+    def out_of_scaled(self, state: Vector) -> Vector:
+        """The same plane over the columns themselves: slopes per whole range."""
+        return self._multiply(state, self.scale)
+
+    def _multiply(self, state: Vector, factors: Vector | None) -> Vector:
+        if factors is None:
+            return state
+        return np.concatenate([state[: self.width] * factors, state[self.width :]])
 
     def sensitivity_of_sum(self, per_record: float, terms: float | None = None) -> float:
         """How far neighbours can move a *computed* sum of which one record moves the true one by `per_record`.

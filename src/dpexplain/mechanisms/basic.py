@@ -7,12 +7,11 @@ and steps; its noise is 17 to 20 times larger than its claim needs, and is charg
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.moments import LocalMoments
 from dpexplain.core.plane import Plane
@@ -21,8 +20,9 @@ from dpexplain.mechanisms.base import AuditSetup, Calibration, Outcome, Setting,
 from dpexplain.mechanisms.descent import HarmonicSchedule, Schedule, descend, free_schedule, schedule
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
-from dpexplain.mechanisms.gradient import Gradient, GradientSum, Place, plane_gradient
+from dpexplain.mechanisms.gradient import Gradient, GradientSum, Place, plain_gradient, plane_gradient
 from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.idle import remove_idle
 from dpexplain.mechanisms.planes import answer_at, choose_plane, described_plane, radius_within, require_model
 from dpexplain.privacy import gdp, paper
 from dpexplain.privacy.events import PrivacyEvent
@@ -59,21 +59,30 @@ class NoisyDescent:
         gradient, steps, ball = self.gradient, self.schedule.steps, self.gradient.feasible(self.norm)
         release, path = door.releases(self.gaussian, self.schedule.gradients), self.gradient.path()
 
+        shares: list[float] = []
+
         def noisy_gradient(at: Place) -> Vector:
+            shares.append(at.share)
             return gradient.mean(release(at), at)
 
         near = descend(self.start, steps[:-1], lambda phi: noisy_gradient(path(phi)), ball)
         state = descend(near, steps[-1:], lambda phi: noisy_gradient(Place(phi)), ball)
-        return answer_at(state, gradient, self.norm, self._details)
+        answer = answer_at(state, gradient, self.norm, self._details)
+        if isinstance(self.schedule, HarmonicSchedule):  # the paper's own answers stay as they are
+            return answer
+        state = remove_idle(state, gradient, self.gaussian.sigma / gradient.setting.size, steps, np.array(shares))
+        return replace(answer, values=gradient.setting.out_of_scaled(state)[: gradient.setting.width])
 
     @property
     def _details(self) -> dict[str, Any]:
-        """Public facts about the descent. `privacy.training` needs the last step; its amplification is proven for the paper's plane only."""
+        """Public facts about the descent. `privacy.training` needs the last step; it is proven for the paper's plane over unscaled columns only."""
         details: dict[str, Any] = {"gradients": self.schedule.gradients}
         if not isinstance(self.gradient, GradientSum):
             return details
         if self.gradient.anchor is not None:
             return details | {"anchor": self.gradient.anchor}
+        if self.gradient.setting.scale is not None:
+            return details
         quietest = self.gaussian.sigma / self.gradient.setting.size * self.gradient.quietest
         return details | {"last_step": float(self.schedule.steps[-1]), "sigma": quietest}
 
@@ -124,8 +133,8 @@ class Basic:
     def _paper_descent(self, point: Vector, setting: Setting) -> NoisyDescent:
         steps, radius = self.steps or _PAPER_STEPS, self.radius or 1.0
         sigma = paper.basic_sigma(setting.size, self.epsilon, self.delta, steps)
-        rate = paper.learning_rate(setting.width, sigma, sensitivity.gradient(self.weight, radius))
-        gradient = GradientSum(LocalMoments(point, self.weight), radius, setting)
+        gradient = plain_gradient(point, setting, self.weight, radius)
+        rate = paper.learning_rate(setting.width, sigma, gradient.per_record)
         gaussian: GaussianMechanism[Gradient] = GaussianMechanism(gradient, gradient.sensitivity / (sigma * setting.size))
         return NoisyDescent(gaussian, np.zeros(setting.width), HarmonicSchedule(steps - 1, rate), self.norm)
 
@@ -160,7 +169,7 @@ def exact_descent(basic: Basic, point: Vector, setting: Setting, anchor: float |
     mu, plane = gdp.mu(basic.epsilon, basic.delta), basic.plane or "fitted"
     radius = radius_within(basic.radius, point, setting, basic.weight, plane, anchor, mu)
     gradient: Gradient = plane_gradient(point, setting, basic.weight, radius, plane, anchor)
-    reach = radius / (gradient.noise_norm / mu)  # in units of the noise on one gradient that takes the whole budget
+    reach = gradient.radius / (gradient.noise_norm / mu)  # in units of the noise on one gradient that takes the whole budget
     steps = _schedule(reach, gradient, basic.steps and basic.steps - 1)
     gaussian = GaussianMechanism(gradient, gdp.part(mu, 1 / steps.gradients))
     return NoisyDescent(gaussian, np.zeros(gradient.dimension), steps, basic.norm)

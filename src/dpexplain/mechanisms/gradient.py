@@ -3,7 +3,8 @@
 Through a given point (0, or the model's answer c) the bound is sup 2α(d)d(kd + l) for labels |y - c| ≤ l (`proofs/sensitivity.md`); for a plane that is
 free at the query, whose state is (φ, a), it is sup 2α(d)√(d² + s²)(kd + 2) (`proofs/free_plane.md`). Both are in coordinates divided by the noise's shape
 (`proofs/shape.md`). Where a domain says what records look like, values are also divided by the share of the bound that records can reach at
-that φ (`proofs/reach.md`).
+that φ (`proofs/reach.md`). All of it is over columns multiplied by the domain's public scales, and so are states and radii here
+(`proofs/scale.md`); `plane_gradient` takes a radius of slopes per whole range.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball, FreeBall
-from dpexplain.core.free_plane import TYPICAL_RESIDUAL
+from dpexplain.core.free_plane import TYPICAL_RESIDUAL, intercept_unit
 from dpexplain.core.moments import LocalMoments
 from dpexplain.core.plane import Plane
 from dpexplain.core.plane_bounds import Curvatures, plane_geometry
@@ -55,6 +56,11 @@ class Gradient(Protocol):
     def sensitivity(self) -> float: ...
     @property
     def dimension(self) -> int: ...
+    @property
+    def within(self) -> float:
+        """How far a record can be from the point, over scaled columns; inf where nothing is declared."""
+        ...
+
     @property
     def noise_norm(self) -> float:
         """The length of the noise on a mean gradient at μ = 1: Δ/m̄ times the norm of the shape, which takes the place of √n."""
@@ -147,11 +153,13 @@ class GradientSum(ShapedNoise):
     shape: Vector | float = 1.0
     reach: Reach | None = None
     curvatures: Curvatures = _UNBOUNDED
+    within: float = inf  # how far a record can be from the point
     sensitivity: float = field(init=False)
 
     def __post_init__(self) -> None:
         per_record = self.per_record
-        terms = per_record if self._c == 0 else _ROUNDINGS * per_record
+        plain = self._c == 0 and self.setting.scale is None
+        terms = per_record if plain else _ROUNDINGS * per_record
         terms = terms if self.reach is None else terms / LEAST_SHARE  # rounding errors are divided by the share, too
         object.__setattr__(self, "sensitivity", self.setting.sensitivity_of_sum(per_record, terms=terms))
 
@@ -161,7 +169,7 @@ class GradientSum(ShapedNoise):
 
     @property
     def per_record(self) -> float:
-        return sensitivity.gradient(self.local.weight, self.radius, 1 + abs(self._c))
+        return sensitivity.gradient(self.local.weight, self.radius, 1 + abs(self._c), self.within)
 
     @property
     def dimension(self) -> int:
@@ -183,7 +191,7 @@ class GradientSum(ShapedNoise):
 
     def exact(self, rows: Rows, state: Vector) -> Vector:
         self.require(state)
-        moments = rows.local(self.local)
+        moments = rows.local(self.local).scaled(self.setting.scale)
         return (moments.anchored(self._c) if self._c else moments).gradient(state)
 
     def feasible(self, norm: int) -> Ball:
@@ -196,7 +204,10 @@ class GradientSum(ShapedNoise):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreeGradientSum(ShapedNoise):
-    """(Σ 2αru, s·Σ 2αr) with r = φ·u + a - y, at any state (φ, a) with ‖φ‖₂ ≤ radius and |a| ≤ 1: noise on a's own gradient is σ/s."""
+    """(Σ 2αru, s·Σ 2αr) with r = φ·u + a - y, at any state (φ, a) with ‖φ‖₂ ≤ radius and |a| ≤ 1: noise on a's own gradient is σ/s.
+
+    Descents take steps in (φ, a/t), t = `unit`, so that one step size suits both: what they are given of ∇_a is t²∇_a.
+    """
 
     what: ClassVar[str] = "gradient"
     local: LocalMoments
@@ -206,6 +217,8 @@ class FreeGradientSum(ShapedNoise):
     slopes: Vector  # the noise's shape on the slopes
     reach: Reach | None = None
     curvatures: Curvatures = _UNBOUNDED
+    within: float = inf  # how far a record can be from the point
+    unit: float = field(init=False)
     sensitivity: float = field(init=False)
     shape: Vector = field(init=False)
     _scaled: Vector = field(init=False)
@@ -214,12 +227,13 @@ class FreeGradientSum(ShapedNoise):
         per_record = self.per_record
         terms = _ROUNDINGS * per_record / (1.0 if self.reach is None else LEAST_FREE_SHARE)
         object.__setattr__(self, "sensitivity", self.setting.sensitivity_of_sum(per_record, terms=terms))
-        object.__setattr__(self, "shape", np.append(self.slopes, 1 / self.constant))
+        object.__setattr__(self, "unit", intercept_unit(self.local.weight, self.within))
+        object.__setattr__(self, "shape", np.append(self.slopes, self.unit / self.constant))
         object.__setattr__(self, "_scaled", np.append(self.slopes, 1.0))
 
     @property
     def per_record(self) -> float:
-        return sensitivity.free_gradient(self.local.weight, self.radius, self.constant)
+        return sensitivity.free_gradient(self.local.weight, self.radius, self.constant, self.within)
 
     @property
     def dimension(self) -> int:
@@ -232,11 +246,16 @@ class FreeGradientSum(ShapedNoise):
     @property
     def planned_noise(self) -> float:
         """An estimate, for residuals of `TYPICAL_RESIDUAL`."""
-        typical = 2 * TYPICAL_RESIDUAL * sensitivity.free_pull(self.local.weight, self.constant) / self.per_record
+        typical = 2 * TYPICAL_RESIDUAL * sensitivity.free_pull(self.local.weight, self.constant, self.within) / self.per_record
         return min(typical, 1.0) * self.sensitivity / self.setting.size * self.shape_norm
 
     def evaluate(self, rows: Rows, at: Place) -> Vector:
         return self.exact(rows, at.phi) / (self._scaled * at.share)
+
+    def mean(self, released: Vector, at: Place) -> Vector:
+        gradient = ShapedNoise.mean(self, released, at)
+        gradient[-1] *= self.unit
+        return gradient
 
     def require(self, state: Vector) -> None:
         require_inside(state[:-1], self.radius)
@@ -245,7 +264,7 @@ class FreeGradientSum(ShapedNoise):
 
     def exact(self, rows: Rows, state: Vector) -> Vector:
         self.require(state)
-        gradient = rows.local(self.local).free_gradient(state)
+        gradient = rows.local(self.local).scaled(self.setting.scale).free_gradient(state)
         gradient[-1] *= self.constant
         return gradient
 
@@ -293,12 +312,23 @@ def require_inside(phi: Vector, radius: float) -> None:
         )
 
 
+def inner_radius(radius: float, setting: Setting) -> float:
+    """The radius of a ball over scaled columns in which slopes per whole range are at most `radius` long."""
+    return radius / setting.largest_scale
+
+
+def plain_gradient(point: Vector, setting: Setting, weight: Weight, radius: float) -> GradientSum:
+    """The paper's own: noise alike on all columns, for the bound of the whole ball."""
+    return GradientSum(LocalMoments(point, weight, setting.scale), inner_radius(radius, setting), setting)
+
+
 def plane_gradient(
     point: Vector, setting: Setting, weight: Weight, radius: float, plane: Plane, anchor: float | None = None
 ) -> GradientSum | FreeGradientSum:
     """The gradient of a plane's loss, with noise shaped to the encoding, and to what the domain's records can do where one is declared."""
-    local = LocalMoments(point, weight)
-    shape, constant, reach, curved = plane_geometry(point, setting.one_hot, setting.layout, weight, radius, plane, anchor)
-    if constant is not None:
-        return FreeGradientSum(local, radius, setting, constant, shape, reach, curved)
-    return GradientSum(local, radius, setting, anchor if plane == "anchored" else None, shape, reach, curved)
+    local, inner = LocalMoments(point, weight, setting.scale), inner_radius(radius, setting)
+    found = plane_geometry(point, setting.one_hot, setting.layout, weight, inner, plane, anchor)
+    bounds = found.reach, found.curvatures, found.within
+    if found.constant is not None:
+        return FreeGradientSum(local, inner, setting, found.constant, found.shape, *bounds)
+    return GradientSum(local, inner, setting, anchor if plane == "anchored" else None, found.shape, *bounds)

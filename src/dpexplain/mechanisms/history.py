@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.layout import Layout
 from dpexplain.domain import Domain
 from dpexplain.domain.base import DomainLike
 from dpexplain.errors import InputError
@@ -68,12 +69,18 @@ class History:
         self._points, self._values = _Stack(), _Stack()  # of the computed ones
         self._tree: scipy.spatial.cKDTree | None = None
         self._in_tree = 0
+        scale = None if domain is None else Layout.of(domain.blocks).scale
+        self._scale: Vector | float = 1.0 if scale is None else scale
         self._lock = RLock()  # a service appends and searches from several threads
 
     @property
     def guarantee(self) -> Guarantee | None:
         """What everything here has cost, where that is known."""
         return None if self._guarantee is None else self._guarantee()
+
+    def distances(self, points: Matrix, point: Vector) -> Vector:
+        """How far points are from one, in the domain's scale."""
+        return np.asarray(np.linalg.norm((points - point) * self._scale, axis=1))
 
     def append(self, released: ReleasedAnswer) -> None:
         if self._released and released.point.shape != self._released[0].point.shape:
@@ -86,22 +93,22 @@ class History:
             self._released.append(released)
 
     def nearest(self, point: Vector) -> tuple[ReleasedAnswer, float] | None:
-        """The closest *computed* answer and its distance; None when there is none."""
+        """The closest *computed* answer and its distance, in the domain's scale; None when there is none."""
         with self._lock:
             if not self._computed:
                 return None
             self._grow_tree()
-            found = [] if self._tree is None else [self._tree.query(point)]
+            found = [] if self._tree is None else [self._tree.query(point * self._scale)]
             tail = self._points.rows[self._in_tree :]
             if len(tail):
-                distances = np.linalg.norm(tail - point, axis=1)
+                distances = self.distances(tail, point)
                 found.append((distances.min(), self._in_tree + distances.argmin()))
             distance, position = min(found)
             return self._released[self._computed[int(position)]], float(distance)
 
     def _grow_tree(self) -> None:
         if self.computed - self._in_tree > max(_TAIL, self._in_tree // 8):
-            self._tree, self._in_tree = scipy.spatial.cKDTree(self._points.rows), self.computed
+            self._tree, self._in_tree = scipy.spatial.cKDTree(self._points.rows * self._scale), self.computed
 
     @property
     def computed(self) -> int:

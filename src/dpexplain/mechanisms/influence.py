@@ -42,7 +42,7 @@ def influence_sum(moments: Moments, sign: float) -> Vector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InfluenceSum:
-    """The bounded query `influence_sum` in units of the noise's shape: a record moves it by at most sup α(d)d. `proofs/shape.md`."""
+    """The bounded query `influence_sum` in units of the noise's shape: a record moves it by at most sup α(d)d. `proofs/shape.md`, `proofs/scale.md`."""
 
     what: ClassVar[str] = QUANTITY
     local: LocalMoments
@@ -61,7 +61,7 @@ class InfluenceSum:
 
     def evaluate(self, rows: Rows, at: None = None) -> Vector:
         del at
-        return influence_sum(rows.local(self.local), self.sign) / self.shape
+        return influence_sum(rows.local(self.local).scaled(self.setting.scale), self.sign) / self.shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,11 @@ class NoisyInfluence:
 
     def run(self, door: Door) -> Outcome:
         asked = self.gaussian.query
-        values = door.release(self.gaussian) * asked.shape / asked.setting.size
-        error = self.gaussian.sigma / asked.setting.size * asked.shape
+        unit = (
+            asked.setting.into_scaled(asked.shape) / asked.setting.size
+        )  # a sum over scaled columns is scale times that over the columns
+        values = door.release(self.gaussian) * unit
+        error = self.gaussian.sigma * unit
         return Outcome(values, error, details={"quantity": QUANTITY, "others": "ignored" if asked.sign else "against"})
 
 
@@ -118,7 +121,7 @@ class Influence:
 
     def plan_alone(self, point: Vector, setting: Setting) -> NoisyInfluence:
         shape = noise_shape(point, setting.one_hot)
-        query = InfluenceSum(LocalMoments(point, self.weight), self._sign(), setting, shape)
+        query = InfluenceSum(LocalMoments(point, self.weight, setting.scale), self._sign(), setting, shape)
         return NoisyInfluence(GaussianMechanism(query, gdp.mu(self.epsilon, self.delta)))
 
     def _sign(self) -> float:

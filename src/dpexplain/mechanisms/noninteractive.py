@@ -53,7 +53,7 @@ def by_labels(history: History, point: Vector, ball: Ball, weight: Weight) -> Pr
     everything = list(history)
     points, values = np.array([one.point for one in everything]), np.array([one.values for one in everything])
     offsets = points - point
-    weights = weight(np.linalg.norm(offsets, axis=1))
+    weights = weight(history.distances(points, point))
     if everything[-1].intercept is None:
         labels = np.einsum("ij,ij->i", values, points)
         return Prediction(ball.minimise((offsets * weights[:, None]).T @ offsets, (weights * labels) @ offsets))

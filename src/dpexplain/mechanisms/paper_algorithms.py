@@ -87,7 +87,7 @@ class StartingPoint:
         return PureEvent("starting point", self.epsilon * self.gradient.sensitivity)
 
     def exponents(self, rows: Rows) -> Vector:
-        moments = rows.local(self.gradient.local)
+        moments = rows.local(self.gradient.local).scaled(self.gradient.setting.scale)
         norms = np.linalg.norm(2 * (self.candidates @ moments.A - moments.b), axis=1)  # m ‖∇L‖
         return np.asarray(-self.epsilon * norms / 2)
 
@@ -147,7 +147,9 @@ def paper_plan(parameters: Parameters, gradient: GradientSum, history: History) 
     )
     if history.computed:
         ball = gradient.feasible(parameters.norm)
-        candidates = np.array([ball.project(one.state) for one in history])  # copies too, as in the paper
+        candidates = np.array(
+            [ball.project(gradient.setting.into_scaled(one.state)) for one in history]
+        )  # copies too, as in the paper
         selection = StartingPoint(gradient, candidates, constants.step_epsilon)
         return PaperDescent(selection, constants, before, parameters.only_beta, parameters.norm)
     sigma = constants.sigma_min

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import sqrt
+from math import inf
 from typing import Any
 
 import numpy as np
 
 from dpexplain.core.arrays import Vector
 from dpexplain.core.plane import PAPER_RADIUS, Plane
-from dpexplain.core.plane_bounds import require_bounded
+from dpexplain.core.plane_bounds import bound_curvatures, require_bounded
 from dpexplain.core.weights import Weight
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.base import Outcome, Setting
 from dpexplain.mechanisms.gradient import Gradient, plane_gradient
 
-LEAST_RADIUS, LARGEST_RADIUS = 1.0, 5.0
-_ENOUGH = 413.0  # 1/(noise on one gradient) at which a ball of radius 1 is solved to about 2 % of what a plane gains
+LEAST_RADIUS, LARGEST_RADIUS = 1.0, 20.0
+_PER_UNIT = 70.0  # 1/(noise on one gradient) that each unit of the cap takes
+_USUAL_CURVATURE = 0.41  # of the default weight in a table of about ten columns, where the number above was found
 _NEARLY = 1 - 1e-6
 
 
@@ -47,17 +48,20 @@ def radius_within(
     """The cap that was asked for, or the one that accuracy μ pays for."""
     if radius is not None:
         return radius
-    gradient = plane_gradient(point, replace(setting, layout=None), weight, 1.0, plane, anchor)
-    return radius_for(gradient.planned_noise / mu)
+    within = inf if setting.layout is None else setting.layout.diameter(point)
+    gradient = replace(plane_gradient(point, replace(setting, layout=None), weight, 1.0, plane, anchor), within=within)
+    curvature = bound_curvatures(weight, plane, within).slopes
+    return radius_for(gradient.planned_noise / mu * setting.largest_scale * _USUAL_CURVATURE / curvature)
 
 
 def radius_for(noise: float) -> float:
-    """The default cap on ‖φ‖ where one mean gradient that takes the whole budget has noise of this length.
+    """The default cap on ‖φ‖ where one mean gradient that takes the whole budget has noise of this length, in units of the usual curvature.
 
     Noise at a known φ depends on φ and not on the cap, so a cap costs nothing by itself. But the larger φ may become, the more directions that
-    records hardly determine are followed, and filled with noise: the cap grows with the square root of the accuracy that is paid for.
+    records hardly determine are followed, and filled with noise: the cap grows with the accuracy that is paid for. Numbers whose declared range is
+    wider than what rows use need long slopes, which a smaller cap would cut (`docs/notes/interactive.md`).
     """
-    return min(max(sqrt(1 / (noise * _ENOUGH)), LEAST_RADIUS), LARGEST_RADIUS)
+    return min(max(1 / (noise * _PER_UNIT), LEAST_RADIUS), LARGEST_RADIUS)
 
 
 def require_model(plane: Plane | None) -> None:
@@ -68,8 +72,9 @@ def require_model(plane: Plane | None) -> None:
 def answer_at(state: Vector, gradient: Gradient, norm: int, details: dict[str, Any]) -> Outcome:
     """The outcome of a descent that ended at `state`. All of it is public: φ was released."""
     intercept = gradient.intercept(state)
-    values = state[: gradient.setting.width]
-    capped = bool(np.linalg.norm(values, norm) >= gradient.radius * _NEARLY)
-    details = details | {"radius": gradient.radius, "capped": capped}
+    setting = gradient.setting
+    inside, values = state[: setting.width], setting.out_of_scaled(state[: setting.width])
+    capped = bool(np.linalg.norm(inside, norm) >= gradient.radius * _NEARLY)
+    details = details | {"radius": gradient.radius * setting.largest_scale, "capped": capped}
     plane: Plane = "paper" if intercept is None else "fitted" if len(state) > len(values) else "anchored"
     return Outcome(values, details=details, plane=plane, intercept=0.0 if intercept is None else intercept)

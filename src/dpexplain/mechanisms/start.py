@@ -11,7 +11,7 @@ import numpy as np
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.ball import Ball, FreeBall
 from dpexplain.estimation.regression import LevelledRegression
-from dpexplain.mechanisms.base import Outcome
+from dpexplain.mechanisms.base import Outcome, Setting
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.history import History, ReleasedAnswer
 from dpexplain.privacy.events import PrivacyEvent
@@ -40,7 +40,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A feasible state with an estimate of its distance from the answer, as a share of the answer's length (1: unknown)."""
+    """A feasible state, over scaled columns, with an estimate of its distance from the answer, as a share of the answer's length (1: unknown)."""
 
     values: Vector
     distance: float
@@ -53,15 +53,17 @@ def plan_copy(history: History, point: Vector, within: float) -> Copy | None:
     return Copy(*found) if found is not None and found[1] <= within else None
 
 
-def best_start(history: History, point: Vector, ball: Ball | FreeBall, width: int, floor: float, hint: Start | None) -> Start:
+def best_start(
+    history: History, point: Vector, ball: Ball | FreeBall, setting: Setting, width: int, floor: float, hint: Start | None
+) -> Start:
     """The history's prediction or the `hint` of a release, whichever has the smaller estimated distance."""
-    found = predict_start(history, point, ball, width, floor)
+    found = predict_start(history, point, ball, setting, width, floor)
     if hint is None or hint.distance >= found.distance:
         return found
-    return Start(ball.project(hint.values), max(hint.distance, floor), hint.kind)
+    return Start(ball.project(setting.into_scaled(hint.values)), max(hint.distance, floor), hint.kind)
 
 
-def predict_start(history: History, point: Vector, ball: Ball | FreeBall, width: int, floor: float) -> Start:
+def predict_start(history: History, point: Vector, ball: Ball | FreeBall, setting: Setting, width: int, floor: float) -> Start:
     """A start by ridge regression of past answers on their points; `cold_start` while there are too few. `width` is that of a state.
 
     The estimate of its distance is the leave-one-out error as a share of the past answers' own length, larger where the point is unlike past
@@ -72,10 +74,11 @@ def predict_start(history: History, point: Vector, ball: Ball | FreeBall, width:
         return cold_start(width)
     points, states = history.latest(MEMORY)
     fitted = LevelledRegression.fit(points, states)
-    distance = _relative_error(fitted, states[:, : len(point)], ball.radius) * fitted.ridge.spread(point)
+    distance = _relative_error(fitted, states[:, : len(point)], ball.radius * setting.largest_scale) * fitted.ridge.spread(point)
     if distance >= 1:
         return cold_start(width)
-    return Start(ball.project(_widen(fitted.predict(point), width)), max(distance, floor), "prediction")
+    state = setting.into_scaled(_widen(fitted.predict(point), width))
+    return Start(ball.project(state), max(distance, floor), "prediction")
 
 
 def _relative_error(fitted: LevelledRegression, slopes: Matrix, radius: float) -> float:
@@ -84,10 +87,12 @@ def _relative_error(fitted: LevelledRegression, slopes: Matrix, radius: float) -
     return float(np.linalg.norm(fitted.errors[: slopes.shape[1]])) / length if length > 0 else inf
 
 
-def nearest_start(history: History, point: Vector, ball: Ball | FreeBall, width: int) -> Start:
+def nearest_start(history: History, point: Vector, ball: Ball | FreeBall, setting: Setting, width: int) -> Start:
     """The answer of the nearest computed neighbour, projected: it may come from a larger ball."""
     found = history.nearest(point)
-    return cold_start(width) if found is None else Start(ball.project(_widen(found[0].state, width)), 1.0, "neighbour")
+    if found is None:
+        return cold_start(width)
+    return Start(ball.project(setting.into_scaled(_widen(found[0].state, width))), 1.0, "neighbour")
 
 
 def _widen(state: Vector, width: int) -> Vector:

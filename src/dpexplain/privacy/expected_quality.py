@@ -16,6 +16,8 @@ been seen by nobody (two ε, 20 values a column) then lay inside
 - with all facts given: releases with 100 % and 95 %, Basic with 70 % and 85 %. Most that missed were better than promised, so the lower end of
   Basic's excess was moved once more: for that number nothing is held out.
 
+Basic's curves were fitted anew when its caps were, to the same 32 tables; the ends of its excess stayed where they were.
+
 Beyond the rows and columns that were measured the interval is `extrapolation` wider. Adult (48,842 x 49) and ACS (1.4 million rows) lie inside.
 The paper's plane has the older rule: excess 1/(1 + (B/40)²) and cosine B/√(B² + 60²) for Basic, 17 and 25 for a release with a floor of 0.001;
 fitted to one family of made-up census records, within a factor of 2.5 on ACS and Adult, wrong by a factor of 140 on a table of 152 columns, so
@@ -105,8 +107,8 @@ _RELEASE = (
     PowerLaw(2.61, 0.66, {"model": -1.33, "rare": 0.78, "hard": 0.14}, -1.45, 2.2),
 )
 _BASIC = (
-    PowerLaw(2.33, 0.62, {"rare": 1.13, "hard": -0.14}, -2.0, 1.5),
-    PowerLaw(3.85, 0.64, {"rare": 1.2, "hard": -0.35}, -1.11, 1.3),
+    PowerLaw(2.6, 0.72, {"rare": 1.63, "hard": -0.44}, -2.0, 1.5),
+    PowerLaw(3.68, 0.61, {"rare": 1.21, "hard": -0.52}, -1.2, 1.4),
 )  # relative excess, then the tangent of the angle: printed by experiments/plan_calibration.py, ends moved as above
 
 

@@ -42,4 +42,4 @@ class Registered:
         one_hot = tuple((block.start, block.stop) for block in self.domain.blocks if block.kind == "one-hot")
         single = isinstance(self.rows, SingleRows)
         layout, error = Layout.of(self.domain.blocks), self.rows.summation_error
-        return Setting(self.domain.width, self.size, self.terms.neighbours, error, one_hot, single, layout)
+        return Setting(self.domain.width, self.size, self.terms.neighbours, error, one_hot, single, layout, layout.scale)

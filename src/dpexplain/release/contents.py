@@ -102,7 +102,6 @@ def payload_of(
 ) -> dict[str, Any]:
     """Every number an explanation is computed from, in JSON's types. `docs/release.md` has the formulas."""
     layout, slopes = solver.layout, planes.slopes
-    kinds = zip(layout.starts, layout.stops, layout.is_number, strict=True)
     return {
         "plane": plane,
         "scale": scale.to_dict(),
@@ -113,7 +112,7 @@ def payload_of(
         "t1": solver.t1.tolist(),
         "radius": solver.radius if plane == "paper" else radius,
         "weight": weight.to_dict(),
-        "layout": [{"start": s, "stop": e, "kind": "number" if number else "code"} for s, e, number in kinds],
+        "layout": _described(layout),
         "reference": {
             "points": solver.reference.codes.tolist(),
             "labels": solver.reference.labels.tolist(),
@@ -146,6 +145,15 @@ def payload_of(
             "pooled": POOLED,
         },
     }
+
+
+def _described(layout: Layout) -> list[dict[str, Any]]:
+    """The attributes in order; a scale where it is not 1."""
+    kinds = zip(layout.starts, layout.stops, layout.is_number, layout.scales or [1.0] * layout.attributes, strict=True)
+    return [
+        {"start": s, "stop": e, "kind": "number" if number else "code"} | ({} if scale == 1 else {"scale": scale})
+        for s, e, number, scale in kinds
+    ]
 
 
 def _require_fitting(arrays: dict[str, Any], layout: Layout) -> None:

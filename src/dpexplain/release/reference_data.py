@@ -65,7 +65,9 @@ class ReferenceData:
         if self.labels is None or self.weights is None or self.changes is None:
             return None
         changes = (self.changes / CHANGE_STEPS).astype(np.float32)
-        return LocalReference(self.encoded, self.labels, self.weights, self.radius, changes, self.bias)
+        return LocalReference(
+            self.encoded, self.labels, self.weights, self.radius, changes, self.bias, Layout.of(self.domain.blocks).metric
+        )
 
     @property
     def _columns(self) -> dict[str, Any]:

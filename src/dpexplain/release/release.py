@@ -204,7 +204,7 @@ class Release(ModelQuestions):
         records, base = (
             (planes.points, planes.inverse_weight) if mixed is None else (mixed.reference.points, mixed.reference.weights)
         )
-        return choose_widths(records, base, points, wanted_share(weight.rows, self.size, *records.shape))
+        return choose_widths(records, base, points, wanted_share(weight.rows, self.size, *records.shape), planes.layout.metric)
 
     def _ball(self, plane: Plane, radius: float | None) -> float | None:
         """The radius that holds the slopes: the one asked for, the release's own, or the paper's for its plane."""

@@ -38,7 +38,8 @@ export function prepareFitted(release) {
 
 /** ‖x‖² of every point, and the sum of all columns' variances over the points. */
 function spreadOf(release, fitted, count) {
-  const { squared: norms } = compare(release.layout, release.reference.columns, new Float64Array(release.mean.length), release.mean, count);
+  const plain = release.layout.map((attribute) => ({ ...attribute, scale: 1 }));
+  const { squared: norms } = compare(plain, release.reference.columns, new Float64Array(release.mean.length), release.mean, count);
   const share = fitted.raked.map((value) => value / count);
   const middle = back({ ...release, fitted }, share);
   return { norms, trace: dot(share, norms) - dot(middle, middle) };

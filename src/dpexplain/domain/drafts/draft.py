@@ -10,6 +10,7 @@ from typing import Any
 from dpexplain.domain.base import hint, listed
 from dpexplain.domain.catalogue import FEATURES, Feature
 from dpexplain.domain.files import to_toml
+from dpexplain.domain.scaled import UNSCALED, require_scale
 from dpexplain.errors import DomainError, Undeclared
 
 KINDS: dict[str, type[Feature]] = {kind.kind: kind for kind in FEATURES}
@@ -87,6 +88,7 @@ class Draft:
     features: tuple[DraftFeature | Feature, ...]
     source: str = "the model"
     remedy: str = ""
+    scale: float = UNSCALED  # of the whole domain
 
     @property
     def open(self) -> tuple[DraftFeature, ...]:
@@ -147,6 +149,7 @@ class Draft:
     def to_toml(self) -> str:
         """The draft as a domain file for a person to complete: what is open and what is suggested stands in comments."""
         head = f'# A draft from {self.source}. Complete what is marked "declare", then use it as the domain.\nkind = "tabular"\n'
+        head += "" if self.scale == UNSCALED else to_toml({"scale": require_scale("a domain's ", self.scale)})
         return head + "".join(f"\n[[features]]\n{_lines(one)}" for one in self.features)
 
     def __str__(self) -> str:

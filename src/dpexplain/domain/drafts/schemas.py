@@ -14,7 +14,21 @@ from dpexplain.domain.drafts.draft import KINDS, Draft, DraftFeature
 from dpexplain.domain.drafts.json_schema import draft_of_json_schema
 from dpexplain.errors import DomainError
 
-METADATA = ("kind", "low", "high", "values", "levels", "missing", "other", "optional", "integer", "title", "unit", "help")
+METADATA = (
+    "kind",
+    "low",
+    "high",
+    "values",
+    "levels",
+    "missing",
+    "other",
+    "optional",
+    "integer",
+    "scale",
+    "title",
+    "unit",
+    "help",
+)
 ACCEPTED = "an Arrow or polars schema, a JSON Schema, a pydantic model, a pandera schema, or a .parquet, .arrow or .json file"
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.layout import Layout
 from dpexplain.core.moments import RawMoments
 from dpexplain.core.weights import Window
 from dpexplain.data import PrivateData
@@ -50,6 +51,11 @@ class ColumnSpread:
 
     mean: Vector
     deviation: Vector
+
+
+def scale_of(data: PrivateData) -> Vector | None:
+    """The domain's scale of each column in distances; None where all are 1."""
+    return Layout.of(data.domain.blocks).scale
 
 
 def column_spread(data: PrivateData) -> ColumnSpread:

@@ -16,7 +16,7 @@ from dpexplain.core.weights import Custom, Gaussian, Weight, Window
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
 from dpexplain.errors import ParameterError, QueryError
-from dpexplain.evaluation.baselines.inputs import column_spread
+from dpexplain.evaluation.baselines.inputs import column_spread, scale_of
 from dpexplain.evaluation.baselines.shap import RowsInMemory, draw_rows
 from dpexplain.evaluation.metrics.fidelity import minimiser
 
@@ -107,8 +107,9 @@ class ExactAnswers:
 
     def _compute(self, index: int, weight: Weight) -> Exact:
         point = self.questions.points[index]
-        sums = self.data.private_rows.raw(RawMoments(point, weight))
-        squares = self.data.private_rows.raw(RawMoments(point, squared(weight)))
+        scale = scale_of(self.data)
+        sums = self.data.private_rows.raw(RawMoments(point, weight, scale))
+        squares = self.data.private_rows.raw(RawMoments(point, squared(weight), scale))
         slopes = minimiser(moments := self._judge(sums, index), self.plane)
         effective = sums.S0**2 / squares.S0 if squares.S0 > 0 else 0.0
         return Exact(slopes, self.added(index, slopes), moments, effective)

@@ -1,0 +1,51 @@
+"""Noise over scaled columns has the size that bars and events state, per whole range, and 0.8 of it is noticed."""
+
+import numpy as np
+import pytest
+
+import dpexplain as dpx
+from dpexplain.core.moments import Moments
+from dpexplain.mechanisms.base import Setting
+from dpexplain.mechanisms.gradient import plane_gradient
+from dpexplain.mechanisms.history import History
+from dpexplain.noise.secure import SecureNoise
+from dpexplain.privacy.relation import Neighbours
+from noise_support import Scaled, has_unit_scale, heard, run
+
+WIDTH, SIZE, RUNS = 60, 500, 150
+POINT, SCALE = np.eye(WIDTH)[2], np.repeat([0.1, 0.5, 3.0], 20)
+SETTING = Setting(WIDTH, SIZE, Neighbours(), 1e-13, ((0, 6),), scale=SCALE)
+
+
+class Nobody:
+    """Rows whose sums are all zero, so that an answer is its noise."""
+
+    width, summation_error = WIDTH, 1e-13
+
+    def local(self, query):
+        return Moments(np.zeros((WIDTH, WIDTH)), np.zeros(WIDTH), np.zeros(WIDTH))
+
+
+def test_influence_sums_have_the_stated_errors():
+    plan = dpx.Influence(0.5, 1e-6).plan(POINT, SETTING, History())
+    (event,) = plan.events
+    bars = run(plan, Nobody(), SecureNoise())[0].error
+    assert np.allclose(bars * SCALE, event.sigma / SIZE * plan.gaussian.query.shape)
+    assert has_unit_scale(
+        lambda factor: np.concatenate([run(plan, Nobody(), Scaled(SecureNoise(), factor))[0].values / bars for _ in range(RUNS)])
+    )
+
+
+@pytest.mark.parametrize("plane", ["paper", "fitted"])
+def test_gradients_have_the_noise_of_their_bound(plane):
+    plan = dpx.Basic(1.0, 1e-6, plane=plane, steps=41).plan(POINT, SETTING, History())
+    (event,) = plan.events
+    gradient = plane_gradient(POINT, SETTING, dpx.weights.Stable(), plan.gradient.radius * SCALE.max(), plane)
+    assert event.sensitivity == pytest.approx(gradient.sensitivity, rel=1e-5)
+    assert event.sensitivity >= gradient.sensitivity
+
+    def standardised(factor):
+        passed = [one for _ in range(5) for one in heard(plan, Nobody(), Scaled(SecureNoise(), factor))]
+        return np.concatenate([value for _, _, value in passed]) / event.sigma
+
+    assert has_unit_scale(standardised)
