@@ -128,6 +128,6 @@ def test_the_constant_balances_noise_on_the_answer_against_noise_on_the_slopes(n
 
 def test_the_cap_on_slopes_grows_with_the_accuracy_that_is_paid_for():
     assert radius_for(1.0) == 1.0
-    assert radius_for(1 / 413) == 1.0
-    assert radius_for(1 / 1652) == pytest.approx(2.0)
-    assert radius_for(1e-9) == 5.0
+    assert radius_for(1 / 70) == pytest.approx(1.0)
+    assert radius_for(1 / 140) == pytest.approx(2.0)
+    assert radius_for(1e-9) == 20.0
