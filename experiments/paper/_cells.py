@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dpexplain.backends.dense import DenseRows
+from dpexplain import evaluation
 
 FEWEST = 4  # rows a cell, below which cells do not pay
 _MADE = {}
@@ -33,18 +33,15 @@ class Cells:
 
     @classmethod
     def of(cls, data):
-        """The rows of PrivateData, as the library has them."""
-        labelled = np.concatenate(list(data.private_rows.labelled()))
-        return cls(labelled[:, :-1], labelled[:, -1])
+        """The rows of PrivateData, as the library has them; None for sparse rows."""
+        labelled = evaluation.labelled_rows(data)
+        return None if labelled is None else cls(labelled[:, :-1], labelled[:, -1])
 
     @classmethod
     def where_they_help(cls, data):
         """Cells of dense rows; None for sparse rows, and where cells hold few rows."""
-        rows = data.private_rows
-        if not isinstance(getattr(rows, "rows", rows), DenseRows):
-            return None
         found = cls.kept(data, lambda: cls.of(data))
-        return found if len(found.starts) * FEWEST < found.size else None
+        return found if found is not None and len(found.starts) * FEWEST < found.size else None
 
     @staticmethod
     def kept(owner, make):

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 import dpexplain as dpx
+from dpexplain import evaluation
 from dpexplain.noise import SeededNoise
 from dpexplain.plots.style import SERIES, heading, tidy
 from dpexplain.privacy import gdp
@@ -70,7 +71,7 @@ def faces(inputs, queries, scale):
     data = dpx.PrivateData(images.training, dpx.ImageDomain(shape=images.training.shape[1:]), model=inputs.face_model)
     chosen = np.random.default_rng(SEED).permutation(len(images.test))[:queries]
     points = np.array([data.domain.encode_query(face) for face in images.test[chosen]])
-    rows = np.concatenate(list(data.private_rows.labelled()))
+    rows = evaluation.labelled_rows(data)
     return Asked(points * scale, around(rows, points, scale), data.size)
 
 

@@ -11,6 +11,7 @@ from dpexplain.evaluation.baselines.comparison import Comparison as Comparison
 from dpexplain.evaluation.baselines.comparison import baselines as baselines
 from dpexplain.evaluation.baselines.inputs import ColumnSpread as ColumnSpread
 from dpexplain.evaluation.baselines.inputs import column_spread as column_spread
+from dpexplain.evaluation.baselines.inputs import labelled_rows as labelled_rows
 from dpexplain.evaluation.baselines.lime import lime as lime
 from dpexplain.evaluation.baselines.mim import mim as mim
 from dpexplain.evaluation.baselines.shap import row_shapley as row_shapley

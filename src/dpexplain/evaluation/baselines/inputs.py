@@ -95,3 +95,11 @@ def _code(columns: Matrix, block: Block) -> Vector:
     if block.kind != "one-hot":
         return columns[:, 0]
     return np.where(columns.max(axis=1) > 0.5, columns.argmax(axis=1), block.stop - block.start).astype(np.float64)
+
+
+def labelled_rows(data: PrivateData) -> Matrix | None:
+    """The encoded private rows, each followed by its label, (m, n + 1). None for sparse rows and for rows outside this process's memory. Offline only."""
+    rows: Any = data.private_rows
+    if not (hasattr(rows, "labelled") and hasattr(rows, "shapley")):  # sparse rows have the one only, rows in files the other
+        return None
+    return np.concatenate(list(rows.labelled()) or [np.empty((0, data.domain.width + 1))])
