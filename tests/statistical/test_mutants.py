@@ -20,7 +20,12 @@ def names(quick):
     return [one.name for one in MUTANTS if (one.name in QUICK) == quick]
 
 
-@pytest.mark.parametrize("name", names(quick=True))
+LONGEST = "sums scaled by the private row count"  # several times as long as the others
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[pytest.mark.slow] if one == LONGEST else []) for one in names(quick=True)]
+)
 def test_a_mutant_is_caught(name):
     (found,) = find_mutants(200, (name,))
     assert found.sound

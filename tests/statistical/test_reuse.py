@@ -55,6 +55,7 @@ def test_later_answers_are_no_worse_than_fresh_ones_of_the_same_price(rows, widt
     assert np.mean(gains) > -2 * error, (np.mean(gains), error)
 
 
+@pytest.mark.slow
 def test_where_noise_rules_later_answers_are_better_than_the_first_ones():
     """Answers that noise shortens agree with each other. Taking that for evidence made later answers cheap, and worse (0.60, then 0.68)."""
     rng = np.random.default_rng(0)

@@ -34,6 +34,7 @@ def test_what_takes_long_to_load_is_not_loaded_with_the_library(module, needed):
     assert set(loaded) & LATER == needed
 
 
+@pytest.mark.slow
 def test_the_readme_examples_run_as_written(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "README.md").read_text(encoding="utf-8")

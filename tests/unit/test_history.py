@@ -52,6 +52,7 @@ def test_copies_alone_are_nothing_to_copy():
     assert History.of([ReleasedAnswer(np.zeros(2), np.zeros(2), copied=True)]).nearest(np.zeros(2)) is None
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_entries_are_searched_without_building_the_tree_again(monkeypatch):
     rng = np.random.default_rng(0)
     history = History.of(ReleasedAnswer(point, point[:1]) for point in rng.random((100_000, 10)))

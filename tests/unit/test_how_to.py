@@ -6,10 +6,16 @@ from pathlib import Path
 import pytest
 
 GUIDES = Path(__file__).parents[2] / "docs/how-to"
+SLOW = {"rehearse"}  # whole runs at several ε
 
 
 @pytest.mark.parametrize(
-    "guide", sorted(path for path in GUIDES.glob("*.md") if "```python" in path.read_text()), ids=lambda p: p.stem
+    "guide",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in SLOW else [])
+        for path in sorted(GUIDES.glob("*.md"))
+        if "```python" in path.read_text()
+    ],
 )
 def test_it_runs_as_it_stands(guide, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
