@@ -156,7 +156,7 @@ QUERY_MISFITS = [
 
 @pytest.mark.parametrize(("feature", "value"), [(f, v) for f, values in QUERY_MISFITS for v in values])
 def test_a_query_outside_the_declaration_is_refused_not_repaired(feature, value):
-    remedy = "Ask about a value|Give a value, or let the owner declare what stands for a missing one"
+    remedy = "Ask about a value|Give a value, or let the owner declare what stands for a missing one|Write it as a number"
     with pytest.raises(QueryError, match=f"^{feature.name}: .*({remedy})"):
         Domain([feature]).encode_query({feature.name: value})
 
