@@ -35,7 +35,7 @@ def check(
     answer: Annotated[str | None, typer.Option("--answer", help="What an answer is: probability, class or value.")] = None,
     bounds: Annotated[str | None, typer.Option("--bounds", help="Public bounds of --answer value, as LOW,HIGH.")] = None,
     rows: Annotated[int | None, typer.Option("--rows", min=1, help="The public number of private rows.")] = None,
-    epsilon: Annotated[float | None, typer.Option("--epsilon", help="The budget you think of.")] = None,
+    epsilon: Annotated[float | None, typer.Option("--epsilon", help="The ε you plan to spend.")] = None,
     delta: Annotated[float, typer.Option("--delta", help="Its δ.")] = 1e-6,
     as_json: Json = False,
 ) -> None:

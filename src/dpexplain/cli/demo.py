@@ -21,7 +21,7 @@ def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where explanation.png and report.html go.")] = Path("out"),
     people: Annotated[int, typer.Option("--people", min=1000, help="How many made-up records.")] = 200_000,
 ) -> None:
-    """The whole story on embedded data: prints, plots, writes report.html."""
+    """A complete example on embedded data: prints, plots, writes report.html."""
     if find_spec("sklearn") is None:
         raise ParameterError("the demo trains a forest and needs scikit-learn. Run: pip install 'dpexplain[demo]'")
     from dpexplain.demo.story import tell

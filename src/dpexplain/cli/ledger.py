@@ -22,7 +22,7 @@ from dpexplain.ledger.anchor import head_from_dict, head_to_dict, read_heads, wr
 from dpexplain.ledger.chain import RESTORE, seal
 from dpexplain.privacy.budget import Guarantee, round_up
 
-app = typer.Typer(help="Read a ledger: what was spent, whether it is whole, everything in it.", no_args_is_help=True)
+app = typer.Typer(help="Read a ledger: what was spent, whether it is intact, all its entries.", no_args_is_help=True)
 
 Url = Annotated[str, typer.Argument(metavar="URL", help="sqlite:///file.ledger or postgresql://user@host/database")]
 Dataset = Annotated[str | None, typer.Option("--dataset", help="Only this data set's account.")]

@@ -58,7 +58,10 @@ LedgerUrl = Annotated[
 ]
 Total = Annotated[float | None, typer.Option("--budget", help="The account's whole ε, if the release is to use a part of it.")]
 RequestId = Annotated[
-    str | None, typer.Option("--request-id", help="Names this release in the ledger: asked for again, it is free and the same.")
+    str | None,
+    typer.Option(
+        "--request-id", help="An id of this release in the ledger: repeating it returns the same release and spends nothing."
+    ),
 ]
 Stream = Annotated[
     bool | None,
@@ -68,7 +71,7 @@ Name = Annotated[str, typer.Option("--name", help="The data set's name in the le
 Card = Annotated[
     Path | None,
     typer.Option(
-        "--model-card", help="How private the model's training was (JSON): prints what those who trained it are promised."
+        "--model-card", help="How private the model's training was (JSON): prints the guarantee for those whose data trained it."
     ),
 ]
 Reference = Annotated[
@@ -167,7 +170,7 @@ def report(made: Release, output: Path, *, remembered: bool) -> None:
     print(f"Wrote {output}: {output.stat().st_size:,} bytes, {len(made.names)} columns.")
     print(made.guarantee)
     if not remembered:
-        print("No --ledger was given: nothing remembers this spending but you. A second release of the same rows adds to it.")
+        print("No --ledger was given, so this spending is recorded nowhere. A second release of the same rows adds to it.")
 
 
 def target_of(text: str | None, model: ModelSource | None) -> Any:

@@ -31,7 +31,7 @@ class FileFirst(TyperGroup):
 
 app = typer.Typer(
     cls=FileFirst,
-    help="Answer others over HTTP: an API, a page, a budget that is never passed.",
+    help="Answer others over HTTP: an API, a page, a budget that is never exceeded.",
     epilog="Example: dpexplain serve service.toml",
     no_args_is_help=True,
 )

@@ -156,7 +156,7 @@ def _of_size(data: PrivateData, budget: Budget | None, rows: int | None) -> Iter
             "note", f"a release of {width} columns takes about {max(1, round(SECONDS_PER_CUBE * width**3))} s to compute"
         )
     if budget is None or rows is None:
-        yield Finding("note", f"{width} encoded columns", "Pass a budget and the number of rows to hear what quality to expect")
+        yield Finding("note", f"{width} encoded columns", "Pass a budget and the number of rows to see what quality to expect")
         return
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always", WeakBudget)
