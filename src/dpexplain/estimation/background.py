@@ -8,13 +8,16 @@ The variance of an average of φ adds up
 - drawing the subsample: Σ w² e², and the reference itself: Var φ / N;
 - noise of the released counts and moments: what the changes of log weights in K rehearsals (`estimation/response.py`) do to β·c over all records, and
   to e over the subsample;
-- the bias of the model of the records: τ² Var φ, τ² as in `estimation/local_reference.py`.
+- the bias of the model of the records: τ² Var φ, τ² as in `estimation/local_reference.py`;
+- of a number's own Shapley value, where in their bins numbers are (`estimation/records.py`): with π the share of a bin, u the standardised number within
+  it and e the error of its mean, Σ π² e² (E[φu]² + E[φ(u² - 1)]²/2).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 import scipy
@@ -41,6 +44,7 @@ class WeightedRecords:
     weights: Vector
     changes: Matrix
     bias: float  # τ²
+    position_errors: Matrix | None = None
 
     def average(self, values: Vector) -> float:
         return float(self.weights @ values)
@@ -57,6 +61,7 @@ class Background:
     changes: Matrix  # (K, B), around their average
     bias: float
     records: float  # effective number of all records
+    tilts: tuple[Matrix | None, ...] = ()  # of each feature: by what errors of its bins multiply the weights, (errors, B)
 
     def average(self, values: Matrix) -> tuple[Vector, Vector]:
         """(averages, standard errors) of the columns of `values`, one row for each record of the subsample."""
@@ -65,6 +70,12 @@ class Background:
         drawn = np.square(self.weights) @ np.square(left) / spare
         spread = np.maximum(self.weights @ np.square(values) - np.square(found), 0.0)
         return found, np.sqrt(drawn + self.noise_variance(self.shifts(values), spread) + (self.bias + 1 / self.records) * spread)
+
+    def average_by_feature(self, values: Matrix) -> tuple[Vector, Vector]:
+        """`average` of Shapley values, one column for each feature, with what is not known about where numbers are within their bins."""
+        found, error = self.average(values)
+        inside = [0.0 if tilt is None else float(np.square(tilt @ values[:, j]).sum()) for j, tilt in enumerate(self.tilts)]
+        return found, np.sqrt(np.square(error) + inside) if inside else error
 
     def shifts(self, values: Matrix) -> Matrix:
         """(K, columns): by how much other noise would move the averages of `values`, in each rehearsal."""
@@ -117,7 +128,27 @@ def choose_background(everyone: WeightedRecords, labels: Vector | None, blocks: 
         changes[:, positions],
         everyone.bias,
         1 / float(np.square(everyone.weights).sum()),
+        tuple(_tilts(everyone, block, positions, share) for block in blocks),
     )
+
+
+def _tilts(everyone: WeightedRecords, block: BlockLike, positions: Positions, share: Vector) -> Matrix | None:
+    """What one standard error of each bin's mean, and of its spread, does to the weights of the subsample; None where there are no bins."""
+    known = everyone.position_errors
+    bins = known[known[:, 0] == block.start] if known is not None and block.kind == "numeric" else np.empty((0, 3))
+    if not len(bins):
+        return None
+    numbers = everyone.encoded[positions, block.start]
+    owner, found = np.minimum(np.searchsorted(bins[:, 1], numbers), len(bins) - 1), np.zeros((2 * len(bins), len(positions)))
+    for b, error in enumerate(bins[:, 2]):
+        inside = np.flatnonzero(owner == b)
+        if len(inside) > 1 and (spread := float(numbers[inside].std())) > 0:
+            u = (numbers[inside] - numbers[inside].mean()) / spread
+            found[2 * b, inside], found[2 * b + 1, inside] = (
+                error * share[inside] * u,
+                error * share[inside] * (u * u - 1) / sqrt(2),
+            )
+    return found
 
 
 def _calibrate_weights(share: Vector, features: Matrix) -> Vector:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import sqrt
 
 import numpy as np
 
-from dpexplain.core.arrays import Vector
+from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.cells import CellCodes, Cells
 from dpexplain.core.layout import Layout
 from dpexplain.core.marginals import Bins, Joined
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.estimation.reference import NUMBER_STEPS
+
+_STEEPEST = 1 / sqrt(3)  # by how many standard deviations the mean of a triangular density is from that of an even one
 
 
 def records(
@@ -27,6 +30,25 @@ def records(
         else:
             stored[a] = cells
     return stored
+
+
+def position_errors(bins: Bins, histograms: Sequence[Vector], sigma: float, layout: Layout) -> Matrix:
+    """(column, upper edge, error) of each bin of the numbers, by column and edge.
+
+    The error is that of a bin's mean, in standard deviations of the numbers within it: noise on the cells that the numbers were drawn from,
+    σ√(cells)/(their mass), and at most what a density that rises or falls to zero would make of an even one.
+    """
+    found = []
+    for a, (cell, joined, histogram) in enumerate(zip(bins.cells, bins.joined, histograms, strict=True)):
+        if layout.is_number[a]:
+            mass = _mass(cell, joined, histogram, sigma)
+            upper = cell.columns(np.arange(cell.count), np.ones(cell.count))[:, 0]
+            for one in range(int(joined.max()) + 1):
+                inside = joined == one
+                held, used = float(mass[inside].sum()), int(np.count_nonzero(mass[inside]))
+                error = min(sigma * sqrt(used) / held, _STEEPEST) if held > 0 else _STEEPEST * (inside.sum() > 1)
+                found.append((layout.starts[a], float(upper[inside].max()), error))
+    return np.array(sorted(found)).reshape(-1, 3)
 
 
 def _mass(cell: Cells, joined: Joined, histogram: Vector, sigma: float) -> Vector:

@@ -2,7 +2,8 @@
 
 Players are the words of a vocabulary, and the rest of the text as one more. In the game with background text x, a word in which x and the text z agree
 adds nothing, so only the words that differ join, in one order of the text's own and its reverse (Covert & Lee 2021); the rest joins too, as x has none.
-With q_j the share of background texts that differ from z in word j, and c_j the mean of what it adds to those of a subsample that do,
+With q_j the share of background texts that differ from z in word j, and c_j the mean of what it adds to those of a subsample that do (texts that
+have the word and texts that do not are two strata, where both differ from z),
 
     φ_j = q_j c_j + (V_j/ΣV)(f(z) - Σ w f(x) - Σ q c),
 
@@ -69,11 +70,16 @@ class WordBackground:
         """(values, standard errors) of the n words and the rest, for a text that has the words `has`; `texts` are the positions of the subsample."""
         differs = self.differs(has, repeated)
         added = walk(worth, texts, differs[texts], self.answers[texts], answer)
-        share = self.weights @ differs
-        return self._average(added, differs[texts] * self.weights[texts, None], share, answer - self.base)
+        present = np.column_stack([self.words, np.zeros(len(self.words), dtype=np.bool_)])
+        strata = [self._stratum(added, differs & (present == one), texts) for one in (False, True)]
+        values, drawn, noise, varies = (one + other for one, other in zip(*strata, strict=True))
+        everything = max(float(drawn.sum()), 1e-300)
+        values = values + drawn / everything * (answer - self.base - float(values.sum()))
+        return values, np.sqrt(drawn * (1 - drawn / everything) + noise + self.bias * varies)
 
-    def _average(self, added: Matrix, weights: Matrix, share: Vector, total: float) -> tuple[Vector, Vector]:
-        """Ratio estimates that add up to `total`, with their errors. `weights` are 0 where a text does not differ."""
+    def _stratum(self, added: Matrix, inside: Flags, texts: Positions) -> tuple[Vector, Vector, Vector, Vector]:
+        """(q c, V, variance by noise, variance over the background) of each player, among the background texts that are `inside`."""
+        share, weights = self.weights @ inside, inside[texts] * self.weights[texts, None]
         sums = weights.sum(axis=0)
         count = np.divide(np.square(sums), np.square(weights).sum(axis=0), out=np.zeros_like(sums), where=sums > 0)
         known = np.maximum(sums, 1e-300)
@@ -81,12 +87,9 @@ class WordBackground:
         typical = float(count @ square) / max(float(count.sum()), 1.0)
         spread = (count * np.maximum(square - np.square(mean), 0.0) + _PRIOR * typical) / (np.maximum(count - 1, 0.0) + _PRIOR)
         drawn = np.square(share) * spread / np.maximum(count, 1.0) * (share > 0)
-        values, everything = share * mean, max(float(drawn.sum()), 1e-300)
-        values = values + drawn / everything * (total - float(values.sum()))
         own = np.append(np.full(len(share) - 1, self.frequency_error), 0.0)
         varies = np.maximum(share * (np.square(mean) + spread) - np.square(share * mean), 0.0)
-        variance = drawn * (1 - drawn / everything) + np.square(own * mean) + self.bias * varies
-        return values, np.sqrt(variance)
+        return share * mean, drawn, np.square(own * mean) * (share > 0), varies
 
 
 def walk(worth: Worth, texts: Positions, differs: Flags, at_texts: Vector, answer: float) -> Matrix:

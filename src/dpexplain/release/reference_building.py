@@ -17,7 +17,7 @@ from dpexplain.estimation.denoise import estimate
 from dpexplain.estimation.local_reference import MomentRaking
 from dpexplain.estimation.plane_building import moment_targets
 from dpexplain.estimation.population import draw, tables
-from dpexplain.estimation.records import records
+from dpexplain.estimation.records import position_errors, records
 from dpexplain.estimation.response import REHEARSALS, normals, table_changes
 from dpexplain.mechanisms.marginals import NoisyMarginals
 from dpexplain.mechanisms.sketch import NoisySketch
@@ -36,6 +36,7 @@ class DrawnRecords:
 
     codes: CellCodes
     changes: Matrix
+    position_errors: Matrix  # of numbers within their bins (`estimation/records.py`)
 
 
 def draw_records(
@@ -49,7 +50,8 @@ def draw_records(
     watch("rehearsing the noise")
     changes = table_changes(codes, believed, uniforms, rehearsals)
     layout = Layout.of(domain.blocks)
-    return DrawnRecords(records(codes, bins, found.histograms, found.histogram_sigma, layout, uniforms), changes)
+    drawn = records(codes, bins, found.histograms, found.histogram_sigma, layout, uniforms)
+    return DrawnRecords(drawn, changes, position_errors(bins, found.histograms, found.histogram_sigma, layout))
 
 
 def build_reference(
@@ -63,7 +65,7 @@ def build_reference(
     """Records drawn from the noisy counts, labelled by the model and raked to the noisy moments."""
     domain = require_tabular(data)
     drawn = draw_records(marginals, domain, rows, watch)
-    plain = ReferenceData(domain, drawn.codes, None, None, solver.radius)
+    plain = ReferenceData(domain, drawn.codes, None, None, solver.radius, position_errors=drawn.position_errors)
     if data.labeller is None:
         return plain
     watch("asking the model")

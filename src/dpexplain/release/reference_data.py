@@ -6,7 +6,7 @@ computed from them is private for the explanation data by post-processing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, TypeAlias
@@ -46,6 +46,7 @@ class ReferenceData:
     changes: Changes | None = None  # what error bars are made of (estimation/response.py)
     bias: float = 0.0
     slopes: Slopes | None = None  # of the plane through all rows, as these records and the moments know it
+    position_errors: Matrix | None = None  # of numbers within their bins: column, upper edge, error; None in older files
 
     @cached_property
     def encoded(self) -> Matrix:
@@ -107,7 +108,7 @@ class ReferenceData:
     def _weighted(self) -> WeightedRecords:
         weights = np.ones(len(self)) if self.weights is None else self.weights
         changes = np.zeros((0, len(self))) if self.changes is None else self.changes / CHANGE_STEPS
-        return WeightedRecords(self.encoded, weights / weights.sum(), changes, self.bias)
+        return WeightedRecords(self.encoded, weights / weights.sum(), changes, self.bias, self.position_errors)
 
     def arrays(self) -> dict[str, Any]:
         """The arrays that a release file stores."""
@@ -118,6 +119,8 @@ class ReferenceData:
         if self.slopes is not None:
             stored |= {"reference_slopes": self.slopes.values, "reference_spread": self.slopes.spread}
             stored |= {"reference_doubt": np.array([self.slopes.doubt])}
+        if self.labels is not None and self.position_errors is not None:
+            stored |= {"reference_positions": self.position_errors}
         return stored
 
     def __len__(self) -> int:
@@ -155,8 +158,21 @@ def restore_reference(arrays: dict[str, Any], domain: DomainLike, solver: Solver
         return ReferenceData(domain, codes.astype(np.int64), None, None, solver.radius)
     if bias is None or not _errors_known(changes, bias, labels.shape):
         raise ValueError("reference errors")
-    slopes = _restore_slopes(arrays, layout)
-    return ReferenceData(domain, codes.astype(np.int64), labels, weights, solver.radius, changes, float(bias[0]), slopes)
+    slopes, positions = _restore_slopes(arrays, layout), _restore_positions(arrays, layout)
+    made = ReferenceData(domain, codes.astype(np.int64), labels, weights, solver.radius, changes, float(bias[0]), slopes)
+    return replace(made, position_errors=positions)
+
+
+def _restore_positions(arrays: dict[str, Any], layout: Layout) -> Matrix | None:
+    found = arrays.get("reference_positions")
+    if found is None:
+        return None
+    known = (
+        found.ndim == 2 and found.shape[1] == 3 and np.isfinite(found).all() and set(found[:, 0]) <= set(layout.numbers.tolist())
+    )
+    if not known or (found[:, 2] < 0).any():
+        raise ValueError("reference positions")
+    return np.asarray(found)
 
 
 def _restore_slopes(arrays: dict[str, Any], layout: Layout) -> Slopes | None:

@@ -64,7 +64,9 @@ class ShapleyReference:
         found = []
         for i in with_bar(range(len(points)), "explaining", len(points)) if bar and len(points) >= _MANY else range(len(points)):
             query = {name: column[i : i + 1] for name, column in queries.items()}
-            found.append(self.background.average(self.record_values(query, float(answers[i]), bar=bar and len(points) < _MANY)))
+            found.append(
+                self.background.average_by_feature(self.record_values(query, float(answers[i]), bar=bar and len(points) < _MANY))
+            )
         empty = np.zeros((0, len(self.columns)))
         values = np.array([value for value, _ in found]) if found else empty
         return values, np.array([error for _, error in found]) if found else empty, answers

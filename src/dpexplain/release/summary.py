@@ -154,7 +154,7 @@ def mean_sizes(over: ShapleyReference, queries: dict[str, NDArray[Any]], answers
     values, errors, shifts = [], [], []
     for i in with_bar(range(len(answers)), "explaining", len(answers)):
         each = over.record_values({name: column[i : i + 1] for name, column in queries.items()}, float(answers[i]))
-        value, error = over.background.average(each)
+        value, error = over.background.average_by_feature(each)
         values.append(value)
         errors.append(error)
         shifts.append(over.background.shifts(each) * np.sign(value))

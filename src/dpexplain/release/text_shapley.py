@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dpexplain.release.release import Release
 
 OTHER_WORDS = "(other words)"
-QUESTIONS = 1 << 14  # that a model is asked for one text, about
+QUESTIONS = 1 << 15  # that a model is asked for one text, about
 MOST_TEXTS = 1 << 10
 _TOGETHER = 1 << 11  # texts that the model is shown at once
 _FAR = 1 << 48  # a place in the public numbers that orders do not reach
