@@ -134,8 +134,18 @@ def _iterations(answer):
 def released(plan, seeds, seed):
     """One release instead of paid answers: everything after it is free."""
     budget = dpx.Budget(plan.release, TOTAL_DELTA)
-    made = [dpx.release(plan.shard, budget, noise=SeededNoise(100 * seed + k)) for k in range(seeds)]
+    made = [OnPapersPlane(dpx.release(plan.shard, budget, noise=SeededNoise(100 * seed + k))) for k in range(seeds)]
     return {f"release, ε = {plan.release:g} once": made}
+
+
+@dataclass(frozen=True)
+class OnPapersPlane:
+    """A release that answers with the plane that studies judge by, through 0 at the point; by default it answers with the fitted one."""
+
+    release: dpx.Release
+
+    def explain(self, record):
+        return self.release.explain(record, plane="paper")
 
 
 class KnownRows:

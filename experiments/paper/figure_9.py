@@ -8,6 +8,8 @@ difference could show.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.ensemble import RandomForestClassifier
@@ -96,13 +98,18 @@ def spent(parts, title, data, private, positions, queries, inputs):
     for i, shard in enumerate(private.split(_streams.SHARDS)):
         ours = {name: one for name, one in _streams.ours(EPSILON).items() if name in NAMES}
         plan = _streams.Plan(shard, records[i * queries :][:queries], [], shard.size, ours, EPSILON)
-        runs.append(parts.get(f"{title}-{i}", lambda plan=plan, i=i: both(plan, i, inputs), STUDY.minutes / 5 / _streams.SHARDS))
+        runs.append(
+            parts.get(
+                f"{title}-{i}", partial(both, plan, i, inputs, f"figure-9-{queries}-{title}"), STUDY.minutes / 5 / _streams.SHARDS
+            )
+        )
     return _streams.over_shards(runs)
 
 
-def both(plan, i, inputs):
-    printed = _streams.asked_printed(plan, inputs.seeds, i, names=("adaptive, paper",))
-    return printed | _streams.asked_ours(plan, inputs.own_seeds, i)
+def both(plan, i, inputs, title):
+    stored = inputs.sums(f"{title}-shard-{i}")
+    printed = _streams.asked_printed(plan, inputs.seeds, i, stored, names=("adaptive, paper",))
+    return printed | _streams.asked_ours(plan, inputs.own_seeds, i, stored)
 
 
 def draw(found):

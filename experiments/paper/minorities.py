@@ -9,7 +9,7 @@ from dpexplain.noise import SeededNoise
 from dpexplain.plots.style import SERIES, tidy
 from experiments.paper import _lanes
 from experiments.paper._exact import problems
-from experiments.paper._streams import KnownRows, stacked, with_error
+from experiments.paper._streams import KnownRows, OnPapersPlane, stacked, with_error
 from experiments.paper._study import ACS_FILE, SEED, Study, figure, legend_above, mean
 
 EPSILON, DELTA = 0.1, 1e-6
@@ -40,7 +40,7 @@ def run(inputs, queries):
 def explained(data, chosen, inputs):
     """{group: {mechanism: relative excess (seeds, people)}}."""
     private, names = data.private(), [feature.name for feature in data.domain.features]
-    release = dpx.release(private, dpx.Budget(0.1, DELTA), noise=SeededNoise(SEED))
+    release = OnPapersPlane(dpx.release(private, dpx.Budget(0.1, DELTA), noise=SeededNoise(SEED)))
     rows, width = KnownRows(private.size), data.encoded.shape[1]
     private.wrap_rows(rows.around)
     explainers = {

@@ -33,7 +33,8 @@ class Silent:
     def __init__(self, data, budget, noise):
         self.domain, self.guarantee = data.domain, budget
 
-    def explain(self, record):
+    def explain(self, record, plane):
+        assert plane == "paper"  # what studies judge by
         return SimpleNamespace(values=np.zeros(self.domain.width))
 
 
