@@ -36,7 +36,6 @@ from dpexplain.service.processes import end_with_parent, shared_folder
 
 FILE, FOLDER, STREAM = "DPEXPLAIN_SERVICE_FILE", "DPEXPLAIN_SERVICE_FOLDER", "DPEXPLAIN_SERVICE_STREAM"
 RESTART_PAUSE = 1.0  # seconds before a worker that cannot start ends, so that it is not started again and again at once
-HUNG = 30  # seconds without a sign of life after which the parent replaces a worker: a busy machine takes more than uvicorn's 5
 GRACE = 30  # seconds that requests under way get when the server is told to stop
 
 
@@ -135,7 +134,6 @@ def server_options(config: ServiceConfig) -> dict[str, Any]:
         "server_header": False,
         "proxy_headers": False,  # a caller must not choose the address it is limited by
         "timeout_graceful_shutdown": GRACE,
-        "timeout_worker_healthcheck": HUNG,
         "http": HttpConnection,
         **{name: str(folder / path) for name, path in tls.items() if path is not None},
     }
