@@ -139,6 +139,20 @@ def test_an_atom_gets_a_bin_of_its_own():
     assert (joined == joined[0]).sum() == 1
 
 
+def test_what_atoms_leave_gets_as_many_bins_as_its_rows_alone_would():
+    histogram = np.full(258, 1.0)
+    histogram[0] = 4000
+    joined = join(NumberCells(0), histogram, 16, 0.0)
+    assert 5 <= joined.max() <= 7  # 16 times the cube root of 6 %; bins of equal mass would leave one
+    sizes = np.bincount(joined)[1:]
+    assert sizes.max() <= 1.5 * np.median(sizes)
+
+
+def test_without_atoms_bins_hold_equal_mass():
+    joined = equal_mass(np.full(256, 1 / 256), 16)
+    assert (np.bincount(joined) == 16).all()
+
+
 def test_uniforms_are_uniform_repeatable_and_different_each_time():
     stream = Uniforms()
     first, second = stream.take(20_000), stream.take(20_000)

@@ -164,9 +164,14 @@ def _without_unknown(joined: Joined, cell: Cells, histogram: Vector, sigma: floa
 
 
 def equal_mass(mass: Vector, size: int) -> Joined:
-    """Consecutive cells in at most `size` bins; a cell heavier than a bin's share stands alone."""
+    """Consecutive cells, whose masses sum to one, in at most `size` bins; a cell heavier than a bin's share stands alone.
+
+    What such cells leave, ρ, is shared by size·∛ρ bins: as many as the other rows would get if they were all (`_bins`).
+    """
     joined, bin_, filled = np.zeros(len(mass), dtype=np.int64), 0, 0.0
-    share = 1 / size
+    heavy = mass > 1 / size
+    left = float(mass[~heavy].sum())
+    share = left / max(1.0, min(size - int(heavy.sum()), size * np.cbrt(left)))
     for cell, weight in enumerate(mass):
         if filled > 0 and filled + weight > 1.5 * share and bin_ < size - 1:
             bin_, filled = bin_ + 1, 0.0
