@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 import scipy
@@ -10,6 +11,8 @@ import scipy
 from dpexplain.arguments import is_finite
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.errors import ParameterError
+
+_CLEARLY = 1 - 2.0**-30  # of the radius: φ this far inside stays inside, however its length is rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,8 @@ class Ball:
 
     def project(self, phi: Vector) -> Vector:
         """The nearest point of the ball; inside it in floating point too, because sensitivities rely on ‖φ‖₂ ≤ radius."""
+        if sqrt(float(phi @ phi)) <= self.radius * _CLEARLY and self.norm == 2:
+            return phi
         inside = project_2(phi, self.radius) if self.norm == 2 else project_1(phi, self.radius)
         excess = float(np.linalg.norm(inside, self.norm)) / self.radius
         return inside if excess <= 1 else inside * ((1 - len(phi) * 2.0**-50) / excess)  # rounding put it just outside
@@ -47,7 +52,9 @@ class FreeBall:
         return self.ball.radius
 
     def project(self, state: Vector) -> Vector:
-        return np.append(self.ball.project(state[:-1]), min(max(float(state[-1]), -1.0), 1.0))
+        projected = np.empty_like(state)
+        projected[:-1], projected[-1] = self.ball.project(state[:-1]), min(max(float(state[-1]), -1.0), 1.0)
+        return projected
 
 
 def project_2(phi: Vector, radius: float) -> Vector:

@@ -46,8 +46,13 @@ class Moments:
     def free_gradient(self, state: Vector) -> Vector:
         """(∇_φ, ∇_a): m̄ times the gradient of the loss of a plane a + φ·u, at the state (φ, a)."""
         phi, a = state[:-1], state[-1]
-        slopes = 2 * (self.A @ phi + a * self.s - self.b)
-        return np.append(slopes, 2 * (self.s @ phi + a * self.S0 - self.t0))
+        gradient = np.empty_like(state)  # in place: a descent asks for a thousand gradients
+        slopes = np.matmul(self.A, phi, out=gradient[:-1])
+        slopes += a * self.s
+        slopes -= self.b
+        gradient[-1] = self.s @ phi + a * self.S0 - self.t0
+        gradient *= 2
+        return gradient
 
     def scaled(self, scale: Vector | None) -> Moments:
         """The moments of scale·u in place of u."""
