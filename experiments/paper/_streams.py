@@ -265,4 +265,11 @@ def draw_losses(told, names, title, ax):
     losses = {name: np.maximum(told[name]["relative_excess"], floor) for name in names}
     plots.histogram(losses, quantity="relative excess loss (1: no explanation)", log=True, title=title, ax=ax)
     ax.axvline(1.0, color="#666666", linewidth=0.8)
+    ax.xaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:.0e}"[0] in "25" and narrow(ax) else "")
     ax.set_ylim(top=1.5 * ax.get_ylim()[1])  # room for the legend
+
+
+def narrow(ax):
+    """Less than two decades, where labels at powers of ten are too few."""
+    low, high = ax.get_xlim()
+    return high < 100 * low

@@ -1,7 +1,7 @@
 """Table 2: Text, the five strongest words of private explanations beside LIME's and MIM's (Algorithm 1, ε = 0.1, δ = 1e-6, 1,000 reviews).
 
 The paper has 8.8 M reviews and this has 50,000, so one line has the noise that the printed formula gives 8.8 M rows, and one the μ that exact
-accounting has there.
+accounting has there. Standard errors are over reviews, each with its seeds averaged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dpexplain.privacy import gdp
 from dpexplain.progress import with_bar
 from experiments.paper import _lanes
 from experiments.paper._exact import problems
-from experiments.paper._streams import OnPapersPlane
+from experiments.paper._streams import OnPapersPlane, with_error
 from experiments.paper._study import SEED, TEXT_FILES, Study, figure, legend_above
 from experiments.text import shared
 
@@ -25,13 +25,12 @@ EPSILON, DELTA, STEPS = 0.1, 1e-6, 300
 BASIS = ("exact optimum", "LIME", "MIM", "MIM, signed")
 LIME_EVERY = 2  # LIME is slow
 EXAMPLES = 4
-AT_ITS_SIZE = "paper, noise of 8.8 M reviews"
+PRINTED, AT_ITS_SIZE = "paper, ε = 0.1", "paper, noise of 8.8 M reviews"
 
 
 def mechanisms(factor):
     exact = gdp.epsilon(gdp.mu(EPSILON, DELTA) * factor, DELTA)
     return {
-        "paper, ε = 0.1": dpx.Basic(EPSILON, DELTA, STEPS, calibration="paper"),
         "ours, ε = 0.1": dpx.Basic(EPSILON, DELTA, plane="paper"),
         "ours, ε = 1": dpx.Basic(1.0, DELTA, plane="paper"),
         f"ours, μ of 8.8 M reviews (ε = {exact:.3g})": dpx.Basic(exact, DELTA, plane="paper"),
@@ -42,35 +41,46 @@ def run(inputs, queries):
     reviews = inputs.reviews
     data = dpx.PrivateData(reviews.texts, reviews.domain, labels=reviews.truth)
     chosen = reviews.drawn(queries)
-    found = {AT_ITS_SIZE: printed(data, reviews, chosen)}
-    found |= answered(data, [reviews.texts[i] for i in chosen], mechanisms(reviews.factor))
+    found = printed(data, reviews, chosen, inputs.seeds)
+    found |= answered(data, [reviews.texts[i] for i in chosen], mechanisms(reviews.factor), inputs.own_seeds)
     found |= compared(data, reviews, chosen)
     own = [np.flatnonzero(reviews.domain.encode_query(reviews.texts[i])) for i in chosen]
-    rows = [
-        {"explanation": name} | {f"shared with {b}": agreement(each, found[b], own) for b in BASIS}
-        for name, each in found.items()
-    ]
+    rows = [line(name, each, {basis: found[basis] for basis in BASIS}, own) for name, each in found.items()]
     said = examples(reviews, chosen, found, own)
     return {"rows": rows, "notes": [f"{name}: {words}" for each in said for name, words in each.items()]}
 
 
-def printed(data, reviews, chosen):
-    """Algorithm 1 with the noise that its formula gives the paper's number of rows."""
+def printed(data, reviews, chosen, seeds):
+    """{name: (seeds, words) for each text} of Algorithm 1, with the noise that its formula gives these rows, and the paper's number of them."""
     points = reviews.domain.encode_queries([reviews.texts[i] for i in chosen])
-    basic = _lanes.Basic(reviews.paper_rows, points.shape[1], EPSILON, DELTA, STEPS, lanes=1, seed=SEED)
-    return [basic.answer(one.point, one.A, one.b)[0][0] for one in with_bar(problems(data, points), "printed", len(points))]
+    sizes = {PRINTED: data.size, AT_ITS_SIZE: reviews.paper_rows}
+    basic = {
+        name: _lanes.Basic(size, points.shape[1], EPSILON, DELTA, STEPS, seeds, [SEED, k])
+        for k, (name, size) in enumerate(sizes.items())
+    }
+    found = {name: [] for name in sizes}
+    for problem in with_bar(problems(data, points), "printed", len(points)):
+        for name, one in basic.items():
+            found[name].append(one.answer(problem.point, problem.A, problem.b)[0])
+    return found
 
 
-def answered(data, texts, chosen):
-    """{private explanation: values for each text}."""
+def answered(data, texts, chosen, seeds):
+    """{private explanation: (seeds, words) for each text}."""
     budget = dpx.Budget(1e7, DELTA)
-    sources = {name: dpx.Explainer(data, budget, one, noise=SeededNoise(SEED)) for name, one in chosen.items()}
-    sources["release, ε = 1 in total"] = OnPapersPlane(dpx.release(data, dpx.Budget(1.0, DELTA), noise=SeededNoise(SEED)))
+    sources = {
+        name: [dpx.Explainer(data, budget, one, noise=SeededNoise(SEED + k)) for k in range(seeds)]
+        for name, one in chosen.items()
+    }
+    once = dpx.Budget(1.0, DELTA)
+    sources["release, ε = 1 in total"] = [
+        OnPapersPlane(dpx.release(data, once, noise=SeededNoise(SEED + k))) for k in range(seeds)
+    ]
     evaluation.remember(data, most=1)
     found = {name: [] for name in sources}
     for text in with_bar(texts, "private"):
-        for name, source in sources.items():
-            found[name].append(source.explain(text).values)
+        for name, each in sources.items():
+            found[name].append(np.array([source.explain(text).values for source in each]))
     return found
 
 
@@ -93,11 +103,19 @@ def asked_by_lime(reviews):
     return lambda points: 2 * model.predict_proba(points)[:, 1] - 1
 
 
+def line(name, values, bases, own):
+    """A row of the table: how many words one explanation shares with each of the others."""
+    row = {"explanation": name}
+    for basis, others in bases.items():
+        counts = agreement(values, others, own)
+        row |= with_error(f"shared with {basis}", counts, 3) if counts else {f"shared with {basis}": ""}
+    return row | {"seeds": len(np.atleast_2d(values[0])), "reviews": len(values)}
+
+
 def agreement(first, second, own):
-    """Of the five strongest words that the review has, how many are shared: the mean over reviews that both explain."""
-    both = zip(first, second, own, strict=True)
-    counts = [shared(a, b, words) for a, b, words in both if a is not None and b is not None and len(words) >= 5]
-    return round(float(np.mean(counts)), 2) if counts else ""
+    """Of the five strongest words that a review has, how many are shared: the mean over seeds, for each review that both explain."""
+    both = [(a, b, words) for a, b, words in zip(first, second, own, strict=True) if a is not None and b is not None]
+    return [np.mean([shared(one, b, words) for one in np.atleast_2d(a)]) for a, b, words in both if len(words) >= 5]
 
 
 def examples(reviews, chosen, values, own):
@@ -105,9 +123,10 @@ def examples(reviews, chosen, values, own):
     names = reviews.domain.names
     said = []
     for i in range(0, len(chosen), LIME_EVERY)[:EXAMPLES]:
-        strongest = {name: own[i][np.argsort(-np.abs(each[i][own[i]]))[:5]] for name, each in values.items()}
+        first = {name: np.atleast_2d(each[i])[0] for name, each in values.items()}  # the first seed's
+        strongest = {name: own[i][np.argsort(-np.abs(each[own[i]]))[:5]] for name, each in first.items()}
         words = {
-            name: " ".join(f"{names[j]}{'↑' if values[name][i][j] > 0 else '↓'}" for j in top) for name, top in strongest.items()
+            name: " ".join(f"{names[j]}{'↑' if first[name][j] > 0 else '↓'}" for j in top) for name, top in strongest.items()
         }
         said.append({"a review whose label is": f"{reviews.truth[chosen[i]]:+g}"} | words)
     return said
@@ -118,7 +137,8 @@ def draw(found):
     ax, rows = axes[0, 0], [row for row in found["rows"] if row["explanation"] not in BASIS[1:]][::-1]
     for k, basis in enumerate(("LIME", "MIM", "MIM, signed")):
         shares = [row[f"shared with {basis}"] or 0 for row in rows]
-        ax.barh(np.arange(len(rows)) + (1 - k) * 0.27, shares, 0.25, color=SERIES[k], label=f"with {basis}")
+        errors = [row.get(f"± shared with {basis}", 0) for row in rows]
+        ax.barh(np.arange(len(rows)) + (1 - k) * 0.27, shares, 0.25, xerr=errors, color=SERIES[k], label=f"with {basis}")
     for value, k in ((3.9, 0), (2.6, 1)):
         ax.axvline(value, color=SERIES[k], linestyle=":", label=f"paper, {('LIME', 'MIM')[k]}")
     ax.set_yticks(np.arange(len(rows)), [row["explanation"] for row in rows])
