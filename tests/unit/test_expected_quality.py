@@ -6,6 +6,7 @@ import pytest
 import dpexplain as dpx
 from dpexplain import evaluation
 from dpexplain.demo.people import DOMAIN, people
+from dpexplain.noise import SeededNoise
 from dpexplain.privacy import expected_quality
 from dpexplain.privacy.expected_quality import Facts
 
@@ -73,12 +74,13 @@ def test_beyond_what_was_measured_the_interval_is_called_extrapolated_is_wider_a
 @pytest.mark.slow
 def test_the_interval_holds_answers_given_now():
     rows, rich = people(20_000, seed=5)
-    data = dpx.PrivateData(rows, DOMAIN, labels=2 * rich - 1)
+    data, noise = dpx.PrivateData(rows, DOMAIN, labels=2 * rich - 1), SeededNoise(0)  # the same answers every time
     records = [{name: column[i] for name, column in rows.items()} for i in range(10)]
     for epsilon in (0.1, 1.0):
         budget = dpx.Budget(epsilon, 1e-6)
         reached = expected_quality.reach(20_000, DOMAIN.width, budget)
-        explainer, release = dpx.Explainer(data, dpx.Budget(100, 1e-6), dpx.Basic(epsilon, 1e-6)), dpx.release(data, budget)
+        explainer = dpx.Explainer(data, dpx.Budget(100, 1e-6), dpx.Basic(epsilon, 1e-6), noise=noise)
+        release = dpx.release(data, budget, noise=noise)
         for ask, rule in ((explainer.explain, expected_quality.basic), (release.explain, expected_quality.release)):
             scores = [evaluation.score(ask(record).values, data, record) for record in records]
             expected = rule(reached, Facts(model=False, hard=True))
@@ -96,6 +98,28 @@ def test_intervals_hold_their_middle_and_narrow_with_every_fact(rule):
         widths.append(expected.excess_interval[1] / expected.excess_interval[0])
     assert widths == sorted(widths, reverse=True)
     assert widths[-1] < widths[0]
+
+
+@pytest.mark.parametrize("rule", [expected_quality.basic, expected_quality.release])
+@pytest.mark.parametrize("facts", [Facts(), SOFT])
+def test_answers_that_may_be_near_exact_may_be_exact(rule, facts):
+    ends = [rule(float(reached), facts).cosine_interval[1] for reached in np.geomspace(6, 1e6, 200)]
+    assert ends == sorted(ends)
+    assert all(end == 1 or end < 0.975 for end in ends)  # 0.98 with two digits
+    assert ends[-1] == 1
+
+
+@pytest.mark.parametrize(
+    ("interval", "verdict"),
+    [
+        ((0.33, 1.0), "mostly noise to near exact"),
+        ((0.75, 0.95), "fair to good"),
+        ((0.985, 1.0), "near exact"),
+        (None, "near exact"),
+    ],
+)
+def test_the_verdict_is_no_better_than_the_interval(interval, verdict):
+    assert expected_quality.ExpectedQuality(0.1, 0.98, None, interval).verdict == verdict
 
 
 def test_what_is_not_known_is_said():

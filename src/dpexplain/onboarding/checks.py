@@ -20,6 +20,7 @@ from dpexplain.domain.columns import plain_columns
 from dpexplain.errors import DpexplainError, ParameterError, WeakBudget
 from dpexplain.privacy import expected_quality
 from dpexplain.privacy.budget import Budget, warn_if_weak
+from dpexplain.privacy.expected_quality import ExpectedQuality
 
 Frame: TypeAlias = Literal["pandas", "polars", "pyarrow"]
 Level: TypeAlias = Literal["problem", "warning", "note", "good"]
@@ -29,6 +30,7 @@ MOST_SECONDS = 5.0  # for them, and for a first call after which the model is ti
 FLAT = 0.02  # of the largest change of the answer that counts as no change
 MANY_VALUES = 100
 WIDEST = 2048
+FAIR = 0.7  # cosine to the exact answer
 SECONDS_PER_CUBE = 2.7e-7  # a release of n columns took about so many seconds times n³ on two cores
 
 
@@ -164,15 +166,20 @@ def _of_size(data: PrivateData, budget: Budget | None, rows: int | None) -> Iter
     yield from (Finding("warning", str(one.message)) for one in heard)
     reached = expected_quality.reach(rows, width, budget, data.setting.neighbours.multiplier)
     facts, beyond = expected_quality.Facts(model=data.column_model is not None), expected_quality.extrapolation(rows, width)
-    expected = expected_quality.release(reached, facts, beyond=beyond)
+    what = f"a release of {rows:,} rows and {width} columns at ε={budget.epsilon:g}"
+    yield _of_quality(what, expected_quality.release(reached, facts, beyond=beyond))
+
+
+def _of_quality(what: str, expected: ExpectedQuality) -> Finding:
+    """Good only where the least to expect is: a middle alone promises more than is known."""
     interval = expected.cosine_interval
-    ends = "not measured at so little" if interval is None else f"mostly {interval[0]:.2f} to {interval[1]:.2f}"
-    level: Level = "warning" if expected.cosine < 0.7 else "good"
-    found = (
-        f"a release of {rows:,} rows and {width} columns at ε={budget.epsilon:g}: {expected.verdict} "
-        f"(cosine about {expected.cosine:.2f}, {ends})"
-    )
-    yield Finding(level, found, "Spend more, or declare fewer columns" if level == "warning" else "")
+    ends = "not measured at so little" if interval is None else f"usually {interval[0]:.2f} to {interval[1]:.2f}"
+    found = f"{what}: {expected.verdict} (cosine about {expected.cosine:.2f}, {ends})"
+    if expected.cosine < FAIR:
+        return Finding("warning", found, "Spend more, or declare fewer columns")
+    if interval is None or interval[0] < FAIR:
+        return Finding("note", found, "`dpexplain plan` narrows it with what is public about the answers")
+    return Finding("good", found)
 
 
 def _of_model(domain: Domain, ask: Any) -> Iterator[Finding]:

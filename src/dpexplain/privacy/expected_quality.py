@@ -16,6 +16,8 @@ been seen by nobody (two ε, 20 values a column) then lay inside
 - with all facts given: releases with 100 % and 95 %, Basic with 70 % and 85 %. Most that missed were better than promised, so the lower end of
   Basic's excess was moved once more: for that number nothing is held out.
 
+An upper end of the cosine that is near exact is 1: an answer that is better than the rule breaks no promise.
+
 Basic's curves were fitted anew when its caps were, to the same 32 tables; the ends of its excess stayed where they were.
 
 Beyond the rows and columns that were measured the interval is `extrapolation` wider. Adult (48,842 x 49) and ACS (1.4 million rows) lie inside.
@@ -42,7 +44,8 @@ _BEYOND = 0.15  # for each factor of e beyond what was measured
 _PAPER_BASIC, _PAPER_RELEASE, _PAPER_FLOOR = (40.0, 60.0), (17.0, 25.0), 0.001
 
 Interval = tuple[float, float]
-_GRADES = ((0.98, "near exact"), (0.9, "good"), (0.7, "fair"), (0.4, "rough"))  # least cosine of each
+_NEAR_EXACT = "near exact"
+_GRADES = ((0.98, _NEAR_EXACT), (0.9, "good"), (0.7, "fair"), (0.4, "rough"))  # least cosine of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +61,19 @@ class Facts:
 class ExpectedQuality:
     """Quality to expect of one answer: `relative_excess` is 0 for the exact optimum and 1 for the best constant (the paper's plane: for 0).
 
-    The intervals held 5 to 95 % of what was measured; None where there is no such measurement.
+    The intervals held 5 to 95 % of what was measured; None where there is no such measurement. The verdict is the cosine in words: those of
+    both ends of the interval where they differ, because the middle alone promises more than is known.
     """
 
     relative_excess: float
     cosine: float
     excess_interval: Interval | None = None
     cosine_interval: Interval | None = None
-    verdict: str = field(init=False, repr=False, compare=False)  # the cosine in words
+    verdict: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "verdict", next((words for least, words in _GRADES if self.cosine >= least), "mostly noise"))
+        least, most = map(_grade, self.cosine_interval or (self.cosine, self.cosine))
+        object.__setattr__(self, "verdict", least if least == most else f"{least} to {most}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +213,13 @@ def _quality_on(curves: tuple[PowerLaw, PowerLaw], reached: float, facts: Facts,
     angle, narrow, wide = curves[1].at(reached, facts, beyond)
     if reached < LEAST_REACH:
         return ExpectedQuality(excess, _cosine(angle))
-    return ExpectedQuality(excess, _cosine(angle), (least, most), (_cosine(wide), _cosine(narrow)))
+    best = 1.0 if _grade(_cosine(narrow)) == _NEAR_EXACT else _cosine(narrow)
+    return ExpectedQuality(excess, _cosine(angle), (least, most), (_cosine(wide), best))
+
+
+def _grade(cosine: float) -> str:
+    """By the two digits that are printed."""
+    return next((words for least, words in _GRADES if round(cosine, 2) >= least), "mostly noise")
 
 
 def _cosine(tangent: float) -> float:
