@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import shutil
 import sqlite3
 import stat
@@ -19,7 +21,7 @@ from dpexplain.errors import BudgetExhausted, DpexplainError, LedgerUnavailable
 from dpexplain.ledger import Reservation, Settled, SqliteLedger, open_existing, verify
 from dpexplain.ledger.anchor import require_head
 from dpexplain.ledger.port import Head, Settlement
-from ledger_support import account, affordable, ask, event, postgres_execute, spend
+from ledger_support import account, affordable, ask, children, event, postgres_execute, spend
 
 SPEND = """
 import sys
@@ -170,6 +172,38 @@ def test_a_creation_that_fails_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(sqlite, "make_tables", full)
     with pytest.raises(DpexplainError):
         SqliteLedger(tmp_path / "x.ledger", account())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("step", ["create_private", "os.link"])
+def test_a_disk_without_room_for_a_name_leaves_nothing_and_the_next_attempt_succeeds(tmp_path, monkeypatch, step):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"dpexplain.ledger.sqlite.{step}", full)
+        with pytest.raises(LedgerUnavailable, match="No space left"):
+            SqliteLedger(tmp_path / "x.ledger", account())
+    assert list(tmp_path.iterdir()) == []
+    ledger = SqliteLedger(tmp_path / "x.ledger", account())
+    spend(ledger, "a")
+    ledger.close()
+
+
+def make_within(path, size):
+    """A real write error: no file of this process may become longer."""
+    made_for = account()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    with pytest.raises(LedgerUnavailable, match="full"):
+        SqliteLedger(path, made_for)
+
+
+@pytest.mark.parametrize("size", [0, 4096, 20480, 32768])  # bytes; the tables of a new ledger take 36,864
+def test_files_that_may_not_grow_are_not_left_half_made(tmp_path, size):
+    child = children.Process(target=make_within, args=(str(tmp_path / "x.ledger"), size))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
     assert list(tmp_path.iterdir()) == []
 
 
