@@ -133,7 +133,7 @@ def refresh(codes: Bins, offsets: Index, pair: Floats, single: Floats, uniforms:
     energy, steps, powers = np.empty(bins, np.float32), np.empty(bins, np.float32), np.empty(bins, np.int32)
     scales = powers.view(np.float32)
     for r in range(rows):
-        for k in range(bins):  # `energy[:] = single` takes as long to compile as all the rest
+        for k in range(bins):  # not `energy[:] = single`, which took 3 of 5 seconds of compiling
             energy[k] = single[k]
         for a in range(attributes):
             given = pair[offsets[a] + codes[a, r]]
