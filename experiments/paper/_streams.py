@@ -229,8 +229,8 @@ def with_error(title, values, count=4):
     return {title: mean(values) if count == 4 else digits(values.mean(), count), f"± {title}": digits(error, 2)}
 
 
-def first_seed(told, most=1500):
-    """Curves and histograms: the first seed's numbers of at most so many queries."""
+def first_seed(told, most=4500):
+    """Curves and histograms: the first seed's numbers of at most so many queries, which are those of all shards in turn."""
     return {name: {key: [digits(v, 5) for v in thin(array[0], most)] for key, array in one.items()} for name, one in told.items()}
 
 
