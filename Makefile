@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+CONSTRAINTS ?= constraints.txt
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS)
 
 # Two processes share two cores: each computes with one thread. Schemathesis' plug-in takes longer to load than the fast tests have.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
