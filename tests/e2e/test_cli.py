@@ -373,9 +373,11 @@ def test_serve_checks_before_it_serves(owner):
     result = run("serve", config, "--check")
     assert result.exit_code == 0, result.stderr
     assert '"rows": 3000' in result.stdout
+    own = {"keys": "checked.json"}  # other tests have keys.json
+    assert run("serve", "keys", "add", "-c", write_config(owner, service=own)).exit_code == 0
     for sections, says in (
-        ({"mechanism": {"calibration": "paper"}}, "never served"),
-        ({"budget": {"epsilon": 2.0}, "ledger": {"url": "sqlite:///check.ledger"}}, "other parameters"),
+        ({"service": own, "mechanism": {"calibration": "paper"}}, "never served"),
+        ({"service": own, "budget": {"epsilon": 2.0}, "ledger": {"url": "sqlite:///check.ledger"}}, "other parameters"),
         ({"service": {"keys": "none.json"}, "ledger": {"url": "sqlite:///other.ledger"}}, "there are no keys"),
     ):
         result = run("serve", write_config(owner, **sections))
