@@ -29,6 +29,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.core.sketch import SMALLEST_VARIANCE, NormalisedMoments
 from dpexplain.core.weights import Weight
+from dpexplain.estimation.coded_rows import CodedRows
 from dpexplain.estimation.planes import Average, FittedPlanes, Planes, Variances, assemble, directions, hold_in_ball
 from dpexplain.estimation.slopes import PRECISION, Slopes, spread_of
 
@@ -60,8 +61,8 @@ class ReferencePlanes:
     rows: int  # private ones, as far as that is public
 
     @cached_property
-    def _points(self) -> Floats:
-        return self.points.astype(np.float32)
+    def _records(self) -> CodedRows:
+        return CodedRows.of(self.points, self.layout)
 
     @cached_property
     def _norms(self) -> Vector:
@@ -112,9 +113,9 @@ class ReferencePlanes:
     def _everyone(self) -> tuple[Matrix, Vector]:
         """(A₀, b₀)."""
         share = self.weights / self.weights.sum()
-        u = self._points - (share @ self.points).astype(np.float32)
-        scaled = u * share[:, None].astype(np.float32)
-        return (scaled.T @ u).astype(np.float64), (scaled.T @ self._residuals.astype(np.float32)).astype(np.float64)
+        centre, pulled = self._records.sums(share), share * self._residuals
+        A0 = self._records.products(share) - np.outer(centre, centre)
+        return A0, self._records.sums(pulled) - centre * float(pulled.sum())
 
     def fit(self, queries: Matrix, weight: Weight, anchors: Vector | None = None, radius: float | None = None) -> Planes:
         """The planes at encoded queries, (q, n); through `anchors`, one a query, where they are given; in a ball where a radius is given."""
@@ -133,64 +134,66 @@ class ReferencePlanes:
         return assemble(queries, fitted, variances, self.average, self.layout), near
 
     def _local(self, query: Vector, weight: Weight) -> Vector:
+        """s: the share of each record in the neighbourhood."""
         measured = self.layout.metric * query
-        squared = self._norms - 2 * (self.points @ measured) + query @ measured
+        squared = self._norms - 2 * self._records.times(measured) + query @ measured
         local = weight(np.sqrt(np.maximum(squared, 0.0))) * self.weights
-        return local if float(local.sum()) > 0 else self.weights
+        local = local if float(local.sum()) > 0 else self.weights
+        local = np.where(local > _NEGLIGIBLE * local.max(), local, 0.0)
+        return np.asarray(local / local.sum())
 
     def _one(
         self, query: Vector, weight: Weight, anchor: float | None, radius: float | None
     ) -> tuple[Vector, float, float, bool, Variances, Vector]:
-        local = self._local(query, weight)
-        near = np.flatnonzero(local > _NEGLIGIBLE * local.max())
-        s = local[near] / float(local[near].sum())
-        few = float(np.square(s).sum())  # 1/n
-        u = self._points[near] - query.astype(np.float32)
-        away = (s.astype(np.float32) @ u).astype(np.float64)  # h: from the query to the local centre
-        u -= away.astype(np.float32)
-        r = self._residuals[near]
-        scaled = u * s[:, None].astype(np.float32)
+        s, r, records = self._local(query, weight), self._residuals, self._records
+        few = float(s @ s)  # 1/n
+        centre, pulled = records.sums(s), s * r
+        away = centre - query  # h
         A0, b0 = self._everyone
-        A, rest = (scaled.T @ u).astype(np.float64), _PRIOR_ROWS * few * A0 + self._idle
+        A, rest = records.products(s) - np.outer(centre, centre), _PRIOR_ROWS * few * A0 + self._idle
         rest = rest + PRECISION * float(np.trace(A)) * np.eye(len(A))
         K = np.asarray(np.linalg.inv(A + rest), dtype=np.float64)
         share = min(1 / (few * len(self.labels)), 1.0)
         beta = share**2
         _, level0, slope0 = self._global
-        delta = K @ ((scaled.T @ r.astype(np.float32)).astype(np.float64) + _PRIOR_ROWS * few * b0 - beta * slope0)
+        level1 = float(pulled.sum())
+        delta = K @ (records.sums(pulled) - centre * level1 + _PRIOR_ROWS * few * b0 - beta * slope0)
         held, capped = hold_in_ball((self.slopes.values + delta)[None], self.eigenvalues, self.eigenvectors, radius)
         values = held[0]
-        level = self.t0 + float((query + away - self.mean) @ self.slopes.values) + float(s @ r) - beta * level0
+        level = self.t0 + float((centre - self.mean) @ self.slopes.values) + level1 - beta * level0
         answer, turn = level - float(away @ values), None
         if anchor is not None:
             turn = K @ away / (1 + float(away @ K @ away))
             values, answer = values + turn * (answer - anchor), anchor
-        wrong = r - (u @ delta.astype(np.float32)).astype(np.float64)
+        wrong = r - records.times(delta) + float(centre @ delta)
         rows = self.rows * min(1 / few / len(self.labels), 1.0)  # private ones that count
         fitted = float(np.einsum("ij,ji->", K, A))
-        reference = self._spread(u, s, near, wrong, few, K, 1 / (rows * max(1 - fitted / rows, _CROWDED)))
-        undecided = max(1 - rows / len(values), 0.0)  # fewer private rows than columns leave slopes open
-        reference[np.diag_indices(len(values))] += undecided * (np.square(values) + np.square(self.slopes.values).mean())
-        follows = K @ (rest + beta * A0)
-        root = follows @ self._root + (self._doubtful_root - follows @ self._doubtful_root)
-        return values, answer, share, bool(capped[0]), self._variances(query, away, turn, reference, root), np.diag(A)
-
-    def _spread(
-        self, u: Floats, s: Vector, near: NDArray[np.intp], wrong: Vector, few: float, K: Matrix, few_private: float
-    ) -> Matrix:
-        """The covariance of slopes and level that the reference's errors cause, (n + 1, n + 1)."""
-        rows = len(self.labels)
-        share = min(1 / (few * rows), 1.0)
-        extended = np.column_stack([u, np.ones(len(u), dtype=np.float32)])
-        pull = ((s - share**2 * self._global[0][near]) * wrong).astype(np.float32)
-        drawn = extended * pull[:, None]
-        moved = ((self.changes[:, near] * (s * wrong).astype(np.float32)) @ extended).astype(np.float64)
-        doubt = _ELSEWHERE * self.slopes.doubt / sqrt(share)
-        V = (1 + (doubt + few_private) / few) * (drawn.T @ drawn).astype(np.float64)
-        V += moved.T @ moved / max(len(moved) / 2, 1)
+        V = self._spread(centre, s, wrong, few, 1 / (rows * max(1 - fitted / rows, _CROWDED)))
         V[:-1] = K @ V[:-1]
         V[:, :-1] = V[:, :-1] @ K
-        return V
+        undecided = max(1 - rows / len(values), 0.0)  # fewer private rows than columns leave slopes open
+        V[np.diag_indices(len(values))] += undecided * (np.square(values) + np.square(self.slopes.values).mean())
+        follows = K @ (rest + beta * A0)
+        root = follows @ self._root + (self._doubtful_root - follows @ self._doubtful_root)
+        return values, answer, share, bool(capped[0]), self._variances(query, away, turn, V, root), np.diag(A)
+
+    def _spread(self, centre: Vector, s: Vector, wrong: Vector, few: float, few_private: float) -> Matrix:
+        """The covariance of (Σ s r u, Σ s r) that the reference's errors cause, (n + 1, n + 1)."""
+        share, records = min(1 / (few * len(self.labels)), 1.0), self._records
+        pull = np.square((s - share**2 * self._global[0]) * wrong)
+        total, first = float(pull.sum()), records.sums(pull)
+        between = first - total * centre
+        V = np.empty((len(first) + 1, len(first) + 1))
+        V[:-1, :-1] = records.products(pull) - np.outer(centre, first) - np.outer(between, centre)
+        V[-1, :-1], V[:-1, -1], V[-1, -1] = between, between, total
+        moved = self._moved(self.changes * (s * wrong), centre)
+        doubt = _ELSEWHERE * self.slopes.doubt / sqrt(share)
+        return np.asarray((1 + (doubt + few_private) / few) * V + moved.T @ moved / max(len(moved) / 2, 1))
+
+    def _moved(self, pulls: Matrix, centre: Vector) -> Matrix:
+        """Σ pull (u, 1) for each row of pulls."""
+        totals = pulls.sum(axis=1)
+        return np.column_stack([self._records.sums_of_each(pulls) - np.outer(totals, centre), totals])
 
     def _variances(self, query: Vector, away: Vector, turn: Vector | None, reference: Matrix, root: Matrix) -> Variances:
         n, offset = len(query), query - self.average.values
