@@ -334,7 +334,7 @@ def test_a_lost_ledger_is_a_503_that_says_no_path_and_releases_nothing(api, monk
     def lost(*_):
         raise LedgerUnavailable("the ledger /secret/place cannot be opened")
 
-    monkeypatch.setattr(type(api.backend.ledger), "reserve", lost)
+    monkeypatch.setattr(type(api.backend.ledger), "reserve_many", lost)
     monkeypatch.setattr(type(api.backend.ledger), "head", lost)
     assert "secret" not in api.ask().text
     problem(api.ask(), 503, "ledger-unavailable")
