@@ -29,6 +29,9 @@ class Watched:
     def local(self, _):
         return self
 
+    def scaled(self, _):
+        return self
+
     def gradient(self, phi):
         self.path.append(phi)
         return 2 * (self.A @ phi - self.b)

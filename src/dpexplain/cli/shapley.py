@@ -45,15 +45,16 @@ class ShapleyRequest:
         from dpexplain.cli.release import target_of
         from dpexplain.registration.models import ModelSource
         from dpexplain.registration.options import RegistrationOptions
-        from dpexplain.registration.sources import open_labeller
+        from dpexplain.registration.sources import labeller_of_opened
         from dpexplain.release.model_questions import answers_declared, scale_of
-        from dpexplain.release.named import about_class
+        from dpexplain.release.named import class_named
 
         source = ModelSource(self.model, self.trusted)
         declared = answers_declared(scale_of(made))
-        options = RegistrationOptions(target=target_of(self.target, source), **declared)
-        opened = open_labeller(source, made.domain, options)
-        return about_class(opened, made.targets[0]) if self.target is None and made.targets else opened
+        opened, target = source.open(made.domain), target_of(self.target, source)
+        if self.target is None and made.targets:
+            target = class_named(opened, made.targets[0])
+        return labeller_of_opened(opened, made.domain, RegistrationOptions(target=target, **declared))
 
 
 def explain_by_shapley(

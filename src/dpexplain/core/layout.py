@@ -50,6 +50,9 @@ class Layout:
     attributes: int = field(init=False, compare=False)
     codes: tuple[int, ...] = field(init=False, compare=False)  # attributes that are codes
     scale: Vector | None = field(init=False, compare=False)  # of each column; None where all are 1
+    metric: Vector | float = field(
+        init=False, compare=False
+    )  # the squares of the scales: ‖x - z‖² in distances is Σ metric·(x - z)²
     centre: Vector = field(init=False, compare=False)  # a public centre: 1/2 for a number, 1/max(k, 2) for each column of a code
 
     def __post_init__(self) -> None:
@@ -62,6 +65,7 @@ class Layout:
         object.__setattr__(self, "first", np.array(self.starts))
         object.__setattr__(self, "numbers", np.flatnonzero(np.array(self.is_number)[owner]))
         object.__setattr__(self, "scale", np.array(self.scales)[owner] if self.scales else None)
+        object.__setattr__(self, "metric", np.square(self.scale) if self.scale is not None else 1.0)
         object.__setattr__(self, "centre", 1 / np.maximum(sizes, 2)[owner])
 
     @classmethod
@@ -87,11 +91,6 @@ class Layout:
         """The largest ‖x - centre‖² each attribute can have: 1/4, or 1 - 1/k for a code of k ≥ 2 columns."""
         sizes = np.array(self.stops) - np.array(self.starts)
         return np.where(sizes == 1, 0.25, 1 - 1 / np.maximum(sizes, 2))
-
-    @property
-    def metric(self) -> Vector | float:
-        """The squares of the columns' scales: ‖x - z‖² in distances is Σ metric·(x - z)²."""
-        return 1.0 if self.scale is None else np.square(self.scale)
 
     @property
     def typical_distance(self) -> float:

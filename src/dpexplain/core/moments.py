@@ -43,13 +43,15 @@ class Moments:
         """2(Aφ - b): m̄ times the gradient of the local loss."""
         return 2 * (self.A @ phi - self.b)
 
-    def free_gradient(self, state: Vector) -> Vector:
-        """(∇_φ, ∇_a): m̄ times the gradient of the loss of a plane a + φ·u, at the state (φ, a)."""
-        phi, a = state[:-1], state[-1]
+    def free_gradient(self, state: Vector, scale: Vector | None = None) -> Vector:
+        """(∇_φ, ∇_a): m̄ times the gradient of the loss of a plane a + φ·u, at the state (φ, a); with a `scale`, of a + φ·(scale·u)."""
+        phi, a = state[:-1] if scale is None else state[:-1] * scale, state[-1]
         gradient = np.empty_like(state)  # in place: a descent asks for a thousand gradients
         slopes = np.matmul(self.A, phi, out=gradient[:-1])
         slopes += a * self.s
         slopes -= self.b
+        if scale is not None:
+            slopes *= scale
         gradient[-1] = self.s @ phi + a * self.S0 - self.t0
         gradient *= 2
         return gradient

@@ -264,7 +264,7 @@ class FreeGradientSum(ShapedNoise):
 
     def exact(self, rows: Rows, state: Vector) -> Vector:
         self.require(state)
-        gradient = rows.local(self.local).scaled(self.setting.scale).free_gradient(state)
+        gradient = rows.local(self.local).free_gradient(state, self.setting.scale)
         gradient[-1] *= self.constant
         return gradient
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from math import inf
 from typing import Any
 
 import numpy as np
 
 from dpexplain.core.arrays import Vector
 from dpexplain.core.plane import PAPER_RADIUS, Plane
-from dpexplain.core.plane_bounds import bound_curvatures, require_bounded
+from dpexplain.core.plane_bounds import require_bounded
 from dpexplain.core.weights import Weight
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.base import Outcome, Setting
@@ -48,10 +46,8 @@ def radius_within(
     """The cap that was asked for, or the one that accuracy μ pays for."""
     if radius is not None:
         return radius
-    within = inf if setting.layout is None else setting.layout.diameter(point)
-    gradient = replace(plane_gradient(point, replace(setting, layout=None), weight, 1.0, plane, anchor), within=within)
-    curvature = bound_curvatures(weight, plane, within).slopes
-    return radius_for(gradient.planned_noise / mu * setting.largest_scale * _USUAL_CURVATURE / curvature)
+    gradient = plane_gradient(point, setting, weight, 1.0, plane, anchor)
+    return radius_for(gradient.planned_noise / mu * setting.largest_scale * _USUAL_CURVATURE / gradient.curvatures.slopes)
 
 
 def radius_for(noise: float) -> float:

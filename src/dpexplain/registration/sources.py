@@ -100,15 +100,15 @@ def _register(source: DataSource, progress: Progress, *, bars: bool, keep_model:
         registered = replace(_in_memory(source, progress), label_column=source.label)
     if not keep_model or source.model is None:
         return registered
-    return replace(registered, labeller=open_labeller(source.model, source.domain, source.terms))
+    return replace(registered, labeller=labeller_of_opened(source.model.open(source.domain), source.domain, source.terms))
 
 
-def open_labeller(model: ModelSource, domain: DomainLike, terms: RegistrationOptions) -> Labeller:
-    """The model of a file or an address, asked about Arrow tables of the domain's columns; texts without a column are a list."""
+def labeller_of_opened(model: Any, domain: DomainLike, terms: RegistrationOptions) -> Labeller:
+    """A model asked about Arrow tables of the domain's columns; texts without a column are a list."""
     table: Callable[[dict[str, Any]], Any] = _arrow_table
     if isinstance(domain, TextDomain) and domain.column is None:
         table = same_kind_of_texts([], domain)
-    return Labeller(model.open(domain), terms.target, terms.output, table, terms.bounds, domain)
+    return Labeller(model, terms.target, terms.output, table, terms.bounds, domain)
 
 
 def _arrow_table(columns: dict[str, Any]) -> pa.Table:

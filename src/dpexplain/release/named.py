@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-
-from dpexplain.registration.labels import Labeller
 
 Contents = tuple[dict[str, Any], dict[str, Any]]
 """(header, arrays) of a release."""
@@ -50,9 +47,3 @@ def class_named(model: Any, name: Any) -> Any:
     """The class of a model whose name this is, as the model has it (a number, say); None where it has no such class."""
     classes = getattr(model, "classes_", None)
     return None if classes is None else next((one for one in np.asarray(classes).tolist() if str(one) == str(name)), None)
-
-
-def about_class(labeller: Labeller, name: str) -> Labeller:
-    """The labeller asked about the class of this name, where its model has one."""
-    found = class_named(labeller.model, name)
-    return labeller if found is None else replace(labeller, target=found)

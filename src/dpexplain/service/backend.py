@@ -28,9 +28,9 @@ from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.registration.cached_labels import Progress
 from dpexplain.registration.options import RegistrationOptions
-from dpexplain.registration.sources import open_labeller, register
+from dpexplain.registration.sources import labeller_of_opened, register
 from dpexplain.release.model_questions import answers_declared, scale_of
-from dpexplain.release.named import about_class, class_named
+from dpexplain.release.named import class_named
 from dpexplain.release.release import Release, load
 from dpexplain.release.shapley import ShapleyReference, prepare, shapley_batch
 from dpexplain.release.text_shapley import WordReference, prepare_words
@@ -225,9 +225,10 @@ def open_with_model(release: Release, model: AskedModel) -> ReleaseBackend:
             "[model] beside a [release] needs reference records: make the release with --reference, or leave [model] out"
         )
     declared = RegistrationOptions(**answers_declared(scale_of(release))) if model.terms.output is None else model.terms
-    labeller = open_labeller(model.source, release.domain, replace(declared, target=model.terms.target))
-    if model.terms.target is None and release.targets:
-        labeller = about_class(labeller, release.targets[0])
+    opened, target = model.source.open(release.domain), model.terms.target
+    if target is None and release.targets:
+        target = class_named(opened, release.targets[0])
+    labeller = labeller_of_opened(opened, release.domain, replace(declared, target=target))
     over = prepare_words(release, labeller) if release.reference is None else prepare(release.reference, labeller)
     return ReleaseBackend(release, over)
 

@@ -247,8 +247,7 @@ def _worlds(stage: _Stage, subject: Subject, given: tuple[Any, float] | None) ->
     make, alone = partial(world, data, rows), world(data, rows)
 
     def furthest_from(other: World) -> Canary:
-        start = _transcript_of(subject, other)
-        return find_canary(lambda one: _distance(_transcript_of(subject, make(one)), start), domain, stage.point)
+        return find_canary(lambda one: _distance(subject, make(one), other), domain, stage.point)
 
     canary = furthest_from(alone) if given is None else Canary(encoded_point(domain, given[0]), given[1])
     other = None if data.setting.neighbours.relation is Relation.ADD_REMOVE else furthest_from(make(canary))
@@ -256,14 +255,15 @@ def _worlds(stage: _Stage, subject: Subject, given: tuple[Any, float] | None) ->
     return final(canary, stage.copies), final(other, stage.copies)
 
 
-def _transcript_of(subject: Subject, where: World) -> Vector:
-    """What is released of one data set, in units of its noise. The noise is the same at every call."""
-    record = subject.run(where.fresh(), SeededNoise(0))
-    return np.concatenate(record.released or record.values)
+def _distance(subject: Subject, one: World, other: World) -> float:
+    """How far apart two data sets are in what is released, in units of the noise, at the public parameters of one run on the `other`.
 
-
-def _distance(one: Vector, other: Vector) -> float:
-    a, b = stack_transcripts([one, other])
+    At the same parameters: paths that part from each other are further apart than accounting allows, and say nothing about noise.
+    """
+    seen = subject.run(other.fresh(), SeededNoise(0), Ratio(one.rows, other.rows).for_one_run())
+    if seen.released:
+        return sqrt(seen.apart)
+    a, b = stack_transcripts([np.concatenate(subject.run(each.fresh(), SeededNoise(0)).values) for each in (one, other)])
     return float(np.linalg.norm(a - b))
 
 

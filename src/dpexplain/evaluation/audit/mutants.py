@@ -132,7 +132,7 @@ def _less_noise() -> AbstractContextManager[Any]:
 
 
 def _wrong_constant() -> AbstractContextManager[Any]:
-    return patch.object(sensitivity, "gradient", lambda weight, radius, label=1.0: 1.0)
+    return patch.object(sensitivity, "gradient", lambda *given, **options: 1.0)
 
 
 def _half_reserved() -> AbstractContextManager[Any]:

@@ -31,9 +31,12 @@ class Ratio:
     outside: Rows
     known: dict[int, tuple[Any, Vector, Vector]] = field(default_factory=dict)
 
-    def of(self, mechanism: GaussianMechanism[Any], at: Any, released: Vector) -> float:
+    def of(self, mechanism: GaussianMechanism[Any], at: Any, released: Vector) -> tuple[float, float]:
+        """(log-likelihood ratio, squared distance of the two means), in units of the noise."""
         first, second = self._means(mechanism, at)
-        return float(((first - second) * (released.ravel() - (first + second) / 2)).sum()) / mechanism.sigma**2
+        apart = first - second
+        ratio = float((apart * (released.ravel() - (first + second) / 2)).sum()) / mechanism.sigma**2
+        return ratio, float((apart * apart).sum()) / mechanism.sigma**2
 
     def _means(self, mechanism: GaussianMechanism[Any], at: Any) -> tuple[Vector, Vector]:
         """The query of both data sets; kept where it has no parameters. The query is kept with it, so that its number stays its own."""
@@ -59,6 +62,7 @@ class Record:
     values: list[Vector] = field(default_factory=list)
     details: list[float] = field(default_factory=list)
     likelihood: float = 0.0
+    apart: float = 0.0  # the sum of the squared distances of both data sets' means, in units of the noise
     quanta: int = 0
 
     @property
@@ -75,7 +79,8 @@ class Record:
         """What passes the door."""
         self.released.append(released.ravel() / mechanism.sigma)
         if self.ratio is not None:
-            self.likelihood += self.ratio.of(mechanism, at, released)
+            ratio, apart = self.ratio.of(mechanism, at, released)
+            self.likelihood, self.apart = self.likelihood + ratio, self.apart + apart
 
     def hear_answer(self, answer: Any) -> None:
         """An `Explanation`: its numbers, and whatever else it says."""
