@@ -10,7 +10,7 @@ import numpy as np
 
 import dpexplain as dpx
 from dpexplain import ModelCard
-from dpexplain.privacy import gdp, people, relation
+from dpexplain.privacy import gdp, person_guarantees, relation
 from experiments.paper import _training
 
 EPSILONS = {"f": None, "f_10": 10.0, "f_2": 2.0, "f_0.5": 0.5}
@@ -104,5 +104,5 @@ def described(name, model, rows, truth, reported=REPORTED) -> dict[str, Any]:
 def promised(card: ModelCard, epsilon: float = 0.1, delta: float = 1e-5) -> str:
     """(ε, δ) of somebody who trained the model and is among the explanation data, after one answer of this price."""
     spent = dpx.Guarantee(gdp.mu(epsilon, delta), delta, relation.Neighbours())
-    both = people.PersonGuarantees.of(spent, 1_000_000, card).both
+    both = person_guarantees.PersonGuarantees.of(spent, 1_000_000, card).both
     return "" if card.epsilon is None or both is None else f"({both.epsilon:.3g}, {both.delta:.2g})"

@@ -25,10 +25,10 @@ from dpexplain.domain import Domain, DomainLike, QueryRules, read_queries, read_
 from dpexplain.domain.queries import Extra, Notes, OnError
 from dpexplain.errors import BudgetExhausted, DpexplainError, NotPrivateError, ParameterError
 from dpexplain.ledger.port import Ledger, Settled
-from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.basic import Basic
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.ports import HistoryFree, Mechanism, Noise, Plan, UsesModel
+from dpexplain.mechanisms.setting import Outcome
 from dpexplain.mechanisms.shapley import QUANTITY as SHAPLEY_VALUES
 from dpexplain.mechanisms.start import Start
 from dpexplain.privacy.budget import Budget, Guarantee

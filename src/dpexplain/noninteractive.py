@@ -17,7 +17,7 @@ from dpexplain.domain import QueryRules, read_queries, read_query
 from dpexplain.domain.queries import Notes
 from dpexplain.errors import ParameterError, QueryError
 from dpexplain.mechanisms.history import History
-from dpexplain.mechanisms.noninteractive import Method, predict
+from dpexplain.mechanisms.history_prediction import Method, predict
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.privacy.relation import Neighbours
 

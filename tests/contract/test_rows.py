@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import weights
 from dpexplain.core.moments import LocalMoments, RawMoments
-from dpexplain.core.sketch import CentreMoments, NormalisedMoments
+from dpexplain.core.release_moments import CentreMoments, NormalisedMoments
 from dpexplain.errors import DataError
 from hypothesis_support import examples
 from rows_support import ALL, BACKENDS, LOCAL, cases, coded

@@ -28,7 +28,7 @@ from dpexplain.errors import DataError, InputError, NotPrivateError
 from dpexplain.registration import memory_limit as memory
 from dpexplain.registration.cached_labels import BATCH, from_model
 from dpexplain.registration.declared_answers import AnswerDeclaration
-from dpexplain.registration.models import ModelSource
+from dpexplain.registration.model_sources import ModelSource
 from dpexplain.registration.options import RegistrationOptions
 from dpexplain.registration.sources import DataSource, decide_streaming, register
 from dpexplain.registration.tables import read_private

@@ -15,7 +15,7 @@ from dpexplain.core import weights
 from dpexplain.core.cells import CodeCells
 from dpexplain.core.marginals import Bins, Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, RawMoments
-from dpexplain.core.sketch import CentreMoments, NormalisedMoments
+from dpexplain.core.release_moments import CentreMoments, NormalisedMoments
 from rows_support import coded
 from rows_support import sparse_rows as stored
 

@@ -7,8 +7,8 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain.answers.contributions import feature_values
+from dpexplain.demo.demo_report import write_report
 from dpexplain.demo.people import DOMAIN
-from dpexplain.demo.report import write_report
 from dpexplain.demo.story import ASKED, PersonAnswer
 from dpexplain.evaluation import Score
 from dpexplain.privacy.relation import Neighbours

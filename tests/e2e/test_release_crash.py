@@ -6,7 +6,7 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain.estimation import calibrate
-from dpexplain.mechanisms.sketch import SketchPlan
+from dpexplain.mechanisms.moments_plan import SketchPlan
 from ledger_support import children, release_once, small_table
 
 BUDGET = dpx.Budget(1.0, 1e-6)

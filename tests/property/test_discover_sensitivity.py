@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from dpexplain.core.text_prior import LONGEST, TextPrior
 from dpexplain.core.value_bins import COARSE, coarse_bins, fine_bins
 from dpexplain.domain import Categorical, Domain, Numeric
-from dpexplain.mechanisms.discovery import CoarseCounts, FineCounts, TextCounts
-from dpexplain.mechanisms.misfits import MisfitCounts
+from dpexplain.mechanisms.discovery_counts import CoarseCounts, FineCounts, TextCounts
+from dpexplain.mechanisms.misfit_counts import MisfitCounts
 from dpexplain.privacy.relation import Neighbours
-from dpexplain.registration.misfits import MisfittingRows
+from dpexplain.registration.misfitting_rows import MisfittingRows
 from dpexplain.registration.options import RegistrationOptions
 from dpexplain.registration.raw_columns import RawColumns
 

@@ -18,10 +18,10 @@ from dpexplain.core.moments import LocalMoments
 from dpexplain.core.reach import LEAST_FREE_SHARE, FreeReach, SharePath
 from dpexplain.core.weights import Custom, Gaussian, Inverse, Stable, Window
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
-from dpexplain.mechanisms.planes import radius_for
+from dpexplain.mechanisms.plane_choice import radius_for
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.relation import Neighbours
 from hypothesis_support import examples

@@ -9,7 +9,7 @@ from dpexplain.backends.dense import DenseRows
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core.label_moments import LabelMoments
 from dpexplain.core.layout import Layout
-from dpexplain.mechanisms.label_moments import row_wise_matrix, simplex
+from dpexplain.mechanisms.label_moments_plan import row_wise_matrix, simplex
 from hypothesis_support import examples
 
 LAYOUT = Layout((0, 1, 4), (1, 4, 5), (True, False, True))

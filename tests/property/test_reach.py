@@ -14,9 +14,9 @@ from dpexplain.core.ball import Ball
 from dpexplain.core.layout import Layout
 from dpexplain.core.reach import LEAST_SHARE, Reach, SharePath
 from dpexplain.core.shape import noise_shape
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.relation import Neighbours
 from noise_support import run

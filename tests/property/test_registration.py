@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 import dpexplain as dpx
+from dpexplain.core.baseline_shapley import ShapleySum, walk_orders
 from dpexplain.core.row_hash import hash_rows
-from dpexplain.core.shapley import ShapleySum, walk_orders
 from dpexplain.registration.owners import owner_name
 from hypothesis_support import examples
 from rows_support import ray_session

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import sensitivity
 from dpexplain.core.layout import Layout
-from dpexplain.core.sketch import CentreMoments, NormalisedMoments, NormalisedSums, centre_of, normalised_dimension
+from dpexplain.core.release_moments import CentreMoments, NormalisedMoments, NormalisedSums, centre_of, normalised_dimension
 from hypothesis_support import examples
 
 attributes = st.lists(st.one_of(st.just("number"), st.integers(1, 5)), min_size=1, max_size=6)

@@ -14,9 +14,9 @@ from dpexplain.core import weights
 from dpexplain.core.ball import Ball, FreeBall
 from dpexplain.core.layout import Layout
 from dpexplain.core.reach import FreeReach, Reach
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.gradient import plane_gradient
 from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.relation import Neighbours
 

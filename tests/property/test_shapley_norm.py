@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from dpexplain.backends.dense import DenseRows
 from dpexplain.backends.oracle import OracleRows
+from dpexplain.core.baseline_shapley import ShapleySum, baseline_shapley, exact_grid, largest_norm, orders_from, walk_orders
 from dpexplain.core.row_hash import hash_rows
-from dpexplain.core.shapley import ShapleySum, baseline_shapley, exact_grid, largest_norm, orders_from, walk_orders
 from hypothesis_support import examples
 
 

@@ -16,7 +16,7 @@ from dpexplain.backends.dense import DenseRows, summation_error
 from dpexplain.core import compiling, weights
 from dpexplain.core.layout import Layout
 from dpexplain.core.moments import LocalMoments, RawMoments
-from dpexplain.core.sketch import CentreMoments
+from dpexplain.core.release_moments import CentreMoments
 from hypothesis_support import examples
 
 EVERYTHING = weights.Window(1e6)  # α = 1: the sums are then rational functions of what is stored

@@ -12,9 +12,9 @@ from dpexplain.core import sensitivity, weights
 from dpexplain.core.ball import Ball
 from dpexplain.core.layout import Layout
 from dpexplain.core.moments import LocalMoments
-from dpexplain.core.sketch import CentreMoments, NormalisedMoments, centre_of
+from dpexplain.core.release_moments import CentreMoments, NormalisedMoments, centre_of
 from dpexplain.domain.text import word_spans, words_of
-from dpexplain.mechanisms.base import Setting
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.privacy.relation import Neighbours
 from hypothesis_support import examples
 

@@ -9,10 +9,10 @@ from scipy import stats
 
 from dpexplain.core.text_prior import CHARACTERS, TextPrior
 from dpexplain.evaluation.audit.bounds import mu_from_errors
-from dpexplain.mechanisms.discovery import CoarseCounts, TextCounts, plan_discovery
+from dpexplain.mechanisms.discovery_counts import CoarseCounts, TextCounts, plan_discovery
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
-from dpexplain.mechanisms.misfits import MisfitCounts
+from dpexplain.mechanisms.misfit_counts import MisfitCounts
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.events import mu_of, price
 from dpexplain.privacy.relation import Neighbours

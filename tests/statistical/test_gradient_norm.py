@@ -5,9 +5,9 @@ from scipy import stats
 
 import dpexplain as dpx
 from dpexplain.core.moments import Moments
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.history import History, ReleasedAnswer
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.relation import Neighbours
 from noise_support import Scaled, heard, release

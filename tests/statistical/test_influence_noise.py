@@ -4,8 +4,8 @@ import numpy as np
 
 import dpexplain as dpx
 from dpexplain.core.moments import Moments
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.secure import SecureNoise
 from noise_support import Scaled, every_relation, has_unit_scale, run
 

@@ -5,8 +5,8 @@ import numpy as np
 from dpexplain.backends.dense import DenseRows
 from dpexplain.core.label_moments import LabelMoments
 from dpexplain.core.layout import Layout
-from dpexplain.mechanisms.base import Setting
-from dpexplain.mechanisms.label_moments import plan_label_moments
+from dpexplain.mechanisms.label_moments_plan import plan_label_moments
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.events import mu_of, price
 from noise_support import Scaled, every_relation, has_unit_scale, run

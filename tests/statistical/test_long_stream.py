@@ -5,8 +5,8 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain.core.moments import Moments
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.history import History, ReleasedAnswer
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.events import price
 from dpexplain.privacy.relation import Neighbours

@@ -5,8 +5,8 @@ import numpy as np
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core.cells import CodeCells, NumberCells
 from dpexplain.core.marginals import Histograms, PairTables
-from dpexplain.mechanisms.base import Setting
-from dpexplain.mechanisms.marginals import HISTOGRAM_SHARE, plan_marginals
+from dpexplain.mechanisms.marginals_plan import HISTOGRAM_SHARE, plan_marginals
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.events import mu_of, price
 from dpexplain.privacy.relation import Neighbours

@@ -3,7 +3,7 @@
 import pytest
 
 from dpexplain.evaluation.audit.mutants import MUTANTS, find_mutants
-from dpexplain.evaluation.audit.registration import registration_moves
+from dpexplain.evaluation.audit.registration_audit import registration_moves
 
 QUICK = {
     "half of the steps reserved",

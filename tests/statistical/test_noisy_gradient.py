@@ -6,8 +6,8 @@ from scipy import stats
 
 import dpexplain as dpx
 from dpexplain.core.moments import Moments
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.relation import Neighbours
 from noise_support import Scaled, gaussian, heard, release

@@ -14,8 +14,8 @@ from scipy.stats import norm
 import dpexplain as dpx
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core.cells import cells_of
-from dpexplain.mechanisms.base import Setting
-from dpexplain.mechanisms.marginals import plan_marginals
+from dpexplain.mechanisms.marginals_plan import plan_marginals
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.release.reference_building import draw_records

@@ -5,7 +5,7 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain.core.layout import Layout
-from dpexplain.core.sketch import CentreMoments, NormalisedMoments, centre_of
+from dpexplain.core.release_moments import CentreMoments, NormalisedMoments, centre_of
 from dpexplain.estimation.calibrate import NoiseRehearsal
 from dpexplain.noise.seeded import SeededNoise
 

@@ -4,9 +4,9 @@ import numpy as np
 
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core.layout import Layout
-from dpexplain.core.sketch import CentreMoments
-from dpexplain.mechanisms.base import Setting
-from dpexplain.mechanisms.sketch import CENTRE_SHARE, plan_sketch
+from dpexplain.core.release_moments import CentreMoments
+from dpexplain.mechanisms.moments_plan import CENTRE_SHARE, plan_sketch
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.events import mu_of, price
 from dpexplain.privacy.relation import Neighbours

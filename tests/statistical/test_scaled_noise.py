@@ -5,9 +5,9 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain.core.moments import Moments
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.gradient import plane_gradient
 from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.relation import Neighbours
 from noise_support import Scaled, has_unit_scale, heard, run

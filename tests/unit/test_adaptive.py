@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import dpexplain as dpx
 from dpexplain.core.moments import Moments
 from dpexplain.errors import NotPrivateError, ParameterError
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.history import History, ReleasedAnswer
 from dpexplain.mechanisms.measured import NORM_SHARE, MeasuredDescent
 from dpexplain.mechanisms.paper_algorithms import PaperDescent
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.mechanisms.start import Copy
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy import gdp, paper

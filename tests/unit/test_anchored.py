@@ -12,8 +12,8 @@ from dpexplain.core import sensitivity, weights
 from dpexplain.core.ball import Ball
 from dpexplain.core.moments import LocalMoments
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy import gdp
 from dpexplain.privacy.events import mu_of, price

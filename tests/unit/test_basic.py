@@ -9,9 +9,9 @@ import pytest
 import dpexplain as dpx
 from dpexplain.errors import ParameterError
 from dpexplain.evaluation import optimum, score
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.descent import schedule, travel_length
 from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy import gdp, paper
 from dpexplain.privacy.events import mu_of, price

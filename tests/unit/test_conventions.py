@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from typer.main import get_command
 
 import dpexplain
 import import_graph
 from dpexplain import errors
+from dpexplain.cli import app
 
 ROOT = Path(__file__).parents[2]
 
@@ -94,6 +96,20 @@ def test_errors_are_one_tree_in_one_file():
 def test_no_two_classes_have_the_same_name():
     names = [node.name for _, tree in _parsed("src") for node in tree.body if isinstance(node, ast.ClassDef)]
     assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
+def _room_and_name(path: str) -> tuple[str, str]:
+    """(the folder's name, the name that an import uses) of a module or of a package."""
+    module = Path(path.removesuffix("/__init__.py").removesuffix(".py"))
+    return module.parent.name, module.name.removeprefix("_")
+
+
+def test_no_two_modules_have_the_same_name():
+    """Exceptions: a command's module is named after the command, and a package's main module after the package."""
+    modules = [_room_and_name(path) for path, _ in _parsed("src")]
+    names = [name for room, name in modules if room not in ("cli", name) and not name.startswith("_main__")]
+    assert sorted({name for name in names if names.count(name) > 1}) == []
+    assert {name for room, name in modules if room == "cli" and name in names} <= get_command(app).commands.keys()
 
 
 @cache

@@ -12,7 +12,7 @@ import dpexplain as dpx
 from dpexplain.errors import DataError, DomainError, DpexplainError, ReleaseCorrupt
 from dpexplain.ledger import open_existing
 from dpexplain.ledger.anchor import read_heads
-from dpexplain.registration.models import ModelSource
+from dpexplain.registration.model_sources import ModelSource
 from dpexplain.release import file as container
 from dpexplain.service.config import load_config
 from dpexplain.service.limits import network_of

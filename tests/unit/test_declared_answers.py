@@ -19,7 +19,7 @@ from dpexplain.registration.cached_labels import from_model
 from dpexplain.registration.declared_answers import AnswerDeclaration
 from dpexplain.registration.label_column import from_column
 from dpexplain.registration.made_up import made_up_like
-from dpexplain.registration.models import ModelSource
+from dpexplain.registration.model_sources import ModelSource
 
 DOMAIN = dpx.Domain.encoded(2)
 X = np.random.default_rng(0).random((40, 2))

@@ -15,7 +15,7 @@ import dpexplain as dpx
 from dpexplain.cli import app
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.service.backend import SpendingSummary
-from dpexplain.service.metrics import Metrics
+from dpexplain.service.prometheus_metrics import Metrics
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is missing, the deployment's files are NOT checked")
 DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -6,11 +6,11 @@ import pytest
 import dpexplain as dpx
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.errors import NotPrivateError, ParameterError, ReservationExceeded
-from dpexplain.mechanisms.base import Outcome, Setting
 from dpexplain.mechanisms.door import Door, listening
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.gradient import GradientSum, Place
 from dpexplain.mechanisms.history import History, ReleasedAnswer
+from dpexplain.mechanisms.setting import Outcome, Setting
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.events import mu_of, price
 from dpexplain.privacy.relation import Neighbours

@@ -12,9 +12,9 @@ import dpexplain as dpx
 from dpexplain.core.ball import Ball
 from dpexplain.errors import InputError
 from dpexplain.estimation.regression import PENALTIES, LevelledRegression, Ridge
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.history import History, ReleasedAnswer
-from dpexplain.mechanisms.noninteractive import by_regression
+from dpexplain.mechanisms.history_prediction import by_regression
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.mechanisms.start import predict_start
 from dpexplain.privacy.relation import Neighbours
 

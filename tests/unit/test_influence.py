@@ -9,8 +9,8 @@ import dpexplain as dpx
 from dpexplain import evaluation
 from dpexplain.core import sensitivity
 from dpexplain.errors import DataError, ParameterError
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy import gdp
 from dpexplain.privacy.events import mu_of, price

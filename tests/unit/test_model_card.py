@@ -10,7 +10,7 @@ from dpexplain.errors import ParameterError
 from dpexplain.noise import SeededNoise
 from dpexplain.privacy import training
 from dpexplain.privacy.model_card import ModelCard
-from dpexplain.privacy.people import PersonGuarantees
+from dpexplain.privacy.person_guarantees import PersonGuarantees
 
 DOMAIN = dpx.Domain([dpx.Numeric("a", 0, 1), dpx.Numeric("b", 0, 1)])
 CARD = ModelCard(2.0, 1e-5, trainer="Opacus 1.6.0", rows=35_000, parameters={"noise_multiplier": 1.1, "steps": 300})

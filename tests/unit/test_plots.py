@@ -13,8 +13,8 @@ from matplotlib.patches import Rectangle
 from dpexplain import plots
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.errors import ParameterError
+from dpexplain.plots.highlighted_text import pieces
 from dpexplain.plots.style import NEGATIVE, POSITIVE, UNCERTAIN, palette_of, readable_on
-from dpexplain.plots.text import pieces
 
 TEXT = "A <b>bad</b> film, but\nwonderful & moving: Wonderful! It's $5 or $6."
 NAMES, VALUES = ["bad", "film", "wonderful", "it's"], np.array([-0.8, 0.1, 0.4, 0.05])

@@ -13,7 +13,7 @@ from dpexplain.estimation.gibbs import learn_potentials, refresh_records
 from dpexplain.estimation.population import distance, draw, on_simplex, sample_tree, tables, tree, tree_potentials
 from dpexplain.estimation.raking import Raking
 from dpexplain.estimation.response import respond, table_changes
-from dpexplain.mechanisms.marginals import equal_mass, join
+from dpexplain.mechanisms.marginals_plan import equal_mass, join
 
 SIZES = (3, 4, 2, 5)
 OFFSETS = np.concatenate([[0], np.cumsum(SIZES)])

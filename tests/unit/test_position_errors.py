@@ -10,7 +10,7 @@ from dpexplain.core.cells import NumberCells
 from dpexplain.core.layout import Layout
 from dpexplain.core.marginals import Bins
 from dpexplain.estimation.background import WeightedRecords, choose_background
-from dpexplain.estimation.records import position_errors
+from dpexplain.estimation.records_from_bins import position_errors
 from dpexplain.noise.seeded import SeededNoise
 
 DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 1), dpx.Numeric("hours", 0, 1)])

@@ -237,7 +237,7 @@ def test_a_reference_of_text_or_of_too_many_columns_is_refused_before_anything_i
 
 def test_steps_are_announced_by_name_on_a_terminal_only(monkeypatch, released):
     from dpexplain import progress
-    from dpexplain.release import plan as planning
+    from dpexplain.release import plan_for_data as planning
     from dpexplain.release import reference_building as building
 
     data, _ = released

@@ -6,9 +6,9 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain.cli.audit import NAMES
-from dpexplain.mechanisms.base import AuditSetup
 from dpexplain.mechanisms.ports import Mechanism
 from dpexplain.mechanisms.registry import MECHANISMS
+from dpexplain.mechanisms.setting import AuditSetup
 from dpexplain.service.config import mechanism_of
 
 

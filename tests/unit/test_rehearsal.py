@@ -18,9 +18,9 @@ from dpexplain.cli import app
 from dpexplain.errors import DpexplainError, ParameterError
 from dpexplain.evaluation.baselines import lime as lime_module
 from dpexplain.evaluation.rehearsal import rehearse as rehearsing
-from dpexplain.evaluation.rehearsal.files import NAMES
+from dpexplain.evaluation.rehearsal.owner_files import NAMES
 from dpexplain.evaluation.rehearsal.questions import squared
-from dpexplain.evaluation.rehearsal.report import WARNING
+from dpexplain.evaluation.rehearsal.rehearsal_result import WARNING
 from dpexplain.evaluation.rehearsal.sections import sections_of
 from service_support import write_owner_files
 

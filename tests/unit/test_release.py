@@ -14,7 +14,7 @@ from dpexplain import evaluation
 from dpexplain.errors import InputError, ParameterError, QueryError, ReleaseCorrupt
 from dpexplain.estimation import calibrate
 from dpexplain.ledger import MemoryLedger
-from dpexplain.mechanisms.sketch import SketchPlan
+from dpexplain.mechanisms.moments_plan import SketchPlan
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.release import file as container
 

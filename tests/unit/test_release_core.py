@@ -9,7 +9,7 @@ from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import weights
 from dpexplain.core.ball import minimise_2
 from dpexplain.core.layout import Layout
-from dpexplain.core.sketch import CentreMoments, NormalisedMoments, NormalisedSums, centre_of, normalised_dimension
+from dpexplain.core.release_moments import CentreMoments, NormalisedMoments, NormalisedSums, centre_of, normalised_dimension
 from dpexplain.estimation import reference
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import as_sums, column_factors, rehearsal_draws, replicates, solver_replicates

@@ -235,10 +235,10 @@ class Changing:
 
 
 def test_a_model_is_prepared_once_and_anew_when_it_answers_otherwise(release, monkeypatch):
-    from dpexplain.release import shapley
+    from dpexplain.release import reference_shapley
 
-    calls, plain = [], shapley.prepare
-    monkeypatch.setattr(shapley, "prepare", lambda *words: calls.append(1) or plain(*words))
+    calls, plain = [], reference_shapley.prepare
+    monkeypatch.setattr(reference_shapley, "prepare", lambda *words: calls.append(1) or plain(*words))
     asked = Changing()
     first, again = release.shapley(RECORD, asked), release.shapley(RECORD, asked)
     np.testing.assert_array_equal(first.values, again.values)

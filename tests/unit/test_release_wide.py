@@ -7,7 +7,7 @@ import pytest
 
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core.layout import Layout
-from dpexplain.core.sketch import CentreMoments, NormalisedMoments, NormalisedSums, centre_of
+from dpexplain.core.release_moments import CentreMoments, NormalisedMoments, NormalisedSums, centre_of
 from dpexplain.estimation import local_reference, reference
 from dpexplain.estimation.calibrate import as_sums
 from dpexplain.estimation.denoise import WIDE, estimate, with_label_moments

@@ -23,8 +23,8 @@ from dpexplain.service.backend import ReleaseBackend, SpendingSummary, without_f
 from dpexplain.service.config import load_config, mechanism_of
 from dpexplain.service.keys import KeyFile
 from dpexplain.service.limits import RateLimit
-from dpexplain.service.metrics import Metrics
 from dpexplain.service.problems import Problem, problem_of
+from dpexplain.service.prometheus_metrics import Metrics
 from service_support import release_only, write_config, write_owner_files
 
 

@@ -5,10 +5,10 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain import evaluation
-from dpexplain.core.shapley import largest_norm
+from dpexplain.core.baseline_shapley import largest_norm
 from dpexplain.errors import DataError, ParameterError
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.mechanisms.shapley import players_of
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy import gdp

@@ -7,9 +7,9 @@ import pytest
 
 from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Gaussian
+from dpexplain.estimation.global_slopes import Guess, NoisyEquations, Slopes, guessed_slopes
 from dpexplain.estimation.planes import Average, hold_in_ball
 from dpexplain.estimation.reference_planes import ReferencePlanes
-from dpexplain.estimation.slopes import Guess, NoisyEquations, Slopes, guessed_slopes
 
 
 def equations(phi, eigenvalues, noise, seed=0, numbers=()):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dpexplain as dpx
-from dpexplain.domain.base import Block
+from dpexplain.domain.interface import Block
 from dpexplain.errors import ParameterError
 from dpexplain.estimation.coalitions import record_values
 from dpexplain.estimation.surrogate import fit_surrogate

@@ -188,7 +188,7 @@ def test_the_command_line_answers_with_the_model(release, tmp_path, monkeypatch)
 
 
 def test_a_service_with_the_model_answers_with_contributions_that_add_up(monkeypatch):
-    from dpexplain.registration.models import ModelSource
+    from dpexplain.registration.model_sources import ModelSource
     from dpexplain.registration.options import RegistrationOptions
     from dpexplain.service.backend import open_with_model
     from dpexplain.service.config import AskedModel

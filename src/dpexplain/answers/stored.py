@@ -10,8 +10,8 @@ from dpexplain.answers.expectation import AskedData, expected_error
 from dpexplain.answers.explanation import Explanation
 from dpexplain.core.arrays import Vector
 from dpexplain.domain.queries import Notes
-from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.history import ReleasedAnswer
+from dpexplain.mechanisms.setting import Outcome
 
 ANCHORED = "anchored optima"  # how ledgers that are older than planes name the quantity of anchored answers
 

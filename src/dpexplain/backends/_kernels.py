@@ -58,7 +58,7 @@ def _distances_in(block: Blocks, point: Array, scale: Array, out: Array) -> None
 def squared_lengths(
     blocks: Blocks, centre: Array, variance: Array, starts: Index, number: Array, scales: Array, first: int, last: int, out: Array
 ) -> None:  # pragma: no cover
-    """out[row] = ‖F(x, 1)‖² (core/sketch.py). `starts` has one entry more than there are attributes; `number` is 1 for numbers.
+    """out[row] = ‖F(x, 1)‖² (core/release_moments.py). `starts` has one entry more than there are attributes; `number` is 1 for numbers.
 
     `scales` = (constant, of ‖v‖², of products across attributes, of squares).
     """

@@ -45,7 +45,7 @@ def squared_lengths(
     starts: Integers, indices: Indices, centre: Array, variance: Array, attributes: Integers, number: Array, scales: Array,
     first: int, last: int, out: Array,
 ) -> None:  # fmt: skip # pragma: no cover
-    """out[r] = ‖F(x, 1)‖² (core/sketch.py), as a sum of non-negative terms over all columns; arguments as in `_kernels.py`."""
+    """out[r] = ‖F(x, 1)‖² (core/release_moments.py), as a sum of non-negative terms over all columns; arguments as in `_kernels.py`."""
     for r in range(first, last):
         total = products = deviations = 0.0
         p, stop = starts[r], starts[r + 1]

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from dpexplain.backends import _kernels as kernels
 from dpexplain.backends._workers import in_threads
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.baseline_shapley import ShapleySum
 from dpexplain.core.label_moments import LabelSums
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
-from dpexplain.core.shapley import ShapleySum
-from dpexplain.core.sketch import SQUARES_CENTRE, SQUARES_SCALE, CentreMoments, NormalisedMoments
+from dpexplain.core.release_moments import SQUARES_CENTRE, SQUARES_SCALE, CentreMoments, NormalisedMoments
 from dpexplain.core.weights import Weight
 
 Weighting = Callable[[int, int], Vector]  # blocks first, last → α of their rows

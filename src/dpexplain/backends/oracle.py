@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.baseline_shapley import ShapleySum
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
-from dpexplain.core.shapley import ShapleySum
-from dpexplain.core.sketch import SQUARES_CENTRE, SQUARES_SCALE, CentreMoments, NormalisedMoments
+from dpexplain.core.release_moments import SQUARES_CENTRE, SQUARES_SCALE, CentreMoments, NormalisedMoments
 
 
 class OracleRows:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from dpexplain.domain.base import hint
+from dpexplain.domain.interface import hint
 from dpexplain.errors import DataError, RowsUnavailable
 
 WILD = "*["

@@ -28,7 +28,7 @@ from dpexplain.backends._workers import in_threads
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
-from dpexplain.core.sketch import SQUARES_CENTRE, SQUARES_SCALE, CentreMoments, NormalisedMoments
+from dpexplain.core.release_moments import SQUARES_CENTRE, SQUARES_SCALE, CentreMoments, NormalisedMoments
 from dpexplain.core.weights import Weight
 from dpexplain.errors import DataError
 

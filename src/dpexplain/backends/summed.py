@@ -14,11 +14,11 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.baseline_shapley import ShapleySum
 from dpexplain.core.label_moments import LabelSums
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
-from dpexplain.core.shapley import ShapleySum
-from dpexplain.core.sketch import CentreMoments, NormalisedMoments
+from dpexplain.core.release_moments import CentreMoments, NormalisedMoments
 
 Answer = TypeVar("Answer")
 ADDING = 2 * 2.0**-53  # relative error of adding up to 2²⁶ partial sums, each with its lost digits

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpexplain.cli.exits import REFUTED, exit_on_error
-from dpexplain.cli.options import Json
+from dpexplain.cli.shared_options import Json
 from dpexplain.errors import ParameterError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import typer
 
 from dpexplain.arguments import file_errors
 from dpexplain.cli.exits import exit_on_error
-from dpexplain.cli.options import File, Force, require_new
+from dpexplain.cli.shared_options import File, Force, require_new
 from dpexplain.release.release import load
 
 

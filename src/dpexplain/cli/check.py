@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpexplain.cli.exits import BAD_INPUT, exit_on_error, with_options
-from dpexplain.cli.options import Json
+from dpexplain.cli.shared_options import Json
 from dpexplain.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _of_files(
     from dpexplain.cli.release import target_of
     from dpexplain.domain import Domain
     from dpexplain.onboarding.checks import check as check_all
-    from dpexplain.registration.models import ModelSource
+    from dpexplain.registration.model_sources import ModelSource
 
     if domain is None or model is None:
         raise ParameterError("say what to check. Pass --domain and --model, or a service's configuration")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from dpexplain.cli.exits import exit_on_error
-from dpexplain.cli.options import Force, Json, require_new
+from dpexplain.cli.shared_options import Force, Json, require_new
 from dpexplain.errors import ParameterError
 
 app = typer.Typer(help="What is public about private rows: draft a domain file.", no_args_is_help=True)
@@ -60,7 +60,7 @@ def draft(
 
 def open_model(model: str, trusted: bool) -> Any:
     """The estimator in a file of one; an ONNX file or an address as it is."""
-    from dpexplain.registration.models import load_estimator
+    from dpexplain.registration.model_sources import load_estimator
 
     if Path(model).suffix.lower() in (".skops", ".pkl", ".pickle", ".joblib"):
         return load_estimator(model, trusted)

@@ -12,8 +12,8 @@ import typer
 from rich.console import Console
 
 from dpexplain.cli.exits import exit_on_error
-from dpexplain.cli.options import File, Json
-from dpexplain.cli.records import parse_record
+from dpexplain.cli.record_arguments import parse_record
+from dpexplain.cli.shared_options import File, Json
 from dpexplain.core.plane import require_plane
 from dpexplain.core.weights import from_text
 from dpexplain.errors import ParameterError, QueryError
@@ -93,7 +93,7 @@ def explain(
     if local and method == "shapley":
         raise ParameterError("SHAP values have no locality. Leave --weight out, or --method shapley")
     if method != "plane":
-        from dpexplain.cli.shapley import ShapleyRequest, explain_by_shapley
+        from dpexplain.cli.shapley_request import ShapleyRequest, explain_by_shapley
 
         explain_by_shapley(made, ShapleyRequest(method, model, target, trusted), record, rows, output, rules, as_json=as_json)
         return

@@ -15,7 +15,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from dpexplain.cli.exits import INTEGRITY, exit_on_error, tell
-from dpexplain.cli.options import Json
+from dpexplain.cli.shared_options import Json
 from dpexplain.errors import IntegrityError, ParameterError
 from dpexplain.ledger import Account, Entry, Head, Ledger, VerificationReport, open_existing, verify
 from dpexplain.ledger.anchor import head_from_dict, head_to_dict, read_heads, write_heads

@@ -13,7 +13,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from dpexplain.cli.exits import exit_on_error
-from dpexplain.cli.options import Json
+from dpexplain.cli.shared_options import Json
 from dpexplain.core.weights import DEFAULT_WEIGHT
 from dpexplain.errors import ParameterError
 from dpexplain.privacy import expected_quality

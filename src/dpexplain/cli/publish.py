@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dpexplain.cli.exits import exit_on_error
-from dpexplain.cli.options import File, Force, require_new
+from dpexplain.cli.shared_options import File, Force, require_new
 from dpexplain.errors import ParameterError
 from dpexplain.release.release import load
 
@@ -50,7 +50,7 @@ def publish(
     options = {key: value for key, value in (("title", title), ("outcome", outcome)) if value is not None}
     made = load(file)
     if surrogate:
-        from dpexplain.cli.shapley import ShapleyRequest
+        from dpexplain.cli.shapley_request import ShapleyRequest
 
         asked = ShapleyRequest("surrogate", model, target, trusted)
         made.publish(output, **options, surrogate=asked.labeller(made) or True)

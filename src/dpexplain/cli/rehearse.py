@@ -10,7 +10,6 @@ import typer
 from rich.console import Console
 
 from dpexplain.cli.exits import exit_on_error
-from dpexplain.cli.options import Force, Json
 from dpexplain.cli.release import (
     Answer,
     Bounds,
@@ -29,6 +28,7 @@ from dpexplain.cli.release import (
     data_source,
     with_labelling_bar,
 )
+from dpexplain.cli.shared_options import Force, Json
 from dpexplain.core.weights import from_text
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def rehearse(
 ) -> None:
     """Before paying: noise draws at several ε on your own rows, beside the exact answers. Not private; spends nothing."""
     from dpexplain.data import PrivateData
-    from dpexplain.evaluation.rehearsal.files import require_folder
+    from dpexplain.evaluation.rehearsal.owner_files import require_folder
     from dpexplain.evaluation.rehearsal.rehearse import Way
     from dpexplain.evaluation.rehearsal.rehearse import rehearse as run
     from dpexplain.registration.sources import register

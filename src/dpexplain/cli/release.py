@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from dpexplain.cli.exits import exit_on_error
-from dpexplain.cli.options import Force, Json, require_new
+from dpexplain.cli.shared_options import Force, Json, require_new
 from dpexplain.domain import Domain
 from dpexplain.errors import ParameterError
 from dpexplain.privacy.budget import Budget
@@ -24,7 +24,7 @@ from dpexplain.release.release import Release
 
 if TYPE_CHECKING:
     from dpexplain.data import PrivateData
-    from dpexplain.registration.models import ModelSource
+    from dpexplain.registration.model_sources import ModelSource
     from dpexplain.registration.sources import DataSource
 
 EXAMPLE = "Example: dpexplain release data.parquet --domain domain.toml --label y --epsilon 0.5 --delta 1e-6 -o income.dpx"
@@ -150,7 +150,7 @@ def data_source(
     data: list[str], domain: Path, label: str | None, declared: DeclaredModel, terms: dict[str, Any], stream: bool | None
 ) -> DataSource:
     """The files, labels and options that a command names, and whether the rows are to be read a part at a time."""
-    from dpexplain.registration.models import ModelSource
+    from dpexplain.registration.model_sources import ModelSource
     from dpexplain.registration.sources import DataSource, decide_streaming
 
     model = None if declared.where is None else ModelSource(declared.where, declared.trusted)

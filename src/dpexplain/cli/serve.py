@@ -14,8 +14,8 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from dpexplain.cli.exits import exit_on_error
-from dpexplain.cli.options import Json
 from dpexplain.cli.release import with_labelling_bar
+from dpexplain.cli.shared_options import Json
 from dpexplain.errors import ParameterError
 from dpexplain.service.keys import KeyFile
 

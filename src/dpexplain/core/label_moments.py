@@ -18,7 +18,7 @@ import numpy as np
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.moments import RawSums
-from dpexplain.core.sketch import NormalisedMoments, Scales
+from dpexplain.core.release_moments import NormalisedMoments, Scales
 
 _SHARE = 2.0  # of the moments yv beside y, for a record of typical length
 _TINY = 1e-12

@@ -9,7 +9,7 @@ from typing import Any
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain import DomainLike
-from dpexplain.mechanisms.base import Setting
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.registration.labels import Labeller
 from dpexplain.registration.registered import Registered
 

@@ -17,13 +17,13 @@ from dpexplain.domain import DomainLike
 from dpexplain.errors import DataError, DomainError, DpexplainError, ParameterError
 from dpexplain.ledger.cap import Cap
 from dpexplain.ledger.port import USED_MODEL_ANSWERS, USED_SEED, USED_UNPAID, Account, Ledger, Request, Reservation, Settled
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.door import PlanResult, run_plans
 from dpexplain.mechanisms.ports import Noise, Plan, RelabelledRows, Rows
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee, warn_if_weak
 from dpexplain.privacy.events import quanta_up
 from dpexplain.privacy.model_card import ModelCard
-from dpexplain.privacy.people import PersonGuarantees
+from dpexplain.privacy.person_guarantees import PersonGuarantees
 from dpexplain.registration.label_file import LabelFile
 from dpexplain.registration.labels import Labeller
 from dpexplain.registration.options import OptionKeywords, RegistrationOptions, Where, with_options

@@ -13,8 +13,8 @@ from rich.table import Table
 from dpexplain.answers.explanation import Explanation
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.data import PrivateData
+from dpexplain.demo.demo_report import write_report
 from dpexplain.demo.people import DOMAIN, TYPICAL, people
-from dpexplain.demo.report import write_report
 from dpexplain.errors import BudgetExhausted
 from dpexplain.evaluation import Score, row_shapley, score
 from dpexplain.explainer import Explainer

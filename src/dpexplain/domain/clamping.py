@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dpexplain.domain.base import DomainLike, FloatArray
 from dpexplain.domain.image import ImageDomain
+from dpexplain.domain.interface import DomainLike, FloatArray
 from dpexplain.domain.tabular import Domain
 from dpexplain.domain.text import TextDomain
 from dpexplain.errors import DataError

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dpexplain.domain.base import hint, listed
+from dpexplain.domain.interface import hint, listed
 from dpexplain.domain.values import Column, objects, readable
 from dpexplain.errors import DataError
 

@@ -13,8 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpexplain.domain.base import FloatArray, Kind
 from dpexplain.domain.features import refuse, require_name, set_field, to_unit
+from dpexplain.domain.interface import FloatArray, Kind
 from dpexplain.domain.scaled import Scaled
 from dpexplain.domain.values import Column
 from dpexplain.errors import DomainError

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from dpexplain.domain.base import FloatArray, Kind, listed
+from dpexplain.domain.interface import FloatArray, Kind, listed
 from dpexplain.domain.labelled import Labelled
 from dpexplain.domain.scaled import Scaled, require_scale
 from dpexplain.domain.values import (

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpexplain.domain import files
-from dpexplain.domain.base import Block, FloatArray, listed, require_width
+from dpexplain.domain import description
 from dpexplain.domain.features import to_unit
+from dpexplain.domain.interface import Block, FloatArray, listed, require_width
 from dpexplain.domain.scaled import UNSCALED, require_scale
 from dpexplain.errors import DataError, DomainError, QueryError
 
@@ -23,7 +23,7 @@ _EIGHT_BITS = (0.0, 255.0)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ImageDomain(files.DomainDescription):
+class ImageDomain(description.DomainDescription):
     """Images (h, w) or (h, w, c) → means of superpixels in [0, 1], row by row, each with its channels.
 
     `grid=(rows, columns)` cuts the image plane at ⌊i·h/rows⌋ and ⌊j·w/columns⌋, so that cells differ by at most one pixel a side; by
@@ -141,7 +141,7 @@ class ImageDomain(files.DomainDescription):
         """What `to_dict` described; `Domain.from_dict` reads every kind."""
         if not isinstance(data, Mapping) or data.get("kind") != cls.kind:
             raise DomainError("this does not describe an image domain: pass what ImageDomain.to_dict() returned")
-        files.require_known(data, {"kind", "shape", "grid", "bounds", "scale"}, "an image domain")
+        description.require_known(data, {"kind", "shape", "grid", "bounds", "scale"}, "an image domain")
         return cls(data.get("shape", ()), data.get("grid"), data.get("bounds"), data.get("scale", UNSCALED))
 
     def __repr__(self) -> str:

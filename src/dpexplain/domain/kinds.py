@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dpexplain.domain.base import DomainLike, hint, listed
-from dpexplain.domain.files import parse
+from dpexplain.domain.description import parse
 from dpexplain.domain.image import ImageDomain
+from dpexplain.domain.interface import DomainLike, hint, listed
 from dpexplain.domain.scaled import UNSCALED
 from dpexplain.domain.tabular import Domain
 from dpexplain.domain.text import TextDomain

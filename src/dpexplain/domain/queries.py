@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from dpexplain.domain.base import FloatArray, hint, listed
 from dpexplain.domain.catalogue import Feature
 from dpexplain.domain.features import Categorical
+from dpexplain.domain.interface import FloatArray, hint, listed
 from dpexplain.domain.values import NUMBERS_AND_TEXT, is_missing
 from dpexplain.errors import ParameterError, QueryError
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpexplain.domain import files
-from dpexplain.domain.base import Block, DomainLike, FloatArray
+from dpexplain.domain import description
 from dpexplain.domain.catalogue import FEATURES, Feature
 from dpexplain.domain.columns import read_array, read_columns
 from dpexplain.domain.features import Numeric, Ordinal, to_unit
+from dpexplain.domain.interface import Block, DomainLike, FloatArray
 from dpexplain.domain.queries import (
     Queries,
     QueryRules,
@@ -36,7 +36,7 @@ REMEMBERED = 10_000  # decoded values
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Domain(files.DomainDescription):
+class Domain(description.DomainDescription):
     """Public features in order, and the map e: record → [0, 1]ⁿ they define (SPEC §3).
 
     Everything here is declared by whoever knows the data's meaning, never read off private rows: a bound such as the largest
@@ -83,7 +83,7 @@ class Domain(files.DomainDescription):
         `bounds=(low, high)`, two numbers or two arrays with one entry per column, are scaled to [0, 1]. It is the same as
         declaring each column `Numeric`; every domain of numeric features only also takes bare arrays, columns in its order.
         """
-        return cls(files.vector_features(width, (0.0, 1.0) if bounds is None else bounds, names), scale)
+        return cls(description.vector_features(width, (0.0, 1.0) if bounds is None else bounds, names), scale)
 
     @classmethod
     def from_model(
@@ -211,11 +211,11 @@ class Domain(files.DomainDescription):
     def fingerprint(self) -> str:
         """SHA-256 (hex) of how records are encoded and how far apart they are: titles, units and help texts do not count."""
         features = [plain(feature) for feature in self.features]
-        return sha256(files.canonical(files.describe(features, self.scale))).hexdigest()
+        return sha256(description.canonical(description.describe(features, self.scale))).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """The description in JSON's types; `files.py` documents the keys."""
-        return files.describe(self.features, self.scale)
+        """The description in JSON's types; `description.py` documents the keys."""
+        return description.describe(self.features, self.scale)
 
     @staticmethod
     def from_dict(data: Any) -> DomainLike:
@@ -226,16 +226,16 @@ class Domain(files.DomainDescription):
 
     @staticmethod
     def from_json(text: str) -> DomainLike:
-        return Domain.from_dict(files.from_json(text))
+        return Domain.from_dict(description.from_json(text))
 
     @staticmethod
     def from_toml(text: str) -> DomainLike:
-        return Domain.from_dict(files.from_toml(text))
+        return Domain.from_dict(description.from_toml(text))
 
     @staticmethod
     def load(path: str | Path) -> DomainLike:
         """Read what any domain's `save` (or a person) wrote to a .json or .toml file."""
-        return Domain.from_dict(files.read(path))
+        return Domain.from_dict(description.read(path))
 
     def __repr__(self) -> str:
         shown = [str(feature) for feature in self.features[:12]]

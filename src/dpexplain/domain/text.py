@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy
 
-from dpexplain.domain import files
-from dpexplain.domain.base import Block, FloatArray, listed
+from dpexplain.domain import description
 from dpexplain.domain.columns import TABLES, read_columns
+from dpexplain.domain.interface import Block, FloatArray, listed
 from dpexplain.domain.scaled import UNSCALED, require_scale
 from dpexplain.domain.values import Column, objects, unicode_text
 from dpexplain.errors import DataError, DomainError, QueryError
@@ -43,7 +43,7 @@ def _normalise(word: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TextDomain(files.DomainDescription):
+class TextDomain(description.DomainDescription):
     """Texts as points of {0, 1}ⁿ: column j is 1 where the text has the j-th word of a public vocabulary (SPEC §3).
 
     The vocabulary is part of what is public: take it from a dictionary or from public text (`from_public_text`), never from the private
@@ -164,7 +164,7 @@ class TextDomain(files.DomainDescription):
     def from_dict(cls, data: Any) -> TextDomain:
         if not isinstance(data, Mapping) or data.get("kind") != "text":
             raise DomainError("this does not describe a text domain: pass what TextDomain.to_dict() returned")
-        files.require_known(data, {"kind", "tokeniser", "vocabulary", "column", "scale"}, "a text domain")
+        description.require_known(data, {"kind", "tokeniser", "vocabulary", "column", "scale"}, "a text domain")
         if data.get("tokeniser", TOKENISER) != TOKENISER:
             raise DomainError(
                 f"this text domain cuts words by another rule than {TOKENISER!r}: read it with the version that made it"

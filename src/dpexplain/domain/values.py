@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpexplain.domain.base import FloatArray
+from dpexplain.domain.interface import FloatArray
 from dpexplain.errors import DomainError
 
 Value: TypeAlias = str | int | float

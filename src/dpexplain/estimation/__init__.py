@@ -4,7 +4,7 @@ denoise.py       moments from noisy sums                reference.py        publ
 answer.py        planes from moments                    local_solve.py      many constrained least-squares problems at once
 calibrate.py     error bars by parametric bootstrap     regression.py       planes from past explanations
 population.py    records from noisy tables              gibbs.py            potentials for all pairs of attributes
-records.py       values within bins                     raking.py           weights that match released tables
+records_from_bins.py  values within bins                raking.py           weights that match released tables
 response.py      how weights respond to noise           local_reference.py  planes from weighted synthetic records
 label_newton.py  Newton steps for labels of public points    plane_building.py   planes of a release from its moments
 """

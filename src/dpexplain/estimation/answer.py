@@ -24,7 +24,7 @@ import scipy
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
-from dpexplain.core.sketch import Scales
+from dpexplain.core.release_moments import Scales
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.denoise import Estimate
 from dpexplain.estimation.local_solve import Solutions, error_shape, solve, solve_one

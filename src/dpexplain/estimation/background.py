@@ -9,8 +9,8 @@ The variance of an average of φ adds up
 - noise of the released counts and moments: what the changes of log weights in K rehearsals (`estimation/response.py`) do to β·c over all records, and
   to e over the subsample;
 - the bias of the model of the records: τ² Var φ, τ² as in `estimation/local_reference.py`;
-- of a number's own Shapley value, where in their bins numbers are (`estimation/records.py`): with π the share of a bin, u the standardised number within
-  it and e the error of its mean, Σ π² e² (E[φu]² + E[φ(u² - 1)]²/2).
+- of a number's own Shapley value, where in their bins numbers are (`estimation/records_from_bins.py`): with π the share of a bin, u the standardised
+  number within it and e the error of its mean, Σ π² e² (E[φu]² + E[φ(u² - 1)]²/2).
 """
 
 from __future__ import annotations

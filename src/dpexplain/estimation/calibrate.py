@@ -15,12 +15,12 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
-from dpexplain.core.sketch import NormalisedMoments, NormalisedSums, normalised_dimension
+from dpexplain.core.release_moments import NormalisedMoments, NormalisedSums, normalised_dimension
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.denoise import WIDE, Estimate, estimate, with_label_moments
+from dpexplain.estimation.global_slopes import Guess, NoisyEquations, Slopes
 from dpexplain.estimation.reference import build, sample_public_points
-from dpexplain.estimation.slopes import Guess, NoisyEquations, Slopes
 
 QUERIES = 48
 _TWO_SIGMA = 0.9545  # P(|N| ≤ 2)

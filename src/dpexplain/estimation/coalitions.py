@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.shapley import orders_from
+from dpexplain.core.baseline_shapley import orders_from
 from dpexplain.core.uniforms import Uniforms
 
 Positions: TypeAlias = NDArray[np.intp]

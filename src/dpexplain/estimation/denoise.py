@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
-from dpexplain.core.sketch import SIGNIFICANT, SMALLEST_VARIANCE, NormalisedMoments, NormalisedSums
+from dpexplain.core.release_moments import SIGNIFICANT, SMALLEST_VARIANCE, NormalisedMoments, NormalisedSums
 
 WIDE = 128  # columns from which cheaper arithmetic is worth results that differ in their last digits
 SMALLEST_MEAN = 1e-5

@@ -1,6 +1,6 @@
 """Fitted and anchored planes from released moments and a few thousand public points. Pure post-processing.
 
-Where all rows count alike the plane is known from the moments: t₀ + φ₀·(x - μ) (`estimation/slopes.py`). What a local weight α changes is read off
+Where all rows count alike the plane is known from the moments: t₀ + φ₀·(x - μ) (`estimation/global_slopes.py`). What a local weight α changes is read off
 the residuals r = y - t₀ - φ₀·(x - μ) of N public points, which the model (or, where there is none to ask, the most random labels with the released
 moments) has answered. With point weights gᵣ (raked to the released moments) and local weights sᵣ ∝ αᵣgᵣ, centre m = Σ s(x - μ), u = x - μ - m:
 
@@ -29,9 +29,9 @@ import scipy
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Weight
+from dpexplain.estimation.global_slopes import Slopes, spread_of, typical_ridge
 from dpexplain.estimation.plane_errors import ErrorSources, QueryErrors
 from dpexplain.estimation.planes import Average, FittedPlanes, Planes, Variances, assemble, dots, hold_in_ball
-from dpexplain.estimation.slopes import Slopes, spread_of, typical_ridge
 
 STEPS = 3  # of conjugate gradients
 EVERY = 16  # which points the reference's error is estimated from

@@ -10,10 +10,10 @@ from dpexplain.core.arrays import Vector
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import Calibrated, Normals, equations_of, plane_factors
 from dpexplain.estimation.denoise import NoisySketch
+from dpexplain.estimation.global_slopes import guessed_slopes
 from dpexplain.estimation.local_reference import MomentRaking, MomentTargets
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.planes import Average
-from dpexplain.estimation.slopes import guessed_slopes
 
 
 def build_planes(

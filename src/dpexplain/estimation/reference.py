@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
-from dpexplain.core.sketch import NormalisedMoments
+from dpexplain.core.release_moments import NormalisedMoments
 from dpexplain.estimation.denoise import WIDE, Estimate
 from dpexplain.estimation.label_newton import LabelNewton, ReusedLabelNewton
 from dpexplain.estimation.sobol import sobol_points

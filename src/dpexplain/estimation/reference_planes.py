@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
-from dpexplain.core.sketch import SMALLEST_VARIANCE, NormalisedMoments
+from dpexplain.core.release_moments import SMALLEST_VARIANCE, NormalisedMoments
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.coded_rows import CodedRows
+from dpexplain.estimation.global_slopes import PRECISION, Slopes, spread_of
 from dpexplain.estimation.planes import Average, FittedPlanes, Planes, Variances, assemble, directions, hold_in_ball
-from dpexplain.estimation.slopes import PRECISION, Slopes, spread_of
 
 _PRIOR_ROWS = 1.0  # how many rows' worth of evidence the plane through all rows has against the local ones
 _ELSEWHERE = 2.0  # times as wrong as the plane through all rows shows may the records be in a neighbourhood, squared

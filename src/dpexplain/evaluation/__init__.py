@@ -1,7 +1,7 @@
 """How good is a private explanation? Everything here reads private rows for free: offline only, never behind a service."""
 
+from dpexplain.core.baseline_shapley import largest_norm
 from dpexplain.core.moments import Moments as Moments
-from dpexplain.core.shapley import largest_norm
 from dpexplain.evaluation.audit.audit import Audit as Audit
 from dpexplain.evaluation.audit.audit import audit as audit
 from dpexplain.evaluation.audit.membership import Membership as Membership
@@ -36,8 +36,8 @@ from dpexplain.evaluation.metrics.fidelity import optimum as optimum
 from dpexplain.evaluation.metrics.fidelity import score as score
 from dpexplain.evaluation.metrics.nearby import Nearby as Nearby
 from dpexplain.evaluation.metrics.stored_moments import remember as remember
+from dpexplain.evaluation.rehearsal.rehearsal_result import Rehearsal as Rehearsal
 from dpexplain.evaluation.rehearsal.rehearse import rehearse as rehearse
-from dpexplain.evaluation.rehearsal.report import Rehearsal as Rehearsal
 from dpexplain.mechanisms.door import Door as Door
 from dpexplain.mechanisms.door import listening as listening
 from dpexplain.mechanisms.history import History as History

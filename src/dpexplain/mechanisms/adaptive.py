@@ -20,13 +20,13 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import PAPER_RADIUS, Plane
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.base import AuditSetup, Calibration, Outcome, Setting, WithModel, require_calibration, require_steps
 from dpexplain.mechanisms.gradient import FreeGradientSum, GradientSum, plain_gradient, plane_gradient
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.measured import measured_plan
 from dpexplain.mechanisms.paper_algorithms import paper_plan
-from dpexplain.mechanisms.planes import choose_plane, described_plane, radius_within, require_model
+from dpexplain.mechanisms.plane_choice import choose_plane, described_plane, radius_within, require_model
 from dpexplain.mechanisms.ports import Plan
+from dpexplain.mechanisms.setting import AuditSetup, Calibration, Outcome, Setting, WithModel, require_calibration, require_steps
 from dpexplain.mechanisms.start import Start, best_start, nearest_start, plan_copy, predict_start
 from dpexplain.mechanisms.warm import cold_plan, warm_plan
 from dpexplain.privacy import gdp, paper

@@ -16,14 +16,14 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.moments import LocalMoments
 from dpexplain.core.plane import Plane
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
-from dpexplain.mechanisms.base import AuditSetup, Calibration, Outcome, Setting, WithModel, require_calibration, require_steps
 from dpexplain.mechanisms.descent import HarmonicSchedule, Schedule, descend, free_schedule, schedule
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.gradient import Gradient, GradientSum, Place, plain_gradient, plane_gradient
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.idle import remove_idle
-from dpexplain.mechanisms.planes import answer_at, choose_plane, described_plane, radius_within, require_model
+from dpexplain.mechanisms.plane_choice import answer_at, choose_plane, described_plane, radius_within, require_model
+from dpexplain.mechanisms.setting import AuditSetup, Calibration, Outcome, Setting, WithModel, require_calibration, require_steps
 from dpexplain.privacy import gdp, paper
 from dpexplain.privacy.events import PrivacyEvent
 

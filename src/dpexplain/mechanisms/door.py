@@ -92,7 +92,7 @@ class Door:
         return release
 
     def visible(self, mechanism: GaussianMechanism[Any]) -> Any:
-        """What an unbounded histogram shows above its public thresholds (`mechanisms/discovery.py: TextCounts`).
+        """What an unbounded histogram shows above its public thresholds (`mechanisms/discovery_counts.py: TextCounts`).
 
         Every cell there could be gets the same noise; for cells that are empty it is decided at once which of them noise alone lifts above
         their thresholds. Counts are whole numbers and the grid a power of two below 1, so they are on it without rounding.

@@ -26,8 +26,8 @@ from dpexplain.core.plane_bounds import Curvatures, plane_geometry
 from dpexplain.core.reach import LEAST_FREE_SHARE, LEAST_SHARE, Reach, SharePath
 from dpexplain.core.weights import Weight
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.ports import Rows
+from dpexplain.mechanisms.setting import Setting
 
 _ROUNDINGS = 1.25  # anchoring rounds twice more, and a backend's error is at least ten roundings
 _ROUNDED = 1 + 2.0**-30  # a projection's own rounding

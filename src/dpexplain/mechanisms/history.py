@@ -14,7 +14,7 @@ import scipy
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.domain import Domain
-from dpexplain.domain.base import DomainLike
+from dpexplain.domain.interface import DomainLike
 from dpexplain.errors import InputError
 from dpexplain.privacy.budget import Guarantee
 

@@ -22,11 +22,11 @@ from dpexplain.core.moments import LocalMoments, Moments
 from dpexplain.core.shape import noise_shape
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.base import Outcome, Setting, WithModel
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.ports import Rows
+from dpexplain.mechanisms.setting import Outcome, Setting, WithModel
 from dpexplain.privacy import gdp
 from dpexplain.privacy.events import PrivacyEvent
 

@@ -7,12 +7,12 @@ from math import ceil, log, sqrt
 
 from dpexplain.core.arrays import Vector
 from dpexplain.core.moments import LocalMoments
-from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.descent import HarmonicSchedule, descend
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.gradient import Gradient, GradientNorm, Place
-from dpexplain.mechanisms.planes import answer_at
+from dpexplain.mechanisms.plane_choice import answer_at
+from dpexplain.mechanisms.setting import Outcome
 from dpexplain.mechanisms.start import Start
 from dpexplain.mechanisms.warm import Parameters
 from dpexplain.privacy import gdp, paper

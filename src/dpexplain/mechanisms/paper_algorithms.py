@@ -13,15 +13,15 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.moments import LocalMoments
-from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.basic import NoisyDescent
 from dpexplain.mechanisms.descent import HarmonicSchedule, descend
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.gradient import Gradient, GradientSum, Place
 from dpexplain.mechanisms.history import History
-from dpexplain.mechanisms.planes import answer_at
+from dpexplain.mechanisms.plane_choice import answer_at
 from dpexplain.mechanisms.ports import Plan, Rows
+from dpexplain.mechanisms.setting import Outcome
 from dpexplain.mechanisms.warm import Parameters, WithDetails
 from dpexplain.privacy import paper
 from dpexplain.privacy.events import PrivacyEvent, PureEvent

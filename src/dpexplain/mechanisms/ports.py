@@ -10,17 +10,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.baseline_shapley import ShapleySum
 from dpexplain.core.label_moments import LabelSums
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
-from dpexplain.core.shapley import ShapleySum
-from dpexplain.core.sketch import CentreMoments, NormalisedMoments
+from dpexplain.core.release_moments import CentreMoments, NormalisedMoments
 from dpexplain.privacy.events import PrivacyEvent
 
 if TYPE_CHECKING:
-    from dpexplain.mechanisms.base import Setting
     from dpexplain.mechanisms.door import Door
     from dpexplain.mechanisms.history import History
+    from dpexplain.mechanisms.setting import Setting
     from dpexplain.mechanisms.start import Start
 
 

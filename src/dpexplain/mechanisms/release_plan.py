@@ -9,10 +9,10 @@ from math import sqrt
 from dpexplain.core.arrays import Vector
 from dpexplain.core.cells import Cells
 from dpexplain.core.layout import Layout
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.door import Door
-from dpexplain.mechanisms.marginals import MarginalsPlan, NoisyMarginals, plan_marginals
-from dpexplain.mechanisms.sketch import NoisySketch, SketchPlan, plan_sketch
+from dpexplain.mechanisms.marginals_plan import MarginalsPlan, NoisyMarginals, plan_marginals
+from dpexplain.mechanisms.moments_plan import NoisySketch, SketchPlan, plan_sketch
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.privacy.events import PrivacyEvent
 
 REFERENCE_SHARE = 0.5  # of μ² for the marginals when reference data are wanted

@@ -15,13 +15,13 @@ import numpy as np
 
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.shapley import Orders, ShapleySum, exact_grid, largest_norm
+from dpexplain.core.baseline_shapley import Orders, ShapleySum, exact_grid, largest_norm
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.base import Outcome, Setting, WithModel
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.ports import Rows, SingleRows
+from dpexplain.mechanisms.setting import Outcome, Setting, WithModel
 from dpexplain.privacy import gdp
 from dpexplain.privacy.events import PrivacyEvent
 

@@ -11,9 +11,9 @@ import numpy as np
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.ball import Ball, FreeBall
 from dpexplain.estimation.regression import LevelledRegression
-from dpexplain.mechanisms.base import Outcome, Setting
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.history import History, ReleasedAnswer
+from dpexplain.mechanisms.setting import Outcome, Setting
 from dpexplain.privacy.events import PrivacyEvent
 
 FEWEST = 5  # answers that a regression needs at least

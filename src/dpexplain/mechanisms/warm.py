@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from dpexplain.core.weights import Weight
-from dpexplain.mechanisms.base import Outcome
 from dpexplain.mechanisms.basic import NoisyDescent
 from dpexplain.mechanisms.descent import Schedule, travel_length
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.gradient import Gradient
 from dpexplain.mechanisms.ports import Plan
+from dpexplain.mechanisms.setting import Outcome
 from dpexplain.mechanisms.start import Start, cold_start
 from dpexplain.privacy import gdp
 from dpexplain.privacy.events import PrivacyEvent

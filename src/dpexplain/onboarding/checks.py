@@ -15,8 +15,8 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.data import PrivateData
 from dpexplain.domain import Date, Datetime, Domain, DomainLike, Numeric
-from dpexplain.domain.base import listed
 from dpexplain.domain.columns import plain_columns
+from dpexplain.domain.interface import listed
 from dpexplain.errors import DpexplainError, ParameterError, WeakBudget
 from dpexplain.privacy import expected_quality
 from dpexplain.privacy.budget import Budget, warn_if_weak

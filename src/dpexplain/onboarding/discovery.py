@@ -17,17 +17,17 @@ import numpy as np
 from dpexplain.arguments import require_kind
 from dpexplain.core.text_prior import TextPrior
 from dpexplain.domain import Domain
-from dpexplain.domain.base import hint, listed
 from dpexplain.domain.drafts import Draft, DraftFeature, draft_of_schema
 from dpexplain.domain.drafts.draft import KINDS, rounded_out
+from dpexplain.domain.interface import hint, listed
 from dpexplain.errors import DomainError, ParameterError
 from dpexplain.ledger import open_ledger
 from dpexplain.ledger.port import USED_SEED, Account, Ledger, Request, Settled
-from dpexplain.mechanisms.discovery import DiscoveredColumns, DiscoveryPlan, plan_discovery
+from dpexplain.mechanisms.discovery_counts import DiscoveredColumns, DiscoveryPlan, plan_discovery
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
-from dpexplain.mechanisms.misfits import KINDS as MISFITS
-from dpexplain.mechanisms.misfits import MisfitCounts, MisfitPlan
+from dpexplain.mechanisms.misfit_counts import KINDS as MISFITS
+from dpexplain.mechanisms.misfit_counts import MisfitCounts, MisfitPlan
 from dpexplain.mechanisms.ports import Noise
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget
@@ -102,7 +102,7 @@ def count_misfits(
     opened = open_ledger(ledger, Account(terms.name, "", budget, terms.neighbours))
     question = {"check": "misfits", "domain": domain.fingerprint, "price": str(price(plan.events))}
     request = Request(request_id or f"check-{uuid4().hex}", question, plan.events, _uses(noise))
-    from dpexplain.registration.misfits import MisfittingRows
+    from dpexplain.registration.misfitting_rows import MisfittingRows
 
     counted = _run_once(
         lambda: MisfittingRows(rows, domain, terms), plan, opened, request, noise, lambda found: {"misfits": found.tolist()}

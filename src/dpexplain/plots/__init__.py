@@ -11,7 +11,7 @@ from dpexplain.plots.curves import convergence as convergence
 from dpexplain.plots.curves import histogram as histogram
 from dpexplain.plots.dependence import dependence as dependence
 from dpexplain.plots.dependence import scatter as scatter
+from dpexplain.plots.highlighted_text import highlighted as highlighted
+from dpexplain.plots.highlighted_text import highlighted_html as highlighted_html
 from dpexplain.plots.images import overlay as overlay
-from dpexplain.plots.text import highlighted as highlighted
-from dpexplain.plots.text import highlighted_html as highlighted_html
 from dpexplain.plots.waterfall import waterfall as waterfall

@@ -5,6 +5,6 @@ in_memory.py    rows given as a table               scanning.py       rows that 
 tables.py       tables on disk, declared types      memory_limit.py   whether rows fit into memory
 labels.py       how a model's answers are read      label_column.py   labels in a column of the table
 label_file.py   labels on disk                      cached_labels.py  labels from a model, cached for its owner
-models.py       models from files, without pickle   kserve.py         models behind HTTP
+model_sources.py  models from files, without pickle kserve.py         models behind HTTP
 sources.py      an owner's description of rows and labels, as the command line and the service read it
 """

@@ -15,7 +15,7 @@ from dpexplain.core.arrays import Vector
 from dpexplain.domain import DomainLike
 from dpexplain.registration.declared_answers import AnswerDeclaration, settle
 from dpexplain.registration.labels import UNREADABLE, label_rows
-from dpexplain.registration.models import ModelSource
+from dpexplain.registration.model_sources import ModelSource
 
 Progress: TypeAlias = Callable[[range], Iterable[int]]
 """Wraps the starts of batches, to show how far labelling is."""

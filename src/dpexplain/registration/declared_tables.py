@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.csv
 
 from dpexplain.domain import Date, Datetime, Domain, DomainLike, Numeric
-from dpexplain.domain.base import hint, listed
 from dpexplain.domain.catalogue import Feature
 from dpexplain.domain.dates import instants
+from dpexplain.domain.interface import hint, listed
 from dpexplain.domain.values import floats, objects
 from dpexplain.errors import DataError
 from dpexplain.registration.options import Where

@@ -11,8 +11,8 @@ import numpy as np
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.layout import Layout
 from dpexplain.domain import DomainLike
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.ports import Rows, SingleRows
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.registration.labels import Labeller
 from dpexplain.registration.options import RegistrationOptions
 

@@ -24,7 +24,7 @@ from dpexplain.registration.label_file import LabelFile
 from dpexplain.registration.labels import Labeller
 from dpexplain.registration.made_up import made_up_like
 from dpexplain.registration.memory_limit import fits
-from dpexplain.registration.models import ModelSource
+from dpexplain.registration.model_sources import ModelSource
 from dpexplain.registration.options import RegistrationOptions, Where
 from dpexplain.registration.presentation import same_kind_of_texts
 from dpexplain.registration.registered import Registered

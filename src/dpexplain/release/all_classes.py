@@ -14,10 +14,10 @@ from dpexplain.core.label_moments import LabelMoments
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
 from dpexplain.errors import ParameterError
-from dpexplain.estimation.relabelling import BoughtMoments
+from dpexplain.estimation.relabelled_moments import BoughtMoments
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
-from dpexplain.mechanisms.label_moments import LabelMomentSum, label_mechanism
+from dpexplain.mechanisms.label_moments_plan import LabelMomentSum, label_mechanism
 from dpexplain.mechanisms.release_plan import ReleasedStatistics, ReleasePlan
 from dpexplain.privacy.events import PrivacyEvent
 from dpexplain.progress import with_bar

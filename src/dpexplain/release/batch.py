@@ -32,7 +32,7 @@ from dpexplain.estimation.answer import BATCH
 from dpexplain.estimation.planes import Planes, join_planes
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.progress import with_bar
-from dpexplain.release.planes import PlaneSource
+from dpexplain.release.release_planes import PlaneSource
 
 _ANCHORS = {
     "label": "on the scale of the labels",

@@ -17,8 +17,8 @@ from dpexplain.estimation.answer import NoiseLevels, Solver
 from dpexplain.estimation.moment_planes import BROAD, EVERY, KEPT, LIMIT, NARROWEST, POOLED, STEPS, MomentPlanes
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.privacy.relation import Neighbours
-from dpexplain.release.planes import restore_planes
 from dpexplain.release.reference_data import largest_codes, restore_reference
+from dpexplain.release.release_planes import restore_planes
 
 SUBJECT = "This release, and every explanation from it,"
 _MOST_ROWS = 10**15  # of a table

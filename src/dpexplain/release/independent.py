@@ -11,8 +11,8 @@ from dpexplain.estimation.independent_planes import IndependentPlanes, independe
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.reference import Reference
 from dpexplain.registration.labels import Labeller
-from dpexplain.release.planes import ask
 from dpexplain.release.reference_data import ReferenceData
+from dpexplain.release.release_planes import ask
 
 
 def independent_planes(

@@ -20,18 +20,18 @@ from dpexplain.estimation.calibrate import Calibrated, Normals, calibrate
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.plane_building import build_planes
 from dpexplain.ledger.port import Ledger
-from dpexplain.mechanisms.marginals import NoisyMarginals
+from dpexplain.mechanisms.marginals_plan import NoisyMarginals
+from dpexplain.mechanisms.moments_plan import NoisySketch
 from dpexplain.mechanisms.ports import Noise, Plan
 from dpexplain.mechanisms.release_plan import ReleasedStatistics
-from dpexplain.mechanisms.sketch import NoisySketch
 from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee, round_up
 from dpexplain.privacy.events import price
 from dpexplain.progress import progress_steps
 from dpexplain.registration.labels import Labeller
 from dpexplain.release.contents import SUBJECT
-from dpexplain.release.planes import ask, move_to_levels
 from dpexplain.release.reference_data import ReferenceData, reference_rows
 from dpexplain.release.release import Release, release_from_ledger
+from dpexplain.release.release_planes import ask, move_to_levels
 from dpexplain.version import __version__
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _plan_recipe(
 ) -> ReleaseRecipe:
     """Plan from public things only; `records` is how many synthetic records are wanted."""
     from dpexplain.release.all_classes import left_for_release, plan_classes
-    from dpexplain.release.plan import plan_release  # making a release needs much that reading one does not
+    from dpexplain.release.plan_for_data import plan_release  # making a release needs much that reading one does not
 
     classes = plan_classes(data, spend.mu)
     plan = plan_release(data, spend.mu if classes is None else left_for_release(spend.mu), records)

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from dpexplain.mechanisms.ports import Noise
     from dpexplain.privacy.budget import Budget
     from dpexplain.release.batch import Explanations
+    from dpexplain.release.reference_shapley import ShapleyReference
     from dpexplain.release.release import Release
-    from dpexplain.release.shapley import ShapleyReference
     from dpexplain.release.summary import Summary
     from dpexplain.release.surrogates import ReleaseSurrogate
     from dpexplain.release.text_shapley import WordReference
@@ -252,7 +252,7 @@ class ModelQuestions:
         return self.first or self.guarantee
 
     def _shapley(self, points: Matrix, model: Any, target: Any, background: int | None) -> ContributionsBatch:
-        from dpexplain.release.shapley import shapley_batch
+        from dpexplain.release.reference_shapley import shapley_batch
 
         return shapley_batch(
             self._shapley_reference(model, target, background), points, scale_of(self), self.guarantee, self.fingerprint
@@ -278,7 +278,7 @@ class ModelQuestions:
 
     def _shapley_reference(self, model: Any, target: Any, background: int | None) -> ShapleyReference:
         """The model with the reference records that its answers are compared with."""
-        from dpexplain.release.shapley import prepared
+        from dpexplain.release.reference_shapley import prepared
 
         release, labeller = self._resolve_target(model, target)
         return prepared(release._with_reference, labeller, background)

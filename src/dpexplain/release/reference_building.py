@@ -17,14 +17,14 @@ from dpexplain.estimation.denoise import estimate
 from dpexplain.estimation.local_reference import MomentRaking
 from dpexplain.estimation.plane_building import moment_targets
 from dpexplain.estimation.population import draw, tables
-from dpexplain.estimation.records import position_errors, records
+from dpexplain.estimation.records_from_bins import position_errors, records
 from dpexplain.estimation.response import REHEARSALS, normals, table_changes
-from dpexplain.mechanisms.marginals import NoisyMarginals
-from dpexplain.mechanisms.sketch import NoisySketch
+from dpexplain.mechanisms.marginals_plan import NoisyMarginals
+from dpexplain.mechanisms.moments_plan import NoisySketch
 from dpexplain.progress import ProgressCallback, no_progress
-from dpexplain.release.plan import require_tabular
-from dpexplain.release.planes import ask, reference_slopes
+from dpexplain.release.plan_for_data import require_tabular
 from dpexplain.release.reference_data import ReferenceData, columns_of, stored_changes
+from dpexplain.release.release_planes import ask, reference_slopes
 
 STEPS = 5  # that `build_reference` announces, at most
 _FAR = 1 << 48  # a place in the public numbers that drawing records does not reach
@@ -36,7 +36,7 @@ class DrawnRecords:
 
     codes: CellCodes
     changes: Matrix
-    position_errors: Matrix  # of numbers within their bins (`estimation/records.py`)
+    position_errors: Matrix  # of numbers within their bins (`estimation/records_from_bins.py`)
 
 
 def draw_records(

@@ -1,6 +1,6 @@
 """Private reference data: synthetic records in the domain's own terms, safe to hand to any tool.
 
-They are drawn from a model of noisy counts (`mechanisms/marginals.py`, `estimation/population.py`) and labelled by the black box, so whatever is
+They are drawn from a model of noisy counts (`mechanisms/marginals_plan.py`, `estimation/population.py`) and labelled by the black box, so whatever is
 computed from them is private for the explanation data by post-processing.
 """
 
@@ -22,9 +22,9 @@ from dpexplain.domain.columns import plain_columns
 from dpexplain.errors import ParameterError
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.background import Background, WeightedRecords, choose_background
+from dpexplain.estimation.global_slopes import Slopes
 from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.estimation.reference import NUMBER_STEPS, Reference
-from dpexplain.estimation.slopes import Slopes
 
 ROWS, FEWEST, MOST = 1 << 17, 1 << 10, 1 << 20
 CHANGE_STEPS = 63
@@ -101,7 +101,7 @@ class ReferenceData:
 
     @cached_property
     def compared_models(self) -> list[Any]:
-        """Models that were prepared for Shapley values over these records (`release/shapley.py`), the latest last."""
+        """Models that were prepared for Shapley values over these records (`release/reference_shapley.py`), the latest last."""
         return []
 
     @cached_property

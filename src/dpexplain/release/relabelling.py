@@ -13,24 +13,24 @@ import numpy as np
 from dpexplain.core.arrays import Matrix
 from dpexplain.core.label_moments import LabelMoments
 from dpexplain.core.layout import Layout
-from dpexplain.core.sketch import NormalisedMoments
+from dpexplain.core.release_moments import NormalisedMoments
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.data import PrivateData
 from dpexplain.data.spending import PlannedRequest, buy
 from dpexplain.errors import DataError, ParameterError
+from dpexplain.estimation.global_slopes import NoisyEquations, guessed_slopes
 from dpexplain.estimation.local_reference import MomentRaking
 from dpexplain.estimation.plane_building import moment_targets
-from dpexplain.estimation.relabelling import BoughtMoments, FoundMoments, LabelledRecords, found_moments, rake_to_bought
+from dpexplain.estimation.relabelled_moments import BoughtMoments, FoundMoments, LabelledRecords, found_moments, rake_to_bought
 from dpexplain.estimation.response import normals
-from dpexplain.estimation.slopes import NoisyEquations, guessed_slopes
 from dpexplain.ledger.port import Ledger
-from dpexplain.mechanisms.label_moments import LabelMomentsPlan, plan_label_moments
+from dpexplain.mechanisms.label_moments_plan import LabelMomentsPlan, plan_label_moments
 from dpexplain.mechanisms.ports import Noise
 from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee
 from dpexplain.privacy.events import price, quanta_up
 from dpexplain.registration.labels import Labeller
-from dpexplain.release.planes import ask
 from dpexplain.release.reference_data import CHANGE_STEPS, ReferenceData, columns_of, stored_changes, trial_columns
+from dpexplain.release.release_planes import ask
 
 if TYPE_CHECKING:
     from dpexplain.release.release import Release

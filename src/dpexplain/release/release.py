@@ -37,14 +37,14 @@ from dpexplain.release.model_questions import ModelQuestions
 from dpexplain.release.named import restore_named, stored_named
 from dpexplain.release.page import OUTCOME, TITLE, publish
 from dpexplain.release.page_targets import PageTarget, PageTargets
-from dpexplain.release.planes import (
+from dpexplain.release.reference_data import ReferenceData
+from dpexplain.release.release_planes import (
     BallPlanes,
     PlaneSource,
     reference_planes,
     stored_arrays,
     stored_numbers,
 )
-from dpexplain.release.reference_data import ReferenceData
 
 LARGEST_KEPT = 64 << 20  # bytes of a release file that a ledger keeps: 70 columns take 0.1 MB, 500 take 2
 

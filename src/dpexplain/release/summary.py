@@ -19,7 +19,7 @@ from dpexplain.privacy.budget import Guarantee
 from dpexplain.progress import with_bar
 from dpexplain.registration.labels import Labeller
 from dpexplain.release.reference_data import ReferenceData
-from dpexplain.release.shapley import ShapleyReference, in_own_units, prepare
+from dpexplain.release.reference_shapley import ShapleyReference, in_own_units, prepare
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,7 +21,7 @@ from dpexplain.estimation.surrogate import Grid, Surrogate, fit_surrogate
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.registration.labels import Labeller
 from dpexplain.release.reference_data import ReferenceData
-from dpexplain.release.shapley import prepare
+from dpexplain.release.reference_shapley import prepare
 
 _COMPARED, _BACKGROUND = 24, 256  # records on which the stand-in's SHAP values are compared with the model's own
 _DIGITS = 6

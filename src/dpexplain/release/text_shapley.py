@@ -24,7 +24,7 @@ from dpexplain.estimation.word_shapley import Flags, Positions, WordBackground
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.progress import with_bar
 from dpexplain.registration.labels import Labeller
-from dpexplain.release.shapley import FEWEST_RECORDS, checked_count
+from dpexplain.release.reference_shapley import FEWEST_RECORDS, checked_count
 
 if TYPE_CHECKING:
     from dpexplain.release.release import Release

@@ -3,8 +3,8 @@
     config.py    service.toml, checked           app.py       endpoints and their shapes
     backend.py   a release, or rows and a ledger  guard.py     every request: size, headers, log, no traceback
     keys.py      who may ask                      problems.py  errors as RFC 9457 problem details
-    limits.py    how often                        metrics.py   numbers for Prometheus
-    page.py      what `/` shows                   run.py       one process or several
+    limits.py    how often                        prometheus_metrics.py  numbers for Prometheus
+    service_page.py  what `/` shows               run.py       one process or several
 
 Needs the extra `[service]`; this package itself imports nothing but the standard library.
 """

@@ -32,11 +32,11 @@ from dpexplain.service.config import Settings
 from dpexplain.service.guard import Guard
 from dpexplain.service.keys import Key, KeyFile
 from dpexplain.service.limits import RateLimit, network_of
-from dpexplain.service.metrics import Metrics
 from dpexplain.service.openapi import describe, takes
-from dpexplain.service.page import page_policy, promise, render_page
 from dpexplain.service.problems import Problem
-from dpexplain.service.reading import bearer_of, parse_body
+from dpexplain.service.prometheus_metrics import Metrics
+from dpexplain.service.raw_request import bearer_of, parse_body
+from dpexplain.service.service_page import page_policy, promise, render_page
 from dpexplain.service.shapes import Answer, BudgetStatus, Card, Detail, ExplainRequest, Instances, Record
 from dpexplain.service.shortcut import Shortcut
 from dpexplain.version import __version__

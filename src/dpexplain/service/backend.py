@@ -31,8 +31,8 @@ from dpexplain.registration.options import RegistrationOptions
 from dpexplain.registration.sources import labeller_of_opened, register
 from dpexplain.release.model_questions import answers_declared, scale_of
 from dpexplain.release.named import class_named
+from dpexplain.release.reference_shapley import ShapleyReference, prepare, shapley_batch
 from dpexplain.release.release import Release, load
-from dpexplain.release.shapley import ShapleyReference, prepare, shapley_batch
 from dpexplain.release.text_shapley import WordReference, prepare_words
 from dpexplain.service.batching import Batcher, TurnBatcher
 from dpexplain.service.config import AskedModel, ServiceConfig, require_servable

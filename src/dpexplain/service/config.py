@@ -13,12 +13,12 @@ from dpexplain.arguments import file_errors, require_regular_file
 from dpexplain.core import weights
 from dpexplain.core.plane import Plane, require_plane
 from dpexplain.domain import Domain
-from dpexplain.domain.base import hint, listed
+from dpexplain.domain.interface import hint, listed
 from dpexplain.errors import InputError, NotPrivateError, ParameterError
 from dpexplain.mechanisms.ports import Mechanism
 from dpexplain.mechanisms.registry import MECHANISMS
 from dpexplain.privacy.budget import Budget
-from dpexplain.registration.models import ModelSource
+from dpexplain.registration.model_sources import ModelSource
 from dpexplain.registration.options import RegistrationOptions
 from dpexplain.registration.sources import DataSource
 

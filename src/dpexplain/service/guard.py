@@ -15,8 +15,8 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dpexplain.service.metrics import Metrics
 from dpexplain.service.problems import Problem
+from dpexplain.service.prometheus_metrics import Metrics
 
 LOG = logging.getLogger("dpexplain.service")
 HEADERS = {

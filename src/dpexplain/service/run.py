@@ -31,8 +31,8 @@ from dpexplain.service.config import ServiceConfig, load_config
 from dpexplain.service.connections import HttpConnection, raise_file_limit
 from dpexplain.service.guard import LOG, log_to_stderr
 from dpexplain.service.keys import KeyFile
-from dpexplain.service.metrics import Metrics
 from dpexplain.service.processes import end_with_parent, shared_folder
+from dpexplain.service.prometheus_metrics import Metrics
 
 FILE, FOLDER, STREAM = "DPEXPLAIN_SERVICE_FILE", "DPEXPLAIN_SERVICE_FOLDER", "DPEXPLAIN_SERVICE_STREAM"
 RESTART_PAUSE = 1.0  # seconds before a worker that cannot start ends, so that it is not started again and again at once

@@ -2,5 +2,5 @@
 
 from dpexplain.domain.drafts.draft import Draft as Draft
 from dpexplain.domain.drafts.draft import DraftFeature as DraftFeature
-from dpexplain.domain.drafts.models import draft_of_model as draft_of_model
+from dpexplain.domain.drafts.model_drafts import draft_of_model as draft_of_model
 from dpexplain.domain.drafts.schemas import draft_of_schema as draft_of_schema

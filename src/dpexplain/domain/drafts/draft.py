@@ -7,9 +7,9 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from math import floor, isfinite, log10
 from typing import Any
 
-from dpexplain.domain.base import hint, listed
 from dpexplain.domain.catalogue import FEATURES, Feature
-from dpexplain.domain.files import to_toml
+from dpexplain.domain.description import to_toml
+from dpexplain.domain.interface import hint, listed
 from dpexplain.domain.scaled import UNSCALED, require_scale
 from dpexplain.errors import DomainError, Undeclared
 
@@ -160,7 +160,7 @@ class Draft:
 
 
 def _lines(one: DraftFeature | Feature) -> str:
-    from dpexplain.domain.files import describe_feature
+    from dpexplain.domain.description import describe_feature
 
     if not isinstance(one, DraftFeature):
         return to_toml(describe_feature(one))

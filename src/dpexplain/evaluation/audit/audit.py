@@ -27,8 +27,8 @@ from dpexplain.evaluation.audit.targets import Releasing, Subject, subject_of
 from dpexplain.evaluation.audit.transcript import Ratio
 from dpexplain.evaluation.baselines.inputs import encoded_point
 from dpexplain.evaluation.metrics.stored_moments import RememberedRows
-from dpexplain.mechanisms.base import AuditSetup
 from dpexplain.mechanisms.ports import Mechanism, Noise, Rows
+from dpexplain.mechanisms.setting import AuditSetup
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy import gdp

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpexplain.backends.dense import DenseRows
 from dpexplain.backends.oracle import OracleRows
-from dpexplain.core import row_hash, sensitivity, shapley
+from dpexplain.core import baseline_shapley, row_hash, sensitivity
 from dpexplain.core.ball import Ball
 from dpexplain.core.layout import Layout
 from dpexplain.core.plane import PLANES
@@ -25,8 +25,7 @@ from dpexplain.data import PrivateData
 from dpexplain.domain import Binary, Categorical, Domain, Numeric
 from dpexplain.errors import DpexplainError
 from dpexplain.evaluation.audit.audit import audit
-from dpexplain.evaluation.audit.registration import registration_moves
-from dpexplain.mechanisms.base import Outcome, Setting
+from dpexplain.evaluation.audit.registration_audit import registration_moves
 from dpexplain.mechanisms.basic import NoisyDescent
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gradient import plane_gradient
@@ -35,6 +34,7 @@ from dpexplain.mechanisms.influence import NoisyInfluence
 from dpexplain.mechanisms.measured import MeasuredDescent
 from dpexplain.mechanisms.ports import Rows
 from dpexplain.mechanisms.registry import Adaptive, Basic, Influence
+from dpexplain.mechanisms.setting import Outcome, Setting
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.events import GaussianEvent
 from dpexplain.privacy.relation import Neighbours, Relation
@@ -235,9 +235,9 @@ def _owners_by_repr() -> AbstractContextManager[Any]:
 
 def _orders_by_position() -> AbstractContextManager[Any]:
     def orders(rows: Any, players: int) -> Any:
-        return shapley.orders_from(row_hash.uniforms(row_hash.mix(np.arange(len(rows), dtype=np.uint64)), players))
+        return baseline_shapley.orders_from(row_hash.uniforms(row_hash.mix(np.arange(len(rows), dtype=np.uint64)), players))
 
-    return patch.object(shapley, "walk_orders", orders)
+    return patch.object(baseline_shapley, "walk_orders", orders)
 
 
 def _unprojected() -> AbstractContextManager[Any]:

@@ -17,7 +17,7 @@ from dpexplain.backends.summed import SummedRows, total
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain, DomainLike
-from dpexplain.domain.base import Block
+from dpexplain.domain.interface import Block
 from dpexplain.errors import ParameterError
 from dpexplain.evaluation.metrics.stored_moments import RememberedRows
 from dpexplain.mechanisms.ports import Noise, Rows

@@ -11,14 +11,14 @@ import numpy as np
 from dpexplain.data import PrivateData
 from dpexplain.evaluation.audit.transcript import PlannedOnce, Ratio, Record
 from dpexplain.explainer import Explainer
-from dpexplain.mechanisms.base import AuditSetup
 from dpexplain.mechanisms.door import listening
 from dpexplain.mechanisms.ports import Mechanism, Noise
 from dpexplain.mechanisms.release_plan import ReleasePlan
+from dpexplain.mechanisms.setting import AuditSetup
 from dpexplain.privacy.budget import Budget
 from dpexplain.privacy.events import price
 from dpexplain.release.making import release
-from dpexplain.release.plan import plan_release
+from dpexplain.release.plan_for_data import plan_release
 
 _AMPLE = 1000.0  # ε: a budget that no audit exhausts
 

@@ -15,11 +15,11 @@ from zlib import crc32
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.door import ReadOnce
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.ports import Mechanism, Plan, Rows, UsesModel
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.mechanisms.start import Start
 
 

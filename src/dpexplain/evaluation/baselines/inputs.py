@@ -14,7 +14,7 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.moments import RawMoments
 from dpexplain.core.weights import Window
 from dpexplain.data import PrivateData
-from dpexplain.domain.base import Block, DomainLike
+from dpexplain.domain.interface import Block, DomainLike
 from dpexplain.errors import DataError
 from dpexplain.registration.declared_answers import AnswerDeclaration
 from dpexplain.registration.labels import ask_model

@@ -22,7 +22,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.data import PrivateData
-from dpexplain.domain.base import Block
+from dpexplain.domain.interface import Block
 from dpexplain.errors import ParameterError
 from dpexplain.evaluation.baselines.extras import need
 from dpexplain.evaluation.baselines.inputs import (

@@ -17,10 +17,10 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.shapley import Orders, baseline_shapley, orders_from
+from dpexplain.core.baseline_shapley import Orders, baseline_shapley, orders_from
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.data import PrivateData
-from dpexplain.domain.base import Block, DomainLike
+from dpexplain.domain.interface import Block, DomainLike
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.evaluation.baselines.extras import need
 from dpexplain.evaluation.baselines.inputs import Model, column_model, encoded_point, feature_codes, from_codes

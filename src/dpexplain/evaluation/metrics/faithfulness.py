@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.domain.base import Block, DomainLike
+from dpexplain.domain.interface import Block, DomainLike
 from dpexplain.errors import ParameterError
 from dpexplain.evaluation.baselines.inputs import Model, encoded_point
 from dpexplain.evaluation.metrics.agreement import strongest

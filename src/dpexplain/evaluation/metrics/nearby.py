@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.domain.base import Block, DomainLike
+from dpexplain.domain.interface import Block, DomainLike
 from dpexplain.evaluation.baselines.inputs import on_levels
 from dpexplain.noise.seeded import SeededNoise
 

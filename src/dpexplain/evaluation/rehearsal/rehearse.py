@@ -24,10 +24,10 @@ from dpexplain.domain import Domain
 from dpexplain.errors import ParameterError, WeakBudget
 from dpexplain.evaluation.metrics.agreement import strongest
 from dpexplain.evaluation.metrics.fidelity import compare
-from dpexplain.evaluation.rehearsal.faithfulness import MOST, measure_faithfulness
+from dpexplain.evaluation.rehearsal.faithfulness_comparison import MOST, measure_faithfulness
 from dpexplain.evaluation.rehearsal.groups import Members, compare_groups, form_groups, require_features
 from dpexplain.evaluation.rehearsal.questions import ExactAnswers, Questions, anchors_for, choose_questions
-from dpexplain.evaluation.rehearsal.report import NearRows, Quality, Rehearsal
+from dpexplain.evaluation.rehearsal.rehearsal_result import NearRows, Quality, Rehearsal
 from dpexplain.explainer import Explainer
 from dpexplain.mechanisms.registry import Adaptive, Basic
 from dpexplain.noise.seeded import SeededNoise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dpexplain.evaluation.rehearsal.report import SHOWN_GROUPS, Quality, Rehearsal
+from dpexplain.evaluation.rehearsal.rehearsal_result import SHOWN_GROUPS, Quality, Rehearsal
 
 Row = tuple[str, ...]
 

@@ -12,12 +12,12 @@ from typing import ClassVar
 
 from dpexplain.core.arrays import Vector
 from dpexplain.core.layout import Layout
-from dpexplain.core.sketch import CentreMoments, NormalisedMoments, NormalisedSums, stage_bounds
+from dpexplain.core.release_moments import CentreMoments, NormalisedMoments, NormalisedSums, stage_bounds
 from dpexplain.estimation.denoise import NoisySketch as NoisySketch
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.ports import Rows
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.privacy.events import PrivacyEvent
 
 CENTRE_SHARE = 0.05

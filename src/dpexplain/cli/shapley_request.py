@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from dpexplain.cli.records import parse_record
+from dpexplain.cli.record_arguments import parse_record
 from dpexplain.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class ShapleyRequest:
         if self.model is None:
             return None
         from dpexplain.cli.release import target_of
-        from dpexplain.registration.models import ModelSource
+        from dpexplain.registration.model_sources import ModelSource
         from dpexplain.registration.options import RegistrationOptions
         from dpexplain.registration.sources import labeller_of_opened
         from dpexplain.release.model_questions import answers_declared, scale_of

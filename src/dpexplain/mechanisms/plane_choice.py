@@ -11,8 +11,8 @@ from dpexplain.core.plane import PAPER_RADIUS, Plane
 from dpexplain.core.plane_bounds import require_bounded
 from dpexplain.core.weights import Weight
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.base import Outcome, Setting
 from dpexplain.mechanisms.gradient import Gradient, plane_gradient
+from dpexplain.mechanisms.setting import Outcome, Setting
 
 LEAST_RADIUS, LARGEST_RADIUS = 1.0, 20.0
 _PER_UNIT = 70.0  # 1/(noise on one gradient) that each unit of the cap takes

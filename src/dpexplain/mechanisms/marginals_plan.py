@@ -17,10 +17,10 @@ from dpexplain.core.cells import Cells
 from dpexplain.core.marginals import Bins, Histograms, Joined, PairTables, table_cells
 from dpexplain.core.sensitivity import pair_tables
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.ports import Rows
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.privacy.events import PrivacyEvent
 
 HISTOGRAM_SHARE = 0.1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpexplain.domain.base import DomainLike
+from dpexplain.domain.interface import DomainLike
 from dpexplain.domain.queries import Extra, Queries, QueryRules, Read, read_each
 from dpexplain.domain.tabular import Domain
 from dpexplain.errors import ParameterError

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from dpexplain.evaluation.rehearsal.report import SHOWN_GROUPS, WARNING, Quality
+from dpexplain.evaluation.rehearsal.rehearsal_result import SHOWN_GROUPS, WARNING, Quality
 from dpexplain.evaluation.rehearsal.sections import Section, sections_of
 from dpexplain.plots.style import DASHES, INK, MARKERS, NEGATIVE, SERIES, UNCERTAIN
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dpexplain.evaluation.rehearsal.report import Rehearsal
+    from dpexplain.evaluation.rehearsal.rehearsal_result import Rehearsal
 
 _STYLE = """:root { color-scheme: light dark; --ink: light-dark(#1b2026, #e8ebee); --ground: light-dark(#f4f5f7, #101317);
   --card: light-dark(#fff, #191e24); --line: light-dark(#e1e4e9, #2c343d); --muted: light-dark(#59626d, #a0a9b4);

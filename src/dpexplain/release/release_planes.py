@@ -14,6 +14,7 @@ from dpexplain.domain import Domain, DomainLike
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import equations_of
 from dpexplain.estimation.denoise import Estimate
+from dpexplain.estimation.global_slopes import Guess, NoisyEquations, Slopes, guessed_slopes
 from dpexplain.estimation.independent_planes import IndependentPlanes
 from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.estimation.mixed_planes import MixedPlanes
@@ -21,7 +22,6 @@ from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.planes import Average, Planes, plain_planes
 from dpexplain.estimation.reference import LABEL_STEPS, NUMBER_STEPS
 from dpexplain.estimation.reference_planes import ReferencePlanes
-from dpexplain.estimation.slopes import Guess, NoisyEquations, Slopes, guessed_slopes
 from dpexplain.release.reference_data import CHANGE_STEPS, ReferenceData
 
 Model: TypeAlias = Callable[[dict[str, Any]], Vector]

@@ -18,9 +18,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from dpexplain.domain.base import hint, listed, require_width
 from dpexplain.domain.catalogue import FEATURES, Feature
 from dpexplain.domain.features import Numeric
+from dpexplain.domain.interface import hint, listed, require_width
 from dpexplain.domain.labelled import LABELS
 from dpexplain.domain.scaled import UNSCALED
 from dpexplain.errors import DomainError

@@ -15,11 +15,11 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.label_moments import LabelMoments
+from dpexplain.estimation.global_slopes import guessed_slopes
 from dpexplain.estimation.local_reference import MomentRaking, MomentTargets
-from dpexplain.estimation.slopes import guessed_slopes
 
 _USUAL_DOUBT = (
-    2e-3  # τ²: how wrong records usually are about label moments, as a share of their variance (`estimation/slopes.py`)
+    2e-3  # τ²: how wrong records usually are about label moments, as a share of their variance (`estimation/global_slopes.py`)
 )
 _REHEARSED = 1.75  # by which the variance over rehearsals is enlarged, as in `estimation/background.py`
 

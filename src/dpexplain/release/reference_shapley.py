@@ -27,7 +27,7 @@ from dpexplain.estimation.reference import LABEL_STEPS
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.progress import with_bar
 from dpexplain.registration.labels import Labeller
-from dpexplain.registration.models import Estimator
+from dpexplain.registration.model_sources import Estimator
 from dpexplain.release.reference_data import ReferenceData, every_value
 
 if TYPE_CHECKING:

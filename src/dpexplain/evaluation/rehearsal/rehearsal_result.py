@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.table import Column, Table
 from rich.text import Text
 
-from dpexplain.evaluation.rehearsal.faithfulness import Faithfulness
+from dpexplain.evaluation.rehearsal.faithfulness_comparison import Faithfulness
 from dpexplain.evaluation.rehearsal.groups import GroupQuality
 from dpexplain.privacy.expected_quality import ExpectedQuality
 
@@ -112,13 +112,13 @@ class Rehearsal:
 
     def plot(self) -> Figure:
         """Excess, coverage and stability against ε, and the groups with the worst answers."""
-        from dpexplain.evaluation.rehearsal.page import draw
+        from dpexplain.evaluation.rehearsal.rehearsal_page import draw
 
         return draw(self)
 
     def save(self, folder: str | Path, *, force: bool = False) -> list[Path]:
         """Write rehearsal.json, rehearsal.png and rehearsal.html into a folder, readable by their owner alone. Returns their paths."""
-        from dpexplain.evaluation.rehearsal.files import save
+        from dpexplain.evaluation.rehearsal.owner_files import save
 
         return save(self, Path(folder), force=force)
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from dpexplain.arguments import file_errors
 from dpexplain.errors import ParameterError
-from dpexplain.evaluation.rehearsal.page import draw, page_of
+from dpexplain.evaluation.rehearsal.rehearsal_page import draw, page_of
 from dpexplain.release.file import MAGIC
 
 if TYPE_CHECKING:
-    from dpexplain.evaluation.rehearsal.report import Rehearsal
+    from dpexplain.evaluation.rehearsal.rehearsal_result import Rehearsal
 
 NAMES = ("rehearsal.json", "rehearsal.png", "rehearsal.html")
 _PUBLIC = {MAGIC: "a release", b"SQLite format 3\0": "a ledger"}

@@ -12,10 +12,10 @@ import numpy as np
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.label_moments import LabelMoments, LabelSums
-from dpexplain.mechanisms.base import Setting
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.ports import RelabelledRows, Rows
+from dpexplain.mechanisms.setting import Setting
 from dpexplain.privacy.events import PrivacyEvent
 
 Ask: TypeAlias = Callable[[Matrix], Matrix]
