@@ -38,7 +38,7 @@ def study(name: str) -> Study:
 
 
 def show(console: Console, found: dict) -> None:
-    title = f"{found['study']}: {found['title']} ({found['queries']} queries, {found['seconds']:.0f} s)"
+    title = f"{found['study']}: {found['title']} ({found['queries']} queries, {found.get('cpu seconds', found['seconds']):.0f} s of processor time)"
     tables = {title: found["rows"], "models": found.get("models", [])}
     for heading, rows in tables.items():
         if rows:
@@ -119,6 +119,16 @@ def complain(error: DpexplainError | str) -> None:
     print(f"error: {what}", *([f"       {remedy}"] if remedy else []), sep="\n", file=sys.stderr)
 
 
+def spent(found: dict) -> str:
+    """Processor time of all that was found, stored pieces included."""
+    times = {name: one.get("cpu seconds", one["seconds"]) for name, one in found.items() if one}
+    return (
+        f"Processor time: {sum(times.values()) / 60:.1f} min ("
+        + ", ".join(f"{name} {t:.0f} s" for name, t in times.items())
+        + ")"
+    )
+
+
 def keep_verdicts(output: Path, found: dict) -> None:
     """OUT/verdicts.json: one sentence for each study, with sizes and seeds."""
     kept = {name: {key: one[key] for key in ("verdict", "queries", "seeds") if key in one} for name, one in found.items() if one}
@@ -149,6 +159,8 @@ def main() -> int:
         if found[name] is not None and not options.json:
             show(console, found[name])
     keep_verdicts(options.output, found)
+    if not options.json:
+        console.print(spent(found), markup=False)
     if options.json:
         print(json.dumps({name: one and one["rows"] for name, one in found.items()}, ensure_ascii=False))
     return BAD_INPUT if None in found.values() else DONE

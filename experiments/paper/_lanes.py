@@ -12,24 +12,41 @@ from math import sqrt
 import numpy as np
 
 from dpexplain.privacy import gdp, paper
+from experiments.paper._cells import compiled
+from experiments.paper._exact import axes
 
 
 def descend(A, b, start, sigma, rate, counts, rng):
-    """φ ← Proj(φ - rate/√t (2(Aφ - b) + N(0, σ²))) for t = 1 … count, each lane with its own σ, rate and count. (A, b) are means over rows."""
-    phi, longest = _project(start), int(counts.max())
-    doubled, pull = 2 * A, 2 * b
-    alike = counts.min() == longest
-    for t in range(1, longest + 1):
-        here = slice(None) if alike else counts >= t
-        at = phi[here]
-        noise = rng.standard_normal(at.shape) * sigma[here, None]
-        phi[here] = _project(at - (rate[here, None] / sqrt(t)) * (at @ doubled - pull + noise))
-    return phi
+    """φ ← Proj(φ - rate/√t (2(Aφ - b) + N(0, σ²))) for t = 1 … count, each lane with its own σ, rate, count, and b if there are several.
+
+    (A, b) are means over rows. Noise and ball look the same from all sides, so steps are taken along A's eigenvectors, where A is a list of numbers.
+    """
+    values, vectors = axes(A)
+    phi, targets = _project(start) @ vectors, np.broadcast_to(b @ vectors, start.shape)
+    for lane, count in enumerate(counts):
+        noise = rng.standard_normal((int(count), len(values)))
+        _walk(values, targets[lane], phi[lane], sigma[lane], rate[lane], noise)
+    return phi @ vectors.T
 
 
 def _project(phi):
     lengths = np.sqrt(np.einsum("ij,ij->i", phi, phi))
     return phi / np.maximum(lengths, 1.0)[:, None]
+
+
+@compiled
+def _walk(values, target, phi, sigma, rate, noise):  # pragma: no cover
+    """The steps of one lane, in place."""
+    for t in range(len(noise)):
+        step, square = rate / np.sqrt(t + 1.0), 0.0
+        for j in range(len(phi)):
+            phi[j] -= step * (2 * (values[j] * phi[j] - target[j]) + sigma * noise[t, j])
+        for j in range(len(phi)):
+            square += phi[j] * phi[j]
+        if square > 1:
+            length = np.sqrt(square)
+            for j in range(len(phi)):
+                phi[j] /= length
 
 
 class Basic:
@@ -72,7 +89,7 @@ class Adaptive:
         self.sigma_min = paper.adaptive_sigma(size, epsilon, delta, steps)
         self.near = paper.reuse_distance(steps)
         self.points, self.sources = np.empty((0, width)), []  # computed ones; sources: which answer each history entry has
-        self.answers, self.count = np.empty((64, lanes, width)), 0  # room for answers, doubled when it is full
+        self.answers, self.count = np.empty((64, lanes, width), np.float32), 0  # room for answers, doubled when it is full
         self.mu2, self.books = np.zeros(lanes), [paper.Bookkeeping()] * lanes
         self.betas = []
 
@@ -117,8 +134,10 @@ class Adaptive:
     def _selected(self, A, b):
         """Each lane's start, by the exponential mechanism over its own past answers (copies count again), and the gradient's exact norm there."""
         past = self.answers[: self.count]  # computed × lanes × width
-        gaps = past.reshape(-1, self.width) @ A
-        gaps -= b
+        gaps = past.reshape(-1, self.width) @ A.astype(
+            np.float32
+        )  # most of the time on texts: thousands of past answers for each query
+        gaps -= b.astype(np.float32)
         norms = 2 * np.sqrt(np.einsum("ij,ij->i", gaps, gaps)).reshape(past.shape[:2])
         times = np.bincount(self.sources, minlength=self.count)
         exponents = np.log(times)[:, None] - self.size * self.step_epsilon * norms / 2

@@ -11,8 +11,8 @@ import dpexplain as dpx
 from dpexplain import evaluation, plots
 from dpexplain.noise import SeededNoise
 from experiments.faces import theorem_steps
-from experiments.paper._streams import judged
-from experiments.paper._study import FACE_FILE, SEED, Study, digits, figure, mean
+from experiments.paper._streams import judged, with_error
+from experiments.paper._study import FACE_FILE, SEED, Study, digits, figure
 
 DELTA, STEPS, GRIDS = 1e-5, 200, (48, 12, 6)
 PRINTED, EXACT = (0.07, 0.1, 1.0), (0.1, 1.0, 4.0)
@@ -58,9 +58,10 @@ def line(grid, data, name, scores):
     return {
         "superpixels": f"{grid}×{grid}",
         "explanation": name,
-        "cosine": mean(one["cosine"] for one in scores),
-        "relative excess": mean(one["relative_excess"] for one in scores),
+        **with_error("cosine", [one["cosine"] for one in scores], 3),
+        **with_error("relative excess", [one["relative_excess"] for one in scores], 3),
         "T that Theorem 3.2 allows": digits(steps, 2) if printed else "",
+        "faces": len(scores),
     }
 
 

@@ -13,8 +13,8 @@ import dpexplain as dpx
 from dpexplain import evaluation, plots
 from dpexplain.noise import SeededNoise
 from experiments.paper import _private_models
-from experiments.paper._streams import judged
-from experiments.paper._study import FACE_FILE, SEED, Study, digits, figure, mean
+from experiments.paper._streams import judged, with_error
+from experiments.paper._study import FACE_FILE, SEED, Study, digits, figure
 
 DELTA, SEEN = 1e-5, (24, 24)
 KINDS = {
@@ -57,8 +57,8 @@ def explained(images, labels, faces, seed):
             values = explainer.explain(face).values
             maps.setdefault(kind, [digits(value, 3) for value in values])
             told.append(score(values))
-        scores[kind] = {"cosine to its own optimum": mean(one["cosine"] for one in told)}
-        scores[kind] |= {"relative excess": mean(one["relative_excess"] for one in told)}
+        scores[kind] = with_error("cosine to its own optimum", [one["cosine"] for one in told], 3)
+        scores[kind] |= with_error("relative excess", [one["relative_excess"] for one in told], 3) | {"faces": len(told)}
     maps[EXACT] = [digits(value, 3) for value in evaluation.optimum(data, faces[0], plane="paper")]
     return scores, maps
 

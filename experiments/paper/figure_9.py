@@ -45,7 +45,8 @@ def run(inputs, queries):
 def compared_models(parts, data, some, cluster, queries, rng, inputs):
     """The same queries about both forests, where the deeper one is overfitted; their training rows are the private rows."""
     truth, names = data.frame.PINCP.to_numpy(), [feature.name for feature in data.domain.features]
-    answers = {f"depth {depth}": answered(forest(depth).fit(data.encoded, truth), data.encoded) for depth in (10, 60)}
+    cache = inputs.sums("x").parent
+    answers = {f"depth {depth}": of_forest(depth, data.encoded, truth, cache) for depth in (10, 60)}
     chosen = some[overfitted(cluster, [each[some] == truth[some] for each in answers.values()], _streams.SHARDS * queries, rng)]
     told = {}
     for name, each in answers.items():
@@ -54,8 +55,15 @@ def compared_models(parts, data, some, cluster, queries, rng, inputs):
     return told, [f"training accuracy of {name}: {np.mean(each == truth):.3f}" for name, each in answers.items()]
 
 
-def answered(model, encoded):
-    return np.concatenate([model.predict(encoded[i : i + 100_000]) for i in range(0, len(encoded), 100_000)])
+def of_forest(depth, encoded, truth, cache):
+    """What the forest says about its training rows, from the cache if it is there."""
+    stored = cache / f"forest-{TREES}-depth-{depth}-{len(truth)}.npy"
+    if not stored.exists():
+        model = forest(depth).fit(encoded, truth)
+        found = np.concatenate([model.predict(encoded[i : i + 100_000]) for i in range(0, len(encoded), 100_000)])
+        cache.mkdir(parents=True, exist_ok=True)
+        np.save(stored, found)
+    return np.load(stored)
 
 
 def clustered(encoded, rng):

@@ -92,6 +92,35 @@ def test_table_3_says_at_which_scale_it_is_reproduced():
     assert "cannot be reproduced at any of [0, 1]" in bad.because
 
 
+def test_table_3_also_looks_at_other_numbers_of_steps():
+    row = {"data": "Text", "columns in": "[0, 1]", "ε": 0.1, "in the paper": 4.3e-4}
+    usual = row | {"explanation": "paper, noise of its size", "excess loss": 1.7e-3}
+    longer = row | {"explanation": "paper, T = 3000", "excess loss": 5e-4}
+    exact = row | {"explanation": "exact noise", "excess loss": 4.3e-4}  # not the printed formula
+    assert verdict({"study": "table-3", "rows": [usual, exact]}).outcome == NOT
+    assert "Text reproduced at columns in [0, 1], T = 3000" in verdict({"study": "table-3", "rows": [usual, longer]}).because
+
+
+def test_table_2_is_reproduced_where_both_numbers_are_met():
+    def row(name, lime, forest, mim, signed):
+        return {
+            "explanation": name,
+            "shared with LIME": lime,
+            "shared with LIME, forest": forest,
+            "shared with MIM": mim,
+            "shared with MIM, signed": signed,
+        }
+
+    printed, best = row("paper, noise of 8.8 M reviews", 1.5, 1.0, 0.1, 3.0), row("exact optimum", 3.2, 2.0, 0.5, 2.2)
+    near = row("exact optimum, columns in [0, 0.1]", 3.0, 3.8, 0.5, 2.5)
+    assert verdict({"study": "table-2", "rows": [printed, best]}).outcome == NOT
+    found = verdict({"study": "table-2", "rows": [printed, best, near]})
+    assert found.outcome == PARTLY
+    assert "exact optimum, columns in [0, 0.1] with LIME, forest and MIM, signed" in found.because
+    noisy = near | {"explanation": "paper, noise of 8.8 M reviews, columns in [0, 0.1]"}
+    assert verdict({"study": "table-2", "rows": [printed, best, noisy]}).outcome == REPRODUCED
+
+
 def test_too_little_to_say_anything_has_no_verdict():
     assert verdict({"study": "figure-9", "rows": [{"queries about": "dense"}]}) is None
     assert set(_verdicts.RULES) == {"table-2", "table-3", *(f"figure-{i}" for i in range(1, 10)), "minorities"}
