@@ -19,6 +19,14 @@ ROOT_PAGES = {
     "SECURITY.md": "security.md",
 }
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
+_PICTURE = re.compile(r"(?<!\[)!\[[^\]]*\]\(([^)\s]+\.png)\)")
+
+
+def on_config(config: Any) -> Any:
+    """Add the proofs to the navigation, by their titles."""
+    proofs = [{title: f"proofs/{name}"} for name, title in sorted(_titles_of_proofs().items())]
+    config["nav"].append({"Proofs": ["proofs/README.md", *proofs]})
+    return config
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -59,16 +67,26 @@ def _page(config: Any, target: str, source: Path) -> File:
     return File.generated(config, target, content=source.read_text(encoding="utf-8"))
 
 
+def _titles_of_proofs() -> dict[str, str]:
+    return {path.name: path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ") for path in (ROOT / "proofs").glob("*.md")}
+
+
 def _list_of_proofs() -> str:
-    titles = {path.name: path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ") for path in (ROOT / "proofs").glob("*.md")}
-    return "# Proofs\n\n" + "\n".join(f"- [{title}]({name})" for name, title in sorted(titles.items()))
+    return "# Proofs\n\n" + "\n".join(f"- [{title}]({name})" for name, title in sorted(_titles_of_proofs().items()))
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Links between the repository's folders as links between pages of the site."""
+    """Links between the repository's folders as links between pages of the site; a picture links to itself in full size."""
     del config, files
     depth = page.file.src_uri.count("/")
+    markdown = _PICTURE.sub(lambda picture: f"[{picture.group()}]({picture.group(1)})", markdown)
     return _LINK.sub(lambda link: f"]({_on_site(link.group(1), depth)})", markdown)
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
+    """Mark the cells of tables that hold sentences, so that the style sheet can keep them readable on a phone."""
+    del page, config, files
+    return re.sub(r"<td(?=[^>]*>([^<]|<(?!/td>)){60,}</td>)", "<td data-sentence", html)
 
 
 def _on_site(target: str, depth: int) -> str:

@@ -92,11 +92,11 @@ def test_a_client_generated_from_the_description_works(service, python, tmp_path
 
 
 def test_curl_as_the_documentation_has_it(service, tmp_path):
-    """Every curl line of docs/service.md is run, with this service's address and key in place of the documented ones."""
+    """Every curl command of docs/service.md is run, with this service's address and key in place of the documented ones."""
     if shutil.which("curl") is None:
         pytest.skip("curl is missing, the documentation's calls are NOT tested")
-    text = (ROOT / "docs/service.md").read_text(encoding="utf-8").replace("\\\n", " ")
-    lines = [line.strip() for line in text.splitlines() if re.match(r"\s*curl ", line)]
+    text = (ROOT / "docs/service.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^curl (?:[^'\n\\]|\\\n|'[^']*')*", text, re.MULTILINE)
     assert len(lines) >= 4
     for line in lines:
         environment = os.environ | {"KEY": service.key, "URL": service.url}

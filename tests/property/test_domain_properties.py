@@ -48,7 +48,7 @@ def domains(draw):
 
 ODDITIES = [
     *("yes", "no", "a", "b", "1", "nan", "inf", "-1e999", "True", "9" * 400),
-    *(np.float32(1), np.longdouble("1e4000"), np.int8(1), np.timedelta64(1), np.datetime64("NaT"), pd.NA, pd.NaT),
+    *(np.float32(1), np.longdouble("1e4000"), np.int8(1), np.timedelta64(1, "s"), np.datetime64("NaT", "s"), pd.NA, pd.NaT),
     *(object(), date, len, np.zeros(1), np.zeros((2, 2)), pd.Series([1, 2]), np.ma.masked, 10**400, -(10**5000)),
 ]
 scalars = st.one_of(

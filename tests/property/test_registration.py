@@ -46,7 +46,7 @@ BASE = [
 ODD = [
     None, float("nan"), float("inf"), float("-inf"), 2**70, -(2**63), 10**400, 0, 1, 2.5, -0.0, True, False, "", "abc", "7", "7.0", "nan", "3", "é\ud800",
     b"7", b"\xff", date(2020, 1, 1), datetime(2020, 1, 1, 12), Decimal("1.5"), Decimal("NaN"), 1 + 2j, (1, 2), [1], {"a": 1}, np.float32(0.1), np.int8(3),
-    np.datetime64("NaT"), pd.NaT, pd.NA, object,
+    np.datetime64("NaT", "s"), pd.NaT, pd.NA, object,
 ]  # fmt: skip
 FILED = [None, float("nan"), float("inf"), 2**62, 0, 3, 2.5, True, "", "abc", "7", "é", b"7", date(2020, 1, 1), Decimal("1.5")]
 odd = st.sampled_from(ODD) | st.floats() | st.integers() | st.text(max_size=5) | st.binary(max_size=3)
@@ -305,7 +305,7 @@ def test_one_owner_has_one_name_whatever_its_type(same):
 
 
 @pytest.mark.parametrize(
-    "nobody", [None, float("nan"), float("inf"), "", "nan", "None", pd.NaT, pd.NA, np.datetime64("NaT"), [7], {}, object()]
+    "nobody", [None, float("nan"), float("inf"), "", "nan", "None", pd.NaT, pd.NA, np.datetime64("NaT", "s"), [7], {}, object()]
 )
 def test_rows_that_nobody_owns_are_left_out(nobody):
     rows = [{**BASE[0], "person": nobody}, BASE[1], {**BASE[2], "person": nobody}]

@@ -145,7 +145,7 @@ def test_an_inconsistent_declaration_is_refused_with_its_remedy(make, message):
 
 
 QUERY_MISFITS = [
-    (Numeric("age", 17, 97), [16.999, 97.001, NAN, INF, -INF, None, "40", True, [40], 10**400, np.timedelta64(40)]),
+    (Numeric("age", 17, 97), [16.999, 97.001, NAN, INF, -INF, None, "40", True, [40], 10**400, np.timedelta64(40, "s")]),
     (Ordinal("education", ["a", "b"]), ["c", None, NAN, ["a"], b"a"]),
     (Categorical("work", ["a", "b"]), ["c", None, NAN, {"a": 1}, 3]),
     (Categorical("work", ["a", "b"], other="rest"), [{"a": 1}, b"a"]),

@@ -8,6 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 NAMES = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES]
+OTHERS = [*sorted((ROOT / "proofs").glob("*.md")), *sorted(ROOT.glob("*.md"))]
 WIDEST, LONGEST = 120, 500
 
 
@@ -32,6 +33,14 @@ def test_its_lines_wrap_and_its_paragraphs_are_short(page):
     parts = list(_prose(page))
     assert [line for part in parts for line in part.splitlines() if len(line) > WIDEST and " " in line[:WIDEST]] == []
     assert [part for part in parts if len(part) > LONGEST] == []
+
+
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_line_is_too_wide_for_a_screen(page):
+    """Prose wraps at 120 characters; code and formulas may have ten more. Tables and pictures cannot wrap."""
+    lines, wide = page.read_text(encoding="utf-8").splitlines(), WIDEST + 10
+    assert [line for line in lines if len(line) > wide and not re.match(r"\s*(\||!\[)", line)] == []
+    assert [line for part in _prose(page) for line in part.splitlines() if len(line) > WIDEST and " " in line[:WIDEST]] == []
 
 
 def test_the_index_of_notes_has_every_note():

@@ -34,7 +34,7 @@ def read_query(domain, record, rules):
     return domains.read_query(domain, record, rules.known_extra, rules.extra, rules.clip)
 
 
-@pytest.mark.parametrize("nothing", [None, float("nan"), pd.NA, pd.NaT, np.float32("nan"), np.datetime64("NaT")])
+@pytest.mark.parametrize("nothing", [None, float("nan"), pd.NA, pd.NaT, np.float32("nan"), np.datetime64("NaT", "s")])
 @pytest.mark.parametrize("name", ["income", "school", "work", "home", "married"])
 def test_a_missing_value_is_read_as_the_domain_declares_and_the_notes_say_so(name, nothing):
     point, notes = read_query(DOMAIN, WHOLE | {name: nothing}, STRICT)

@@ -82,11 +82,13 @@ def render(
         "measure": measure(AnswerScale.from_dict(payload.get("scale"))),
         "units": units(AnswerScale.from_dict(payload.get("scale"))),
         "stale": "A value in the form cannot be asked about, so this is about the record before it.",
-        "lead": escape(_lead(guarantee) + _records(payload) + _stand_in(surrogate)),
+        "lead": escape(_lead(guarantee) + _stand_in(surrogate)),
         "warning": _warning(guarantee),
         "promise": escape(promise(guarantee)),
         "statement": escape(str(guarantee)),
-        "footer": escape(f"Published with dpexplain {library}. {_facts(payload)} This file works offline and contacts no one."),
+        "footer": escape(
+            f"Published with dpexplain {library}. {_facts(payload)}{_records(payload)} This file works offline and contacts no one."
+        ),
         "style": style,
         "script": script,
         "data": _data(release.domain, payload, outcome, surrogate, targets),
@@ -159,7 +161,7 @@ def _records(payload: Mapping[str, Any]) -> str:
     """A sentence about the reference records, which are too many for the page."""
     count = payload.get("records", 0)
     return (
-        f" The release also holds {count:,} reference records, which this page does not use: its file answers more exactly, above all for narrow weights."
+        f" The release also holds {count:,} reference records, which this page does not use: answers from the release file are more accurate."
         if count
         else ""
     )
