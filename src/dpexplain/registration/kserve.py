@@ -45,6 +45,7 @@ class Endpoint:
         try:
             answer: dict[str, Any] = exchange(self._url, body, _SECONDS)
         except HTTPError as error:
+            error.close()
             kind = ValueError if error.code in _REFUSED else ConnectionError  # the first may be due to one of the rows
             raise kind(f"the model endpoint refuses the rows (status {error.code})") from None
         except (OSError, ValueError) as error:
