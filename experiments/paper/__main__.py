@@ -1,4 +1,4 @@
-"""`python -m experiments.paper NAME … | all --data DIR [--quick] [--seeds N] [-o OUT]`: run, print tables and verdicts, write JSON and figures.
+"""`python -m experiments.paper NAME … | all --data DIR [--quick] [--seeds N] [--jobs N] [-o OUT]`: run, print tables and verdicts, write JSON and figures.
 
 A study whose file is there already, with as many queries and seeds, is shown and drawn from it; `--again` runs it anew. Long ones store each finished
 piece under OUT/parts and sums over rows under OUT/cache, so that an interrupted run goes on where it stopped; standard error says what is done and
@@ -12,7 +12,9 @@ import importlib
 import json
 import os
 import pkgutil
+import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rich.console import Console
@@ -25,6 +27,7 @@ from experiments.paper._study import SEEDS, Inputs, Study
 from experiments.paper._verdicts import verdict
 
 DONE, BAD_INPUT = 0, 2  # exit codes, as the command line has them
+MADE_FROM_OTHERS = ("figure-5", "figure-8")  # which store what they need
 QUICK_SEEDS = 2
 
 
@@ -74,6 +77,9 @@ def arguments() -> argparse.Namespace:
         "--seeds", type=int, help=f"noise seeds that are averaged (default {SEEDS}, as in the paper; {QUICK_SEEDS} with --quick)"
     )
     parser.add_argument("--shards", type=int, choices=(1, 2, 3), help="ask so many of the three disjoint parts of the data only")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="run so many studies at once, each in a process of its own with one thread"
+    )
     parser.add_argument("--again", action="store_true", help="run also what was run before")
     parser.add_argument("--json", action="store_true", help="print rows as JSON instead of tables")
     return parser.parse_args()
@@ -100,6 +106,22 @@ def asked_for(one: Study, options: argparse.Namespace) -> int:
 
 def drawn(one: Study, found: dict, path: Path) -> None:
     one.draw(found).savefig(path, dpi=110)
+
+
+def run_beside(chosen: list[str], options: argparse.Namespace) -> None:
+    """Run studies in processes of their own, `--jobs` at a time, the longest first. What they find is in their files."""
+    longest = sorted((name for name in chosen if name not in MADE_FROM_OTHERS), key=lambda name: -study(name).minutes)
+    given = [f"--data={options.data}", f"--output={options.output}"]
+    given += [f"--{key}={value}" for key in ("queries", "seeds", "shards") if (value := getattr(options, key))]
+    given += [f"--{key}" for key in ("quick", "again") if getattr(options, key)]
+    threads = os.environ | {f"{kind}_NUM_THREADS": "1" for kind in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
+
+    def run(name: str) -> None:
+        command = [sys.executable, *(f"-W{one}" for one in sys.warnoptions), "-m", "experiments.paper", name, *given]
+        subprocess.run(command, check=False, env=threads, stdout=subprocess.DEVNULL)
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(run, longest))
 
 
 def attempt(name: str, inputs: Inputs, options: argparse.Namespace) -> dict | None:
@@ -148,6 +170,9 @@ def main() -> int:
     except ParameterError as error:
         complain(error)
         return BAD_INPUT
+    if options.jobs > 1:
+        run_beside(chosen, options)
+        options.again = False
     clock = Clock(sum(study(name).minutes for name in chosen))
     seeds = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
     inputs, found = Inputs(options.data, options.output, options.again, seeds, clock), {}

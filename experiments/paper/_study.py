@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -122,7 +123,8 @@ class Inputs:
                 return found
         self.require(study)
         start, before, cpu = perf_counter(), self.clock.done, process_time() + self.clock.stored_cpu
-        found = {"study": study.name, "title": study.title, "queries": queries, "seeds": self.seeds, "shards": self.shards}
+        found = {"study": study.name, "title": study.title, "date": datetime.now(UTC).date().isoformat()}
+        found |= {"queries": queries, "seeds": self.seeds, "shards": self.shards}
         found |= study.run(self, queries)
         found["seconds"] = round(perf_counter() - start, 1)
         found["cpu seconds"] = round(process_time() + self.clock.stored_cpu - cpu, 1)  # with pieces that were there already

@@ -189,6 +189,18 @@ def test_what_cannot_run_is_told_and_the_others_go_on(tmp_path, monkeypatch, cap
     assert "acs_income_2018.parquet is not there" in told.err
 
 
+def test_studies_run_beside_each_other_with_the_same_options(tmp_path, monkeypatch):
+    ran = []
+    monkeypatch.setattr(
+        runner.subprocess, "run", lambda command, **_: ran.append(command[command.index("experiments.paper") + 1 :])
+    )
+    monkeypatch.setattr(runner, "attempt", lambda *_: None)
+    monkeypatch.setattr("sys.argv", ["", "all", "--data", str(tmp_path), "-o", str(tmp_path), "--quick", "--jobs", "2", "--json"])
+    runner.main()
+    assert {name for name, *_ in ran} == set(runner.names()) - set(runner.MADE_FROM_OTHERS)
+    assert all(given == [f"--data={tmp_path}", f"--output={tmp_path}", "--quick"] for _, *given in ran)
+
+
 def test_no_number_of_columns_gives_the_reported_spike_by_the_printed_noise_on_thirds_of_acs():
     said = figure_5.columns_that_fit("ACS13", 1_494_974, 0.01, 95)
     assert "thirds, printed noise: n = 1 gives 195 (n = 1 gives 195)" in said

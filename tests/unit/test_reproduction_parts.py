@@ -1,8 +1,11 @@
 """Interrupted runs go on where they stopped, and say how long the rest takes; verdicts follow from the numbers."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
-from experiments.paper import _verdicts
+from experiments.paper import _record, _verdicts
 from experiments.paper._parts import Clock, Parts
 from experiments.paper._verdicts import NOT, PARTLY, REPRODUCED, verdict
 
@@ -124,3 +127,9 @@ def test_table_2_is_reproduced_where_both_numbers_are_met():
 def test_too_little_to_say_anything_has_no_verdict():
     assert verdict({"study": "figure-9", "rows": [{"queries about": "dense"}]}) is None
     assert set(_verdicts.RULES) == {"table-2", "table-3", *(f"figure-{i}" for i in range(1, 10)), "minorities"}
+
+
+def test_the_page_has_the_verdicts_of_the_numbers_that_were_measured():
+    kept = json.loads(_record.RESULTS.read_text(encoding="utf-8"))
+    page = Path("docs/reproduction.md").read_text(encoding="utf-8")
+    assert _record.within(page, _record.table(kept)) == page

@@ -170,3 +170,16 @@ def test_numbers_in_a_curved_relation_are_covered():
     assert (np.abs((of_numbers.values - exact) @ vectors) < 2 * of_numbers.spread).all()
     assert of_numbers.spread[0] > 1.3 * of_codes.spread[0]  # codes in the same place: their relation has no curve to doubt
     assert of_numbers.spread[1:] == pytest.approx(of_codes.spread[1:], rel=0.2)
+
+
+@pytest.mark.parametrize("scales", [(), (2.0, 0.5, 3.0)])
+def test_no_record_is_further_from_a_point_than_the_diameter(scales):
+    layout, rng = Layout((0, 1, 4), (1, 4, 5), (True, False, False), scales), np.random.default_rng(0)
+    unit = np.array(scales or np.ones(3))[[0, 1, 1, 1, 2]]
+    codes = np.vstack([np.eye(3), np.zeros(3)])  # a code, or a value that is none of its categories
+    records = np.array([[number, *code, flag] for number in (0.0, 1.0) for code in codes for flag in (0.0, 1.0)])
+    for point, moves in ((records[0], (1, 2, 1)), (rng.random(5), (1, 3, 1))):
+        apart = np.linalg.norm((records - point) * unit, axis=1)
+        assert apart.max() <= layout.diameter(point)
+        squares = np.square(scales or np.ones(3))
+        assert layout.diameter(point) == pytest.approx(np.sqrt(np.dot(squares, moves)), rel=1e-9)

@@ -32,6 +32,7 @@ def reproduce(
     shards: Annotated[
         int | None, typer.Option(min=1, max=3, help="Ask so many of the three disjoint parts of the data only (figures 2, 3, 5).")
     ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Run so many studies at once.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Run also what the output folder has already.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON instead of tables.")] = False,
 ) -> None:
@@ -47,7 +48,7 @@ def reproduce(
     flags = {"--quick": quick, "--again": again, "--json": as_json}
     command = [sys.executable, "-m", "experiments.paper", *names, "--data", str(data), "--output", str(output)]
     command += [flag for flag, given in flags.items() if given]
-    numbers = {"--queries": queries, "--seeds": seeds, "--shards": shards}
+    numbers = {"--queries": queries, "--seeds": seeds, "--shards": shards, "--jobs": jobs}
     command += [word for flag, value in numbers.items() if value for word in (flag, str(value))]
     done = subprocess.run(command, check=False, env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
     raise typer.Exit(done.returncode)

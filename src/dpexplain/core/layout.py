@@ -103,12 +103,11 @@ class Layout:
     def diameter(self, point: Vector) -> float:
         """A bound on the distance of any record from `point`: a number moves by its scale, a code by one unit or two, or where `point` is no
         record itself by at most one a column."""
-        total = 0.0
-        for a, number in enumerate(self.is_number):
-            block = point[self.columns(a)]
-            record = number or (np.isin(block, (0.0, 1.0)).all() and block.sum() <= 1)
-            total += (self.scales[a] if self.scales else 1.0) ** 2 * (min(len(block), 2) if record else len(block))
-        return sqrt(total) * (1 + 2.0**-40)
+        sizes = np.array(self.stops) - np.array(self.starts)
+        whole = self.per_attribute(((point == 0) | (point == 1)).astype(np.int64)) == sizes
+        records = np.array(self.is_number) | (whole & (self.per_attribute(point) <= 1))
+        moves = np.where(records, np.minimum(sizes, 2), sizes)
+        return sqrt(float((moves * np.square(self.scales or np.ones(len(moves)))).sum())) * (1 + 2.0**-40)
 
     def columns(self, attribute: int) -> slice:
         return slice(self.starts[attribute], self.stops[attribute])
