@@ -5,8 +5,11 @@ BIN := $(VENV)/bin
 CONSTRAINTS ?= constraints.txt
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS)
 
-# Two processes share two cores: each computes with one thread. Schemathesis' plug-in takes longer to load than the fast tests have.
-ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# Two processes share two cores: each computes with one thread. Bytecode is kept, or every process would compile all modules and rewrite all
+# tests again. A file's tests run in one process, which sets up once, and files that take longest come first (tests/conftest.py has the list).
+TESTING := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
+PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Schemathesis' plug-in takes longer to load than the fast tests have.
 
 .PHONY: demo test test-fast coverage lint web bench docs gallery clients serve clean
 
@@ -29,10 +32,10 @@ demo: $(VENV)/.base  ## a complete example on embedded data: prints, plots, writ
 
 test: $(VENV)/.dev  ## everything
 	$(MAKE) clients || echo "clients that nobody here wrote and object storage are NOT tested: make clients failed"
-	$(ONE_THREAD) $(BIN)/pytest -n 2
+	$(TESTING) $(PYTEST)
 
 test-fast: $(VENV)/.dev  ## about a minute on two idle cores: no servers, databases or browsers, few examples
-	$(ONE_THREAD) HYPOTHESIS_PROFILE=fast $(BIN)/pytest -n 2 -p no:schemathesis -m 'not slow' -q --ignore tests/e2e --ignore tests/contract
+	$(TESTING) HYPOTHESIS_PROFILE=fast $(PYTEST) -p no:schemathesis -m 'not slow' -q --ignore tests/e2e --ignore tests/contract
 
 coverage: $(VENV)/.dev  ## lines that the fast tests run; the page is out/coverage/index.html
 	HYPOTHESIS_PROFILE=fast $(BIN)/coverage run -m pytest -n 2 -m 'not slow' -q --ignore tests/e2e --ignore tests/contract

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "full")
-FAST = 5
+FAST = 3
 
 
 def examples(count: int) -> int:

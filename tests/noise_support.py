@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 from scipy import stats
 
@@ -54,6 +55,11 @@ def release(mechanism, value, noise):
     """One release of `value`, whatever the mechanism's own query says."""
     (drawn,) = mechanism.draw(noise, 1)
     return mechanism.perturb(value, drawn)
+
+
+def releases(mechanism, value, noise, count):
+    """(count, dimension): as many releases of `value`, with noise drawn in one go, as a door does it."""
+    return np.array([mechanism.perturb(value, drawn) for drawn in mechanism.draw(noise, count)])
 
 
 def run(plan, rows, noise, *, private=True):

@@ -83,7 +83,7 @@ def _grouped(flags):
     return order, np.concatenate([[0], np.flatnonzero(changes) + 1, [len(flags)]])
 
 
-compiled = njit(fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+compiled = njit(cache=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 
 
 @compiled

@@ -1,6 +1,7 @@
 """A public scale of columns: no record of any scaled domain moves a sum further than is paid for, and units change nothing. `proofs/scale.md`."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -125,16 +126,17 @@ def test_a_scale_and_a_weight_as_much_narrower_are_the_same_question(scale, plan
     assert second == pytest.approx(first, rel=1e-6, abs=1e-9)
 
 
+@cache
+def answer_of_release(plane, scale):
+    weight = weights.Gaussian(0.9 * scale)
+    made = dpx.release(registered(scale), dpx.Budget(1.0, 1e-6), weight=weight, noise=SeededNoise(5), plane=plane)
+    return made.explain(RECORD)
+
+
 @pytest.mark.parametrize("scale", [0.12, 3.0])
 @pytest.mark.parametrize("plane", ["paper", "fitted"])
 def test_a_release_answers_it_alike(scale, plane):
-    answers = []
-    for one in (1.0, scale):
-        made = dpx.release(
-            registered(one), dpx.Budget(1.0, 1e-6), weight=weights.Gaussian(0.9 * one), noise=SeededNoise(5), plane=plane
-        )
-        answers.append(made.explain(RECORD))
-    first, second = answers
+    first, second = answer_of_release(plane, 1.0), answer_of_release(plane, scale)
     assert second.values == pytest.approx(first.values, rel=1e-6, abs=1e-9)
     assert second.error == pytest.approx(first.error, rel=1e-5, abs=1e-9)
     assert second.contributions().values == pytest.approx(first.contributions().values, rel=1e-6, abs=1e-9)
@@ -147,16 +149,18 @@ MECHANISMS = {
 }
 
 
+@cache
+def paid_answers(name, plane, scale):
+    mechanism = MECHANISMS[name](weights.Gaussian(0.9 * scale), plane)
+    explainer = dpx.Explainer(registered(scale), dpx.Budget(30.0, 1e-4), mechanism=mechanism, noise=SeededNoise(8))
+    return [explainer.explain(RECORD | {"a": a}) for a in np.linspace(0.1, 0.9, 7)]
+
+
 @pytest.mark.parametrize("scale", [0.12, 3.0])
 @pytest.mark.parametrize("plane", ["paper", "fitted"])
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_paid_answer_has_the_same_numbers(name, plane, scale):
-    found = []
-    for one in (1.0, scale):
-        mechanism = MECHANISMS[name](weights.Gaussian(0.9 * one), plane)
-        explainer = dpx.Explainer(registered(one), dpx.Budget(30.0, 1e-4), mechanism=mechanism, noise=SeededNoise(8))
-        found.append([explainer.explain(RECORD | {"a": a}) for a in np.linspace(0.1, 0.9, 7)])
-    for first, second in zip(*found, strict=True):
+    for first, second in zip(paid_answers(name, plane, 1.0), paid_answers(name, plane, scale), strict=True):
         assert second.values == pytest.approx(first.values, rel=1e-2, abs=1e-2 * np.abs(first.values).max())
         assert second.cost.mu == pytest.approx(first.cost.mu, rel=1e-3)
 

@@ -10,7 +10,7 @@ from dpexplain.mechanisms.history import History, ReleasedAnswer
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.relation import Neighbours
-from noise_support import Scaled, heard, release
+from noise_support import Scaled, heard, releases
 
 WIDTH, SIZE = 8, 1000
 
@@ -35,9 +35,8 @@ def norm_p_value(share, draws=4000):
     planned, rows = plan(), Slope()
     noise, event = Scaled(SecureNoise(), share), planned.events[0]
     true = planned.norm.query.evaluate(rows)
-    return stats.kstest(
-        [(release(planned.norm, true, noise) - true)[0] for _ in range(draws)], stats.norm(scale=event.sigma).cdf
-    ).pvalue
+    drawn = releases(planned.norm, true, noise, draws)[:, 0] - true[0]
+    return stats.kstest(drawn, stats.norm(scale=event.sigma).cdf).pvalue
 
 
 def gradient_p_value(share, runs=8):

@@ -10,7 +10,7 @@ from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.relation import Neighbours
-from noise_support import Scaled, gaussian, heard, release
+from noise_support import Scaled, gaussian, heard, releases
 
 WIDTH, SIZE, GRADIENTS = 8, 1000, 400
 
@@ -49,8 +49,8 @@ def test_neighbours_cannot_be_told_apart_better_than_promised():
     """A likelihood-ratio attack on one released gradient at the worst record stays within the μ it was charged."""
     mu, draws, noise = 1.0, 40_000, SecureNoise()
     mechanism = gaussian(1.0, 2, mu)
-    without = np.array([release(mechanism, np.zeros(2), noise)[0] for _ in range(draws)])
-    with_record = np.array([release(mechanism, np.array([1.0, 0.0]), noise)[0] for _ in range(draws)])
+    without = releases(mechanism, np.zeros(2), noise, draws)[:, 0]
+    with_record = releases(mechanism, np.array([1.0, 0.0]), noise, draws)[:, 0]
     gap = (with_record.mean() - without.mean()) / without.std()
     assert gap == pytest.approx(mu, abs=0.05)
     assert gap < mu + 0.04

@@ -70,10 +70,11 @@ def test_the_index_has_every_page():
     assert linked == {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"}
 
 
-@pytest.mark.parametrize("module", sorted((ROOT / "src/dpexplain").rglob("*.py")), ids=lambda p: p.stem)
-def test_proofs_named_in_code_exist(module):
-    for named in re.findall(r"`?(proofs/[\w-]+\.md)", module.read_text(encoding="utf-8")):
-        assert (ROOT / named).exists(), named
+def test_proofs_named_in_code_exist():
+    texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "src/dpexplain").rglob("*.py")}
+    named = {(path.name, proof) for path, text in texts.items() for proof in re.findall(r"proofs/[\w-]+\.md", text)}
+    assert named
+    assert [one for one in sorted(named) if not (ROOT / one[1]).exists()] == []
 
 
 def test_every_proof_says_where_it_is_used_and_tested():
@@ -83,12 +84,23 @@ def test_every_proof_says_where_it_is_used_and_tested():
         assert "**Tested by**" in text, proof.name
 
 
+def test_files_that_start_first_exist():
+    listed = [
+        ast.literal_eval(node.value) for node in _assignments(ROOT / "tests/conftest.py") if node.targets[0].id == "LONGEST"
+    ]
+    assert [name for name in listed[0] if not (ROOT / "tests" / name).exists()] == []
+
+
+def _assignments(path: Path) -> list[ast.Assign]:
+    return [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.Assign)]
+
+
 def test_errors_are_one_tree_in_one_file():
     named = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, errors.DpexplainError)}
     drawn = re.findall(r"^ {4}[│├└─ ]*(\w+)", errors.__doc__, re.MULTILINE)
     assert sorted(drawn) == sorted(named)
     for path, tree in _parsed("src"):
-        for node in ast.walk(tree):
+        for node in _nodes(tree):
             if isinstance(node, ast.ClassDef) and path != "src/dpexplain/errors.py":
                 assert not {base.id for base in node.bases if isinstance(base, ast.Name)} & named, f"{path}: {node.name}"
 
@@ -124,9 +136,14 @@ def _parsed_folder(folder: str) -> list[tuple[str, ast.Module]]:
     return [(path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
 
+@cache
+def _nodes(tree: ast.Module) -> list[ast.AST]:
+    return list(ast.walk(tree))
+
+
 def _imported(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ...]]]:
     """(module, names taken from it) of each import of the library."""
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, ()) for alias in node.names if alias.name.split(".")[0] == "dpexplain")
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dpexplain":
@@ -148,12 +165,12 @@ def test_experiments_import_the_public_api_only():
 
 
 def _attributes(tree: ast.Module) -> Iterator[ast.Attribute]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    return (node for node in _nodes(tree) if isinstance(node, ast.Attribute))
 
 
 def _own_names(tree: ast.Module) -> set[str]:
     """Every name that the module defines: functions, variables, fields, and what its methods set on `self`."""
-    nodes = list(ast.walk(tree))
+    nodes = _nodes(tree)
     defined = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     return (
@@ -224,7 +241,7 @@ def test_functions_have_at_most_seven_parameters_unless_they_are_public_keywords
     found = []
     for path, tree in _parsed("src"):
         module = path.removeprefix("src/dpexplain/").removesuffix(".py")
-        for node in ast.walk(tree):
+        for node in _nodes(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not MANY_PARAMETERS.match(f"{module}:{node.name}"):
                 positional, all_of_them = _parameters(node)
                 if all_of_them > 7 and (positional > 4 or node.name.startswith("_")):

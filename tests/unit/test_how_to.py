@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 GUIDES = Path(__file__).parents[2] / "docs/how-to"
-SLOW = {"rehearse"}  # whole runs at several ε
+SLOW = {"audit-the-claims", "choose-a-budget", "explain-images", "explain-texts", "large-files", "read-to-an-applicant", "rehearse"}  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ TEXTS = {page.stem: page.read_text(encoding="utf-8") for page in PAGES}
 CODE = {name: "".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)) for name, text in TEXTS.items()}
 MODULES = {"__version__", "privacy", "weights"}
 ENTRIES = {entry for text in TEXTS.values() for entry in re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE)}
+SLOW = {"evaluation", "explanations"}
 FURTHER = [f"dpexplain.{module}" for module in ("evaluation", "noise", "plots")]
 
 
@@ -34,7 +35,10 @@ def test_names_of_modules_that_are_imported_by_themselves_are_described_too(modu
     assert {home, f"{home}.{getattr(public, '__name__', name)}"} & ENTRIES
 
 
-@pytest.mark.parametrize("page", [name for name, code in CODE.items() if code])
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name, code in CODE.items() if code],
+)
 def test_its_examples_run_as_they_stand(page, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     exec(compile(CODE[page], page, "exec"), {"__name__": page})
