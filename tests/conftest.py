@@ -72,7 +72,7 @@ def postgres_place(postgres_server):
     return Place("postgres", in_schema(postgres_server, f"t{uuid.uuid4().hex}"))
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])  # a server takes a second to start
 def place(request):
     """Each durable backend in turn."""
     return request.getfixturevalue(f"{request.param}_place")

@@ -430,6 +430,7 @@ def test_erratum_1_exact_beta_separates_neighbours_by_the_spent_budget_alone(kin
     assert seen[0] != unseen[0]  # … and one look at the bill tells who is in them
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_erratum_1_a_released_norm_does_not_separate_them(kind):
     full, less, past = neighbours()

@@ -39,6 +39,7 @@ def test_a_query_costs_exactly_its_epsilon_and_delta(epsilon, steps, relation):
         assert planned.schedule.gradients == steps - 1  # T iterations, T-1 noisy gradients
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [dpx.Basic, dpx.Adaptive, partial(dpx.Adaptive, rule="paper")])
 def test_a_budget_pays_for_one_query_of_the_same_price(mechanism):
     for steps in range(2, 400):

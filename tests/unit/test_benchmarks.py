@@ -26,6 +26,7 @@ def test_a_run_replaces_its_own_tables_and_no_other_word():
     assert again == written
 
 
+@pytest.mark.slow
 def test_the_figure_draws_what_was_measured(tmp_path):
     results = {
         "explainers": [{"explanation": "dpexplain, fresh", "seconds": 0.05, "lime takes times": 6.0}, {"explanation": "once"}],

@@ -45,6 +45,7 @@ def test_few_features_are_exact(players):
     np.testing.assert_allclose(found, [by_definition(f, z, x) for x in X], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_paired_orders_are_exact_for_pairs_of_features_and_always_add_up():
     rng = np.random.default_rng(0)
     z, X = rng.random(6), rng.random((40, 6))

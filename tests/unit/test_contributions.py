@@ -117,6 +117,7 @@ def test_frames(backend):
     assert batch().to_frame(backend).shape == (40, 5)
 
 
+@pytest.mark.slow
 def test_many_records():
     many = batch()
     assert isinstance(many[3], Contributions)

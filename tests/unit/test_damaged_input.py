@@ -149,6 +149,7 @@ def test_models_that_are_cut_short_are_data_errors(estimator, tmp_path, share):
         ModelSource(str(path), trusted=True).open(dpx.Domain.encoded(40))
 
 
+@pytest.mark.slow
 def test_a_skops_file_with_a_broken_array_is_a_data_error(estimator, tmp_path):
     skops = pytest.importorskip("skops.io", reason="skops is missing, its damaged files are NOT tested")
     import zipfile

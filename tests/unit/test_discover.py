@@ -188,6 +188,7 @@ def test_ranges_are_read_off_noisy_counts():
     assert fine_range(np.zeros(16), 1.0, 0.0, 16.0) == (0.0, 16.0)
 
 
+@pytest.mark.slow
 def test_what_was_paid_for_is_not_lost_where_something_was_not_found(tmp_path):
     rows = {"age": np.linspace(20, 80, 4000), "code": [f"code {i}" for i in range(4000)]}
     kinds = {"age": "number", "code": "category"}

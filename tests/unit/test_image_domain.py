@@ -225,6 +225,7 @@ def test_every_mechanism_explains_images_however_they_are_given(mechanism):
         assert dpx.NonInteractive(history, "neighbour").explain(FACE[1]).plot().axes
 
 
+@pytest.mark.slow
 def test_an_explanation_is_drawn_over_the_image():
     domain = dpx.ImageDomain((48, 48), (6, 6))
     data = dpx.PrivateData(FACE, domain, labels=np.ones(5), size=5)

@@ -55,6 +55,7 @@ def test_scores_are_the_librarys(data):
         assert found["cosine"][i] == pytest.approx(there.cosine)
 
 
+@pytest.mark.slow
 def test_a_basic_answer_has_the_librarys_noise_and_cost(data):
     """Means and spreads of many seeds against the library's over as many seeds, and the same total."""
     problem = next(iter(problems(data, QUERIES[:1])))

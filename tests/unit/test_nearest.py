@@ -161,6 +161,7 @@ def test_the_command_line_takes_it_and_a_service_refuses_it_for_paid_answers(rel
         load_config(config)
 
 
+@pytest.mark.slow
 def test_a_rehearsal_judges_by_the_width_that_each_answer_states(data):
     found = evaluation.rehearse(data, [2.0], draws=2, queries=8, weight=dpx.weights.Nearest(1000))
     assert found.weight == "nearest"

@@ -74,6 +74,7 @@ def test_an_empty_history_and_bad_queries_are_refused(explainer):
         dpx.NonInteractive(explainer.history, "magic")
 
 
+@pytest.mark.slow
 def test_the_documented_examples_run_as_written(capsys):
     text = (Path(__file__).parents[2] / "docs/interactive.md").read_text(encoding="utf-8")
     names = {}

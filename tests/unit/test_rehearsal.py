@@ -171,6 +171,7 @@ def test_files_are_for_their_owner_alone(rehearsal, tmp_path):
     assert stat.S_IMODE((folder / NAMES[0]).stat().st_mode) == 0o600
 
 
+@pytest.mark.slow
 def test_a_link_is_replaced_and_not_followed(rehearsal, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("public")
@@ -272,6 +273,7 @@ def command(owner, *more):
     return run(*words, "--epsilon", 1, *more)
 
 
+@pytest.mark.slow
 def test_the_command_prints_and_writes(owner, tmp_path):
     done = command(owner, "-o", tmp_path / "mine", "--group", "married")
     assert done.exit_code == 0, done.stderr

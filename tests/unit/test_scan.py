@@ -325,6 +325,7 @@ class Grades:
         return np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
 
 
+@pytest.mark.slow
 def test_all_classes_of_rows_in_files_are_those_of_rows_in_memory(folder):
     both = (
         dpx.PrivateData(table(), DOMAIN, model=Grades(), target="all"),

@@ -187,6 +187,7 @@ def test_the_command_line_answers_with_the_model(release, tmp_path, monkeypatch)
     assert np.allclose(json.loads(answer.stdout)["values"], release.shapley(TEXT).values)
 
 
+@pytest.mark.slow
 def test_a_service_with_the_model_answers_with_contributions_that_add_up(monkeypatch):
     from dpexplain.registration.model_sources import ModelSource
     from dpexplain.registration.options import RegistrationOptions
