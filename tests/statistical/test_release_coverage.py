@@ -60,7 +60,7 @@ def coverage(m, epsilon, draws, weight, shrink=1.0):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("m", "epsilon"), [(30_000, 1.0), (100_000, 1.0), (30_000, 0.3)])
+@pytest.mark.parametrize(("m", "epsilon"), [(100_000, 1.0), (30_000, 0.3)])
 def test_two_errors_cover_what_they_should(m, epsilon):
     for share in coverage(m, epsilon, 40, dpx.weights.Stable()):  # 25 draws leave the share uncertain by a point
         assert 0.93 <= share <= 0.97
