@@ -159,13 +159,16 @@ def line(described, mechanism, told):
 
 
 def draw(found):
+    """The models that the paper has; those of our own trainer are in the table."""
     drawn, axes = figure(2, 2)
     shown = {"distance": "Dist: distance from the plain model's optimum", "excess": "approximation error (excess loss)"}
     for row, mechanism in zip(axes, (next(iter(PRINTED)), OURS), strict=True):
         for ax, (key, title) in zip(row, shown.items(), strict=True):
-            values = {name: np.maximum(one[f"{mechanism}: {key}"], 1e-9) for name, one in found["told"].items() if name != "f"}
+            told = {name: one for name, one in found["told"].items() if name != "f" and not name.startswith("own ")}
+            values = {name: np.maximum(one[f"{mechanism}: {key}"], 1e-9) for name, one in told.items()}
             plots.histogram(values, bins=20, quantity=title, title=mechanism, ax=ax)
             ax.locator_params(axis="x", nbins=5)
+            ax.set_ylim(top=1.35 * ax.get_ylim()[1])  # room for the legend
     return drawn
 
 

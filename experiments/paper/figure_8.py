@@ -37,8 +37,10 @@ def correlation(wrong, excess):
 
 
 def draw(found):
-    drawn, axes = figure(len(found["points"]), width=3.2, height=3.0)
-    for ax, (name, (wrong, excess)), row in zip(axes[0], found["points"].items(), found["rows"], strict=True):
+    drawn, axes = figure(4, -(-len(found["points"]) // 4), width=3.2, height=3.0)
+    for ax in axes.flat[len(found["points"]) :]:
+        ax.set_axis_off()
+    for ax, (name, (wrong, excess)), row in zip(axes.flat, found["points"].items(), found["rows"], strict=False):
         ax.scatter(wrong, excess, s=6, color=SERIES[0], alpha=0.35, linewidths=0)
         ax.set(xlim=(0, 1), xlabel="wrong among the 50 nearest", ylabel="excess loss")
         ax.set_ylim(bottom=0)
