@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 from scipy.optimize import brentq
 
 from dpexplain import evaluation, weights
@@ -43,7 +42,7 @@ class Problem(NamedTuple):
 def axes(A):
     """(eigenvalues, eigenvectors) of A: kept for the last A, because the optimum and every mechanism ask about the same one."""
     if _LAST.get("A") is not A:
-        _LAST["A"], _LAST["axes"] = A, scipy.linalg.eigh((A + A.T) / 2)
+        _LAST["A"], _LAST["axes"] = A, np.linalg.eigh((A + A.T) / 2)
     return _LAST["axes"]
 
 

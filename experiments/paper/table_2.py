@@ -195,9 +195,7 @@ def over_scales(ax, rows):
             )
     ax.axhline(3.9, color=SERIES[0], linestyle=":")
     ax.axhline(2.6, color=SERIES[len(LIMES)], linestyle=":")
-    ax.set(
-        xscale="log", xlabel="s, columns in [0, s]; optimum, and dashed the printed noise of 8.8 M reviews", ylabel="shared words"
-    )
+    ax.set(xscale="log", xlabel="s, columns in [0, s]", ylabel="shared words (dashed: printed noise of 8.8 M reviews)")
     legend_above(ax, 3)
     tidy(ax)
 

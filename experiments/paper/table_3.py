@@ -30,7 +30,7 @@ EPSILONS, DELTA = (0.01, 0.1), 1e-6
 REPORTED = {"Face": (1.4e-2, 2.2e-3), "Text": (2.7e-3, 4.3e-4), "ACS": (5.7e-3, 2.6e-4)}
 STEPS = {"Face": 200, "Text": 300, "ACS": 300}
 OTHER_STEPS = {"ACS": (30, 100, 1000), "Text": (100, 1000, 3000)}
-SCALES = {"Face": (1.0, 0.1, 0.025), "Text": (1.0, 0.3, 0.1, 0.03), "ACS": (1.0, 0.3, 0.12)}
+SCALES = {"Face": (1.0, 0.025), "Text": (1.0, 0.3, 0.1, 0.03), "ACS": (1.0, 0.3, 0.12)}
 SHARE = {
     "Face": 1 / 6,
     "Text": 0.3,
@@ -58,7 +58,7 @@ DRAWN = dict(
 def run(inputs, queries):
     parts, rows = inputs.parts("table-3", queries), []
     pieces = sum(len(each) for each in SCALES.values())
-    for name, source in {"ACS": people, "Text": texts, "Face": faces}.items():
+    for name, source in {"Face": faces, "ACS": people, "Text": texts}.items():
         for scale in SCALES[name]:
             count = max(2, round(queries * SHARE[name]))
             compute = partial(measure, name, source, inputs, min(count, MOST_FACES) if name == "Face" else count, scale)
