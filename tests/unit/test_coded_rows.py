@@ -5,7 +5,7 @@ import pytest
 
 from dpexplain.core.layout import Layout
 from dpexplain.domain import Binary, Categorical, Domain, Numeric
-from dpexplain.estimation.coded_rows import CodedRows
+from dpexplain.estimation.coded_rows import CodedRows, thin
 
 
 def records(domain, count, rng):
@@ -44,3 +44,32 @@ def test_a_code_that_is_not_one_hot_stays_as_it_is():
     coded = CodedRows.of(X, Layout.of(domain.blocks))
     assert not coded.blocks
     np.testing.assert_allclose(coded.products(np.ones(40)), X.T @ X, atol=1e-12)
+
+
+@pytest.mark.parametrize("narrow", [0.0, 2.0, 8.0])
+def test_few_rows_stand_for_all_in_every_direction(narrow):
+    rng = np.random.default_rng(2)
+    domain = Domain(
+        [Numeric("a", 0, 1), Categorical("b", values=list(range(12))), Binary("c"), Categorical("d", values=list(range(6)))]
+    )
+    X = records(domain, 40_000, rng)
+    rare = rng.random(len(X)) < 0.9995  # one category belongs to twenty rows
+    X[:, 1] = np.where(rare, 0.0, X[:, 1])
+    coded = CodedRows.of(X, Layout.of(domain.blocks))
+    share = np.exp(-narrow * np.abs(X - X[0]).sum(axis=1))
+    share /= share.sum()
+    positions, times = thin(share * coded.leverage(coded.sums(share)), 3_000)
+    assert 2_900 < len(positions) <= 3_000
+    np.testing.assert_allclose(times @ share[positions], 1, atol=0.05)
+    few = coded.take(positions)
+    exact, found = coded.products(share), few.products(times * share[positions])
+    values, vectors = np.linalg.eigh(exact)
+    known = values > 1e-12 * values[-1]
+    root = vectors[:, known] / np.sqrt(values[known])
+    assert np.abs(np.linalg.eigvalsh(root.T @ found @ root) - 1).max() < 0.35
+
+
+def test_where_all_rows_are_wanted_each_stands_for_itself():
+    positions, times = thin(np.array([0.5, 0.0, 0.5]), 3)
+    assert positions.tolist() == [0, 1, 2]
+    assert times.tolist() == [1, 1, 1]

@@ -100,7 +100,8 @@ def positions(column: Column, lookup: Lookup) -> NDArray[np.intp]:
     except Exception:
         found = np.full(len(items), -1, dtype=np.intp)
     for i in np.flatnonzero(found < 0):
-        found[i] = find(lookup, items[i])
+        if items[i] is not None:
+            found[i] = find(lookup, items[i])
     return found
 
 

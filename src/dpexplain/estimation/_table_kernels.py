@@ -62,8 +62,8 @@ def add_tables(codes: Bins, offsets: Index, weights: Vector, out: Vector) -> Non
 
 
 @compile_kernel
-def add_energies_of_eight(codes: Bins, offsets: Index, potentials: Matrix, out: Matrix) -> None:  # pragma: no cover
-    """`add_energies` for eight sets of potentials at once, (cells, 8): a record's cell is looked up once for all of them."""
+def add_energies_of_eight(codes: Bins, offsets: Index, potentials: Floats, out: Floats) -> None:  # pragma: no cover
+    """`add_energies` for eight sets of potentials at once, (cells, 8): a record's cell is looked up once for all of them, which fill a register."""
     attributes, rows = codes.shape
     single = len(potentials) - offsets[attributes]
     for first in range(0, rows, _STRETCH):
@@ -86,7 +86,7 @@ def add_energies_of_eight(codes: Bins, offsets: Index, potentials: Matrix, out: 
 
 
 @compile_kernel
-def add_tables_of_eight(codes: Bins, offsets: Index, weights: Matrix, out: Matrix) -> None:  # pragma: no cover
+def add_tables_of_eight(codes: Bins, offsets: Index, weights: Floats, out: Floats) -> None:  # pragma: no cover
     """`add_tables` for eight weights of each record at once, (rows, 8)."""
     attributes, rows = codes.shape
     single = len(out) - offsets[attributes]

@@ -37,6 +37,7 @@ _PRIOR = 0.1  # how large θ is expected to be, for columns of unit spread
 _LEAST = 1e-4
 _STEPS, _HESSIANS, _WORTH = 40, 12, 0.5
 _BLOCK = 4096
+_PER_FEATURE, _FEWEST = 64, 1 << 14  # records by which covariances of features are known well enough to step by
 _UNDETERMINED = 1e-6  # of the largest eigenvalue of A, which is summed in single precision
 _NEGLIGIBLE = 1e-9  # weights below this share of the largest are left out
 
@@ -62,15 +63,14 @@ class MomentRaking:
     """The reference's label moments beside the released ones; `base` is the weight w(x) of the latter."""
 
     def __init__(self, points: Matrix, labels: Vector, base: Vector, found: MomentTargets) -> None:
-        v, start = (points - found.mean).astype(np.float32), found.start
-        residual = (labels - v @ start).astype(np.float32)
+        start = found.start
         label_error = np.hypot(found.label_error, found.second_error * np.linalg.norm(start))
-        self.features = np.column_stack([labels.astype(np.float32), v, v * residual[:, None]])
+        self.features = _features(points, labels, found)
         self.target = np.concatenate([[found.t0], np.zeros(len(start)), found.t1 - found.covariance @ start])
         self.errors = np.repeat([found.label_error, found.first_error, label_error], [1, len(start), len(start)])
         self.base = base / base.sum()
-        self._start = self._moments(self.base)
-        self.spread = np.maximum(np.diag(self._start[1]), 1e-6)
+        self._start = _weighted_means(self.base, self.features)
+        self.spread = np.maximum(self._covariance(self.base)[1], 1e-6)
         self.ridge = np.maximum(label_error**2 / (self.spread * _PRIOR**2), _LEAST)
 
     def weights(self) -> Vector:
@@ -78,8 +78,8 @@ class MomentRaking:
 
         Newton's method, with one Hessian for as long as each step is at most half as long as the one before (the chord method).
         """
-        theta, means = np.zeros(len(self.target)), self._start[0]
-        factor, before, tilted = self._factor(*self._start), np.inf, self.base
+        theta, means = np.zeros(len(self.target)), self._start
+        factor, before, tilted = self._factor(self.base), np.inf, self.base
         hessians = 1
         for _ in range(_STEPS):
             missing = self.target - means - self.ridge * theta
@@ -88,7 +88,7 @@ class MomentRaking:
                 if hessians == _HESSIANS:
                     break
                 hessians += 1
-                factor = self._factor(*self._moments(tilted))
+                factor = self._factor(tilted)
                 step = scipy.linalg.cho_solve(factor, missing)
                 length = float(np.abs(step).max())
             theta, before = theta + step / max(1.0, length), min(length, 1.0)
@@ -102,7 +102,7 @@ class MomentRaking:
     def changes(self, weights: Vector, before: Matrix, normals: Matrix) -> Matrix:
         """What is left of the changes `before` after raking, with other noise on the moments too; to first order. (K, N)."""
         tilted = weights * self.base / float(weights @ self.base)
-        factor = self._factor(*self._moments(tilted))
+        factor = self._factor(tilted)
         moved = ((before - (before @ tilted)[:, None]) * tilted).astype(np.float32) @ self.features
         theta = scipy.linalg.cho_solve(factor, (self.errors * normals - moved).T)
         return np.asarray(before + (self.features @ theta.astype(np.float32)).T)
@@ -112,22 +112,37 @@ class MomentRaking:
         labels = slice(len(self.target) // 2 + 1, None)
         moved = ((before - (before @ self.base)[:, None]) * self.base).astype(np.float32) @ self.features[:, labels]
         noise = self.errors[labels] ** 2 + np.square(moved).mean(axis=0) + self.spread[labels] / len(self.base)
-        missed = np.square((self.target - self._start[0])[labels])
+        missed = np.square((self.target - self._start)[labels])
         return max(float(((missed - noise) / self.spread[labels]).mean()), 0.0)
 
-    def _moments(self, weights: Vector) -> tuple[Vector, Matrix]:
-        """The features' means and second moments."""
-        means = _weighted_means(weights, self.features)
+    def _covariance(self, weights: Vector) -> tuple[Matrix, Vector]:
+        """The features' covariance, and the mean of their squares: by a part of the records, because it only says which way to step."""
+        step = max(len(weights) // max(_PER_FEATURE * self.features.shape[1], _FEWEST), 1)
+        part, share = self.features[::step], weights[::step] / weights[::step].sum()
+        means = _weighted_means(share, part)
         if len(means) <= 2 * WIDE + 1:
-            products = (self.features * weights[:, None].astype(np.float32)).T @ self.features
+            products = (part * share[:, None].astype(np.float32)).T @ part
         else:
-            root = self.features * np.sqrt(weights)[:, None].astype(np.float32)
+            root = part * np.sqrt(share)[:, None].astype(np.float32)
             products = root.T @ root  # a matrix times its own transpose: half the operations
-        return means, products.astype(np.float64)
+        return products.astype(np.float64) - np.outer(means, means), np.diag(products).astype(np.float64)
 
-    def _factor(self, means: Vector, products: Matrix) -> tuple[Matrix, bool]:
+    def _factor(self, weights: Vector) -> tuple[Matrix, bool]:
         """Of the features' covariance with the ridge."""
-        return scipy.linalg.cho_factor(products - np.outer(means, means) + np.diag(self.ridge), lower=True)
+        return scipy.linalg.cho_factor(self._covariance(weights)[0] + np.diag(self.ridge), lower=True)
+
+
+def _features(points: Matrix, labels: Vector, found: MomentTargets) -> Floats:
+    """f of each row."""
+    n = points.shape[1]
+    out = np.empty((len(points), 2 * n + 1), dtype=np.float32)
+    for start in range(0, len(points), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        v = (points[part] - found.mean).astype(np.float32)
+        residual = (labels[part] - v @ found.start).astype(np.float32)
+        out[part, 0], out[part, 1 : n + 1] = labels[part], v
+        np.multiply(v, residual[:, None], out=out[part, n + 1 :])
+    return out
 
 
 def _weighted_means(weights: Vector, features: Floats) -> Vector:

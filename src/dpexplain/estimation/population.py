@@ -25,6 +25,7 @@ from dpexplain.estimation.raking import FLOOR, RakedWeights, Raking, resample
 from dpexplain.progress import ProgressCallback, no_progress
 
 _ENOUGH, _LEAST = 0.3, 0.1  # shares of the sample that remain effective after raking: wanted, and insisted on
+_FIRST_ROUNDS = 6  # of raking, after which most tables that it does not suffice for are known
 _LOOKED_AT = 1 << 15  # records for a first look, and fewer where many pairs of attributes make each of them slow
 _LEAST_LOOKED_AT, _PAIRS_LOOKED_AT = 1 << 13, 1 << 23
 
@@ -63,26 +64,32 @@ def tables(counts: Matrix, offsets: Joined, used: list[Joined], sigma: float) ->
     ]
     size = sum(total / cells for total, cells in totals) / sum(1 / cells for _, cells in totals)
     size = max(size, sigma, 1.0)
-    return _consistent(counts / size, offsets, used, sigma / size)
+    p, pairs = _with_one_margin(counts / size, offsets, used)
+    return Tables(offsets, p, pairs, _smooth(pairs, p, sigma / size, blocks), sigma / size)
 
 
-def redraw_tables(found: Tables, normals: Vector) -> Tables:
-    """The tables with other noise of the same size, taking these for the truth. `normals` has a standard normal for each cell."""
+def redraw_tables(found: Tables, normals: Vector) -> tuple[Vector, Matrix]:
+    """(margins, tables) with other noise of the same size, taking these for the truth. `normals` has a standard normal for each cell."""
     used = [np.flatnonzero(found.p[found.block(a)]) for a in range(found.attributes)]
     possible = (found.owner[:, None] < found.owner) & np.outer(found.p > 0, found.p > 0)
     noise = np.where(possible, found.error * normals.reshape(possible.shape), 0.0)
-    return _consistent(found.pairs + noise + noise.T, found.offsets, used, found.error)
+    return _with_one_margin(found.pairs + noise + noise.T, found.offsets, used)
 
 
-def _consistent(pairs: Matrix, offsets: Joined, used: list[Joined], error: float) -> Tables:
-    """One margin for each attribute, and tables that have it."""
-    blocks, p = [slice(int(a), int(b)) for a, b in pairwise(offsets)], np.zeros(len(pairs))
-    for i, block in enumerate(blocks):
-        found = [(pairs[block, other].sum(axis=1), len(used[j])) for j, other in enumerate(blocks) if j != i]
-        mean = sum(margin / cells for margin, cells in found) / sum(1 / cells for _, cells in found)
-        p[block][used[i]] = on_simplex(mean[used[i]])
-    shifted = _match_margins(pairs, p, blocks, used)
-    return Tables(offsets, p, shifted, _smooth(shifted, p, error, blocks), error)
+def _with_one_margin(pairs: Matrix, offsets: Joined, used: list[Joined]) -> tuple[Vector, Matrix]:
+    """One margin for each attribute, the average of its tables' by inverse variance, and the nearest tables that have these margins."""
+    starts, sizes = offsets[:-1], np.array([len(bins) for bins in used])
+    owner, present = np.repeat(np.arange(len(used)), np.diff(offsets)), np.zeros(len(pairs), dtype=bool)
+    p, margins = np.zeros(len(pairs)), np.add.reduceat(pairs, starts, axis=1)  # (bins, attributes); a table with itself is zero
+    for a, bins in enumerate(used):
+        inside, others = starts[a] + bins, np.arange(len(used)) != a
+        present[inside] = True
+        p[inside] = on_simplex(margins[inside][:, others] @ (1 / sizes[others]) / float((1 / sizes[others]).sum()))
+    there = np.outer(present, present) & (owner[:, None] < owner)
+    shifted = np.where(there, pairs + ((p[:, None] - margins) / sizes)[:, owner], 0.0)
+    missing = (p - np.add.reduceat(shifted, starts, axis=0)) / sizes[:, None]
+    shifted = np.where(there, shifted + missing[owner], 0.0)
+    return p, shifted + shifted.T
 
 
 def on_simplex(values: Vector) -> Vector:
@@ -91,19 +98,6 @@ def on_simplex(values: Vector) -> Vector:
     excess = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
     found = np.maximum(values - excess[np.nonzero(ordered > excess)[0][-1]], FLOOR)
     return np.asarray(found / found.sum())
-
-
-def _match_margins(pairs: Matrix, p: Vector, blocks: list[slice], used: list[Joined]) -> Matrix:
-    """The nearest tables that have the margins p."""
-    for i, a in enumerate(blocks):
-        for j, b in enumerate(blocks):
-            if i < j:
-                rows, columns = a.start + used[i], b.start + used[j]
-                table = pairs[np.ix_(rows, columns)]
-                table = table + (p[a][used[i]] - table.sum(axis=1))[:, None] / table.shape[1]
-                table = table + (p[b][used[j]] - table.sum(axis=0)) / table.shape[0]
-                pairs[np.ix_(rows, columns)], pairs[np.ix_(columns, rows)] = table, table.T
-    return pairs
 
 
 def _smooth(pairs: Matrix, p: Vector, error: float, blocks: list[slice]) -> Matrix:
@@ -165,12 +159,17 @@ def draw(found: Tables, rows: int, uniforms: Uniforms, watch: ProgressCallback =
     few = codes[
         : _looked_at(found.attributes)
     ]  # with many attributes raking takes long and rarely suffices, so it is tried on a few records first
-    trial = Raking(few, found).solve(_LEAST)
-    if trial.length == 1.0 and trial.effective >= _ENOUGH:
+    raking = Raking(few, found)
+    trial = raking.solve(_LEAST, _FIRST_ROUNDS)
+    promising = trial.length == 1.0  # rounds only ever take more weight from most records
+    trial = raking.solve(_LEAST) if promising else trial
+    if promising and trial.length == 1.0 and trial.effective >= _ENOUGH:
         return _rake_and_resample(codes, found, trial)
     watch("learning all tables at once")
     potentials = learn_potentials(codes[:CHAIN], found, tree_potentials(found), uniforms)
     by_chain = potentials.records(rows, uniforms)
+    if not promising:
+        return by_chain
     by_weight = resample(few, trial.weights, len(few))
     return by_chain if distance(by_chain, found) < distance(by_weight, found) else _rake_and_resample(codes, found, trial)
 

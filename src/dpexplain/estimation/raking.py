@@ -25,7 +25,7 @@ from dpexplain.estimation._table_kernels import add_energies, add_tables
 FLOOR = 1e-7  # smallest probability of a bin
 _UNSEEN, _RARE = 0.5, 20  # how far θ may go for a cell that fewer than _RARE sampled rows have; elsewhere _FARTHEST
 _FARTHEST = 3.0
-_ROUNDS = 25
+ROUNDS = 25  # of L-BFGS
 
 
 class RakingTargets(Protocol):
@@ -78,9 +78,9 @@ class Raking:
         possible = self._flat(np.outer(found.p, found.p)) > 0
         self.limit = np.append(np.where(possible, reach, 0.0), np.full(len(found.p), 2.0))
 
-    def solve(self, effective: float) -> RakedWeights:
+    def solve(self, effective: float, rounds: int = ROUNDS) -> RakedWeights:
         """Minimise; shorten (θ, η) where the weights would leave less than this share of the rows effective."""
-        energy = self.energy(self.minimise_dual(_ROUNDS))
+        energy = self.energy(self.minimise_dual(rounds))
         for length in (1.0, 0.8, 0.6, 0.4, 0.2, 0.0):
             weights = _softmax(length * energy)[0]
             if 1 / np.square(weights).sum() >= effective * self.rows:

@@ -29,7 +29,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.core.release_moments import SMALLEST_VARIANCE, NormalisedMoments
 from dpexplain.core.weights import Weight
-from dpexplain.estimation.coded_rows import CodedRows
+from dpexplain.estimation.coded_rows import CodedRows, Positions, thin
 from dpexplain.estimation.global_slopes import PRECISION, Slopes, spread_of
 from dpexplain.estimation.planes import Average, FittedPlanes, Planes, Variances, assemble, directions, hold_in_ball
 
@@ -37,8 +37,33 @@ _PRIOR_ROWS = 1.0  # how many rows' worth of evidence the plane through all rows
 _ELSEWHERE = 2.0  # times as wrong as the plane through all rows shows may the records be in a neighbourhood, squared
 _CROWDED = 0.05  # least share of the private rows' freedom that is left after fitting them
 _NEGLIGIBLE = 1e-9  # weights below this share of the largest are left out
+_PER_COLUMN, _FEWEST = 128, 1 << 13  # records that A and errors are computed from: those of the most weight, some of the others
+_REFINEMENTS, _CLOSE = 3, 0.01
 
 Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ThinnedRecords:
+    """Records that stand for all, each for `times` of its kind."""
+
+    positions: Positions
+    rows: CodedRows
+    share: Vector  # s
+    times: Vector
+
+    def covariance(self) -> Matrix:
+        """A."""
+        share = self.share * self.times
+        share = share / share.sum()
+        centre = self.rows.sums_of_each(share[None])[0]
+        return self.rows.products(share) - np.outer(centre, centre)
+
+
+def _moved(records: CodedRows, pulls: Matrix, centre: Vector) -> Matrix:
+    """Σ pull (u, 1) for each row of pulls."""
+    totals = pulls.sum(axis=1)
+    return np.column_stack([records.sums_of_each(pulls) - np.outer(totals, centre), totals])
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,14 +175,16 @@ class ReferencePlanes:
         centre, pulled = records.sums(s), s * r
         away = centre - query  # h
         A0, b0 = self._everyone
-        A, rest = records.products(s) - np.outer(centre, centre), _PRIOR_ROWS * few * A0 + self._idle
+        some = self._thin(s, centre)
+        A, rest = some.covariance(), _PRIOR_ROWS * few * A0 + self._idle
         rest = rest + PRECISION * float(np.trace(A)) * np.eye(len(A))
         K = np.asarray(np.linalg.inv(A + rest), dtype=np.float64)
         share = min(1 / (few * len(self.labels)), 1.0)
         beta = share**2
         _, level0, slope0 = self._global
         level1 = float(pulled.sum())
-        delta = K @ (records.sums(pulled) - centre * level1 + _PRIOR_ROWS * few * b0 - beta * slope0)
+        pull = records.sums(pulled) - centre * level1 + _PRIOR_ROWS * few * b0 - beta * slope0
+        delta = self._solve(s, centre, rest, K, pull)
         held, capped = hold_in_ball((self.slopes.values + delta)[None], self.eigenvalues, self.eigenvectors, radius)
         values = held[0]
         level = self.t0 + float((centre - self.mean) @ self.slopes.values) + level1 - beta * level0
@@ -165,10 +192,10 @@ class ReferencePlanes:
         if anchor is not None:
             turn = K @ away / (1 + float(away @ K @ away))
             values, answer = values + turn * (answer - anchor), anchor
-        wrong = r - records.times(delta) + float(centre @ delta)
+        wrong = (r - records.times(delta))[some.positions] + float(centre @ delta)
         rows = self.rows * min(1 / few / len(self.labels), 1.0)  # private ones that count
         fitted = float(np.einsum("ij,ji->", K, A))
-        V = self._spread(centre, s, wrong, few, 1 / (rows * max(1 - fitted / rows, _CROWDED)))
+        V = self._spread(centre, some, wrong, few, 1 / (rows * max(1 - fitted / rows, _CROWDED)))
         V[:-1] = K @ V[:-1]
         V[:, :-1] = V[:, :-1] @ K
         undecided = max(1 - rows / len(values), 0.0)  # fewer private rows than columns leave slopes open
@@ -177,23 +204,38 @@ class ReferencePlanes:
         root = follows @ self._root + (self._doubtful_root - follows @ self._doubtful_root)
         return values, answer, share, bool(capped[0]), self._variances(query, away, turn, V, root), np.diag(A)
 
-    def _spread(self, centre: Vector, s: Vector, wrong: Vector, few: float, few_private: float) -> Matrix:
+    def _thin(self, s: Vector, centre: Vector) -> ThinnedRecords:
+        """Records that stand for all in what is needed to a few per cent only."""
+        positions, times = thin(s * self._records.leverage(centre), max(_PER_COLUMN * self.layout.width, _FEWEST))
+        return ThinnedRecords(positions, self._records.take(positions), s[positions], times)
+
+    def _solve(self, s: Vector, centre: Vector, rest: Matrix, K: Matrix, pull: Vector) -> Vector:
+        """(A + rest)⁻¹ pull with the A of all records: K is the inverse for some of them, and what it leaves is solved for again."""
+        delta, wanted = K @ pull, float(pull @ K @ pull)
+        for _ in range(_REFINEMENTS):
+            along = s * self._records.times(delta)
+            left = pull - self._records.sums(along) + centre * float(along.sum()) - rest @ delta
+            step = K @ left
+            if not float(left @ step) < wanted:  # never where K is near: it would not get better
+                break
+            delta = delta + step
+            if float(left @ step) < _CLOSE * wanted:
+                break
+            wanted = float(left @ step)
+        return np.asarray(delta)
+
+    def _spread(self, centre: Vector, some: ThinnedRecords, wrong: Vector, few: float, few_private: float) -> Matrix:
         """The covariance of (Σ s r u, Σ s r) that the reference's errors cause, (n + 1, n + 1)."""
-        share, records = min(1 / (few * len(self.labels)), 1.0), self._records
-        pull = np.square((s - share**2 * self._global[0]) * wrong)
+        share, records = min(1 / (few * len(self.labels)), 1.0), some.rows
+        pull = some.times * np.square((some.share - share**2 * self._global[0][some.positions]) * wrong)
         total, first = float(pull.sum()), records.sums(pull)
         between = first - total * centre
         V = np.empty((len(first) + 1, len(first) + 1))
         V[:-1, :-1] = records.products(pull) - np.outer(centre, first) - np.outer(between, centre)
         V[-1, :-1], V[:-1, -1], V[-1, -1] = between, between, total
-        moved = self._moved(self.changes * (s * wrong), centre)
+        moved = _moved(records, self.changes[:, some.positions] * (some.times * some.share * wrong), centre)
         doubt = _ELSEWHERE * self.slopes.doubt / sqrt(share)
         return np.asarray((1 + (doubt + few_private) / few) * V + moved.T @ moved / max(len(moved) / 2, 1))
-
-    def _moved(self, pulls: Matrix, centre: Vector) -> Matrix:
-        """Σ pull (u, 1) for each row of pulls."""
-        totals = pulls.sum(axis=1)
-        return np.column_stack([self._records.sums_of_each(pulls) - np.outer(totals, centre), totals])
 
     def _variances(self, query: Vector, away: Vector, turn: Vector | None, reference: Matrix, root: Matrix) -> Variances:
         n, offset = len(query), query - self.average.values

@@ -20,7 +20,7 @@ import scipy
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.cells import CellCodes
 from dpexplain.core.uniforms import Uniforms
-from dpexplain.estimation._table_kernels import Bins, add_energies_of_eight, add_tables_of_eight
+from dpexplain.estimation._table_kernels import Bins, Floats, add_energies_of_eight, add_tables_of_eight
 from dpexplain.estimation.gibbs import pair_shares
 from dpexplain.estimation.population import Tables, redraw_tables
 from dpexplain.estimation.raking import Raking
@@ -44,22 +44,22 @@ def table_changes(codes: CellCodes, found: Tables, uniforms: Uniforms, rehearsal
         last = min(first + _TOGETHER, rehearsals)
         others = [redraw_tables(found, normals(uniforms, found.pairs.size)) for _ in range(first, last)]
         energy = _energies(everyone, raking, _potentials(raking, found, others))
-        changes[first:last] = (energy - energy.mean(axis=0)).T[: last - first]
-    return changes
+        changes[first:last] = energy.T[: last - first]
+    return np.asarray(changes - changes.mean(axis=1, keepdims=True))
 
 
-def _potentials(raking: Raking, found: Tables, others: Sequence[Tables]) -> Matrix:
-    """(θ, η) by which the records follow each of the other tables, (cells, 8)."""
+def _potentials(raking: Raking, found: Tables, others: Sequence[tuple[Vector, Matrix]]) -> Matrix:
+    """(θ, η) by which the records follow each of the other margins and tables, (cells, 8)."""
     out = np.zeros((len(raking.limit), _TOGETHER))
     if found.attributes >= LINEAR_FROM:
-        for k, other in enumerate(others):
-            out[:, k] = raking.flatten(other.pairs - found.pairs, other.p - found.p)
+        for k, (p, pairs) in enumerate(others):
+            out[:, k] = raking.flatten(pairs - found.pairs, p - found.p)
         return respond(raking, out, _ROUNDS)
     few = raking.codes.T.astype(np.int64)
     own = pair_shares(few, found.offsets)
-    for k, other in enumerate(others):
-        margins = np.where(found.p > 0, np.maximum(np.diag(own) + other.p - found.p, 1e-9), 0.0)
-        target = replace(found, p=margins, pairs=own + other.pairs - found.pairs)
+    for k, (p, pairs) in enumerate(others):
+        margins = np.where(found.p > 0, np.maximum(np.diag(own) + p - found.p, 1e-9), 0.0)
+        target = replace(found, p=margins, pairs=own + pairs - found.pairs)
         out[:, k] = Raking(few, target).minimise_dual(_ROUNDS)
     return out
 
@@ -84,12 +84,12 @@ def respond(raking: Raking, gaps: Matrix, rounds: int) -> Matrix:
 
 def _covariance(raking: Raking, potentials: Matrix) -> Matrix:
     """The covariance of a record's cells with its energies."""
-    energy, out = _energies(raking.codes, raking, potentials), np.zeros_like(potentials)
-    add_tables_of_eight(raking.codes, raking.found.offsets, (energy - energy.mean(axis=0)) / raking.rows, out)
-    return out
+    energy, out = _energies(raking.codes, raking, potentials), np.zeros(potentials.shape, dtype=np.float32)
+    add_tables_of_eight(raking.codes, raking.found.offsets, (energy - energy.mean(axis=0)) / np.float32(raking.rows), out)
+    return out.astype(np.float64)
 
 
-def _energies(codes: Bins, raking: Raking, potentials: Matrix) -> Matrix:
-    out = np.zeros((codes.shape[1], _TOGETHER))
-    add_energies_of_eight(codes, raking.found.offsets, np.ascontiguousarray(potentials), out)
+def _energies(codes: Bins, raking: Raking, potentials: Matrix) -> Floats:
+    out = np.zeros((codes.shape[1], _TOGETHER), dtype=np.float32)
+    add_energies_of_eight(codes, raking.found.offsets, np.ascontiguousarray(potentials, dtype=np.float32), out)
     return out

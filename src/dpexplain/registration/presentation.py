@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
 import narwhals as nw
@@ -158,8 +159,11 @@ def _find_missing(column: Column) -> Mask:
     if column.dtype.kind != "O":
         return np.zeros(len(column), dtype=np.bool_)
     items = column.tolist()
-    if set(map(type, items)) <= {str}:  # at C speed: most columns of text need no second look
+    types = set(map(type, items))  # at C speed: most columns of text need no second look
+    if types <= {str}:
         return np.zeros(len(column), dtype=np.bool_)
+    if types <= {str, NoneType}:
+        return np.fromiter((item is None for item in items), dtype=np.bool_, count=len(column))
     return np.fromiter(map(is_missing, items), dtype=np.bool_, count=len(column))
 
 

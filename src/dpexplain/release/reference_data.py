@@ -18,13 +18,14 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.cells import CellCodes
 from dpexplain.core.layout import Layout
 from dpexplain.domain import Domain, DomainLike
+from dpexplain.domain.catalogue import Feature
 from dpexplain.domain.columns import plain_columns
 from dpexplain.errors import ParameterError
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.background import Background, WeightedRecords, choose_background
 from dpexplain.estimation.global_slopes import Slopes
 from dpexplain.estimation.local_reference import LocalReference
-from dpexplain.estimation.reference import NUMBER_STEPS, Reference
+from dpexplain.estimation.reference import NUMBER_STEPS
 
 ROWS, FEWEST, MOST = 1 << 17, 1 << 10, 1 << 20
 CHANGE_STEPS = 63
@@ -51,7 +52,14 @@ class ReferenceData:
     @cached_property
     def encoded(self) -> Matrix:
         """(rows, n): the records as the domain encodes them."""
-        return self.domain.encode(self._columns)
+        layout = Layout.of(self.domain.blocks)
+        out = np.empty((len(self), layout.width))
+        for a, (feature, codes) in enumerate(zip(self.domain.features, self.codes, strict=True)):
+            block, (values, places) = layout.columns(a), _values_of(feature, codes, layout, a)
+            few = np.empty((len(values), block.stop - block.start))
+            feature.fill(values, few)
+            out[:, block] = few[places]
+        return out
 
     @property
     def frame(self) -> Any:
@@ -209,8 +217,22 @@ def largest_codes(layout: Layout) -> Any:
 
 def columns_of(codes: CellCodes, domain: Domain) -> dict[str, Any]:
     """Stored records in the domain's own terms."""
-    empty = np.empty(0)
-    return domain.decode(Reference(codes, empty, empty).points(Layout.of(domain.blocks)))
+    layout, found = Layout.of(domain.blocks), {}
+    for a, (feature, code) in enumerate(zip(domain.features, codes, strict=True)):
+        values, places = _values_of(feature, code, layout, a)
+        found[feature.name] = values[places]
+    return found
+
+
+def _values_of(feature: Feature, codes: CellCodes, layout: Layout, attribute: int) -> tuple[Any, NDArray[np.intp]]:
+    """(the values that occur, which of them each record has): they are few, so decoding and encoding them takes next to no time."""
+    occurring = np.bincount(codes) > 0
+    used, block = np.flatnonzero(occurring), layout.columns(attribute)
+    if layout.is_number[attribute]:
+        columns = used[:, None] / NUMBER_STEPS
+    else:
+        columns = np.eye(block.stop - block.start + 1)[used, :-1]
+    return feature.read(columns), (np.cumsum(occurring) - 1)[codes]
 
 
 def stored_changes(changes: Matrix) -> Changes:
