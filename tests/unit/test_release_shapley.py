@@ -5,6 +5,7 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain.errors import DataError, ParameterError
+from dpexplain.estimation.background import Background
 from dpexplain.noise.seeded import SeededNoise
 
 DOMAIN = dpx.Domain(
@@ -70,9 +71,26 @@ def test_it_is_near_shap_over_the_true_rows(release):
     assert (np.abs(found.values - truth) <= 3.5 * found.error + 1e-12).all()
 
 
-def test_a_feature_that_the_model_ignores_gets_zero(release):
+def test_a_feature_that_the_model_ignores_gets_zero_and_an_effect_too_rare_to_be_seen_for_its_bar(release):
     found = release.shapley(RECORD)
-    assert found.values[5] == 0 == found.error[5]
+    assert found.values[5] == 0
+    assert 0 < found.error[5] < 2 * np.abs(found.values).max() / found.details["records"]
+
+
+def test_an_effect_that_few_records_have_is_within_its_bar():
+    """One in two thousand: most subsamples have none of them, and their values alone would say that the feature has no effect."""
+    rng = np.random.default_rng(0)
+    covered, unseen = [], 0
+    for _ in range(200):
+        each = np.column_stack([rng.normal(size=500), 1.0 * (rng.random(500) < 1 / 2_000)])
+        share, none = np.full(500, 1 / 500), np.zeros((0, 500))
+        background = Background(np.arange(500), share, np.ones((500, 1)), np.zeros((0, 1)), none, 0.0, 1e9)
+        unseen += not each[:, 1].any()
+        value, error = background.average_by_feature(each, ignored=False)
+        covered.append(abs(value[1] - 1 / 2_000) <= 2 * error[1])
+        assert background.average_by_feature(each * [1, 0])[1][1] == 0
+    assert unseen > 100
+    assert np.mean(covered) > 0.95
 
 
 def test_it_says_what_it_is_private_for_and_what_it_says_about_training_data(release):

@@ -10,7 +10,9 @@ The variance of an average of φ adds up
   to e over the subsample;
 - the bias of the model of the records: τ² Var φ, τ² as in `estimation/local_reference.py`;
 - of a number's own Shapley value, where in their bins numbers are (`estimation/records_from_bins.py`): with π the share of a bin, u the standardised
-  number within it and e the error of its mean, Σ π² e² (E[φu]² + E[φ(u² - 1)]²/2).
+  number within it and e the error of its mean, Σ π² e² (E[φu]² + E[φ(u² - 1)]²/2);
+- of a Shapley value, an effect that is too rare to be in the subsample: with c its typical size, where it is not 0, and B effective records, a share 1/B
+  of all could have it, (c/B)². Where the model is known to ignore the feature there is no such effect.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ _FEWEST = 16  # records of the subsample that a bin must have to be worth a cali
 _SLACK = 1e-4  # of a feature's variance, by which its average may be missed: keeps weights tame
 _TOGETHER = 1 << 14  # records whose features are in memory at once
 _REHEARSED = 1.75  # by which their variance is enlarged: rehearsals are linear, and choose neither bins nor records anew
+_UNSEEN = 1.0  # times the variance of an effect that is too rare to be seen
 _COMMON = 8.0  # rehearsals' worth of evidence for what all columns have in common
 
 
@@ -71,11 +74,21 @@ class Background:
         spread = np.maximum(self.weights @ np.square(values) - np.square(found), 0.0)
         return found, np.sqrt(drawn + self.noise_variance(self.shifts(values), spread) + (self.bias + 1 / self.records) * spread)
 
-    def average_by_feature(self, values: Matrix) -> tuple[Vector, Vector]:
-        """`average` of Shapley values, one column for each feature, with what is not known about where numbers are within their bins."""
+    def average_by_feature(self, values: Matrix, *, ignored: bool = True) -> tuple[Vector, Vector]:
+        """`average` of Shapley values, one column for each feature, with what is not known about where numbers are within their bins.
+
+        `ignored` says whether features that are 0 for every record are known to be ignored; else their errors are those of an effect
+        that no record of the subsample shows.
+        """
         found, error = self.average(values)
         inside = [0.0 if tilt is None else float(np.square(tilt @ values[:, j]).sum()) for j, tilt in enumerate(self.tilts)]
-        return found, np.sqrt(np.square(error) + inside) if inside else error
+        variance = np.square(error) + inside if inside else np.square(error)
+        return found, np.sqrt(variance + self._unseen(values) * ((values != 0).any(axis=0) | (not ignored)))
+
+    def _unseen(self, values: Matrix) -> float:
+        """The variance that a share 1/B of the records would cause, if each of them had a typical effect other than 0 and none were drawn."""
+        typical = float(np.square(values).sum()) / max(int(np.count_nonzero(values)), 1)
+        return _UNSEEN * typical * float(np.square(self.weights).sum()) ** 2
 
     def shifts(self, values: Matrix) -> Matrix:
         """(K, columns): by how much other noise would move the averages of `values`, in each rehearsal."""

@@ -64,9 +64,8 @@ class ShapleyReference:
         found = []
         for i in with_bar(range(len(points)), "explaining", len(points)) if bar and len(points) >= _MANY else range(len(points)):
             query = {name: column[i : i + 1] for name, column in queries.items()}
-            found.append(
-                self.background.average_by_feature(self.record_values(query, float(answers[i]), bar=bar and len(points) < _MANY))
-            )
+            each = self.record_values(query, float(answers[i]), bar=bar and len(points) < _MANY)
+            found.append(self.background.average_by_feature(each, ignored=self.trees is not None))
         empty = np.zeros((0, len(self.columns)))
         values = np.array([value for value, _ in found]) if found else empty
         return values, np.array([error for _, error in found]) if found else empty, answers
