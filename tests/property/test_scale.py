@@ -133,7 +133,7 @@ def answer_of_release(plane, scale):
     return made.explain(RECORD)
 
 
-@pytest.mark.parametrize("scale", [0.12, 3.0])
+@pytest.mark.parametrize("scale", [0.12, pytest.param(3.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("plane", ["paper", "fitted"])
 def test_a_release_answers_it_alike(scale, plane):
     first, second = answer_of_release(plane, 1.0), answer_of_release(plane, scale)
@@ -156,7 +156,7 @@ def paid_answers(name, plane, scale):
     return [explainer.explain(RECORD | {"a": a}) for a in np.linspace(0.1, 0.9, 7)]
 
 
-@pytest.mark.parametrize("scale", [0.12, 3.0])
+@pytest.mark.parametrize("scale", [0.12, pytest.param(3.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("plane", ["paper", "fitted"])
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_paid_answer_has_the_same_numbers(name, plane, scale):

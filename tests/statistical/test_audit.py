@@ -141,6 +141,7 @@ def test_fitted_planes_are_audited_where_their_bound_is_attained():
     assert found.estimate > 0.75 * found.claimed_mu
 
 
+@pytest.mark.slow
 def test_a_whole_release_can_be_looked_at_too():
     data, query = people(), {"age": 40, "work": "b"}
     seen = subject_of(RELEASE, [query], "answer").run(data, SeededNoise(0))
@@ -157,6 +158,7 @@ def people(**options):
     return dpx.PrivateData(rows, domain, model=lambda table: np.where(np.asarray(table["age"]) > 50, 1.0, -1.0), **options)
 
 
+@pytest.mark.slow
 def test_the_owners_own_data_are_audited_and_nothing_is_charged():
     data, query = people(), {"age": 40, "work": "b"}
     found = audit(INFLUENCE, 120, data=data, query=query)
@@ -168,6 +170,7 @@ def test_the_owners_own_data_are_audited_and_nothing_is_charged():
     assert chosen.copies == 5
 
 
+@pytest.mark.slow
 def test_all_records_of_a_person_count_as_one():
     data = people(unit="id", max_rows_per_unit=2)
     found = audit(INFLUENCE, 120, data=data, query={"age": 40, "work": "b"})

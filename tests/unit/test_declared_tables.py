@@ -106,6 +106,7 @@ def release(tmp_path, *more):
     return CliRunner().invoke(app, [*start, "--label", "y", "-o", str(tmp_path / "a.dpx"), "--force", *more])
 
 
+@pytest.mark.slow
 def test_the_command_releases_from_csv(tmp_path):
     rng = np.random.default_rng(0)
     lines = [f"{rng.integers(0, 100)},{rng.random():.3f},private,1,yes,2010-01-01,{rng.random():.3f}" for _ in range(300)]

@@ -126,6 +126,7 @@ def test_contributions_against_a_declared_baseline_add_up():
         again.contributions()
 
 
+@pytest.mark.slow
 def test_a_releases_means_stand_for_the_average():
     data = labelled(leaning)
     release = dpx.release(data, dpx.Budget(2.0, 1e-6), noise=SeededNoise(4))
@@ -193,6 +194,7 @@ def test_histories_that_know_no_answers_at_their_points_can_still_be_started_fro
         assert plan.events
 
 
+@pytest.mark.slow
 def test_sums_over_categories_are_zero_unless_rows_without_one_say_otherwise():
     """No row determines them where each has a category, and a descent's noise would fill them."""
     rows = people()

@@ -6,13 +6,19 @@ from pathlib import Path
 import pytest
 
 GUIDES = Path(__file__).parents[2] / "docs/how-to"
-SLOW = {"audit-the-claims", "choose-a-budget", "explain-images", "explain-texts", "large-files", "read-to-an-applicant", "rehearse"}  # fmt: skip
+QUICK = {
+    "register-a-table",
+    "rotate-models",
+    "several-rows-per-person",
+    "stop",
+    "use-any-model",
+}  # the others take half a second and more
 
 
 @pytest.mark.parametrize(
     "guide",
     [
-        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in SLOW else [])
+        pytest.param(path, id=path.stem, marks=[] if path.stem in QUICK else [pytest.mark.slow])
         for path in sorted(GUIDES.glob("*.md"))
         if "```python" in path.read_text()
     ],

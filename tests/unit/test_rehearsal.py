@@ -129,6 +129,7 @@ def labelled():
     return dpx.PrivateData(table(), DOMAIN, labels=2 * model(table()) - 1, cap=dpx.Budget(0.01, 1e-6))
 
 
+@pytest.mark.slow
 def test_labels_alone_have_groups_and_no_faithfulness(labelled):
     found = evaluation.rehearse(labelled, [1.0], draws=1, queries=30, groups=["work", "married"])
     assert found.faithfulness == ()
@@ -152,6 +153,7 @@ def test_every_section_says_that_it_is_not_private(rehearsal, tmp_path):
     assert all(part["not_private"] == WARNING for part in parts)
 
 
+@pytest.mark.slow
 def test_the_page_needs_no_network_and_escapes_names(rehearsal, tmp_path):
     page = rehearsal.save(tmp_path / "mine")[2].read_text()
     assert "http" not in page

@@ -156,6 +156,7 @@ def classes():
     return data, dpx.release(data, BUDGET, reference=2048, noise=SeededNoise(0))
 
 
+@pytest.mark.slow
 def test_all_classes_are_explained_for_the_price_of_one(classes):
     data, release = classes
     assert data.targets == ("low", "middle", "high")
@@ -194,6 +195,7 @@ def test_all_classes_need_names_and_records():
     assert data.spent.mu == 0
 
 
+@pytest.mark.slow
 def test_several_models_share_a_file_and_state_the_total(data, release, tmp_path):
     spend = dpx.Budget(0.2, 1e-6)
     v2 = release.refine(data, second, spend=spend, noise=SeededNoise(1))

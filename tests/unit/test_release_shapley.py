@@ -172,6 +172,7 @@ def trained():
     return pipeline, dpx.release(data, dpx.Budget(1.0, 1e-6), reference=1024, noise=SeededNoise(0))
 
 
+@pytest.mark.slow
 def test_a_pipeline_that_ends_in_a_forest_is_taken_apart_and_exact(trained):
     pipeline, release = trained
     exact = release.shapley(RECORD, background=256)
@@ -224,6 +225,7 @@ def test_partial_dependence_is_the_average_answer_at_each_value(release, summary
     assert (np.diff(ages.answers) > 0).all()
 
 
+@pytest.mark.slow
 def test_a_summary_is_drawn_and_written(summary):
     for kind in ("bar", "beeswarm"):
         assert summary.plot(kind).axes

@@ -99,6 +99,7 @@ def test_totals_over_shards_are_the_worst_shards():
     assert together["cosine"].tolist() == [[1, 3, 2, 4]]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_the_paper_books_what_its_answers_claim(inputs):
     """Strong composition of (ε, δ) answers for the basic algorithm, whatever their noise really costs."""

@@ -113,6 +113,7 @@ def test_an_estimator_fitted_on_a_frame_gets_a_frame_of_its_own_columns(folder):
         dpx.PrivateData.scan(folder, DOMAIN, model=other)
 
 
+@pytest.mark.slow
 def test_reference_data_are_labelled_by_the_model_of_a_scan(folder):
     def model(rows):
         return np.tanh(np.nan_to_num(rows["age"].to_numpy(zero_copy_only=False).astype(float), posinf=0) / 50 - 1)
@@ -271,6 +272,7 @@ def test_labels_of_a_model_are_kept_in_a_file_without_a_name(folder, tmp_path_fa
     local(data)
 
 
+@pytest.mark.slow
 def test_texts_stay_in_files_too(tmp_path):
     words = ["good", "bad", "film", "plot"]
     rng = np.random.default_rng(0)
@@ -343,6 +345,7 @@ def test_all_classes_of_rows_in_files_are_those_of_rows_in_memory(folder):
         assert np.linalg.norm(explained[1].values - explained[0].values) < 1e-3 * np.linalg.norm(explained[0].values)
 
 
+@pytest.mark.slow
 def test_a_second_model_is_asked_about_rows_in_files(folder):
     data = dpx.PrivateData.scan(folder, DOMAIN, model=Grades(), target="low")
     release = dpx.release(data, dpx.Budget(2, 1e-6), noise=SeededNoise(3), reference=1024)
