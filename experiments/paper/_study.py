@@ -36,7 +36,9 @@ class Study:
     quick: int
     run: Callable[[Inputs, int], dict[str, Any]]
     draw: Callable[[dict[str, Any]], Any]
-    minutes: float = 1.0  # of a full run with ten seeds on one core, measured: what the time left is estimated from
+    minutes: float = (
+        1.0  # of processor time for a full run with ten seeds, measured or scaled up from a smaller one: for the time left
+    )
 
 
 @dataclass(frozen=True)

@@ -59,5 +59,5 @@ STUDY = Study(
     quick=10,
     run=run,
     draw=draw,
-    minutes=30,
+    minutes=20,
 )

@@ -85,5 +85,5 @@ STUDY = Study(
     quick=1,
     run=run,
     draw=draw,
-    minutes=25,
+    minutes=7,
 )

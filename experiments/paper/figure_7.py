@@ -181,5 +181,5 @@ STUDY = Study(
     quick=8,
     run=run,
     draw=draw,
-    minutes=40,
+    minutes=10,
 )

@@ -141,5 +141,5 @@ STUDY = Study(
     quick=10,
     run=run,
     draw=draw,
-    minutes=45,
+    minutes=32,
 )

@@ -238,5 +238,5 @@ STUDY = Study(
     quick=6,
     run=run,
     draw=draw,
-    minutes=35,
+    minutes=58,
 )
