@@ -85,7 +85,7 @@ def served(folder: Path, rest: str):
 
 
 def wait_for(port: int, process: subprocess.Popen) -> None:
-    for _ in range(600):
+    for _ in range(1800):
         with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2):
             return
         if process.poll() is not None:

@@ -12,7 +12,7 @@ from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import sensitivity, weights
 from dpexplain.core.ball import Ball
 from dpexplain.core.layout import Layout
-from dpexplain.core.reach import LEAST_SHARE, Reach, SharePath
+from dpexplain.core.reach import LEAST_SHARE, FreeReach, Reach, SharePath
 from dpexplain.core.shape import noise_shape
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
@@ -177,3 +177,13 @@ def test_what_is_released_differs_by_no_more_than_is_paid_for_and_comes_near_it(
     assert (largest <= paid).all()
     assert (largest[:-1] > 0.95 * paid).all()  # every one but the last, whose noise is not reduced
     assert largest[0] > 0.99 * paid
+
+
+@given(st.sampled_from(WEIGHTS), st.none() | points, private, directions, st.floats(-1, 1), st.booleans())
+def test_the_compiled_bound_is_that_of_arrays(weight, point, query, phi, offset, free):
+    z = DOMAIN.encode([query])[0] if point is None else point
+    if free:
+        reach = FreeReach.with_constant(z, LAYOUT, weights.Stable(), 1.0, 0.5)
+    else:
+        reach = Reach.around(z, LAYOUT, weight, 1.0, offset)
+    assert reach._bound(phi, offset) == pytest.approx(reach.bound_by_arrays(phi, offset), rel=1e-12)

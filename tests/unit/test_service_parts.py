@@ -110,7 +110,7 @@ def test_metrics_of_several_workers_are_one(tmp_path):
     own.refused("budget")
     own.responded(403)
     totals = own.totals()
-    assert (totals["count"], totals["budget"], totals["4xx"], totals["le 0.0025"], totals["le 0.005"]) == (3, 3, 3, 2, 3)
+    assert (totals["count"], totals["budget"], totals["4xx"], totals["le 0.0025"], totals["le 0.005"]) == (3, 3, 3, 4, 7)
     guarantee = dpx.Guarantee(0.1, 1e-6, Neighbours())
     text = own.text(SpendingSummary(guarantee, None, None, None))
     assert 'dpexplain_refusals_total{reason="budget"} 3' in text

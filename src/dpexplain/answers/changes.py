@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 from typing import Any, NamedTuple
 
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import Domain, DomainLike, TextDomain
-from dpexplain.domain.catalogue import Feature
 from dpexplain.domain.features import Binary, Categorical, Ordinal
 from dpexplain.plots.steps import shown
 
@@ -54,13 +53,12 @@ def changes_of(domain: DomainLike, point: Vector, values: Vector, error: Vector 
     The error of a difference of two slopes is at most the sum of theirs, and is stated so.
     """
     slopes, errors = values.tolist(), None if error is None else error.tolist()
-    moves = [(_combine(move, slopes), move) for move in _moves(domain, point)]
+    moves = [
+        (move.sign * slopes[move.column] - (0.0 if move.leaving is None else slopes[move.leaving]), move)
+        for move in _moves(domain, point)
+    ]
     moves.sort(key=lambda one: -abs(one[0]))
     return [_change(value, move, errors) for value, move in moves[:most]]
-
-
-def _combine(move: _Move, slopes: Sequence[float]) -> float:
-    return move.sign * slopes[move.column] - (0.0 if move.leaving is None else slopes[move.leaving])
 
 
 def _change(value: float, move: _Move, errors: Sequence[float] | None) -> Change:
@@ -70,9 +68,9 @@ def _change(value: float, move: _Move, errors: Sequence[float] | None) -> Change
 
 def _moves(domain: DomainLike, point: Vector) -> Iterator[_Move]:
     if isinstance(domain, Domain):
-        rows = zip(domain.features, domain.blocks, domain.decode_point(point), strict=True)
-        for feature, block, own in rows:
-            yield from _moves_of(feature, block.start, own if isinstance(feature, (Categorical, Binary)) else None)
+        for i, own in enumerate(domain.decode_point(point)):
+            known = own if isinstance(domain.features[i], (Categorical, Binary)) else None  # that of a number does not matter
+            yield from domain.remember(("moves", i, type(known), known), partial(_moves_of, domain, i, known))
         return
     words = isinstance(domain, TextDomain)
     for j, (name, entry) in enumerate(zip(domain.titles, point.tolist(), strict=True)):
@@ -80,9 +78,9 @@ def _moves(domain: DomainLike, point: Vector) -> Iterator[_Move]:
         yield _Move(name, "", "taken out" if there else "added", j, -1 if there else 1) if words else _Move(name, "0", "1", j)
 
 
-@lru_cache(maxsize=256, typed=True)
-def _moves_of(feature: Feature, start: int, own: Any) -> tuple[_Move, ...]:
-    """The same for every record with this value, so it is remembered; that of a number does not matter, and is None."""
+def _moves_of(domain: Domain, index: int, own: Any) -> tuple[_Move, ...]:
+    """Of one feature: the same for every record with this value."""
+    feature, start = domain.features[index], domain.blocks[index].start
     title = feature.label_of(feature.name)
     if isinstance(feature, Categorical):
         leaving = start + feature.columns.index(own) if own in feature.columns else None

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "dpexplain.contributions", 1
 AVERAGE = "the average"
+_JSON = frozenset({bool, int, float, str})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,6 +100,10 @@ class Contributions(JsonText):
         )
 
     def to_dict(self) -> dict[str, Any]:
+        return self.to_dict_under(self.guarantee)
+
+    def to_dict_under(self, guarantee: Guarantee | None) -> dict[str, Any]:
+        """`to_dict` with another guarantee; None where it stands beside."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -113,7 +118,7 @@ class Contributions(JsonText):
             "record": None if self.record is None else [_plain(value) for value in self.record],
             "average": self.average,
             "titles": None if self.titles is None else list(self.titles),
-            "guarantee": None if self.guarantee is None else self.guarantee.to_dict(),
+            "guarantee": None if guarantee is None else guarantee.to_dict(),
             "details": self.details,
         }
 
@@ -187,7 +192,9 @@ def feature_names(domain: DomainLike) -> tuple[str, ...]:
 
 def feature_titles(domain: DomainLike) -> tuple[str, ...]:
     """The same names for people: titles with units, where the domain has them."""
-    return tuple(f.label_of(f.name) for f in domain.features) if isinstance(domain, Domain) else domain.titles
+    if not isinstance(domain, Domain):
+        return domain.titles
+    return domain.remember("feature titles", lambda: tuple(f.label_of(f.name) for f in domain.features))
 
 
 def feature_values(domain: DomainLike, points: Matrix) -> list[tuple[Any, ...]]:
@@ -283,6 +290,8 @@ def _require_alike(count: int, *parts: Any) -> None:
 
 def _plain(value: Any) -> Any:
     """A raw value in JSON's types."""
+    if type(value) in _JSON:
+        return value
     if isinstance(value, np.generic):
         value = value.item()
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

@@ -184,7 +184,7 @@ class Explanation(JsonText):
             "plane": self.plane,
             "intercept": self.intercept,
             "scale": self.scale.to_dict(),
-            "contributions": None if self.added is None else self.contributions().to_dict() | {"guarantee": None},
+            "contributions": None if self.added is None else self.contributions().to_dict_under(None),
             "changes": [one.to_dict() for one in self.changes(_STATED)] if self._knows_changes else None,
         }
 

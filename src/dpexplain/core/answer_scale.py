@@ -61,6 +61,10 @@ class AnswerScale:
         y = np.asarray(labels, dtype=np.float64)
         return np.asarray(y if self.kind == "label" else (self.low + self.high) / 2 + y * self.half_range)
 
+    def answer(self, label: float) -> float:
+        """`answers` of one label."""
+        return label if self.kind == "label" else (self.low + self.high) / 2 + label * self.half_range
+
     def slopes(self, values: Any) -> Vector:
         """Slopes, contributions or standard errors of labels in the answer's own units: no offset."""
         return np.asarray(np.asarray(values, dtype=np.float64) * self.half_range)

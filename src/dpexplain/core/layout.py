@@ -119,3 +119,9 @@ class Layout:
     def same(self) -> NDArray[np.bool_]:
         """(n, n): whether two columns belong to one attribute."""
         return np.asarray(self.owner[:, None] == self.owner[None, :])
+
+
+def is_code(block: Vector) -> bool:
+    """Whether columns hold one 1 and zeros, or zeros alone."""
+    entries: list[float] = block.tolist()  # a loop over a few numbers is quicker than NumPy
+    return entries.count(1.0) <= 1 and entries.count(0.0) + entries.count(1.0) == len(entries)

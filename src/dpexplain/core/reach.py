@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.free_plane import intercept_unit
-from dpexplain.core.layout import Indices, Layout
+from dpexplain.core.layout import Indices, Layout, is_code
 from dpexplain.core.weights import Weight
 
 _CELLS, _RATIO = 100, 1.05  # of lengths s of the numbers' part, finer where they are short
@@ -45,6 +45,11 @@ class Codes:
     held: NDArray[np.bool_]  # blocks in which z has a category
     paired: NDArray[np.bool_]  # … and can change by two units, to another category
     scale: float = 1.0  # of all these columns: a unit is its square
+
+    @property
+    def arrays(self) -> tuple[Indices, Indices, Vector, Indices, float]:
+        """What a compiled loop takes; the kind of a block is 0 where z has no category, 1 where it has, 2 where it is paired."""
+        return self.columns, self.starts, self.own, self.held.astype(np.int64) + self.paired, self.scale
 
     @property
     def units(self) -> int:
@@ -77,6 +82,11 @@ class Numbers:
     own: Vector  # z
     scale: Vector
     edges: Vector  # s₀ = 0, s₁, …: cells of ‖u‖
+
+    @property
+    def arrays(self) -> tuple[Indices, Vector, Vector, Vector]:
+        """What a compiled loop takes."""
+        return self.columns, self.own, self.scale, self.edges
 
     def gains(self, phis: Matrix) -> Matrix:
         """N(s⁺) of each cell for each row φ: φ·u is at most ‖φ‖s⁺, and at most what every column at its better end gives."""
@@ -120,6 +130,12 @@ class Reach:
         return sqrt(float((phi - other) @ (phi - other)))
 
     def _bound(self, phi: Vector, offset: float) -> float:
+        from dpexplain.core._reach_kernels import largest_pull  # numba takes long to load
+
+        return largest_pull(phi, offset, self.codes.arrays, self.numbers.arrays, self.pulls) * _ROUND_UP
+
+    def bound_by_arrays(self, phi: Vector, offset: float) -> float:
+        """`_bound` by NumPy, to compare with."""
         both, labels = np.array([phi, -phi]), np.array([1 + offset, 1 - offset])
         gains = self.codes.gains(both)[:, :, None] + self.numbers.gains(both)[:, None, :]
         return float((self.pulls * (gains + labels[:, None, None]).max(axis=0)).max()) * _ROUND_UP
@@ -189,7 +205,7 @@ def _codes(point: Vector, layout: Layout) -> tuple[Codes, Indices]:
     """
     scale = _common_scale(layout)
     blocks = [layout.columns(a) for a in layout.codes if not layout.scales or layout.scales[a] == scale]
-    fitting = [b for b in blocks if np.isin(point[b], (0.0, 1.0)).all() and point[b].sum() <= 1]
+    fitting = [b for b in blocks if is_code(point[b])]
     sizes = np.array([b.stop - b.start for b in fitting], dtype=np.int64)
     columns = np.concatenate([np.arange(b.start, b.stop) for b in fitting]) if fitting else np.zeros(0, dtype=np.int64)
     held = np.array([point[b].sum() == 1 for b in fitting], dtype=bool)

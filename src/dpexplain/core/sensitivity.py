@@ -29,6 +29,7 @@ from dpexplain.core.weights import Weight, gradient_norm_squared
 from dpexplain.errors import ParameterError
 
 _CELLS, _RATIO = 4000, 1.002  # of distances up to a domain's diameter
+_QUADRATIC = Polynomial([0.0, 0.0, 0.0, 0.0, 1.0])
 _FREE = "the gradient of a plane that is free at the query"
 
 
@@ -43,24 +44,40 @@ def free_gradient(weight: Weight, radius: float, constant: float, within: float 
     """sup 2α(d)√(d² + s²)(kd + 2): the gradient (∇_φ, s∇_a) of a plane a + φ·u with ‖φ‖₂ ≤ k and |a| ≤ 1. `proofs/free_plane.md`."""
     if not (isfinite(radius) and radius >= 0 and isfinite(constant) and constant > 0):
         raise ParameterError(f"radius must be finite and not negative, and constant positive, got {radius} and {constant}")
-    line, length = Polynomial([2.0, radius]), Polynomial([constant**2, 0.0, 1.0])
-    return _finite_supremum(weight, 4 * line * line * length, _FREE, within)
+    return _finite_supremum(weight, _free_gradient_squared(radius, constant), _FREE, within)
+
+
+@lru_cache(maxsize=1024)  # as those below: products of polynomials take longer than looking up their supremum
+def _free_gradient_squared(radius: float, constant: float) -> Polynomial:
+    line = Polynomial([2.0, radius])
+    return 4 * line * line * _plus_square(constant)
+
+
+@lru_cache(maxsize=1024)
+def _plus_square(constant: float) -> Polynomial:
+    """d² + s²."""
+    return Polynomial([constant**2, 0.0, 1.0])
+
+
+@lru_cache(maxsize=1024)
+def _product(constant: float, unit: float) -> Polynomial:
+    """(d² + s²)(d² + t²)."""
+    return _plus_square(constant) * _plus_square(unit)
 
 
 def free_steepness(weight: Weight, constant: float, unit: float = 1.0, within: float = inf) -> float:
     """sup α(d)√((d² + s²)(d² + t²)): half of how fast one record's gradient of a free plane changes with (φ, a/t)."""
-    squared = Polynomial([constant**2, 0.0, 1.0]) * Polynomial([unit**2, 0.0, 1.0])
-    return _finite_supremum(weight, squared, _FREE, within)
+    return _finite_supremum(weight, _product(constant, unit), _FREE, within)
 
 
 def free_quadratic(weight: Weight, unit: float = 1.0, within: float = inf) -> float:
     """sup α(d)(d² + t²): the matrix of a plane that is free at the query and has a/t for its last coordinate, Σ α (u, t)(u, t)ᵀ."""
-    return _finite_supremum(weight, Polynomial([unit**2, 0.0, 1.0]) ** 2, _FREE, within)
+    return _finite_supremum(weight, _product(unit, unit), _FREE, within)
 
 
 def free_pull(weight: Weight, constant: float, within: float = inf) -> float:
     """sup α(d)√(d² + s²)."""
-    return _finite_supremum(weight, Polynomial([constant**2, 0.0, 1.0]), _FREE, within)
+    return _finite_supremum(weight, _plus_square(constant), _FREE, within)
 
 
 def linear(weight: Weight) -> float:
@@ -70,7 +87,7 @@ def linear(weight: Weight) -> float:
 
 def quadratic(weight: Weight, within: float = inf) -> float:
     """sup α(d)d²: the matrix A_z in Frobenius norm."""
-    return _finite_supremum(weight, Polynomial([0.0, 0.0, 0.0, 0.0, 1.0]), "A", within)
+    return _finite_supremum(weight, _QUADRATIC, "A", within)
 
 
 def raw_moments(weight: Weight) -> float:

@@ -13,6 +13,7 @@ from math import sqrt
 import numpy as np
 
 from dpexplain.core.arrays import Vector
+from dpexplain.core.layout import is_code
 
 
 def noise_shape(point: Vector, one_hot: Iterable[tuple[int, int]]) -> Vector:
@@ -23,7 +24,7 @@ def noise_shape(point: Vector, one_hot: Iterable[tuple[int, int]]) -> Vector:
     shape = np.ones(len(point))
     for start, stop in one_hot:
         block = point[start:stop]
-        if stop - start > 2 and np.isin(block, (0.0, 1.0)).all() and block.sum() == 1:
+        if stop - start > 2 and is_code(block) and block.sum() == 1:
             s = (stop - start - 1) ** -0.25
             others = sqrt((1 + s * s) / 2)
             shape[start:stop] = np.where(block == 1, others / s, others)

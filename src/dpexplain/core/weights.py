@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import exp, inf, isfinite, sqrt
 from typing import Any, ClassVar, TypeAlias
 
@@ -65,6 +66,7 @@ class Weight(ABC):
         return self.supremum(gradient_norm_squared(1.0))
 
 
+@lru_cache(maxsize=1024)
 def gradient_norm_squared(radius: float, label: float = 1.0) -> Polynomial:
     """(2d(kd + l))²: the square of one record's largest gradient at distance d, without its weight, for labels |y| ≤ l."""
     return Polynomial([0.0, 2.0 * label, 2.0 * radius]) ** 2

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,10 @@ from dpexplain.domain.scaled import UNSCALED, require_scale
 from dpexplain.domain.values import floats, objects
 from dpexplain.errors import DataError, DomainError, QueryError
 
+T = TypeVar("T")
 STRICT = QueryRules()
-REMEMBERED = 10_000  # decoded values
+REMEMBERED = 10_000  # decoded values and the like
+FEW = 8  # records up to which lists are encoded faster than arrays
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -61,7 +63,7 @@ class Domain(description.DomainDescription):
     levels: tuple[int, ...] = field(
         init=False, compare=False
     )  # how many ordered levels each feature has; 0 where it is not ordinal
-    _read: dict[tuple[int, tuple[float, ...]], Any] = field(init=False, compare=False, repr=False, default_factory=dict)
+    _known: dict[Any, Any] = field(init=False, compare=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         features = _features(self.features)
@@ -149,14 +151,17 @@ class Domain(description.DomainDescription):
         return tuple(self._decoded(i, tuple(entries[block.start : block.stop])) for i, block in enumerate(self.blocks))
 
     def _decoded(self, feature: int, entries: tuple[float, ...]) -> Any:
-        key = feature, entries
+        return self.remember((feature, entries), lambda: self.features[feature].read(np.array([entries])).tolist()[0])
+
+    def remember(self, key: Hashable, make: Callable[[], T]) -> T:
+        """`make()`, once for each key: for what follows from the domain and a few values."""
         try:
-            return self._read[key]
+            known: T = self._known[key]
         except KeyError:
-            if len(self._read) >= REMEMBERED:
-                self._read.clear()
-            found = self._read[key] = self.features[feature].read(np.array([entries])).tolist()[0]
-            return found
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            known = self._known[key] = make()
+        return known
 
     def encode_query(self, record: Any) -> FloatArray:
         """One public record → (n,): a dict, a one-row frame or a Series; or a vector where all features are numeric."""
@@ -188,6 +193,12 @@ class Domain(description.DomainDescription):
         return read_each(separate, lambda record: self.read_query(record, rules), self.width, rules)
 
     def _points(self, placed: Sequence[Sequence[tuple[int, float]]], count: int) -> FloatArray:
+        if count <= FEW:
+            rows = [[0.0] * self.width for _ in range(count)]
+            for column, block in zip(placed, self.blocks, strict=True):
+                for row, (place, entry) in zip(rows, column, strict=True):
+                    row[block.start + place] = entry
+            return np.array(rows).reshape(count, self.width)
         out = np.zeros((count, self.width))
         pairs = zip(placed, self.blocks, strict=True)
         places = np.array([[block.start + place for place, _ in column] for column, block in pairs], dtype=np.intp)

@@ -74,17 +74,19 @@ class MomentPlanes:
         return 1 / (self.eigenvalues + max(self.ridge, spread_of(self.second_error, len(self.eigenvalues))))
 
     @cached_property
-    def _inverse(self) -> Matrix:
+    def dense_inverse(self) -> Matrix:
+        """The same in the columns' own basis."""
         return np.asarray((self.eigenvectors * self.inverse) @ self.eigenvectors.T)
 
     @cached_property
-    def _norms(self) -> Vector:
+    def norms(self) -> Vector:
+        """The squared length of each point."""
         return np.asarray(np.square(self.points).sum(axis=1))
 
     @cached_property
-    def _lengths(self) -> Vector:
+    def lengths(self) -> Vector:
         """The same in the domain's scale."""
-        return self._norms if self.layout.scale is None else np.asarray(np.square(self.points) @ self.layout.metric)
+        return self.norms if self.layout.scale is None else np.asarray(np.square(self.points) @ self.layout.metric)
 
     @cached_property
     def residuals(self) -> Vector:
@@ -92,7 +94,7 @@ class MomentPlanes:
         return np.asarray(self.labels - self.t0 - (self.points - self.mean) @ self.slopes.values)
 
     @cached_property
-    def _global(self) -> tuple[float, Vector]:
+    def offsets(self) -> tuple[float, Vector]:
         """r̄ = Σ (g/N) r and Σ (g/N)(r - r̄)(x - μ)."""
         share = self.raked / len(self.points)
         level = float(share @ self.residuals)
@@ -112,38 +114,41 @@ class MomentPlanes:
         return scipy.sparse.csr_array(self._extended), scipy.sparse.csr_array(self._extended.T)
 
     @cached_property
-    def _weighing(self) -> tuple[Vector, Matrix]:
+    def weighing(self) -> tuple[Vector, Matrix]:
         """(weight of each point where all rows count alike, raked; what takes the raking out of sums and of sums of squares)."""
         return self.inverse_weight * self.raked, np.stack([1 / self.raked, 1 / np.square(self.raked)])
 
     @cached_property
     def _errors(self) -> ErrorSources:
         """Of noise and shrinkage, and of some points: with the moments' own inverse, (x - μ)A⁻¹ is how far each pulls the slopes."""
-        return self._error_sources(EVERY)
+        return self.error_sources(EVERY)
 
     @cached_property
     def _narrow_errors(self) -> ErrorSources:
         """The same of all points: few of them are near the query."""
-        return self._error_sources(1)
+        return self.error_sources(1)
 
-    def _error_sources(self, every: int) -> ErrorSources:
+    def error_sources(self, every: int) -> ErrorSources:
+        """What errors come from, with every so many points."""
         root = self.factors[:, None] * self.slopes.root(self.eigenvectors)
         left = 1 - self.eigenvalues * self.inverse
-        return ErrorSources(root, left, (self.points[::every] - self.mean) @ self._inverse, self.t0_error, self.layout)
+        return ErrorSources(root, left, (self.points[::every] - self.mean) @ self.dense_inverse, self.t0_error, self.layout)
 
     @cached_property
-    def _squares(self) -> Vector:
+    def squares(self) -> Vector:
+        """r²."""
         return np.square(self.residuals)
 
     @cached_property
-    def _mean_square(self) -> float:
-        return float(self.raked @ self._squares) / len(self.points)
+    def mean_square(self) -> float:
+        """The mean of r²."""
+        return float(self.raked @ self.squares) / len(self.points)
 
     @cached_property
-    def _trace(self) -> float:
+    def trace(self) -> float:
         """The sum of all columns' variances over the points."""
         share = self.raked / len(self.points)
-        return float(share @ self._norms) - float(np.square(share @ self.points).sum())
+        return float(share @ self.norms) - float(np.square(share @ self.points).sum())
 
     def fit(self, queries: Matrix, weight: Weight, anchors: Vector | None = None, radius: float | None = None) -> Planes:
         """The planes at encoded queries, (q, n); through `anchors`, one a query, where they are given; in a ball where a radius is given."""
@@ -151,7 +156,7 @@ class MomentPlanes:
             return self._fit_one(queries[0], weight)
         share, local, middle = self._local(queries, weight)
         right, level = self._back(local * self.residuals)
-        level0, slope0 = self._global
+        level0, slope0 = self.offsets
         right -= middle * level + share[:, None] * slope0
         values, capped = hold_in_ball(
             self.slopes.values + self._solve(local, middle, right), self.eigenvalues, self.eigenvectors, radius
@@ -168,17 +173,17 @@ class MomentPlanes:
 
     def _local(self, queries: Matrix, weight: Weight) -> tuple[Vector, Matrix, Matrix]:
         """(share of effective rows, s, μ + m)."""
-        everyone, unraked = self._weighing
+        everyone, unraked = self.weighing
         measured = queries * self.layout.metric
         distance = self._onto(-2 * measured, dots(queries, measured))
-        distance += self._lengths
+        distance += self.lengths
         np.sqrt(np.maximum(distance, 0.0, out=distance), out=distance)
         local = np.multiply(weight(distance), everyone, out=distance)
-        total = local @ unraked[0]
-        if not (total > 0).all():  # where no point is near, all count alike
-            local[~(total > 0)] = everyone
-            total = local @ unraked[0]
-        share = np.square(total) / (local.shape[1] * (np.square(local) @ unraked[1]))
+        total, squares = local @ unraked[0], np.square(local) @ unraked[1]
+        if not (squares > 0).all():  # where no point is near, all count alike
+            local[~(squares > 0)] = everyone
+            total, squares = local @ unraked[0], np.square(local) @ unraked[1]
+        share = np.square(total) / (local.shape[1] * squares)
         middle, mass = self._back(local)
         local /= mass
         return share, local, middle / mass
@@ -187,7 +192,7 @@ class MomentPlanes:
         """`fit` of one query, step by step the same: on vectors each step takes NumPy half the time."""
         share, local, middle = self._local_one(query, weight)
         sums = self._maps[1] @ (local * self.residuals)
-        level, (level0, slope0) = float(sums[-1]), self._global
+        level, (level0, slope0) = float(sums[-1]), self.offsets
         values = self.slopes.values + self._solve_one(local, middle, sums[:-1] - level * middle - share * slope0)
         answer = self.t0 + float((middle - self.mean) @ self.slopes.values) + level - share * level0
         answer -= float((middle - query) @ values)
@@ -196,24 +201,24 @@ class MomentPlanes:
         return assemble(rows[0], fitted, self._variances_alike(*rows, None), self.average, self.layout)
 
     def _local_one(self, query: Vector, weight: Weight) -> tuple[float, Vector, Vector]:
-        everyone, (unraked, unraked2) = self._weighing
+        everyone, (unraked, unraked2) = self.weighing
         measured = query * self.layout.metric
         distance = self._maps[0] @ _extend(-2 * measured, float(query @ measured))
-        distance += self._lengths
+        distance += self.lengths
         np.sqrt(np.maximum(distance, 0.0, out=distance), out=distance)
         local = np.multiply(weight(distance), everyone, out=distance)
-        total = float(local @ unraked)
-        if not total > 0:
+        total, squares = float(local @ unraked), float(np.square(local) @ unraked2)
+        if not squares > 0:
             local = everyone.copy()
-            total = float(local @ unraked)
-        share = total**2 / (len(local) * float(np.square(local) @ unraked2))
+            total, squares = float(local @ unraked), float(np.square(local) @ unraked2)
+        share = total**2 / (len(local) * squares)
         sums = self._maps[1] @ local
         local /= sums[-1]
         return share, local, sums[:-1] / sums[-1]
 
     def _solve_one(self, local: Vector, middle: Vector, right: Vector) -> Vector:
         (onto, back), ridge, found, rest = self._maps, self.ridge, np.zeros_like(right), right
-        ahead = self._inverse @ rest
+        ahead = self.dense_inverse @ rest
         size = float(rest @ ahead)
         for left in reversed(range(STEPS)):
             along = onto @ _extend(ahead, -float(ahead @ middle))
@@ -225,7 +230,7 @@ class MomentPlanes:
             bent = sums[:-1] - sums[-1] * middle + ridge * ahead
             length = size / max(float(ahead @ bent), 1e-300)
             found, rest = found + length * ahead, rest - length * bent
-            step = self._inverse @ rest
+            step = self.dense_inverse @ rest
             before, size = size, float(rest @ step)
             ahead = step + size / max(before, 1e-300) * ahead
         return found
@@ -243,7 +248,7 @@ class MomentPlanes:
     def _solve(self, local: Matrix, middle: Matrix, right: Matrix) -> Matrix:
         """(A + κI)⁻¹ right by conjugate gradients, preconditioned by the moments' inverse."""
         found, rest = np.zeros_like(right), right
-        ahead = rest @ self._inverse
+        ahead = rest @ self.dense_inverse
         size = dots(rest, ahead)
         for left in reversed(range(STEPS)):
             along = self._onto(ahead, -dots(ahead, middle))
@@ -255,7 +260,7 @@ class MomentPlanes:
             bent = sums - middle * mass + self.ridge * ahead
             length = (size / np.maximum(dots(ahead, bent), 1e-300))[:, None]
             found, rest = found + length * ahead, rest - length * bent
-            step = rest @ self._inverse
+            step = rest @ self.dense_inverse
             before, size = size, dots(rest, step)
             ahead = step + (size / np.maximum(before, 1e-300))[:, None] * ahead
         return found
@@ -281,17 +286,17 @@ class MomentPlanes:
         limit = (LIMIT / share)[:, None]
         seen = (share * local.shape[1] / (share * local.shape[1] + POOLED))[:, None]  # few points' own residuals say little
         pull = np.maximum(np.minimum(pull, limit), -limit)
-        pull = np.square(pull) * (seen * self._squares[::every] + (1 - seen) * self._mean_square)
+        pull = np.square(pull) * (seen * self.squares[::every] + (1 - seen) * self.mean_square)
         pull *= (self.slopes.doubt / np.sqrt(share) / pull.shape[1] * np.square(self._narrowing(local, middle)))[:, None]
         kept = np.minimum(1.0, KEPT * share)  # a local answer rests on the points, not on φ₀
-        centre = (middle - self.mean) @ self._inverse
+        centre = (middle - self.mean) @ self.dense_inverse
         found = QueryErrors(kept, pull, centre, middle - queries, queries - self.average.values)
         return errors.fitted(found) if turn is None else errors.anchored(found, turn)
 
     def _narrowing(self, local: Matrix, middle: Matrix) -> Vector:
         """How much less columns vary near the query than over all points: as much larger is the local inverse than the moments' own."""
-        near = np.maximum(local @ self._norms - dots(middle, middle), 1e-300)
-        return np.minimum(np.maximum(self._trace / near, 1.0), NARROWEST)
+        near = np.maximum(local @ self.norms - dots(middle, middle), 1e-300)
+        return np.minimum(np.maximum(self.trace / near, 1.0), NARROWEST)
 
 
 def _extend(row: Vector, constant: float) -> Vector:

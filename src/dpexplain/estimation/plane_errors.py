@@ -48,7 +48,7 @@ class ErrorSources:
         return np.square(self.moved)
 
     @cached_property
-    def _noise(self) -> Matrix:
+    def noise(self) -> Matrix:
         """The diagonals of R and of what is always left of it."""
         return np.stack([np.square(self.root).sum(axis=1), np.square(self.root * self.left).sum(axis=1)])
 
@@ -77,7 +77,7 @@ class ErrorSources:
         if len(q.kept) == 1 and self.moved.size <= _SMALL:
             return self._fitted_one(q)
         counted, kept = self._column_counts(q), np.square(q.kept)
-        noise, reference = _between(kept[:, None], *self._noise), np.maximum(self._pulled_slopes(q), 0.0)
+        noise, reference = _between(kept[:, None], *self.noise), np.maximum(self._pulled_slopes(q), 0.0)
         added = feature_sums(np.square(q.offset) * (noise + reference), self.layout)
         for a, block, moved, covariances in self._codes:
             offset = q.offset[:, block]
@@ -96,7 +96,7 @@ class ErrorSources:
         added = np.square(pulled) @ weights + np.square(wanted.T @ self.root) @ self._column_counts(q)[0]
         added[-2:] += self.level_error**2
         reference = np.square(self._across - centre[:, None]) @ weights
-        return Variances(_between(kept, *self._noise)[None], reference[None], added[None])
+        return Variances(_between(kept, *self.noise)[None], reference[None], added[None])
 
     def anchored(self, q: QueryErrors, turn: Matrix) -> Variances:
         """Of planes that go through an anchor; `turn` is g."""
@@ -108,7 +108,7 @@ class ErrorSources:
         crossed = pulls @ self.moved - q.centre * pulls.sum(axis=1)[:, None]
         reference = self._pulled_slopes(q) + turn * (turn * dots(pulls, excess)[:, None] - 2 * crossed)
         reference = np.maximum(reference, 0.0)
-        noise = np.maximum(_between(kept[:, None], *self._noise) + turn * (turn * length - 2 * across), 0.0)
+        noise = np.maximum(_between(kept[:, None], *self.noise) + turn * (turn * length - 2 * across), 0.0)
         added = feature_sums(np.square(q.offset) * (noise + reference), self.layout)
         for a, block, moved, covariances in self._codes:
             offset = q.offset[:, block]

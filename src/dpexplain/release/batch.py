@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
+from math import isnan
 from typing import Any, Protocol, overload
 
 import numpy as np
@@ -152,17 +153,17 @@ class Explanations(ExplanationBatch):
     def _contributions_of(self, index: int) -> Contributions:
         """`contributions()[index]`, without the other records'."""
         found, scale, domain = self.found, self.release.scale, self.release.domain
-        errors, base_error = found.added_errors[index] * scale.half_range, float(found.base_error[index]) * scale.half_range
+        half, base_error = scale.half_range, float(found.base_error[index])
         return Contributions(
             names=feature_names(domain),
-            values=found.added[index] * scale.half_range,
-            base=float(scale.answers(found.base[index])),
-            answer=float(scale.answers(found.answer[index])),
-            error=_errors_if_known(errors),
+            values=found.added[index] * half,
+            base=scale.answer(float(found.base[index])),
+            answer=scale.answer(float(found.answer[index])),
+            error=_errors_if_known(found.added_errors[index] * half),
             scale=scale,
             record=feature_values_of(domain, self.points[index]),
-            base_error=_errors_if_known(base_error),
-            answer_error=float(found.answer_error[index]) * scale.half_range,
+            base_error=None if isnan(base_error) else base_error * half,
+            answer_error=float(found.answer_error[index]) * half,
             guarantee=self.release.guarantee,
             titles=feature_titles(domain),
             details=self._origin,

@@ -9,7 +9,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpexplain.answers.explanation import Explanation
 from dpexplain.arguments import file_errors, require_kind, require_regular_file
@@ -46,6 +46,9 @@ from dpexplain.release.release_planes import (
     stored_numbers,
 )
 
+if TYPE_CHECKING:
+    from dpexplain.estimation.compiled_planes import CompiledPlanes
+
 LARGEST_KEPT = 64 << 20  # bytes of a release file that a ledger keeps: 70 columns take 0.1 MB, 500 take 2
 
 
@@ -69,6 +72,9 @@ class Release(ModelQuestions):
     scale: AnswerScale = field(default_factory=AnswerScale)
     named: Mapping[str, Release] = field(default_factory=dict)  # the same records for other models or classes, by name
     first: Guarantee | None = None  # what was paid before others were added
+    compiled: CompiledPlanes | None = (
+        None  # of `planes`: quicker where many questions are asked one by one (`release/compiled.py`)
+    )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -213,8 +219,12 @@ class Release(ModelQuestions):
 
     def _source(self, plane: Plane, radius: float | None) -> PlaneSource:
         if plane == "fitted" or radius is None:
-            return self._reference_planes or self.planes
+            return self._reference_planes or self._own_planes
         return BallPlanes(self._solver, radius, self.planes.average, self.solver.layout)
+
+    @property
+    def _own_planes(self) -> PlaneSource:
+        return self.compiled if self.compiled is not None and self.compiled.given is self.planes else self.planes
 
     @cached_property
     def _reference_planes(self) -> MixedPlanes | None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
+from dpexplain.core.weights import Weight
 from dpexplain.domain import Domain, DomainLike
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import equations_of
 from dpexplain.estimation.denoise import Estimate
 from dpexplain.estimation.global_slopes import Guess, NoisyEquations, Slopes, guessed_slopes
-from dpexplain.estimation.independent_planes import IndependentPlanes
 from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.estimation.mixed_planes import MixedPlanes
 from dpexplain.estimation.moment_planes import MomentPlanes
@@ -151,4 +151,7 @@ class BallPlanes:
         return plain_planes(queries, found.values, found.errors, answer, self._radius, self._average, self._layout)
 
 
-PlaneSource: TypeAlias = MomentPlanes | MixedPlanes | IndependentPlanes | BallPlanes
+class PlaneSource(Protocol):
+    """Fits planes at encoded queries, (q, n): through `anchors`, one a query, where they are given; in a ball where a radius is given."""
+
+    def fit(self, queries: Matrix, weight: Weight, anchors: Vector | None = None, radius: float | None = None) -> Planes: ...

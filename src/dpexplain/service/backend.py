@@ -29,6 +29,7 @@ from dpexplain.privacy.relation import Neighbours
 from dpexplain.registration.cached_labels import Progress
 from dpexplain.registration.options import RegistrationOptions
 from dpexplain.registration.sources import labeller_of_opened, register
+from dpexplain.release.compiled import compile_release
 from dpexplain.release.model_questions import answers_declared, scale_of
 from dpexplain.release.named import class_named
 from dpexplain.release.reference_shapley import ShapleyReference, prepare, shapley_batch
@@ -363,7 +364,9 @@ def open_backend(config: ServiceConfig, progress: Progress = iter, *, may_create
     """Load what the configuration names; mistakes in it are raised here, before the service starts."""
     if config.release is not None:
         release = load(config.release)
-        return ReleaseBackend(release, plane=config.plane) if config.model is None else open_with_model(release, config.model)
+        if config.model is not None:
+            return open_with_model(release, config.model)
+        return ReleaseBackend(release if release.reference else compile_release(release), plane=config.plane)
     if config.rows is None:
         raise DpexplainError("a service needs a release or rows")
     warm_up()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
+from itertools import accumulate
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
@@ -26,12 +29,15 @@ class Metrics:
             self._own = np.zeros(len(_SLOTS))
         else:
             self._own = np.memmap(folder / f"metrics-{os.getpid()}", np.float64, "w+", shape=(len(_SLOTS),))
+        self._slots: Any = memoryview(self._own.data)  # NumPy takes ten times as long to add to one number
 
     def answered(self, seconds: float) -> None:
+        bucket = bisect_left(BOUNDS, seconds)
         with self._lock:
-            self._own[: len(BOUNDS)] += np.asarray(BOUNDS) >= seconds
-            self._own[_INDEX["count"]] += 1
-            self._own[_INDEX["sum"]] += seconds
+            if bucket < len(BOUNDS):
+                self._slots[bucket] += 1
+            self._slots[_INDEX["count"]] += 1
+            self._slots[_INDEX["sum"]] += seconds
 
     def refused(self, why: str) -> None:
         self._add(why)
@@ -41,15 +47,16 @@ class Metrics:
 
     def _add(self, name: str) -> None:
         with self._lock:
-            self._own[_INDEX[name]] += 1
+            self._slots[_INDEX[name]] += 1
 
     def totals(self) -> dict[str, float]:
+        """By name; those of bounds count what took at most so long."""
         if self._folder is None:
             found = [self._own]
         else:
             found = [np.fromfile(path, np.float64) for path in self._folder.glob("metrics-*")]
-        total = np.sum([one for one in found if len(one) == len(_SLOTS)], axis=0)
-        return dict(zip(_SLOTS, np.atleast_1d(total).tolist(), strict=True))
+        counts: list[float] = np.sum([one for one in found if len(one) == len(_SLOTS)], axis=0).tolist()
+        return dict(zip(_SLOTS, [*accumulate(counts[: len(BOUNDS)]), *counts[len(BOUNDS) :]], strict=True))
 
     def text(self, spending: SpendingSummary) -> str:
         totals = self.totals()

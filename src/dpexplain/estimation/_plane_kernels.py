@@ -1,0 +1,333 @@
+"""Compiled loops behind `compiled_planes.py`: one plane after the other, with points in stretches that stay in cache.
+
+`points` has one row a column and one column a point, so that vector instructions work on many points at once. The formulas are those of
+`moment_planes.py` and `plane_errors.py`, which tests compare with.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.compiling import compile_kernel, widest_registers
+from dpexplain.core.layout import Indices
+from dpexplain.estimation.moment_planes import KEPT, LIMIT, NARROWEST, POOLED, STEPS
+
+_STRETCH = 512
+_ONES = np.ones(_STRETCH)
+_ANY_ORDER = {"reassoc", "contract", "nsz"}  # sums may be taken in any order
+
+
+def _sum_up(points: Matrix, weights: Vector, out: Vector) -> None:  # pragma: no cover
+    """out = Σ weights · points, and the sum of weights last."""
+    widest_registers()
+    columns, count = points.shape
+    out[:] = 0.0
+    for first in range(0, count, _STRETCH):
+        last = min(first + _STRETCH, count)
+        part = weights[first:last]  # loops over slices are vectorised, over first + r they are not
+        for j in range(columns + 1):
+            row = points[j, first:last] if j < columns else _ONES[: last - first]
+            total = 0.0
+            for r in range(last - first):
+                total += row[r] * part[r]
+            out[j] += total
+
+
+_sum_up = compile_kernel(_sum_up, _ANY_ORDER)
+
+
+def _bend(points: Matrix, weights: Vector, ahead: Vector, constant: float, out: Vector) -> None:  # pragma: no cover
+    """out = Σ weights · along · points for along = points·ahead + constant; then Σ weights · along, and Σ weights · along²."""
+    widest_registers()
+    columns, count = points.shape
+    scratch = np.empty(_STRETCH)
+    out[:] = 0.0
+    for first in range(0, count, _STRETCH):
+        last = min(first + _STRETCH, count)
+        along, part = scratch[: last - first], weights[first:last]
+        along[:] = constant
+        for j in range(columns):
+            row, slope = points[j, first:last], ahead[j]
+            for r in range(last - first):
+                along[r] += slope * row[r]
+        total, square = 0.0, 0.0
+        for r in range(last - first):
+            moved = along[r] * part[r]
+            square += moved * along[r]
+            total += moved
+            along[r] = moved
+        out[columns] += total
+        out[columns + 1] += square
+        for j in range(columns):
+            row, total = points[j, first:last], 0.0
+            for r in range(last - first):
+                total += along[r] * row[r]
+            out[j] += total
+
+
+_bend = compile_kernel(_bend, _ANY_ORDER)
+
+
+def measure(queries: Matrix, points: Matrix, metric: Vector, lengths: Vector, out: Matrix) -> None:  # pragma: no cover
+    """The distance of each point from each query; `lengths` are the points' own, squared."""
+    widest_registers()
+    columns, count = points.shape
+    for i in range(len(queries)):
+        own = 0.0
+        for j in range(columns):
+            own += metric[j] * queries[i, j] * queries[i, j]
+        for first in range(0, count, _STRETCH):
+            last = min(first + _STRETCH, count)
+            found, length = out[i, first:last], lengths[first:last]
+            for r in range(last - first):
+                found[r] = length[r] + own
+            for j in range(columns):
+                row, slope = points[j, first:last], -2 * metric[j] * queries[i, j]
+                if slope != 0.0:
+                    for r in range(last - first):
+                        found[r] += slope * row[r]
+            for r in range(last - first):
+                found[r] = np.sqrt(max(found[r], 0.0))
+
+
+measure = compile_kernel(measure, _ANY_ORDER)
+
+
+@compile_kernel
+def _dot(a: Vector, b: Vector) -> float:  # pragma: no cover
+    total = 0.0
+    for j in range(len(a)):
+        total += a[j] * b[j]
+    return total
+
+
+@compile_kernel
+def _multiply(matrix: Matrix, vector: Vector, out: Vector) -> None:  # pragma: no cover
+    for j in range(len(out)):
+        out[j] = _dot(matrix[j], vector)
+
+
+@compile_kernel
+def _solve(
+    points: Matrix, weights: Vector, middle: Vector, rest: Vector, inverse: Matrix, ridge: float, found: Vector
+) -> None:  # pragma: no cover
+    """found = (A + κI)⁻¹ rest by conjugate gradients, preconditioned by the moments' inverse; `rest` becomes what is left."""
+    n = len(rest)
+    ahead, turned, bent = np.zeros(n), np.empty(n), np.empty(n + 2)
+    found[:] = 0.0
+    before = 1.0
+    for _ in range(STEPS):
+        _multiply(inverse, rest, turned)
+        size = _dot(rest, turned)
+        for j in range(n):
+            ahead[j] = turned[j] + size / max(before, 1e-300) * ahead[j]
+        _bend(points, weights, ahead, -_dot(ahead, middle), bent)
+        curvature = bent[n + 1] + ridge * _dot(ahead, ahead)
+        length = size / max(curvature, 1e-300)
+        for j in range(n):
+            found[j] += length * ahead[j]
+            rest[j] -= length * (bent[j] - bent[n] * middle[j] + ridge * ahead[j])
+        before = size
+
+
+@compile_kernel
+def _weigh(local: Vector, everyone: Vector, unraked: Matrix) -> float:  # pragma: no cover
+    """Weights times those of rows that count alike, in place; returns the share of effective rows, 0 where no point is near."""
+    total, square = 0.0, 0.0
+    for r in range(len(local)):
+        weight = local[r] * everyone[r]
+        local[r] = weight
+        total += weight * unraked[0, r]
+        square += weight * weight * unraked[1, r]
+    return total * total / (len(local) * square) if square > 0 else 0.0
+
+
+@compile_kernel
+def fit_planes(
+    local: Matrix,
+    queries: Matrix,
+    points: Matrix,
+    about: tuple[Vector, Vector, Matrix],  # of the points: residuals, weights of rows that count alike, what takes raking out
+    alike: tuple[Vector, Vector, Vector],  # where rows count alike: slopes φ₀, mean μ, Σ (g/N)(r - r̄)(x - μ)
+    constants: tuple[float, float, float],  # t₀, r̄, κ
+    inverse: Matrix,
+    found: tuple[Matrix, Matrix, Vector, Vector],
+) -> None:  # pragma: no cover
+    """For each row of `local`, weights of the points: fills slopes, centre, answer and the share of effective rows. `local` becomes s."""
+    (residuals, everyone, unraked), (slopes0, mean, right0), (t0, level0, ridge) = about, alike, constants
+    slopes, middles, answers, shares = found
+    columns, count = points.shape
+    sums, right, pulled = np.empty(columns + 1), np.empty(columns + 1), np.empty(count)
+    for i in range(len(local)):
+        share = _weigh(local[i], everyone, unraked)
+        if share == 0.0:  # where no point is near, all count alike
+            local[i, :] = 1.0
+            share = _weigh(local[i], everyone, unraked)
+        weights, middle = local[i], middles[i]
+        _sum_up(points, weights, sums)
+        for r in range(count):
+            weights[r] /= sums[columns]
+            pulled[r] = weights[r] * residuals[r]
+        _sum_up(points, pulled, right)
+        for j in range(columns):
+            middle[j] = sums[j] / sums[columns]
+            right[j] -= right[columns] * middle[j] + share * right0[j]
+        _solve(points, weights, middle, right[:columns], inverse, ridge, slopes[i])
+        answer = t0 + right[columns] - share * level0
+        for j in range(columns):
+            slopes[i, j] += slopes0[j]
+            answer += (middle[j] - mean[j]) * slopes0[j] - (middle[j] - queries[i, j]) * slopes[i, j]
+        answers[i], shares[i] = answer, share
+
+
+def _pull(
+    moved: Matrix, owner: Indices, weights: Vector, centre: Vector, offset: Vector, away: Vector, reference: Vector, added: Vector
+) -> None:  # pragma: no cover
+    """What points with these weights do to the slopes, contributions, base and answer: variances, added to `reference` and `added`."""
+    widest_registers()
+    columns, count = moved.shape
+    scratch = np.empty((3, _STRETCH))
+    for first in range(0, count, _STRETCH):
+        last = min(first + _STRETCH, count)
+        size, part = last - first, weights[first:last]
+        one, base, answer = scratch[0, :size], scratch[1, :size], scratch[2, :size]
+        one[:], base[:], answer[:] = 0.0, 1.0, 1.0
+        for j in range(columns):
+            row, middle, towards, leaving, total = moved[j, first:last], centre[j], offset[j], away[j], 0.0
+            for r in range(size):
+                apart = row[r] - middle
+                total += part[r] * apart * apart
+                one[r] += towards * apart
+                answer[r] -= leaving * apart
+            reference[j] += total
+            if j == columns - 1 or owner[j + 1] != owner[j]:
+                total = 0.0
+                for r in range(size):
+                    total += part[r] * one[r] * one[r]
+                    base[r] -= one[r]
+                    one[r] = 0.0
+                added[owner[j]] += total
+        total, other = 0.0, 0.0
+        for r in range(size):
+            both = base[r] + answer[r] - 1.0
+            total += part[r] * both * both
+            other += part[r] * answer[r] * answer[r]
+        added[len(added) - 2] += total
+        added[len(added) - 1] += other
+
+
+_pull = compile_kernel(_pull, _ANY_ORDER)
+
+
+@compile_kernel
+def _spread_noise(
+    root: Matrix, counted: Vector, owner: Indices, offset: Vector, away: Vector, added: Vector
+) -> None:  # pragma: no cover
+    """What the noise of the slopes, with covariance WWᵀ, does to contributions, base and answer."""
+    columns = len(offset)
+    for t in range(root.shape[1]):
+        one, all_of_them, answer = 0.0, 0.0, 0.0
+        for j in range(columns):
+            one += offset[j] * root[j, t]
+            answer -= away[j] * root[j, t]
+            if j == columns - 1 or owner[j + 1] != owner[j]:
+                added[owner[j]] += counted[t] * one * one
+                all_of_them += one
+                one = 0.0
+        added[len(added) - 2] += counted[t] * (answer - all_of_them) * (answer - all_of_them)
+        added[len(added) - 1] += counted[t] * answer * answer
+
+
+@compile_kernel
+def _narrowing(local: Vector, norms: Vector, middle: Vector, trace: float) -> float:  # pragma: no cover
+    near = _dot(local, norms) - _dot(middle, middle)
+    return min(max(trace / max(near, 1e-300), 1.0), NARROWEST)
+
+
+@compile_kernel
+def plane_variances(
+    chosen: Indices,
+    every: int,
+    local: Matrix,
+    planes: tuple[Matrix, Vector, Matrix, Vector],  # middles, shares, queries, the average record
+    about: tuple[Vector, Vector, Vector],  # of the points: weights g, squared residuals, squared lengths
+    sources: tuple[
+        Matrix, Matrix, Vector, Matrix
+    ],  # M with one column a point, W, h, the diagonals of R and of what is left of it
+    constants: tuple[float, float, float, float],  # doubt, mean squared residual, trace, variance of the level
+    mean: Vector,
+    inverse: Matrix,
+    owner: Indices,
+    found: tuple[Matrix, Matrix, Matrix],
+) -> None:  # pragma: no cover
+    """Fills the variances (noise, reference, added) of the chosen queries from every so many points."""
+    (middles, shares, queries, average), (raked, squares, norms), (moved, root, left, diagonals) = planes, about, sources
+    doubt, mean_square, trace, level = constants
+    noise, reference, added = found
+    count, few = local.shape[1], moved.shape[1]
+    columns = len(mean)
+    weights, centre, offset, away, counted = (
+        np.empty(few),
+        np.empty(columns),
+        np.empty(columns),
+        np.empty(columns),
+        np.empty(columns),
+    )
+    for i in chosen:
+        share, middle = shares[i], middles[i]
+        seen, limit = share * count / (share * count + POOLED), LIMIT / share
+        near = _narrowing(local[i], norms, middle, trace)
+        factor = doubt / np.sqrt(share) / few * near * near
+        for k in range(few):
+            pull = min(max(count * local[i, k * every] - share * raked[k * every], -limit), limit)
+            weights[k] = pull * pull * (seen * squares[k * every] + (1 - seen) * mean_square) * factor
+        kept = min(1.0, KEPT * share)
+        kept *= kept
+        for j in range(columns):
+            offset[j], away[j] = queries[i, j] - average[j], middle[j] - queries[i, j]
+            counted[j] = kept + (1 - kept) * left[j] * left[j]
+            noise[i, j] = kept * diagonals[0, j] + (1 - kept) * diagonals[1, j]
+            centre[j] = 0.0
+            for t in range(columns):
+                centre[j] += inverse[j, t] * (middle[t] - mean[t])
+        reference[i, :], added[i, :] = 0.0, 0.0
+        _pull(moved, owner, weights, centre, offset, away, reference[i], added[i])
+        _spread_noise(root, counted, owner, offset, away, added[i])
+        added[i, added.shape[1] - 2] += level
+        added[i, added.shape[1] - 1] += level
+
+
+@compile_kernel
+def finish_planes(
+    offsets: Matrix,
+    average_error: float,
+    owner: Indices,
+    fitted: tuple[Matrix, Vector],  # slopes and answers
+    variances: tuple[Matrix, Matrix, Matrix],  # noise, reference, added: they become standard errors
+    added: Matrix,
+    numbers: Matrix,
+) -> None:  # pragma: no cover
+    """Contributions, base and standard errors; `numbers` has base, root mean squares of noise and of reference, one row each.
+
+    `noise` and `added` become standard errors; `reference` becomes that of both together.
+    """
+    (slopes, answers), (noise, reference, rest) = fitted, variances
+    columns, features = slopes.shape[1], added.shape[1]
+    for i in range(len(slopes)):
+        added[i, :], base, shifted = 0.0, answers[i], 0.0
+        noises, references = 0.0, 0.0
+        for j in range(columns):
+            part, shift = slopes[i, j] * offsets[i, j], average_error * slopes[i, j]
+            added[i, owner[j]] += part
+            rest[i, owner[j]] += shift * shift
+            base -= part
+            shifted += shift * shift
+            noises += noise[i, j]
+            references += reference[i, j]
+            reference[i, j] = np.sqrt(noise[i, j] + reference[i, j])
+            noise[i, j] = np.sqrt(noise[i, j])
+        rest[i, features] += shifted
+        for a in range(features + 2):
+            rest[i, a] = np.sqrt(rest[i, a])
+        numbers[0, i], numbers[1, i], numbers[2, i] = base, np.sqrt(noises / columns), np.sqrt(references / columns)
