@@ -37,6 +37,7 @@ from dpexplain.service.prometheus_metrics import Metrics
 FILE, FOLDER, STREAM = "DPEXPLAIN_SERVICE_FILE", "DPEXPLAIN_SERVICE_FOLDER", "DPEXPLAIN_SERVICE_STREAM"
 RESTART_PAUSE = 1.0  # seconds before a worker that cannot start ends, so that it is not started again and again at once
 GRACE = 30  # seconds that requests under way get when the server is told to stop
+SILENCE = 30  # seconds after which a worker that does not answer its parent is replaced: on a busy machine uvicorn's 5 pass while it starts
 
 
 def serve(config: ServiceConfig, progress: Progress = iter, report: Callable[[str], None] = print) -> None:
@@ -134,6 +135,7 @@ def server_options(config: ServiceConfig) -> dict[str, Any]:
         "server_header": False,
         "proxy_headers": False,  # a caller must not choose the address it is limited by
         "timeout_graceful_shutdown": GRACE,
+        "timeout_worker_healthcheck": SILENCE,
         "http": HttpConnection,
         **{name: str(folder / path) for name, path in tls.items() if path is not None},
     }
