@@ -68,9 +68,11 @@ def _change(value: float, move: _Move, errors: Sequence[float] | None) -> Change
 
 def _moves(domain: DomainLike, point: Vector) -> Iterator[_Move]:
     if isinstance(domain, Domain):
-        for i, own in enumerate(domain.decode_point(point)):
-            known = own if isinstance(domain.features[i], (Categorical, Binary)) else None  # that of a number does not matter
-            yield from domain.remember(("moves", i, type(known), known), partial(_moves_of, domain, i, known))
+        entries, memory = point.tolist(), domain.memory
+        for i, block in enumerate(domain.blocks):
+            own = () if block.kind == "numeric" else entries[block.start : block.stop]  # that of a number does not matter
+            key = ("moves", i, *own)
+            yield from memory.get(key) or domain.remember(key, partial(_moves_of, domain, i, point))
         return
     words = isinstance(domain, TextDomain)
     for j, (name, entry) in enumerate(zip(domain.titles, point.tolist(), strict=True)):
@@ -78,9 +80,9 @@ def _moves(domain: DomainLike, point: Vector) -> Iterator[_Move]:
         yield _Move(name, "", "taken out" if there else "added", j, -1 if there else 1) if words else _Move(name, "0", "1", j)
 
 
-def _moves_of(domain: Domain, index: int, own: Any) -> tuple[_Move, ...]:
+def _moves_of(domain: Domain, index: int, point: Vector) -> tuple[_Move, ...]:
     """Of one feature: the same for every record with this value."""
-    feature, start = domain.features[index], domain.blocks[index].start
+    feature, start, own = domain.features[index], domain.blocks[index].start, domain.decode_point(point)[index]
     title = feature.label_of(feature.name)
     if isinstance(feature, Categorical):
         leaving = start + feature.columns.index(own) if own in feature.columns else None

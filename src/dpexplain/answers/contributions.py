@@ -194,7 +194,8 @@ def feature_titles(domain: DomainLike) -> tuple[str, ...]:
     """The same names for people: titles with units, where the domain has them."""
     if not isinstance(domain, Domain):
         return domain.titles
-    return domain.remember("feature titles", lambda: tuple(f.label_of(f.name) for f in domain.features))
+    known: tuple[str, ...] | None = domain.memory.get("feature titles")
+    return known or domain.remember("feature titles", lambda: tuple(f.label_of(f.name) for f in domain.features))
 
 
 def feature_values(domain: DomainLike, points: Matrix) -> list[tuple[Any, ...]]:

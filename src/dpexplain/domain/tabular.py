@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,6 +35,7 @@ from dpexplain.errors import DataError, DomainError, QueryError
 T = TypeVar("T")
 STRICT = QueryRules()
 REMEMBERED = 10_000  # decoded values and the like
+_UNKNOWN = object()
 FEW = 8  # records up to which lists are encoded faster than arrays
 
 
@@ -63,7 +65,7 @@ class Domain(description.DomainDescription):
     levels: tuple[int, ...] = field(
         init=False, compare=False
     )  # how many ordered levels each feature has; 0 where it is not ordinal
-    _known: dict[Any, Any] = field(init=False, compare=False, repr=False, default_factory=dict)
+    memory: dict[Any, Any] = field(init=False, compare=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         features = _features(self.features)
@@ -147,20 +149,23 @@ class Domain(description.DomainDescription):
 
     def decode_point(self, point: FloatArray) -> tuple[Any, ...]:
         """One encoded row as raw values, one for each feature: `decode` with a memory, because few of the values are new."""
-        entries = point.tolist()
-        return tuple(self._decoded(i, tuple(entries[block.start : block.stop])) for i, block in enumerate(self.blocks))
+        entries, memory, found = point.tolist(), self.memory, list[Any]()
+        for i, block in enumerate(self.blocks):
+            key = (i, *entries[block.start : block.stop])
+            known = memory.get(key, _UNKNOWN)
+            found.append(self.remember(key, partial(self._decode_block, i, key[1:])) if known is _UNKNOWN else known)
+        return tuple(found)
 
-    def _decoded(self, feature: int, entries: tuple[float, ...]) -> Any:
-        return self.remember((feature, entries), lambda: self.features[feature].read(np.array([entries])).tolist()[0])
+    def _decode_block(self, feature: int, entries: tuple[float, ...]) -> Any:
+        return self.features[feature].read(np.array([entries])).tolist()[0]
 
     def remember(self, key: Hashable, make: Callable[[], T]) -> T:
-        """`make()`, once for each key: for what follows from the domain and a few values."""
-        try:
-            known: T = self._known[key]
-        except KeyError:
-            if len(self._known) >= REMEMBERED:
-                self._known.clear()
-            known = self._known[key] = make()
+        """`make()`, once for each key: for what follows from the domain and a few values. `memory` has what is known."""
+        if key not in self.memory:
+            if len(self.memory) >= REMEMBERED:
+                self.memory.clear()
+            self.memory[key] = make()
+        known: T = self.memory[key]
         return known
 
     def encode_query(self, record: Any) -> FloatArray:

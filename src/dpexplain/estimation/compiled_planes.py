@@ -78,8 +78,8 @@ class CompiledPlanes:
         given, layout = self.given, self.given.layout
         found = _empty(queries, 2), _empty(queries, 2), np.empty((len(queries), layout.attributes + 2))
         planes, (about, constants) = (middle, share, queries, given.average.values), self._about
-        for every in (1, EVERY):
-            chosen = np.flatnonzero((share < BROAD) == (every == 1))
+        narrow = share < BROAD
+        for every, chosen in ((1, narrow.nonzero()[0]), (EVERY, (~narrow).nonzero()[0])):
             if len(chosen):
                 sources = self._narrow if every == 1 else self._broad
                 kernels.plane_variances(
