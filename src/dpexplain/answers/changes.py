@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 from dpexplain.core.arrays import Vector
@@ -72,7 +71,7 @@ def _moves(domain: DomainLike, point: Vector) -> Iterator[_Move]:
         for i, block in enumerate(domain.blocks):
             own = () if block.kind == "numeric" else entries[block.start : block.stop]  # that of a number does not matter
             key = ("moves", i, *own)
-            yield from memory.get(key) or domain.remember(key, partial(_moves_of, domain, i, point))
+            yield from memory.get(key) or domain.remember(key, _moves_of(domain, i, point))
         return
     words = isinstance(domain, TextDomain)
     for j, (name, entry) in enumerate(zip(domain.titles, point.tolist(), strict=True)):

@@ -195,7 +195,7 @@ def feature_titles(domain: DomainLike) -> tuple[str, ...]:
     if not isinstance(domain, Domain):
         return domain.titles
     known: tuple[str, ...] | None = domain.memory.get("feature titles")
-    return known or domain.remember("feature titles", lambda: tuple(f.label_of(f.name) for f in domain.features))
+    return known or domain.remember("feature titles", tuple(f.label_of(f.name) for f in domain.features))
 
 
 def feature_values(domain: DomainLike, points: Matrix) -> list[tuple[Any, ...]]:

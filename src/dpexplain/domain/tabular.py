@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
@@ -153,20 +152,18 @@ class Domain(description.DomainDescription):
         for i, block in enumerate(self.blocks):
             key = (i, *entries[block.start : block.stop])
             known = memory.get(key, _UNKNOWN)
-            found.append(self.remember(key, partial(self._decode_block, i, key[1:])) if known is _UNKNOWN else known)
+            found.append(self.remember(key, self._decode_block(i, key[1:])) if known is _UNKNOWN else known)
         return tuple(found)
 
     def _decode_block(self, feature: int, entries: tuple[float, ...]) -> Any:
         return self.features[feature].read(np.array([entries])).tolist()[0]
 
-    def remember(self, key: Hashable, make: Callable[[], T]) -> T:
-        """`make()`, once for each key: for what follows from the domain and a few values. `memory` has what is known."""
-        if key not in self.memory:
-            if len(self.memory) >= REMEMBERED:
-                self.memory.clear()
-            self.memory[key] = make()
-        known: T = self.memory[key]
-        return known
+    def remember(self, key: Hashable, value: T) -> T:
+        """Keep what follows from the domain and a few values in `memory`, for as long as there is room. Returns the value."""
+        if len(self.memory) >= REMEMBERED:
+            self.memory.clear()
+        self.memory[key] = value
+        return value
 
     def encode_query(self, record: Any) -> FloatArray:
         """One public record → (n,): a dict, a one-row frame or a Series; or a vector where all features are numeric."""
