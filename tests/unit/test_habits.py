@@ -27,7 +27,10 @@ def test_the_workflow_lints_tests_documents_packages_and_builds_tags():
     yaml = pytest.importorskip("yaml")
     found = yaml.safe_load(WORKFLOW)
     assert set(found["jobs"]) == {"lint", "test", "coverage", "docs", "package"}
-    assert found["jobs"]["test"]["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13", "3.14"]
+    matrix = found["jobs"]["test"]["strategy"]["matrix"]
+    stated = re.findall(r"Programming Language :: Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert matrix["python"] == stated  # what is stated is what must pass; other versions are tried
+    assert [entry["experimental"] for entry in matrix["include"]] == [True]
     assert found[True]["push"] == {"branches": ["main"], "tags": ["v*"]}  # YAML reads `on` as true
 
 
@@ -35,3 +38,15 @@ def test_the_citation_is_of_this_version_and_of_the_paper():
     assert f"\nversion: {dpexplain.__version__}\n" in CITATION
     assert "Model Explanations with Differential Privacy" in CITATION
     assert {"Patel", "Shokri", "Zick"} <= set(re.findall(r"family-names: (\w+)", CITATION))
+
+
+def test_a_packager_gets_the_tests_and_what_they_read():
+    """MANIFEST.in names every folder and file of the repository, but for those that only this repository needs."""
+    manifest = (ROOT / "MANIFEST.in").read_text(encoding="utf-8")
+    named = {
+        path.rstrip("/") for line in manifest.splitlines() if line.startswith(("graft", "include")) for path in line.split()[1:]
+    }
+    folders = {"tests", "docs", "proofs", "experiments", "benchmarks", "deploy", ".github"}
+    assert folders <= named
+    assert {"*.md", "Makefile", "mkdocs.yml", "constraints.txt", "constraints-clients.txt", "CITATION.cff"} <= named
+    assert all((ROOT / name).exists() for name in named if "*" not in name)
