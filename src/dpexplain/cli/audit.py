@@ -27,21 +27,24 @@ def add_to(app: typer.Typer) -> None:
 
 def audit(
     names: Annotated[list[str], typer.Argument(metavar="NAME…", help=f"{', '.join(NAMES)}, or all; or mutants.")],
-    epsilon: Annotated[float, typer.Option("--epsilon", help="The claim to be tried.")] = 1.0,
+    epsilon: Annotated[float, typer.Option("--epsilon", help="ε of the claim.")] = 1.0,
     delta: Annotated[float, typer.Option("--delta", help="The δ of the claim.")] = 1e-6,
-    runs: Annotated[int, typer.Option("--runs", help="On each of two neighbouring data sets.")] = 1000,
+    runs: Annotated[int, typer.Option("--runs", help="Runs on each of two neighbouring data sets.")] = 1000,
     view: Annotated[
-        str, typer.Option("--view", help="What is seen: the transcript, the answer, or both in turn (a release: the transcript).")
+        str,
+        typer.Option(
+            "--view", help="What the attacker sees: the transcript, the answer, or both in turn (for a release: the transcript)."
+        ),
     ] = "transcript",
-    steps: Annotated[int, typer.Option("--steps", help="Gradient steps of those that take any.")] = 20,
+    steps: Annotated[int, typer.Option("--steps", help="Gradient steps, for mechanisms that use them.")] = 20,
     relation: Annotated[str, typer.Option("--relation", help="add-remove or replace-one.")] = "add-remove",
-    confidence: Annotated[float, typer.Option("--confidence", help="That a verdict against a claim is right.")] = 0.99,
-    seed: Annotated[int | None, typer.Option("--seed", help="Repeatable noise; without it the noise is secure.")] = None,
+    confidence: Annotated[float, typer.Option("--confidence", help="Confidence of a refutation.")] = 0.99,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed for repeatable noise. Default: secure noise.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Try to refute what mechanisms claim: run them on the worst neighbours, guess which is which, and count.
+    """Test privacy claims: run mechanisms on worst-case neighbouring data sets and count correct guesses.
 
-    `mutants` breaks the library on purpose instead, one fault at a time, and prints what notices each. Exit code 5 if a claim is refuted or a mutant
+    `mutants` inserts one fault at a time into the library and prints which check detects it. Exit code 5 if a claim is refuted or a mutant
     survives, 0 otherwise.
     """
     if names == ["mutants"]:

@@ -19,10 +19,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def bench(
-    names: Annotated[list[str] | None, typer.Argument(help="Which benchmarks; all without.")] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the numbers go, as JSON.")] = Path("out/bench.json"),
+    names: Annotated[list[str] | None, typer.Argument(help="Names of benchmarks. Default: all.")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="File for the results, as JSON.")] = Path("out/bench.json"),
 ) -> None:
-    """Measure, beside the alternatives, in one run. Needs a checkout of the repository."""
+    """Run benchmarks against alternatives. Needs a checkout of the repository."""
     folder = Path("benchmarks")
     if not (folder / "__main__.py").is_file():
         raise ParameterError("there is no folder benchmarks/ here. Run it from the top of a checkout of dpexplain")

@@ -19,7 +19,7 @@ def add_to(app: typer.Typer) -> None:
 
 def card(
     file: File,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; standard output without.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Output file. Default: standard output.")] = None,
     force: Force = False,
 ) -> None:
     """Write a section for a model card, as Markdown: the guarantee, what was declared, what is not protected."""

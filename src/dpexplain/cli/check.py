@@ -24,22 +24,22 @@ def add_to(app: typer.Typer) -> None:
 
 def check(
     config: Annotated[
-        Path | None, typer.Argument(metavar="[SERVICE.toml]", help="A service's configuration, with its domain and model.")
+        Path | None, typer.Argument(metavar="[SERVICE.toml]", help="A service configuration with a domain and a model.")
     ] = None,
-    domain: Annotated[Path | None, typer.Option("--domain", help="Or a domain: .toml or .json.")] = None,
+    domain: Annotated[Path | None, typer.Option("--domain", help="A domain file: .toml or .json.")] = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="… and a model: .onnx, .skops, a KServe address, module:function.")
+        str | None, typer.Option("--model", help="A model: .onnx, .skops, a KServe address, module:function.")
     ] = None,
     trusted: Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")] = False,
     target: Annotated[str | None, typer.Option("--target", help="The class to explain.")] = None,
-    answer: Annotated[str | None, typer.Option("--answer", help="What an answer is: probability, class or value.")] = None,
+    answer: Annotated[str | None, typer.Option("--answer", help="Kind of answer: probability, class or value.")] = None,
     bounds: Annotated[str | None, typer.Option("--bounds", help="Public bounds of --answer value, as LOW,HIGH.")] = None,
-    rows: Annotated[int | None, typer.Option("--rows", min=1, help="The public number of private rows.")] = None,
+    rows: Annotated[int | None, typer.Option("--rows", min=1, help="Number of private rows, which is public.")] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="The ε you plan to spend.")] = None,
     delta: Annotated[float, typer.Option("--delta", help="Its δ.")] = 1e-6,
     as_json: Json = False,
 ) -> None:
-    """Ask the model about made-up records of the domain. No private row is read and nothing is spent."""
+    """Check a domain and a model with synthetic records. No private row is read and nothing is spent."""
     from dpexplain.cli.release import bounds_of, output_of
     from dpexplain.privacy.budget import Budget
 

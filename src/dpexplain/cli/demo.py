@@ -18,8 +18,8 @@ def add_to(app: typer.Typer) -> None:
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where explanation.png and report.html go.")] = Path("out"),
-    people: Annotated[int, typer.Option("--people", min=1000, help="How many made-up records.")] = 200_000,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for explanation.png and report.html.")] = Path("out"),
+    people: Annotated[int, typer.Option("--people", min=1000, help="Number of synthetic records.")] = 200_000,
 ) -> None:
     """A complete example on embedded data: prints, plots, writes report.html."""
     if find_spec("sklearn") is None:

@@ -25,19 +25,21 @@ def main() -> None:
 @exit_on_error
 def draft(
     model: Annotated[
-        str | None, typer.Option("--model", help="A model that knows its columns: .onnx, .skops, .joblib, a KServe V2 address.")
+        str | None, typer.Option("--model", help="A model that stores its columns: .onnx, .skops, .joblib, a KServe V2 address.")
     ] = None,
     schema: Annotated[
-        Path | None, typer.Option("--schema", help="Or a schema: of .parquet or .arrow rows, or a JSON Schema.")
+        Path | None, typer.Option("--schema", help="A schema instead: of a .parquet or .arrow file, or a JSON Schema.")
     ] = None,
     columns: Annotated[list[str] | None, typer.Option("--column", help="Only this column; may be repeated.")] = None,
-    scale: Annotated[float, typer.Option("--scale", help="How long a whole range counts in distances; 1 is the default.")] = 1.0,
+    scale: Annotated[float, typer.Option("--scale", help="Length of a declared range in distances. Default: 1.")] = 1.0,
     trusted: Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")] = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The .toml to write; without it, it is printed.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The .toml file to write. Default: standard output.")
+    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Write a commented domain file; what the source does not say is marked for you to declare. No row is read."""
+    """Write a commented domain file. Missing facts are marked for you to declare. No row is read."""
     from dpexplain.domain.drafts import draft_of_model, draft_of_schema
 
     if (model is None) == (schema is None):

@@ -34,36 +34,35 @@ def explain(
     record: Annotated[str | None, typer.Option("--record", help="One record, as JSON.")] = None,
     rows: Annotated[Path | None, typer.Option("--rows", help="Many records: .csv, .json, .jsonl, .parquet or .arrow.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where explanations of --rows go: .parquet, .csv or .json.")
+        Path | None, typer.Option("--output", "-o", help="File for the explanations of --rows: .parquet, .csv or .json.")
     ] = None,
     anchor: Annotated[
         str | None,
         typer.Option(
-            "--anchor", help="The model's answer to go through, in its own units: a number, or the column of --rows that has it."
+            "--anchor", help="The model's answer, in its own units, for an anchored plane: a number, or a column of --rows."
         ),
     ] = None,
     plane: Annotated[
         str | None,
         typer.Option(
             "--plane",
-            help="fitted (free at the record, the default), anchored (through --anchor), or paper (through 0, to compare with it).",
+            help="fitted (free intercept, the default), anchored (through --anchor), or paper (through 0).",
         ),
     ] = None,
     weight: Annotated[
         str | None,
         typer.Option(
-            "--weight", help="The locality: nearest:2000 (rows that count), gaussian:0.8, stable, … Else the release's."
+            "--weight", help="The locality: nearest:2000 (effective rows), gaussian:0.8, stable, … Default: the release's."
         ),
     ] = None,
     ignore_extra: Annotated[bool, typer.Option("--ignore-extra", help="Ignore fields that the domain does not declare.")] = False,
-    clip: Annotated[
-        bool, typer.Option("--clip", help="Ask about the nearest value within the bounds in place of one outside.")
-    ] = False,
-    skip: Annotated[bool, typer.Option("--skip-errors", help="Leave out records of --rows that cannot be asked about.")] = False,
+    clip: Annotated[bool, typer.Option("--clip", help="Replace a value outside the bounds by the nearest bound.")] = False,
+    skip: Annotated[bool, typer.Option("--skip-errors", help="Skip invalid records of --rows.")] = False,
     method: Annotated[
         str,
         typer.Option(
-            "--method", help="plane (slopes), shapley (SHAP over reference records), or surrogate (SHAP of a stand-in, no model)."
+            "--method",
+            help="plane (slopes), shapley (SHAP over reference records), or surrogate (SHAP of a surrogate, without the model).",
         ),
     ] = "plane",
     model: Annotated[
@@ -71,14 +70,14 @@ def explain(
         typer.Option("--model", help="The model, for shapley and surrogate: .onnx, .skops, a KServe address, module:function."),
     ] = None,
     target: Annotated[
-        str | None, typer.Option("--target", help="The class to explain, or a model by its name, of a release with several.")
+        str | None, typer.Option("--target", help="The class, or the name of the model, if the release has several.")
     ] = None,
     trusted: Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Explain one record or many, free of charge: needs no private data and no ledger.
+    """Explain one record or many from a release, at no privacy cost, without private data or a ledger.
 
-    Says what the model's answer is about, what the average is, and what each value of the record adds; then what would change it.
+    Prints the model's approximate answer, the average, the contribution of each value, and what would change the answer.
     """
     if (record is None) == (rows is None):
         raise ParameterError("say what to explain. Pass either --record with JSON, or --rows with a file")

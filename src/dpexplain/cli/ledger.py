@@ -33,10 +33,10 @@ Dataset = Annotated[str | None, typer.Option("--dataset", help="Only this data s
 def show(
     url: Url,
     dataset: Dataset = None,
-    last: Annotated[int, typer.Option("--last", help="How many entries, the newest; 0 for all.")] = 20,
+    last: Annotated[int, typer.Option("--last", help="Number of newest entries; 0 for all.")] = 20,
     as_json: Json = False,
 ) -> None:
-    """When, what, cost and running (ε, δ)."""
+    """Show entries with time, cost and running (ε, δ)."""
     with accounts(url, dataset) as ledgers:
         if as_json:
             print(json.dumps([summary(ledger) | {"entries": lines(ledger, last)} for ledger in ledgers], indent=2))
@@ -50,9 +50,9 @@ def show(
 def verify_command(
     url: Url,
     dataset: Dataset = None,
-    head: Annotated[Path | None, typer.Option("--head", help="Heads stored earlier: exposes a roll-back.")] = None,
+    head: Annotated[Path | None, typer.Option("--head", help="Heads stored earlier, to detect a roll-back.")] = None,
     save_head: Annotated[
-        Path | None, typer.Option("--save-head", help="Write the verified heads here; keep them elsewhere.")
+        Path | None, typer.Option("--save-head", help="File for the verified heads; store it on another machine.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -74,9 +74,9 @@ def verify_command(
 def export(
     url: Url,
     dataset: Dataset = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; standard output without.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Output file. Default: standard output.")] = None,
 ) -> None:
-    """Every entry as one line of JSON, with its hash."""
+    """Write every entry as one line of JSON with its hash."""
     with accounts(url, dataset) as ledgers, open_output(output) as out:
         for ledger in ledgers:
             for entry in ledger.entries():
@@ -88,10 +88,10 @@ def export(
 @app.command(epilog="Example: dpexplain ledger total sqlite:///income-2026.ledger sqlite:///income-2027.ledger")
 @exit_on_error
 def total(
-    urls: Annotated[list[str], typer.Argument(metavar="URL…", help="Ledgers that were spent on the same people.")],
+    urls: Annotated[list[str], typer.Argument(metavar="URL…", help="Ledgers about the same people.")],
     as_json: Json = False,
 ) -> None:
-    """What several accounts or periods about the same people have spent together: one (ε, δ) statement."""
+    """Compose the spending of several accounts about the same people into one (ε, δ)."""
     spent: list[tuple[Account, int]] = []
     for url in urls:
         with accounts(url, None) as ledgers:

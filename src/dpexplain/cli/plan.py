@@ -39,29 +39,29 @@ def add_to(app: typer.Typer) -> None:
 
 
 def plan(
-    rows: Annotated[int, typer.Option("--rows", min=1, help="Records in the private data: a public number.")],
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Number of private rows, which is public.")],
     features: Annotated[int | None, typer.Option("--features", min=1, help="Encoded columns (domain.width).")] = None,
-    domain: Annotated[Path | None, typer.Option("--domain", help="Or a domain that has them: .toml or .json.")] = None,
-    epsilon: Annotated[float, typer.Option("--epsilon", help="The whole budget.")] = 1.0,
-    delta: Annotated[float, typer.Option("--delta", help="The whole budget's δ; also each query's.")] = 1e-6,
+    domain: Annotated[Path | None, typer.Option("--domain", help="A domain file instead of --features: .toml or .json.")] = None,
+    epsilon: Annotated[float, typer.Option("--epsilon", help="Total ε.")] = 1.0,
+    delta: Annotated[float, typer.Option("--delta", help="Total δ, and the δ of each query.")] = 1e-6,
     multiplier: Annotated[
-        int, typer.Option("--rows-per-unit", min=1, help="Records one person may own; doubled for replace-one.")
+        int, typer.Option("--rows-per-unit", min=1, help="Rows per person (twice as many for replace-one).")
     ] = 1,
     answers: Annotated[
         Literal["soft", "hard"] | None, typer.Option("--answers", help="Probabilities (soft) or classes (hard), if known.")
     ] = None,
     model: Annotated[
         bool | None,
-        typer.Option("--model/--labels", help="Whether the model is registered, or labels alone.", show_default=False),
+        typer.Option("--model/--labels", help="Whether the model is registered, or only its labels.", show_default=False),
     ] = None,
     positives: Annotated[
         float | None, typer.Option("--positives", help="Share of positive answers, only if it is public.")
     ] = None,
-    plane: Annotated[Literal["fitted", "paper"], typer.Option("--plane", help="Which plane answers fit.")] = "fitted",
-    plot: Annotated[Path | None, typer.Option("--plot", help="Also draw it, as PNG, SVG or PDF.")] = None,
+    plane: Annotated[Literal["fitted", "paper"], typer.Option("--plane", help="Plane of the explanations.")] = "fitted",
+    plot: Annotated[Path | None, typer.Option("--plot", help="Write a plot: PNG, SVG or PDF.")] = None,
     as_json: Json = False,
 ) -> None:
-    """What quality to expect, from public numbers only: answers one by one, or a release paid once."""
+    """Predict the quality of interactive answers and of a release from public numbers only."""
     budget, width = Budget(epsilon, delta), columns_of(features, domain)
     facts = Facts(model, expected_quality.rarity(positives), None if answers is None else answers == "hard")
     offers = expected_quality.offers(rows, width, budget, multiplier, facts, plane=plane)

@@ -30,19 +30,19 @@ def publish(
         bool,
         typer.Option(
             "--surrogate",
-            help="Add a compact stand-in for the model: its answers and SHAP values. Readers then know how the model behaves.",
+            help="Add a surrogate of the model, with answers and SHAP values. It reveals how the model behaves.",
         ),
     ] = False,
     model: Annotated[
-        str | None, typer.Option("--model", help="The model, to measure the stand-in's errors by; only with --surrogate.")
+        str | None, typer.Option("--model", help="The model, to measure the surrogate's errors; only with --surrogate.")
     ] = None,
-    target: Annotated[str | None, typer.Option("--target", help="The class that --model is asked about.")] = None,
+    target: Annotated[str | None, typer.Option("--target", help="The class of --model.")] = None,
     trusted: Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")] = False,
     force: Force = False,
 ) -> None:
     """Write one self-contained interactive page that anyone can open, offline.
 
-    Where the release has several classes or models, the reader chooses among them.
+    If the release has several classes or models, the reader chooses among them.
     """
     require_new(output, force)
     if model is not None and not surrogate:

@@ -47,31 +47,33 @@ def rehearse(
     data: Rows,
     domain: Public,
     epsilon: Annotated[
-        list[float] | None, typer.Option("--epsilon", help="A total ε to try; repeat it. [default: 0.1, 0.3, 1]")
+        list[float] | None, typer.Option("--epsilon", help="Total ε; may be repeated. [default: 0.1, 0.3, 1]")
     ] = None,
     delta: Annotated[float, typer.Option("--delta", help="The δ of each.")] = 1e-6,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A folder for rehearsal.html, .png and .json, for your eyes only.")
+        Path | None,
+        typer.Option("--output", "-o", help="Folder for rehearsal.html, .png and .json. Not private: do not share it."),
     ] = None,
     way: Annotated[
-        list[str] | None, typer.Option("--way", help="release, reference, basic or adaptive; repeat it. [default: release]")
+        list[str] | None, typer.Option("--way", help="release, reference, basic or adaptive; may be repeated. [default: release]")
     ] = None,
     questions: Annotated[
         Path | None,
         typer.Option(
-            "--questions", help="Records to ask about: .csv, .json, .jsonl, .parquet or .arrow. Without it, private rows."
+            "--questions",
+            help="Records to explain: .csv, .json, .jsonl, .parquet or .arrow. Default: private rows drawn at random.",
         ),
     ] = None,
-    queries: Annotated[int, typer.Option("--queries", min=1, help="How many private rows are asked about.")] = 40,
-    draws: Annotated[int, typer.Option("--draws", min=1, help="How often the noise is drawn for each ε.")] = 5,
+    queries: Annotated[int, typer.Option("--queries", min=1, help="Number of private rows to explain.")] = 40,
+    draws: Annotated[int, typer.Option("--draws", min=1, help="Noise draws for each ε.")] = 5,
     weight: Annotated[
         str | None, typer.Option("--weight", help="The locality, such as stable, gaussian:0.8 or nearest:2000.")
     ] = None,
     plane: Annotated[str, typer.Option("--plane", help="fitted, anchored or paper.")] = "fitted",
     group: Annotated[
-        list[str] | None, typer.Option("--group", help="A feature to group people by; repeat it. [default: all]")
+        list[str] | None, typer.Option("--group", help="A feature to group people by; may be repeated. [default: all]")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of rows and noise.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of rows and noise.")] = 0,
     label: Label = None,
     model: Model = None,
     target: Target = None,
@@ -86,7 +88,7 @@ def rehearse(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Before paying: noise draws at several ε on your own rows, beside the exact answers. Not private; spends nothing."""
+    """Compare releases at several ε with exact answers on your own rows. Not private, for the owner only; spends nothing."""
     from dpexplain.data import PrivateData
     from dpexplain.evaluation.rehearsal.owner_files import require_folder
     from dpexplain.evaluation.rehearsal.rehearse import Way

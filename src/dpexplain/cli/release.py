@@ -36,46 +36,49 @@ Rows = Annotated[
     ),
 ]
 Public = Annotated[Path, typer.Option("--domain", help="What is public about them: .toml or .json (docs/domain.md).")]
-Epsilon = Annotated[float, typer.Option("--epsilon", help="How much to spend.")]
+Epsilon = Annotated[float, typer.Option("--epsilon", help="ε to spend.")]
 Delta = Annotated[float, typer.Option("--delta", help="The δ of the guarantee.")]
 Written = Annotated[Path, typer.Option("--output", "-o", help="The release to write.")]
 Label = Annotated[
     str | None, typer.Option("--label", help="The column with the model's answers: booleans, classes, or in [-1, 1].")
 ]
-Model = Annotated[str | None, typer.Option("--model", help="Or the model: .onnx, .skops, a KServe address, module:function.")]
+Model = Annotated[
+    str | None, typer.Option("--model", help="The model instead of --label: .onnx, .skops, a KServe address, module:function.")
+]
 Target = Annotated[str | None, typer.Option("--target", help="The class to explain.")]
 Trusted = Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")]
 Answer = Annotated[
-    str | None, typer.Option("--answer", help="What an answer is: probability, class or value. A classifier says it itself.")
+    str | None, typer.Option("--answer", help="Kind of answer: probability, class or value. Not needed for a classifier.")
 ]
 Bounds = Annotated[str | None, typer.Option("--bounds", help="Public bounds of --answer value, as LOW,HIGH.")]
-Unit = Annotated[str | None, typer.Option("--unit", help="The column that says who owns a row.")]
-MaxRows = Annotated[int, typer.Option("--max-rows-per-unit", min=1, help="Rows used of each owner.")]
+Unit = Annotated[str | None, typer.Option("--unit", help="The column that identifies the person of a row.")]
+MaxRows = Annotated[int, typer.Option("--max-rows-per-unit", min=1, help="Rows used of each person.")]
 Relation = Annotated[str, typer.Option("--relation", help="add-remove or replace-one.")]
-Size = Annotated[int | None, typer.Option("--size", help="The public row count; without it the true one is stated as public.")]
+Size = Annotated[
+    int | None, typer.Option("--size", help="The public number of rows. Default: the true number, which is then public.")
+]
 LedgerUrl = Annotated[
     str | None, typer.Option("--ledger", help="Where spending is recorded: sqlite:///file.ledger, postgresql://…")
 ]
-Total = Annotated[float | None, typer.Option("--budget", help="The account's whole ε, if the release is to use a part of it.")]
+Total = Annotated[float | None, typer.Option("--budget", help="Total ε of the account, if the release uses only a part of it.")]
 RequestId = Annotated[
     str | None,
-    typer.Option(
-        "--request-id", help="An id of this release in the ledger: repeating it returns the same release and spends nothing."
-    ),
+    typer.Option("--request-id", help="Id of this release in the ledger. Repeating it returns the same release at no cost."),
 ]
 Stream = Annotated[
     bool | None,
-    typer.Option("--stream/--in-memory", help="Read the files a part at a time; by default when they would not fit into memory."),
+    typer.Option("--stream/--in-memory", help="Read the files in batches. Default: if they do not fit into memory."),
 ]
 Name = Annotated[str, typer.Option("--name", help="The data set's name in the ledger.")]
 Card = Annotated[
     Path | None,
     typer.Option(
-        "--model-card", help="How private the model's training was (JSON): prints the guarantee for those whose data trained it."
+        "--model-card", help="Privacy of the model's training (JSON); prints the guarantee for people in the training data."
     ),
 ]
 Reference = Annotated[
-    bool, typer.Option("--reference", help="Add private reference records, labelled by --model, for any locality.")
+    bool,
+    typer.Option("--reference", help="Add synthetic reference records, labelled by --model, for SHAP values and narrow weights."),
 ]
 
 
@@ -109,7 +112,7 @@ def release(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Pay once: write a release that explains any number of records without the private data."""
+    """Write a release, paid once, that explains any number of records without the private data."""
     from dpexplain.data import PrivateData
     from dpexplain.registration.sources import register
 

@@ -23,20 +23,21 @@ def reproduce(
     data: Annotated[
         Path | None, typer.Option(envvar="DPEXPLAIN_DATA", help="Folder with the data sets (docs/reproduction.md).")
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where tables (JSON) and figures (PNG) go.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for tables (JSON) and figures (PNG).")] = Path(
         "out/reproduce"
     ),
     quick: Annotated[bool, typer.Option("--quick", help="Few queries: minutes instead of hours.")] = False,
-    queries: Annotated[int | None, typer.Option(min=2, help="How many queries, instead of the paper's number.")] = None,
+    queries: Annotated[int | None, typer.Option(min=2, help="Number of queries. Default: the paper's.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Noise seeds that are averaged (10; 2 with --quick).")] = None,
     shards: Annotated[
-        int | None, typer.Option(min=1, max=3, help="Ask so many of the three disjoint parts of the data only (figures 2, 3, 5).")
+        int | None,
+        typer.Option(min=1, max=3, help="Use only this many of the three disjoint parts of the data (figures 2, 3, 5)."),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Run so many studies at once.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Run also what the output folder has already.")] = False,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Number of studies that run at once.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Run again what the output folder already has.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON instead of tables.")] = False,
 ) -> None:
-    """Run the paper's experiments; an interrupted run goes on where it stopped. Needs a checkout of the repository, and the data sets."""
+    """Run the paper's experiments. An interrupted run continues where it stopped. Needs a checkout of the repository, and the data sets."""
     folder = Path("experiments/paper")
     if not (folder / "__main__.py").is_file():
         raise ParameterError("there is no folder experiments/paper/ here. Run it from the top of a checkout of dpexplain")

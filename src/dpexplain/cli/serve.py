@@ -31,11 +31,11 @@ class FileFirst(TyperGroup):
 
 app = typer.Typer(
     cls=FileFirst,
-    help="Answer others over HTTP: an API, a page, a budget that is never exceeded.",
+    help="Serve explanations over HTTP: an API and a page, with one budget.",
     epilog="Example: dpexplain serve service.toml",
     no_args_is_help=True,
 )
-keys = typer.Typer(help="Who may ask: API keys, stored as salted hashes.", no_args_is_help=True)
+keys = typer.Typer(help="Manage API keys, which are stored as salted hashes.", no_args_is_help=True)
 app.add_typer(keys, name="keys")
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="The service.toml that names the file of keys.")]
@@ -48,7 +48,7 @@ def run(
     config: Annotated[Path, typer.Argument(metavar="SERVICE.toml", help="What to serve (docs/service.md).")],
     host: Annotated[str | None, typer.Option("--host", help="Overrides [service] host.")] = None,
     port: Annotated[int | None, typer.Option("--port", min=1, max=65535, help="Overrides [service] port.")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Load everything, say what would be served, and stop.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Load everything, print what would be served, and stop.")] = False,
 ) -> None:
     """Serve explanations until stopped; requests under way are finished first."""
     for needed in ("fastapi", "uvicorn"):
@@ -76,12 +76,12 @@ def add(
     role: Annotated[
         str, typer.Option("--role", help="analyst: may ask. owner: may also read the archive and the ledger.")
     ] = "analyst",
-    name: Annotated[str, typer.Option("--name", help="Whose key it is, for you.")] = "",
+    name: Annotated[str, typer.Option("--name", help="Name of the key's holder.")] = "",
     config: Config = Path("service.toml"),
     file: Keys = None,
     as_json: Json = False,
 ) -> None:
-    """Make a key and show it, once."""
+    """Add a key and print it once."""
     key = key_file(config, file).add(role, name)
     if as_json:
         print(json.dumps({"key": key, "role": role, "name": name}))
@@ -97,7 +97,7 @@ def list_keys(
     file: Keys = None,
     as_json: Json = False,
 ) -> None:
-    """Whose keys there are; not the keys."""
+    """List ids, roles and names, but not the keys."""
     found = [{"id": key.id, "role": key.role, "name": key.name, "created": key.created} for key in key_file(config, file).all()]
     if as_json:
         print(json.dumps(found, indent=2))
@@ -115,7 +115,7 @@ def revoke(
     config: Config = Path("service.toml"),
     file: Keys = None,
 ) -> None:
-    """Take a key back; running services notice at once."""
+    """Revoke a key. Running services refuse it at once."""
     key_file(config, file).revoke(identity)
     print(f"Revoked {identity}.")
 

@@ -28,7 +28,7 @@ export function createGauge(root) {
       bar.setAttribute("aria-valuenow", state.spent.toPrecision(4));
       setText(words, endless ? `Paid once: ε = ${short(state.spent)}. Answers are free and unlimited.` : `ε = ${short(state.spent)} of ${short(state.budget)} spent on ${state.answers} ${state.answers === 1 ? "answer" : "answers"}`);
       left.hidden = endless;
-      setText(left, endless ? "" : `ε = ${short(state.remaining, Math.floor)} is left for what comes. That is not the difference, because losses add as squares.`);
+      setText(left, endless ? "" : `ε = ${short(state.remaining, Math.floor)} remains for further answers. It is not the difference of the two, because costs add as squares.`);
       const drawn = !endless && state.curve.length > 0;
       curve.toggleAttribute("hidden", !drawn);
       caption.hidden = !drawn;

@@ -50,7 +50,7 @@ function showCard({ about, names, domain, name }) {
   const facts = [
     ["Model", name],
     ["Answers from", source],
-    ["Records behind it", about.rows.toLocaleString("en")],
+    ["Private records", about.rows.toLocaleString("en")],
     ["Features", `${domain.features?.length ?? names.length} (${names.length} columns)`],
   ];
   at("facts").replaceChildren(...facts.flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]));
