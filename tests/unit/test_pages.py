@@ -43,6 +43,17 @@ def test_no_line_is_too_wide_for_a_screen(page):
     assert [line for part in _prose(page) for line in part.splitlines() if len(line) > WIDEST and " " in line[:WIDEST]] == []
 
 
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_lists_are_rendered_as_lists(page):
+    """A list needs an empty line above it, also after an indented paragraph; else the site shows it as one long paragraph."""
+    text = re.sub(r"```.*?```|<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    blocks = [re.sub(r"^#.*\n", "", block.strip("\n"), flags=re.MULTILINE) for block in re.split(r"\n\s*\n", text)]
+    glued = [
+        block for block in blocks if re.search(r"^(- |\d+\. )", block, re.MULTILINE) and not re.match(r"\s*(- |\d+\. |\|)", block)
+    ]
+    assert glued == []
+
+
 def test_the_index_of_notes_has_every_note():
     linked = set(re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs/notes/index.md").read_text(encoding="utf-8")))
     assert linked == {page.name for page in (ROOT / "docs/notes").glob("*.md")} - {"index.md"}
