@@ -23,6 +23,7 @@ from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
 from dpexplain.errors import DpexplainError, ParameterError
+from dpexplain.progress import progress_steps
 from dpexplain.registration.cached_labels import Progress
 from dpexplain.registration.sources import decide_streaming
 from dpexplain.service.app import Service, create_app
@@ -50,7 +51,10 @@ def serve(config: ServiceConfig, progress: Progress = iter, report: Callable[[st
     raise_file_limit()
     with shared_folder() as folder:
         config = sharing_labels(streaming_if_needed(config), folder)
-        backend = open_backend(config, progress)
+        with progress_steps("starting", 2) as step:
+            step("reading what is served; the first start also compiles")
+            backend = open_backend(config, progress)
+            step("ready")
         scheme = "https" if settings.tls_certificate else "http"
         report(
             f"Serving {settings.name} at {scheme}://{settings.host}:{settings.port} with {settings.workers} worker(s). Stop with Ctrl-C."
