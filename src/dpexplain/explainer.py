@@ -185,7 +185,7 @@ class Explainer:
             raise ParameterError(f"{len(ids)} request_ids for {count} records: pass one for each")
         asked_ids = [ids[row] for row in read.rows]
         questions = [Question(*one) for one in zip(read.points, read.records, asked_ids, read.notes, strict=True)]
-        answers = answer_in_batches(questions, self._answer, self._together)
+        answers = answer_in_batches(questions, self._answer, self._batch_size)
         answers.skipped = read.skipped
         return answers
 
@@ -237,7 +237,7 @@ class Explainer:
         return self.explain_many(records, **options)
 
     @property
-    def _together(self) -> int:
+    def _batch_size(self) -> int:
         """How many questions are answered at a time: one, where a plan depends on the answers before it."""
         if not isinstance(self._mechanism, HistoryFree):
             return 1

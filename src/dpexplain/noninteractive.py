@@ -66,7 +66,7 @@ class NonInteractive:
     def explain(self, record: Any) -> Explanation:
         """An explanation at `record` (or at an encoded point, if the history has no domain). Costs nothing."""
         point, notes = self._encode(record)
-        return replace(self._at(point, notes), record=record)
+        return replace(self._explain_point(point, notes), record=record)
 
     def explain_many(self, records: Any) -> PaidExplanations:
         """The same for many records."""
@@ -76,7 +76,7 @@ class NonInteractive:
         else:
             read = read_queries(domain, records, QueryRules())
             questions = list(zip(read.points, read.notes, strict=True))
-        return answer_in_batches(questions, lambda group: ([self._at(*one) for one in group], None))
+        return answer_in_batches(questions, lambda group: ([self._explain_point(*one) for one in group], None))
 
     def _require_optima(self) -> None:
         """Regression and the paper's labels take answers for local optima; influence sums and Shapley values are none."""
@@ -88,7 +88,7 @@ class NonInteractive:
                 f"this history holds {self._plane} planes, not {self._expected}: leave out plane=, or ask its explainer anew"
             )
 
-    def _at(self, point: Vector, notes: Notes) -> Explanation:
+    def _explain_point(self, point: Vector, notes: Notes) -> Explanation:
         self._require_optima()
         found = predict(self._method, self._history, point, self._ball, self._weight)
         return Explanation(

@@ -128,7 +128,7 @@ def test_shifting_raw_moments_gives_the_local_ones():
     anchor, z = np.full(6, 0.5), X[3]
     constant = weights.Window(10.0)
     oracle = OracleRows(X, y)
-    shifted = oracle.raw(RawMoments(anchor, constant)).shifted(anchor - z)
+    shifted = oracle.raw(RawMoments(anchor, constant)).shift(anchor - z)
     direct = oracle.local(LocalMoments(z, constant))
     assert pytest.approx(direct.A, abs=1e-9) == shifted.A
     assert shifted.b == pytest.approx(direct.b, abs=1e-9)
@@ -154,7 +154,7 @@ def release_agrees(name, m, codes, numbers):
     ours, theirs = backend.normalised(query), oracle.normalised(query)
     assert query.vector(ours) == pytest.approx(query.vector(theirs), rel=0, abs=allowed * 4 * m)
     assert (ours.S2 == ours.S2.T).all()
-    assert not query.sums(ours).s2[layout.same()].any()
+    assert not query.sums(ours).s2[layout.same_attribute()].any()
 
 
 def mixed(m, codes, numbers):

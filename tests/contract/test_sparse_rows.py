@@ -133,7 +133,7 @@ def test_the_sums_of_a_release_agree_with_the_oracle(m, codes, numbers):
     grid = m * 2.0**-GRID * layout.width
     assert query.vector(found) == pytest.approx(query.vector(true), rel=0, abs=4 * allowed + grid)
     assert (found.S2 == found.S2.T).all()
-    assert not query.sums(found).s2[layout.same()].any()
+    assert not query.sums(found).s2[layout.same_attribute()].any()
 
 
 def mixed(m, codes, numbers):

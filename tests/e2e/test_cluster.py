@@ -147,7 +147,7 @@ def test_row_groups_are_shared_out_in_order_and_about_equally():
 def test_a_worker_without_rows_answers_with_zeros(folder):
     data = dpx.PrivateData.scan(folder, DOMAIN, label="y")
     worker = Worker(data._rows._source, [])
-    kind, answer = worker.ask("local_many", pickle.dumps([LocalMoments(POINT, dpx.weights.Stable())]), worker.loaded()[1])
+    kind, answer = worker.ask("local_many", pickle.dumps([LocalMoments(POINT, dpx.weights.Stable())]), worker.content_digest()[1])
     assert kind == "done"
     assert not answer[0].A.any()
 

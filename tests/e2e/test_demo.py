@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from dpexplain.demo.people import DOMAIN, people
-from dpexplain.demo.story import tell
+from dpexplain.demo.story import tell_story
 
 
 def test_made_up_people_are_the_same_for_everybody_and_fit_their_domain():
@@ -21,7 +21,7 @@ def test_made_up_people_are_the_same_for_everybody_and_fit_their_domain():
 @pytest.mark.slow
 def test_the_whole_story(tmp_path):
     console = Console(record=True, width=140)
-    tell(console, tmp_path, 20_000)
+    tell_story(console, tmp_path, 20_000)
     said = console.export_text()
     assert "Refused" in said
     assert "Everything released so far satisfies (ε=" in said

@@ -85,11 +85,11 @@ def test_no_record_of_the_domain_reaches_further_than_reach_and_a_path_stays_abo
     reach, ball = FreeReach.with_constant(z, LAYOUT, weight, 2.0, s), FreeBall(Ball(2.0))
     state = ball.project(np.append(direction * 2, a))
     moved = max(np.linalg.norm(gradient_of(row, y, z, weight, state, s)) for row in records() for y in (-1.0, 1.0))
-    assert moved <= reach.at(state) * (1 + 1e-9)
+    assert moved <= reach.bound_at(state) * (1 + 1e-9)
     share = SharePath(reach)
     for step in np.linspace(0, 1, 5):
         here = ball.project(step * state)
-        assert share(here) >= min(max(reach.at(here) / reach.everywhere, LEAST_FREE_SHARE), 1.0) - 1e-12
+        assert share(here) >= min(max(reach.bound_at(here) / reach.everywhere, LEAST_FREE_SHARE), 1.0) - 1e-12
 
 
 def test_what_is_released_differs_by_no_more_than_is_paid_for(monkeypatch):

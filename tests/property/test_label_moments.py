@@ -75,7 +75,7 @@ def test_rows_that_another_model_cannot_answer_move_no_other_row():
         return 3 * rows[:, [1]] - 1
 
     (rows,) = DenseRows(iter([X]), np.zeros(600), 5).relabel(row_wise_matrix(ask, 1))
-    kept = np.concatenate(list(rows.labelled()))
+    kept = np.concatenate(list(rows.labelled_pieces()))
     expected = np.where(kept[:, 0] > 0.99, 0.0, np.clip(3 * kept[:, 1] - 1, -1, 1))
     np.testing.assert_allclose(kept[:, 5], expected)
     assert (kept[:, 5] == 0).any()

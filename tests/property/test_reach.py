@@ -68,12 +68,12 @@ def gradient_norms(weight, phi, differences, anchor=0.0):
 def test_no_record_moves_the_gradient_further(weight, record, query, point, direction, anchor):
     z = DOMAIN.encode([query])[0] if point is None else point  # z itself need not be a record
     phi, u = Ball().project(direction), DOMAIN.encode([record])[0] - z
-    reach = Reach.around(z, LAYOUT, weight, 1.0, anchor)
+    reach = Reach.around_point(z, LAYOUT, weight, 1.0, anchor)
     moved = gradient_norms(weight, phi, u[None], anchor)[0]
-    assert moved <= reach.at(phi)
+    assert moved <= reach.bound_at(phi)
     assert moved <= reach.share(phi) * reach.everywhere
     shaped = np.linalg.norm(u / noise_shape(z, ONE_HOT)) / max(np.linalg.norm(u), 1e-300)
-    assert moved * shaped <= reach.at(phi)
+    assert moved * shaped <= reach.bound_at(phi)
 
 
 @pytest.mark.parametrize("weight", WEIGHTS[:-1], ids=lambda weight: weight.kind)
@@ -84,7 +84,7 @@ def test_among_binary_columns_some_record_attains_it(weight):
     for _ in range(20):
         z, phi = records[rng.integers(len(records))], Ball().project(rng.standard_normal(SIZE))
         largest = gradient_norms(weight, phi, records - z).max()
-        assert Reach.around(z, binaries, weight, 1.0).at(phi) == pytest.approx(largest, rel=1e-7)
+        assert Reach.around_point(z, binaries, weight, 1.0).bound_at(phi) == pytest.approx(largest, rel=1e-7)
 
 
 def test_among_categories_and_numbers_it_is_nearly_attained():
@@ -97,7 +97,7 @@ def test_among_categories_and_numbers_it_is_nearly_attained():
     for _ in range(30):
         z, phi = records[rng.integers(len(records))], Ball().project(rng.standard_normal(8))
         largest = gradient_norms(weights.Stable(), phi, records - z).max()
-        looseness.append(Reach.around(z, three, weights.Stable(), 1.0).at(phi) / largest)
+        looseness.append(Reach.around_point(z, three, weights.Stable(), 1.0).bound_at(phi) / largest)
     assert min(looseness) >= 1
     assert np.mean(looseness) < 1.08
 
@@ -116,21 +116,23 @@ def test_largest_pulls_are_suprema(weight):
 def test_shares_are_of_the_bound_for_the_whole_ball():
     z = np.zeros(SIZE)
     numbers = Layout(tuple(range(SIZE)), tuple(range(1, SIZE + 1)), (True,) * SIZE)
-    along = Reach.around(z, numbers, weights.Stable(), 1.0)
+    along = Reach.around_point(z, numbers, weights.Stable(), 1.0)
     assert along.everywhere == sensitivity.gradient(weights.Stable(), 1.0)
     assert along.share(np.full(SIZE, SIZE**-0.5)) == 1.0  # a record can lie along φ: nothing is gained
     assert along.share(z) == pytest.approx(0.732, abs=0.001)  # sup 2αd
-    wide = Reach.around(z, numbers, weights.Gaussian(100.0), 1.0)  # its bound anywhere is for records far outside the domain
+    wide = Reach.around_point(
+        z, numbers, weights.Gaussian(100.0), 1.0
+    )  # its bound anywhere is for records far outside the domain
     assert wide.everywhere < 0.01 * sensitivity.gradient(weights.Gaussian(100.0), 1.0)
     assert wide.share(z) == pytest.approx(1 / (1 + SIZE**0.5), rel=0.01)
-    assert Reach.around(z, numbers, weights.Stable(), 50.0).share(z) == LEAST_SHARE
+    assert Reach.around_point(z, numbers, weights.Stable(), 50.0).share(z) == LEAST_SHARE
 
 
 def test_along_a_path_shares_are_bounds_and_not_computed_anew_for_every_little_step(monkeypatch):
     rng = np.random.default_rng(4)
     z = DOMAIN.encode_query({"a": 0.3, "b": "p", "c": True, "d": 0.9, "e": "x", "f": False})
-    reach = Reach.around(z, LAYOUT, weights.Stable(), 1.0)
-    computed, original = [], Reach.at
+    reach = Reach.around_point(z, LAYOUT, weights.Stable(), 1.0)
+    computed, original = [], Reach.bound_at
     path = np.cumsum(0.001 * rng.standard_normal((300, DOMAIN.width)), axis=0)
     exact = [reach.share(phi) for phi in path]
     monkeypatch.setattr(Reach, "at", lambda self, phi: computed.append(phi) or original(self, phi))

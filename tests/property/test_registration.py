@@ -60,7 +60,7 @@ def insert(record, place):
 
 def contents(data):
     """What sums see of each registered row: its entries and its label, as a multiset."""
-    return Counter(tuple(row) for part in data._rows.labelled() for row in part)
+    return Counter(tuple(row) for part in data._rows.labelled_pieces() for row in part)
 
 
 def without(registered, base):
@@ -246,7 +246,7 @@ def test_one_more_owner_changes_nobody_elses_rows_or_shard(kind, record, place, 
         data = dpx.PrivateData(make(kind, rows), DOMAIN, labels=labels, **options)
         keys = data._keys()
         return contents(data), Counter(
-            zip(keys.tolist(), [tuple(r) for part in data._rows.labelled() for r in part], strict=True)
+            zip(keys.tolist(), [tuple(r) for part in data._rows.labelled_pieces() for r in part], strict=True)
         )
 
     known = {"7", "8", "9", "12"}
@@ -382,7 +382,7 @@ def streamed(folder, rows, **options):
     path = folder / "rows.parquet"
     pq.write_table(pa.Table.from_pylist(rows, schema=FILE_SCHEMA), path, row_group_size=3)
     data = dpx.PrivateData.scan(path, DOMAIN, progress=False, size=len(BASE), **options)
-    return Counter(tuple(row) for part in data._rows._parts() for piece in part.labelled() for row in piece)
+    return Counter(tuple(row) for part in data._rows._parts() for piece in part.labelled_pieces() for row in piece)
 
 
 @pytest.mark.parametrize("how", LABELLED)

@@ -64,13 +64,13 @@ def test_no_record_of_a_scaled_domain_reaches_further(given_scales, weight, reco
     x, z = domain.encode([record])[0], domain.encode([query])[0]
     u = scale * (x - z)
     length, psi = float(np.linalg.norm(u)), Ball(3.0).project(3 * direction)
-    reach = Reach.around(z, layout, weight, 3.0, answer)
+    reach = Reach.around_point(z, layout, weight, 3.0, answer)
     moved = 2 * weight(np.array([length]))[0] * length * (abs(psi @ u + answer) + 1)
-    assert moved <= reach.at(psi)
+    assert moved <= reach.bound_at(psi)
     assert moved <= reach.share(psi) * reach.everywhere * (1 + 1e-12)
     free = FreeReach.with_constant(z, layout, weight, 3.0, 0.4)
     moved = 2 * weight(np.array([length]))[0] * np.hypot(length, 0.4) * (abs(psi @ u + answer) + 1)
-    assert moved <= free.at(np.append(psi, answer))
+    assert moved <= free.bound_at(np.append(psi, answer))
     assert moved <= free.share(np.append(psi, answer)) * free.everywhere * (1 + 1e-12)
 
 

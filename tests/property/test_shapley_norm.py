@@ -96,7 +96,7 @@ def test_no_record_moves_the_sum_further_than_the_cut_whatever_the_model_does(d,
     moved = query.from_units(query.units(rows)) - query.from_units(query.units(np.delete(rows, place, axis=0)))
     assert np.linalg.norm(moved) <= query.sensitivity()
     assert (moved == query.from_units(query.units(rows[[place]]))).all()
-    if not query.asked(rows)[place]:
+    if not query.select_rows(rows)[place]:
         assert (moved == 0).all()
 
 
@@ -133,8 +133,8 @@ def test_sums_over_all_rows_are_exact_on_the_grid(size):
 def test_about_the_declared_share_of_rows_is_asked_each_with_its_own_order():
     rows = np.random.default_rng(0).random((20_000, 4))
     query = ShapleySum(np.zeros(4), lambda rows: np.zeros(len(rows)), np.arange(4), 1.0, 0.3)
-    assert query.count_asked(20_000) == 6000
-    assert query.asked(rows).sum() == pytest.approx(6000, abs=5 * np.sqrt(20_000 * 0.3 * 0.7))
+    assert query.expected_count(20_000) == 6000
+    assert query.select_rows(rows).sum() == pytest.approx(6000, abs=5 * np.sqrt(20_000 * 0.3 * 0.7))
     orders, counts = np.unique(walk_orders(rows, 4), axis=0, return_counts=True)
     assert len(orders) == 24
     assert counts == pytest.approx(np.full(24, 20_000 / 24), abs=5 * np.sqrt(20_000 / 24))

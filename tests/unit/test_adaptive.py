@@ -354,7 +354,7 @@ def test_a_budget_that_ends_in_mid_sequence_ends_it_before_a_row_is_read(kind, m
     assert len(answers) < answers.asked == 3000
     assert answers[-1].guarantee.mu == explainer.spent.mu <= budget.mu
     assert answers.refusal.requested.mu > answers.refusal.remaining.mu
-    assert explainer.history.computed >= 2
+    assert explainer.history.computed_count >= 2
     monkeypatch.setattr(data, "_rows", None)
     known = explainer.history[0].point
     assert explainer.explain(known).cost.mu == 0  # a copy is free, also when nothing is left

@@ -39,7 +39,7 @@ def data():
 @settings(max_examples=examples(200))
 @given(st.sampled_from(WEIGHTS), vectors, vectors, st.floats(-1, 1), st.floats(-1, 1), vectors, st.floats(0.1, 3))
 def test_no_record_moves_the_anchored_gradient_further(weight, x, z, y, anchor, direction, radius):
-    moments = OracleRows(x[None], np.array([y])).local(LocalMoments(z, weight)).anchored(anchor)
+    moments = OracleRows(x[None], np.array([y])).local(LocalMoments(z, weight)).relabelled_from(anchor)
     bound = sensitivity.gradient(weight, radius, 1 + abs(anchor))
     assert np.linalg.norm(moments.gradient(Ball(radius).project(direction))) <= bound * (1 + 1e-9)
 
@@ -49,7 +49,7 @@ def test_a_record_attains_the_bound(weight):
     distances = np.concatenate([np.geomspace(1e-9, 1e-2, 500), np.linspace(1e-2, 60, 200_001)])
     worst = distances[np.argmax(weight(distances) * distances * (distances + 1.7))]
     rows = OracleRows(np.array([[worst, 0.0]]), np.array([-1.0]))
-    gradient = rows.local(LocalMoments(np.zeros(2), weight)).anchored(0.7).gradient(np.array([1.0, 0.0]))
+    gradient = rows.local(LocalMoments(np.zeros(2), weight)).relabelled_from(0.7).gradient(np.array([1.0, 0.0]))
     assert np.linalg.norm(gradient) >= 0.98 * sensitivity.gradient(weight, 1.0, 1.7)
 
 

@@ -80,7 +80,7 @@ def agrees(model, labels, X, target=None):
     found = find_trees(model, target, table, lambda columns: labels(table(columns)), as_columns(X[:64]))
     assert found is not None
     assert found.method == "trees, exact"
-    assert found.knows(as_columns(X[:1]), as_columns(X), float(labels(X[:1])[0]))
+    assert found.applies_to(as_columns(X[:1]), as_columns(X), float(labels(X[:1])[0]))
     values = found.values(as_columns(X[:1]), as_columns(X[1:9]))
     np.testing.assert_allclose(values, [brute_force(labels, X[0], x) for x in X[1:9]], atol=3e-6)
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import dpexplain as dpx
 from dpexplain.cli import app
 from dpexplain.errors import ParameterError
-from dpexplain.onboarding.checks import made_up
+from dpexplain.onboarding.checks import made_up_records
 
 DOMAIN = dpx.Domain(
     [
@@ -87,7 +87,7 @@ def test_bounds_in_another_unit_are_found():
 
 
 def test_registered_data_are_checked_without_reading_or_spending():
-    rows = pd.DataFrame(DOMAIN.decode(made_up(DOMAIN, 64)))
+    rows = pd.DataFrame(DOMAIN.decode(made_up_records(DOMAIN, 64)))
     data = dpx.PrivateData(rows, DOMAIN, model=model)
     report = dpx.check(data, dpx.Budget(1.0, 1e-6))
     assert "accepts made-up records" in str(report)

@@ -37,7 +37,7 @@ def first(rows):
 
 
 def read(answers, **declared):
-    return AnswerDeclaration(**declared).reading().labels(answers, len(answers)).tolist()
+    return AnswerDeclaration(**declared).resolve().labels(answers, len(answers)).tolist()
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_promtool_reads_the_metrics():
         pytest.skip("promtool (Debian's prometheus) is missing, /metrics is NOT checked by it")
     spent = dpx.Guarantee(0.1, 1e-6, Neighbours())
     metrics = Metrics()
-    metrics.answered(0.02), metrics.refused("budget"), metrics.responded(200)
+    metrics.count_answer(0.02), metrics.count_refusal("budget"), metrics.count_response(200)
     text = metrics.text(SpendingSummary(spent, spent, dpx.Budget(1, 1e-6), 3))
     found = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, timeout=60, check=False)
     assert (found.returncode, found.stdout, found.stderr) == (0, "", "")  # neither errors nor advice

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 import dpexplain as dpx
 from dpexplain.cli import app
 from dpexplain.domain.drafts import draft_of_model, draft_of_schema
-from dpexplain.domain.drafts.draft import rounded_out
+from dpexplain.domain.drafts.draft import round_out
 from dpexplain.errors import DomainError, Undeclared
 
 
@@ -288,9 +288,9 @@ def test_a_declaration_that_fits_no_feature_is_refused(given, message):
 
 
 def test_bounds_are_rounded_outwards():
-    assert rounded_out(1.234, 97.3) == {"low": 1.0, "high": 98.0}
-    assert rounded_out(-0.00123, 0.0456) == {"low": -0.002, "high": 0.046}
-    assert rounded_out(3, 3) == {}
+    assert round_out(1.234, 97.3) == {"low": 1.0, "high": 98.0}
+    assert round_out(-0.00123, 0.0456) == {"low": -0.002, "high": 0.046}
+    assert round_out(3, 3) == {}
 
 
 def test_the_command_writes_a_commented_draft_that_loads_once_it_is_completed(pipeline, tmp_path):

@@ -42,7 +42,7 @@ def test_the_nearest_computed_answer_agrees_with_a_search_of_everything():
             found, distance = history.nearest(query)
             assert found.values[0] == distances.argmin()
             assert distance == pytest.approx(distances.min())
-    assert history.computed == 1000
+    assert history.computed_count == 1000
     assert len(history) == 1500
     assert repr(history) == "History(1500 answers, 500 of them copied)"
 
@@ -79,7 +79,7 @@ def test_threads_append_and_search_at_once():
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
-    assert history.computed == 1601
+    assert history.computed_count == 1601
 
 
 def test_a_history_is_written_down_and_read_back():

@@ -70,7 +70,7 @@ def variances_of_one(planes, query, local, share, turn):
 @pytest.mark.parametrize("anchored", [False, True])
 def test_variances_of_a_batch_are_those_of_each_query(release, weight, anchored):
     planes, queries = release.planes, DOMAIN.encode(people(9, seed=2))
-    share, local, middle = planes._local(queries, weight or release.weight)
+    share, local, middle = planes._local_shares(queries, weight or release.weight)
     away = middle - queries
     along = planes._solve(local, middle, away)
     turn = along / (1 + np.vecdot(away, along))[:, None] if anchored else None

@@ -19,7 +19,7 @@ from dpexplain.errors import DpexplainError, ParameterError
 from dpexplain.evaluation.baselines import lime as lime_module
 from dpexplain.evaluation.rehearsal import rehearse as rehearsing
 from dpexplain.evaluation.rehearsal.owner_files import NAMES
-from dpexplain.evaluation.rehearsal.questions import squared
+from dpexplain.evaluation.rehearsal.questions import square_weight
 from dpexplain.evaluation.rehearsal.rehearsal_result import WARNING
 from dpexplain.evaluation.rehearsal.sections import sections_of
 from service_support import write_owner_files
@@ -102,7 +102,7 @@ def test_exact_answers_and_rows_that_count_are_those_of_the_rows(data):
 )
 def test_the_square_of_a_weight_is_its_square(weight):
     d = np.linspace(0.01, 3, 50)
-    assert squared(weight)(d) == pytest.approx(weight(d) ** 2)
+    assert square_weight(weight)(d) == pytest.approx(weight(d) ** 2)
 
 
 def test_faithfulness_stands_beside_lime_and_shap(rehearsal):

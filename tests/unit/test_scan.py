@@ -139,11 +139,11 @@ def test_owners_are_counted_across_batches(owners, most, batch):
     column = pa.array([None if owner is None else float(owner) for owner in owners])
     seen, kept = {}, UsedRows(len(owners))
     for start in range(0, len(owners), batch):
-        kept.put(start, keep_first(arrow_owner_names(column.slice(start, batch)), most, seen))
+        kept.write_flags(start, keep_first(arrow_owner_names(column.slice(start, batch)), most, seen))
     wanted = np.flatnonzero(keep_first(owner_names(column.to_pylist()), most, {}))
-    assert np.flatnonzero(kept.at(0, len(owners))).tolist() == wanted.tolist()
+    assert np.flatnonzero(kept.read_flags(0, len(owners))).tolist() == wanted.tolist()
     assert kept.count == len(wanted)
-    assert kept.at(len(owners) // 2, 1)[0] == (len(owners) // 2 in wanted)
+    assert kept.read_flags(len(owners) // 2, 1)[0] == (len(owners) // 2 in wanted)
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -256,8 +256,8 @@ def test_a_question_that_is_wrong_is_told_as_in_memory(folder):
 
 def test_many_questions_share_one_pass(folder, monkeypatch):
     opened = []
-    real = parquet.ParquetFiles._opened
-    monkeypatch.setattr(parquet.ParquetFiles, "_opened", lambda self, known: opened.append(known.path) or real(self, known))
+    real = parquet.ParquetFiles._open_file
+    monkeypatch.setattr(parquet.ParquetFiles, "_open_file", lambda self, known: opened.append(known.path) or real(self, known))
     data = dpx.PrivateData.scan(folder, DOMAIN, label="y")
     opened.clear()
     data._rows.local_many([LocalMoments(np.full(4, z), dpx.weights.Stable()) for z in (0.1, 0.5, 0.9)])

@@ -40,7 +40,7 @@ def test_a_key_is_shown_once_and_kept_as_a_salted_hash(keys):
         secret = key.split("_", 2)[2]
         assert secret not in text
         assert keys.find(key).role in ("analyst", "owner")
-    one, other = keys.all()
+    one, other = keys.list_keys()
     assert one.salt != other.salt
     assert stat.S_IMODE(os.stat(keys.path).st_mode) == 0o600
 
@@ -64,14 +64,14 @@ def test_revoking_works_at_once_and_a_broken_file_lets_nobody_in(keys):
     key = keys.add("analyst")
     running = KeyFile(keys.path)
     assert running.find(key)
-    keys.revoke(keys.all()[0].id)
+    keys.revoke(keys.list_keys()[0].id)
     assert running.find(key) is None
     again = keys.add("analyst")
     assert running.find(again)
     keys.path.write_text("{}")
     assert running.find(again) is None
     with pytest.raises(IntegrityError):
-        keys.all()
+        keys.list_keys()
     keys.path.unlink()
     assert running.find(again) is None
 
@@ -106,9 +106,9 @@ def test_metrics_of_several_workers_are_one(tmp_path):
     np.full(len(Metrics(None).totals()), 2.0).tofile(tmp_path / "metrics-1")
     (tmp_path / "metrics-2").write_bytes(b"torn")
     own = Metrics(tmp_path)
-    own.answered(0.003)
-    own.refused("budget")
-    own.responded(403)
+    own.count_answer(0.003)
+    own.count_refusal("budget")
+    own.count_response(403)
     totals = own.totals()
     assert (totals["count"], totals["budget"], totals["4xx"], totals["le 0.0025"], totals["le 0.005"]) == (3, 3, 3, 4, 7)
     guarantee = dpx.Guarantee(0.1, 1e-6, Neighbours())

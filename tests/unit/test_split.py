@@ -61,7 +61,7 @@ def test_equal_rows_are_spread_too_and_one_of_them_less_changes_one_shard_by_one
 
     def held(keep):
         shards = dpx.PrivateData(rows[keep], dpx.Domain.encoded(2), labels=labels[keep], size=900).split(3)
-        return [sorted(map(tuple, np.concatenate(list(shard._rows.labelled())))) for shard in shards]
+        return [sorted(map(tuple, np.concatenate(list(shard._rows.labelled_pieces())))) for shard in shards]
 
     whole = held(np.arange(900))
     assert all(200 < len(shard) < 400 for shard in whole)

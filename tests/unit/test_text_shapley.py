@@ -158,11 +158,11 @@ def test_mixtures_keep_the_order_of_the_text():
     text = ShownText.of(TEXT, DOMAIN)
     everyone, nobody = np.ones(len(WORDS) + 1, dtype=bool), np.zeros(len(WORDS) + 1, dtype=bool)
     background = np.array([word in ("bad", "music") for word in WORDS])
-    assert text.mixed(background, everyone) == TEXT
-    assert text.mixed(background, nobody) == "music bad"
-    assert text.mixed(background, np.append(text.has[:-1], False)) == "The music GREAT the plot not bad"
+    assert text.mix(background, everyone) == TEXT
+    assert text.mix(background, nobody) == "music bad"
+    assert text.mix(background, np.append(text.has[:-1], False)) == "The music GREAT the plot not bad"
     some = np.array([word in ("great", "bad") for word in WORDS] + [True])
-    assert text.mixed(background, some) == "music is GREAT,   !"
+    assert text.mix(background, some) == "music is GREAT,   !"
 
 
 def test_a_background_that_is_the_text_itself_leaves_nothing_to_add():

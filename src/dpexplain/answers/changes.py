@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import Domain, DomainLike, TextDomain
 from dpexplain.domain.features import Binary, Categorical, Ordinal
-from dpexplain.plots.steps import shown
+from dpexplain.plots.steps import format_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,12 @@ def _moves_of(domain: Domain, index: int, point: Vector) -> tuple[_Move, ...]:
     if isinstance(feature, Categorical):
         leaving = start + feature.columns.index(own) if own in feature.columns else None
         others = ((start + j, value) for j, value in enumerate(feature.columns) if start + j != leaving)
-        before = "none of them" if own is None else shown(own)
-        return tuple(_Move(title, before, shown(value), column, 1, leaving) for column, value in others)
+        before = "none of them" if own is None else format_value(own)
+        return tuple(_Move(title, before, format_value(value), column, 1, leaving) for column, value in others)
     low, high = _ends(feature)
     if isinstance(feature, Binary) and own == high:
-        return (_Move(title, shown(high), shown(low), start, -1),)
-    return (_Move(title, shown(low), shown(high), start),)
+        return (_Move(title, format_value(high), format_value(low), start, -1),)
+    return (_Move(title, format_value(low), format_value(high), start),)
 
 
 def _ends(feature: Any) -> tuple[Any, Any]:

@@ -145,7 +145,7 @@ class Contributions(JsonText):
         shown = self.record or (None,) * len(self.names)
         columns = {
             "name": list(self.names),
-            "record": ["" if value is None else plots.steps.shown(value) for value in shown],
+            "record": ["" if value is None else plots.steps.format_value(value) for value in shown],
             "contribution": self.values.tolist(),
             "error": error.tolist(),
         }
@@ -182,7 +182,7 @@ def labels_of(titles: Sequence[str], record: Sequence[Any] | None) -> tuple[str,
     """Names with the values they have: "age = 40"."""
     if record is None:
         return tuple(titles)
-    return tuple(f"{title} = {plots.steps.shown(value)}" for title, value in zip(titles, record, strict=True))
+    return tuple(f"{title} = {plots.steps.format_value(value)}" for title, value in zip(titles, record, strict=True))
 
 
 def feature_names(domain: DomainLike) -> tuple[str, ...]:

@@ -31,11 +31,11 @@ def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any
     return builder.ctpop(arguments[0])
 
 
-def _typed(typing: Any, word: Any) -> Any:
+def _type_intrinsic(typing: Any, word: Any) -> Any:
     return types.int64(types.uint64), _generate
 
 
-_ones: Any = intrinsic(_typed)  # how many bits of a word are set: one instruction
+_ones: Any = intrinsic(_type_intrinsic)  # how many bits of a word are set: one instruction
 
 
 @compile_kernel

@@ -94,7 +94,7 @@ def _pairwise(builder: Any, a: Any, b: Any, width: int) -> Any:
     return builder.fadd(*chosen, flags=_FUSED)
 
 
-def _adding(half: bool) -> Callable[..., None]:
+def _make_intrinsic(half: bool) -> Callable[..., None]:
     def typed(_: Any, rows: Any, length: Any, p: Any, q: Any, sums: Any, place: Any, soon: Any, stride: Any) -> Any:
         return types.void(rows, length, p, q, sums, place, soon, stride), partial(_generate, half=half)
 
@@ -103,5 +103,5 @@ def _adding(half: bool) -> Callable[..., None]:
 
 # add_tile(rows, length, p, q, sums, place, soon, stride): add the tile of rows p … p+SIDE-1 and q … q+SIDE-1, each `length` long and aligned to
 # a register, to sums[place : place + SUMS]. On the way, ask for the bytes at address `soon` and every `stride` after it: they will be needed.
-add_tile = _adding(half=False)
-add_half_tile = _adding(half=True)  # p = q: its upper half only
+add_tile = _make_intrinsic(half=False)
+add_half_tile = _make_intrinsic(half=True)  # p = q: its upper half only

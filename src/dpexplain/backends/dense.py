@@ -59,11 +59,11 @@ class DenseRows:
 
     def local_many(self, queries: Sequence[LocalMoments]) -> list[Moments]:
         n = self.width
-        grams = self._around([(query.point, query.weight, self._scale(query.scale)) for query in queries])
+        grams = self._sums_around([(query.point, query.weight, self._scale(query.scale)) for query in queries])
         return [Moments(gram[:n, :n], gram[:n, n + 1], gram[:n, n], float(gram[n, n]), float(gram[n, n + 1])) for gram in grams]
 
     def raw(self, query: RawMoments) -> RawSums:
-        (gram,) = self._around([(query.anchor, query.weight, self._scale(query.scale))])
+        (gram,) = self._sums_around([(query.anchor, query.weight, self._scale(query.scale))])
         return self._raw_sums(gram)
 
     def centre(self, query: CentreMoments) -> Vector:
@@ -75,7 +75,7 @@ class DenseRows:
                 total += part
             return total
 
-        first, squares = self._added_up(of_piece)
+        first, squares = self._sum_pieces(of_piece)
         return np.concatenate([first, SQUARES_SCALE * (squares[query.layout.numbers] - SQUARES_CENTRE * self._count)])
 
     def normalised(self, query: NormalisedMoments) -> RawSums:
@@ -105,7 +105,7 @@ class DenseRows:
             left -= len(piece)
             yield piece
 
-    def labelled(self) -> Iterator[Matrix]:
+    def labelled_pieces(self) -> Iterator[Matrix]:
         """Row-major pieces of the rows, each row followed by its label."""
         start = 0
         for rows in self.row_major():
@@ -159,7 +159,7 @@ class DenseRows:
 
         return weights
 
-    def _around(self, tasks: Sequence[tuple[Vector, Weight, Vector]]) -> list[Matrix]:
+    def _sums_around(self, tasks: Sequence[tuple[Vector, Weight, Vector]]) -> list[Matrix]:
         """Σ α r rᵀ with r = (x - point, 1, y) and α = weight(‖scale·(x - point)‖) for each task, as many to a pass as `_BATCH` holds."""
         profiles = [weight.profile for _, weight, _ in tasks]
         known = [i for i, profile in enumerate(profiles) if profile is not None]
@@ -183,7 +183,7 @@ class DenseRows:
             kernels.add_local(*rows, points, scales, profiles, *piece, _stretch(self.width), totals)
             return totals
 
-        return [kernels.matrix(total, self.width) for total in self._added_up(of_piece)]
+        return [kernels.matrix(total, self.width) for total in self._sum_pieces(of_piece)]
 
     def _sum_weighted(self, point: Vector, weighting: Weighting) -> Matrix:
         """The same for weights that Python evaluates, a stretch at a time."""
@@ -198,9 +198,9 @@ class DenseRows:
                 total += part
             return total
 
-        return kernels.matrix(self._added_up(of_piece), self.width)
+        return kernels.matrix(self._sum_pieces(of_piece), self.width)
 
-    def _added_up(self, of_piece: Callable[[tuple[int, int]], NDArray[np.float64]]) -> NDArray[np.float64]:
+    def _sum_pieces(self, of_piece: Callable[[tuple[int, int]], NDArray[np.float64]]) -> NDArray[np.float64]:
         first, *rest = in_threads(of_piece, self._pieces())
         for part in rest:
             first += part

@@ -43,7 +43,7 @@ class Worker:
         except Exception as error:
             self._loaded = _failure(error)
 
-    def loaded(self) -> WorkerReply:
+    def content_digest(self) -> WorkerReply:
         """A digest of everything this worker holds."""
         return self._loaded
 
@@ -96,7 +96,7 @@ class ClusterRows(SummedRows):
         self._source = _portable(self._ray, source)  # held here for as long as a worker may be started again
         self.workers = _start(self._ray, self._source, shares(source.files.groups, count))
         self._close = finalize(self, _stop, self._ray, self.workers, started)
-        replies = self._gather([worker.loaded.remote() for worker in self.workers])
+        replies = self._gather([worker.content_digest.remote() for worker in self.workers])
         for kind, what in replies:
             if kind != "done":
                 self.close()

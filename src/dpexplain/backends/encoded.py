@@ -45,14 +45,14 @@ class UsedRows:
     def __init__(self, rows: int) -> None:
         self._bits, self.count = np.zeros(-(-rows // 8), dtype=np.uint8), 0
 
-    def put(self, start: int, chosen: NDArray[np.bool_]) -> None:
+    def write_flags(self, start: int, chosen: NDArray[np.bool_]) -> None:
         """Rows start, start + 1, … as `chosen` says; each row is put once."""
         before = np.zeros(start % 8, dtype=np.bool_)
         packed = np.packbits(np.concatenate([before, chosen]))
         self._bits[start // 8 : start // 8 + len(packed)] |= packed
         self.count += int(chosen.sum())
 
-    def at(self, start: int, count: int) -> NDArray[np.bool_]:
+    def read_flags(self, start: int, count: int) -> NDArray[np.bool_]:
         first, last = start // 8, -(-(start + count) // 8)
         return np.unpackbits(self._bits[first:last])[start % 8 : start % 8 + count].astype(np.bool_)
 
@@ -97,7 +97,7 @@ class EncodedFiles:
         for start, batch in self.files.batches(self._columns, self.part_rows, groups):
             labels = self.labels.of(batch, start)
             if self.kept is not None:
-                kept = self.kept.at(start, batch.num_rows)
+                kept = self.kept.read_flags(start, batch.num_rows)
                 batch, labels = batch.filter(pa.array(kept)), labels[kept]
             rows = encode_within(self.domain, batch)
             yield rows if self.sparse else rows.astype(np.float32), labels

@@ -91,7 +91,7 @@ class ParquetFiles:
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """(position of the first row, at most `most` rows), in order. RowsUnavailable when a file is no longer what it was."""
         for index, members in groupby(self.groups if groups is None else groups, key=lambda group: group.file):
-            with self._opened(self.files[index]) as file:
+            with self._open_file(self.files[index]) as file:
                 for group in members:
                     start = group.start
                     for batch in file.iter_batches(most, row_groups=[group.index], columns=columns):
@@ -99,7 +99,7 @@ class ParquetFiles:
                         start += batch.num_rows
 
     @contextmanager
-    def _opened(self, known: KnownFile) -> Iterator[pq.ParquetFile]:
+    def _open_file(self, known: KnownFile) -> Iterator[pq.ParquetFile]:
         try:
             with self.system.open_input_file(known.path) as source:
                 if sha256(_footer(source)).hexdigest() != known.footer:

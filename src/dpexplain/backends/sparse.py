@@ -94,7 +94,7 @@ class SparseRows:
     def pair_tables(self, query: PairTables) -> Matrix:
         return query.count(self.row_major())
 
-    def labelled(self) -> Iterator[Matrix]:
+    def labelled_pieces(self) -> Iterator[Matrix]:
         """Dense pieces of the rows, each row followed by its label."""
         start = 0
         for rows in self.row_major():

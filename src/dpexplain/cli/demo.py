@@ -24,6 +24,6 @@ def demo(
     """A complete example on embedded data: prints, plots, writes report.html."""
     if find_spec("sklearn") is None:
         raise ParameterError("the demo trains a forest and needs scikit-learn. Run: pip install 'dpexplain[demo]'")
-    from dpexplain.demo.story import tell
+    from dpexplain.demo.story import tell_story
 
-    tell(Console(), output, people)
+    tell_story(Console(), output, people)

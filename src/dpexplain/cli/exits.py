@@ -47,10 +47,10 @@ def exit_on_error(command: Callable[P, None]) -> Callable[P, None]:
                 warnings.showwarning = _show_warning
                 command(*args, **kwargs)
         except DpexplainError as error:
-            tell(with_options(str(error), signature(command).parameters))
+            print_error(with_options(str(error), signature(command).parameters))
             raise typer.Exit(exit_code(error)) from None
         except OSError as error:
-            tell(f"{error.filename or 'a file'}: {error.strerror}. Check the name, and that you may read or write it.")
+            print_error(f"{error.filename or 'a file'}: {error.strerror}. Check the name, and that you may read or write it.")
             raise typer.Exit(BAD_INPUT) from None
 
     return run
@@ -69,7 +69,7 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     print(f"warning: {message}", file=sys.stderr)
 
 
-def tell(error: DpexplainError | str) -> None:
+def print_error(error: DpexplainError | str) -> None:
     """Print an error: what is wrong on the first line, the remedy on the second. Messages are written in that order."""
     what, _, remedy = str(error).partition(". ")
     print(f"error: {what.rstrip('.')}", file=sys.stderr)

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from dpexplain.cli.exits import INTEGRITY, exit_on_error, tell
+from dpexplain.cli.exits import INTEGRITY, exit_on_error, print_error
 from dpexplain.cli.shared_options import Json
 from dpexplain.errors import IntegrityError, ParameterError
 from dpexplain.ledger import Account, Entry, Head, Ledger, VerificationReport, open_existing, verify
@@ -61,7 +61,7 @@ def verify_command(
     with accounts(url, dataset) as ledgers:
         results = [verify_account(ledger, kept.get(ledger.account.dataset)) for ledger in ledgers]
     if dataset is None:
-        results += [gone(name) for name in kept if name not in {result["dataset"] for result in results}]
+        results += [missing_account(name) for name in kept if name not in {result["dataset"] for result in results}]
     print_results(results, as_json)
     if not all(result["ok"] for result in results):
         raise typer.Exit(INTEGRITY)
@@ -98,14 +98,14 @@ def total(
             spent += [(one.account, one.state().spent_quanta) for one in ledgers]
     if not spent:
         raise ParameterError("there is no account in these ledgers. Name ledgers that were spent from")
-    together = combined(spent)
+    together = combine_guarantees(spent)
     if as_json:
         print(json.dumps({"accounts": [account.dataset for account, _ in spent], "spent": together.to_dict()}, indent=2))
     else:
         print(together)
 
 
-def combined(spent: list[tuple[Account, int]]) -> Guarantee:
+def combine_guarantees(spent: list[tuple[Account, int]]) -> Guarantee:
     """GDP composes by adding μ², across accounts as within one; stated at the smallest δ and for the relation they share."""
     relations = {account.neighbours for account, _ in spent}
     if len(relations) > 1:
@@ -156,7 +156,7 @@ def as_result(found: VerificationReport) -> dict[str, Any]:
     return {**counts, "uses": list(found.uses), "head": head_to_dict(found.head)}
 
 
-def gone(name: str) -> dict[str, Any]:
+def missing_account(name: str) -> dict[str, Any]:
     return {"dataset": name, "ok": False, "anchored": True, "error": f"the account {name!r} is gone from the ledger. {RESTORE}"}
 
 
@@ -165,7 +165,7 @@ def print_results(results: list[dict[str, Any]], as_json: bool) -> None:
         print(json.dumps(results, indent=2))
     for result in results:
         if not result["ok"]:
-            tell(f"{result['dataset']}: {result['error']}")
+            print_error(f"{result['dataset']}: {result['error']}")
         elif not as_json:
             print(verified_sentence(result))
 
@@ -190,12 +190,12 @@ def summary(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def newest(ledger: Ledger, last: int) -> Iterator[Entry]:
+def newest_entries(ledger: Ledger, last: int) -> Iterator[Entry]:
     return ledger.entries(after=max(ledger.head().sequence - last, 0) if last else 0)
 
 
 def lines(ledger: Ledger, last: int) -> list[dict[str, Any]]:
-    return [line(ledger, entry) for entry in newest(ledger, last)]
+    return [line(ledger, entry) for entry in newest_entries(ledger, last)]
 
 
 def line(ledger: Ledger, entry: Entry) -> dict[str, Any]:
@@ -210,7 +210,7 @@ def line(ledger: Ledger, entry: Entry) -> dict[str, Any]:
         "time": entry.time,
         "kind": entry.kind,
         "request": entry.request,
-        "what": what(entry),
+        "what": describe_events(entry),
         "epsilon": epsilon(entry.quanta),
         "running_epsilon": epsilon(entry.total),
         "delta": account.budget.delta,
@@ -219,7 +219,7 @@ def line(ledger: Ledger, entry: Entry) -> dict[str, Any]:
     }
 
 
-def what(entry: Entry) -> str:
+def describe_events(entry: Entry) -> str:
     """What was paid for, from the events' own names."""
     events = entry.body.get("events", [])
     named = [f"{event.get('count', 1)} × {event['what']}" if event.get("count", 1) != 1 else event["what"] for event in events]
@@ -228,7 +228,7 @@ def what(entry: Entry) -> str:
 
 def show_account(ledger: Ledger, last: int) -> None:
     console, state = Console(), ledger.state()
-    console.print(heading(ledger), table(ledger, newest(ledger, last)), sep="\n", markup=False, highlight=False)
+    console.print(heading(ledger), table(ledger, newest_entries(ledger, last)), sep="\n", markup=False, highlight=False)
     console.print(str(state.spent), markup=False, highlight=False, soft_wrap=True)
     console.print(f"Left: ε={state.remaining.epsilon:.3g} in one release.", markup=False, highlight=False)
 

@@ -45,16 +45,16 @@ class ShapleyRequest:
         from dpexplain.cli.release import target_of
         from dpexplain.registration.model_sources import ModelSource
         from dpexplain.registration.options import RegistrationOptions
-        from dpexplain.registration.sources import labeller_of_opened
-        from dpexplain.release.model_questions import answers_declared, scale_of
-        from dpexplain.release.named import class_named
+        from dpexplain.registration.sources import labeller_of_model
+        from dpexplain.release.model_questions import answer_options, scale_of
+        from dpexplain.release.named import find_class
 
         source = ModelSource(self.model, self.trusted)
-        declared = answers_declared(scale_of(made))
+        declared = answer_options(scale_of(made))
         opened, target = source.open(made.domain), target_of(self.target, source)
         if self.target is None and made.targets:
-            target = class_named(opened, made.targets[0])
-        return labeller_of_opened(opened, made.domain, RegistrationOptions(target=target, **declared))
+            target = find_class(opened, made.targets[0])
+        return labeller_of_model(opened, made.domain, RegistrationOptions(target=target, **declared))
 
 
 def explain_by_shapley(

@@ -48,25 +48,25 @@ class ShapleySum:
     grid: float = 2.0**-30
 
     def sensitivity(self) -> float:
-        return sensitivity.clipped(self.clip)
+        return sensitivity.clipping_bound(self.clip)
 
     @property
     def players(self) -> int:
         return int(self.owner[-1]) + 1
 
-    def asked(self, rows: Matrix) -> NDArray[np.bool_]:
+    def select_rows(self, rows: Matrix) -> NDArray[np.bool_]:
         """Which rows are asked."""
         if self.share >= 1:
             return np.ones(len(rows), dtype=np.bool_)
         return np.asarray(row_hash.uniforms(row_hash.hash_rows(rows, _ASKED), 1)[:, 0] < self.share)
 
-    def count_asked(self, size: int) -> int:
+    def expected_count(self, size: int) -> int:
         """How many of `size` rows are asked on average: a public number."""
         return max(round(self.share * size), 1)
 
     def units(self, rows: Matrix) -> NDArray[np.int64]:
         """The sum over those of `rows` that are asked, in whole grid units."""
-        rows = rows[self.asked(rows)]
+        rows = rows[self.select_rows(rows)]
         if not len(rows):
             return np.zeros(self.players, dtype=np.int64)
         found = baseline_shapley(row_wise(self.ask), self.point, rows, self.owner, walk_orders(rows, self.players))

@@ -116,7 +116,7 @@ class Layout:
         """Sums over each attribute's columns, along the first axis."""
         return np.asarray(np.add.reduceat(values, self.first, axis=0))
 
-    def same(self) -> NDArray[np.bool_]:
+    def same_attribute(self) -> NDArray[np.bool_]:
         """(n, n): whether two columns belong to one attribute."""
         return np.asarray(self.owner[:, None] == self.owner[None, :])
 

@@ -56,13 +56,13 @@ class Moments:
         gradient *= 2
         return gradient
 
-    def scaled(self, scale: Vector | None) -> Moments:
+    def scale_columns(self, scale: Vector | None) -> Moments:
         """The moments of scale·u in place of u."""
         if scale is None:
             return self
         return replace(self, A=self.A * np.outer(scale, scale), b=self.b * scale, s=self.s * scale)
 
-    def anchored(self, label: float) -> Moments:
+    def relabelled_from(self, label: float) -> Moments:
         """The moments of labels y - `label`, a public number."""
         return replace(self, b=self.b - label * self.s, t0=self.t0 - label * self.S0)
 
@@ -90,12 +90,12 @@ class RawSums:
     t0: float
     t1: Vector
 
-    def fitted(self) -> Moments:
+    def eliminate_intercept(self) -> Moments:
         """(A, b, 0) of a plane that is free at the anchor: the best constant for each φ is eliminated, A = S2 - S1S1ᵀ/S0, b = t1 - t0S1/S0."""
         mean = self.S1 / self.S0
         return Moments(self.S2 - np.outer(self.S1, mean), self.t1 - self.t0 * mean, np.zeros_like(mean))
 
-    def shifted(self, offset: Vector) -> Moments:
+    def shift(self, offset: Vector) -> Moments:
         """(A, b, s) around z, with h = anchor - z: A = S2 + S1hᵀ + hS1ᵀ + S0hhᵀ, b = t1 + t0h (SPEC §7) and s = S1 + S0h."""
         cross = np.outer(self.S1, offset)
         second = self.S2 + cross + cross.T + self.S0 * np.outer(offset, offset)

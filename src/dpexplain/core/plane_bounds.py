@@ -56,7 +56,7 @@ def plane_geometry(
         s = constant_for(weight, shape, within)
         free = None if layout is None else FreeReach.with_constant(point, layout, weight, radius, s)
         return PlaneGeometry(shape, s, free, curved, within)
-    reach = None if layout is None else Reach.around(point, layout, weight, radius, anchor or 0.0)
+    reach = None if layout is None else Reach.around_point(point, layout, weight, radius, anchor or 0.0)
     return PlaneGeometry(shape, None, reach, curved, within)
 
 

@@ -108,7 +108,7 @@ class Reach:
     least: float = LEAST_SHARE
 
     @classmethod
-    def around(cls, point: Vector, layout: Layout, weight: Weight, radius: float, anchor: float = 0.0) -> Reach:
+    def around_point(cls, point: Vector, layout: Layout, weight: Weight, radius: float, anchor: float = 0.0) -> Reach:
         codes, loose = _codes(point, layout)
         numbers = _numbers(point, loose, layout)
         low, high = _cells(codes, numbers)
@@ -119,13 +119,13 @@ class Reach:
 
     def share(self, phi: Vector) -> float:
         """reach(φ) as a share of the bound for the whole ball, at least `least`."""
-        return min(max(self.at(phi) / self.everywhere, self.least), 1.0)
+        return min(max(self.bound_at(phi) / self.everywhere, self.least), 1.0)
 
-    def at(self, phi: Vector) -> float:
+    def bound_at(self, phi: Vector) -> float:
         """A bound on reach(φ)."""
         return self._bound(phi, self.anchor)
 
-    def apart(self, phi: Vector, other: Vector) -> float:
+    def state_distance(self, phi: Vector, other: Vector) -> float:
         """How far two states are from each other; reach changes by at most 2·`steepness` times that."""
         return sqrt(float((phi - other) @ (phi - other)))
 
@@ -156,7 +156,7 @@ class SharePath:
         moved = inf
         if self._where is not None:
             slope = 2 * self.reach.steepness / self.reach.everywhere * _ROUND_UP
-            moved = slope * self.reach.apart(phi, self._where)
+            moved = slope * self.reach.state_distance(phi, self._where)
         if moved > _NEAR:
             self._where, self._known, moved = phi, self.reach.share(phi), 0.0
         return min(self._known + moved, 1.0)
@@ -183,11 +183,11 @@ class FreeReach(Reach):
         steepness = sensitivity.free_steepness(weight, constant, unit, within)
         return cls(codes, numbers, pulls, 0.0, everywhere, steepness, LEAST_FREE_SHARE, unit)
 
-    def at(self, phi: Vector) -> float:
+    def bound_at(self, phi: Vector) -> float:
         """A bound at the state (φ, a)."""
         return self._bound(phi[:-1], float(phi[-1]))
 
-    def apart(self, phi: Vector, other: Vector) -> float:
+    def state_distance(self, phi: Vector, other: Vector) -> float:
         moved = phi - other
         return hypot(sqrt(float(moved[:-1] @ moved[:-1])), float(moved[-1]) / self.unit)
 

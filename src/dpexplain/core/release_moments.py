@@ -79,7 +79,7 @@ class Scales:
     squares: float
 
     @classmethod
-    def balanced(cls, layout: Layout, variance: Vector) -> Scales:
+    def balance(cls, layout: Layout, variance: Vector) -> Scales:
         spread = layout.per_attribute(variance)
         total, numbers = float(spread.sum()), variance[layout.numbers]
         products = max((total**2 - float(spread @ spread)) / 2, 0.0)
@@ -111,7 +111,7 @@ class NormalisedMoments:
     scales: Scales = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scales", Scales.balanced(self.layout, self.variance))
+        object.__setattr__(self, "scales", Scales.balance(self.layout, self.variance))
 
     @classmethod
     def after(cls, released: Vector, layout: Layout, size: int, sigma: float) -> NormalisedMoments:
@@ -124,7 +124,7 @@ class NormalisedMoments:
     def sums(self, raw: RawSums) -> NormalisedSums:
         """The sums that `vector` scales, from weighted sums around `centre` as rows answer this query."""
         numbers = self.layout.numbers
-        cross = np.where(self.layout.same(), 0.0, raw.S2)
+        cross = np.where(self.layout.same_attribute(), 0.0, raw.S2)
         return NormalisedSums(raw.S0, raw.t0, raw.S1, raw.t1, cross, np.diag(raw.S2)[numbers] - self.variance[numbers] * raw.S0)
 
     def vector(self, raw: RawSums) -> Vector:

@@ -125,7 +125,7 @@ def pair_tables(attributes: int) -> float:
     return nextafter(sqrt(attributes * (attributes - 1) / 2), inf)
 
 
-def clipped(length: float) -> float:
+def clipping_bound(length: float) -> float:
     """The length that a record's own vector was cut to; the margin covers the rounding of that cut."""
     if not (is_finite(length) and length > 0):
         raise ParameterError(f"clip must be positive and finite, got {length}")

@@ -306,7 +306,7 @@ class PrivateData:
         rows = self._rows
         if not isinstance(rows, Divisible):
             raise DataError("rows of this kind cannot be split: register each shard as data of its own")
-        keys = shard_keys(rows.labelled) if self._keys is None else self._keys()
+        keys = shard_keys(rows.labelled_pieces) if self._keys is None else self._keys()
         self._shards = tuple(self._shard(rows, np.flatnonzero(keys % shards == i), keys, i, shards) for i in range(shards))
         self._rows = cast(Rows, _SplitRows())
         return self._shards
@@ -353,7 +353,7 @@ class Divisible(Rows, Protocol):
 
     def select(self, positions: np.ndarray[Any, Any], most: int | None = None) -> Rows: ...
 
-    def labelled(self) -> Iterator[Matrix]:
+    def labelled_pieces(self) -> Iterator[Matrix]:
         """All rows in order, a piece at a time, each followed by its label."""
         ...
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from dpexplain.demo.story import tell
+from dpexplain.demo.story import tell_story
 
 
 def main() -> None:
@@ -15,7 +15,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("out"), help="where explanation.png and report.html go")
     parser.add_argument("--people", type=int, default=200_000, help="how many made-up records")
     arguments = parser.parse_args()
-    tell(Console(), arguments.output, arguments.people)
+    tell_story(Console(), arguments.output, arguments.people)
 
 
 if __name__ == "__main__":

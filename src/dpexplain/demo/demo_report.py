@@ -90,7 +90,7 @@ def _card(asked: PersonAnswer) -> str:
     """One person: who, what the model says, and what makes the answer."""
     answer = asked.free or asked.explanation
     shown = answer if answer.added is None else replace(answer.contributions(), guarantee=None)
-    answer_text = f"<p class='small'>Asked itself, the model says {asked.says}.</p>"
+    answer_text = f"<p class='small'>Asked itself, the model says {asked.answer_text}.</p>"
     label = f"aria-label='Why: {escape(asked.who)}'"
     inner = f"<div class='scroll' tabindex='0' role='region' {label}>{shown._repr_html_()}</div>"
     return f"<section class='card' aria-label='{escape(asked.who)}'><h3>{escape(asked.who)}</h3>{answer_text}{inner}</section>"
@@ -102,7 +102,7 @@ def _figure(answers: list[PersonAnswer], budget: Budget) -> Figure:
     axes = figure.subplots(2, 3).ravel()
     for ax, asked in zip(axes, answers, strict=False):
         answer = asked.free or asked.explanation
-        title = f"{asked.who}: the model says {asked.says}"
+        title = f"{asked.who}: the model says {asked.answer_text}"
         drawn = {"title": title, "ax": ax}
         (answer.plot(6, **drawn) if answer.added is None else answer.contributions().plot(6, **drawn))
     spent = [asked.explanation.guarantee.epsilon for asked in answers]
@@ -124,6 +124,6 @@ def _row(asked: PersonAnswer) -> str:
     )
     numbers = f"<td>{asked.score.cosine:.3f}</td><td>{asked.score.relative_excess:.4f}</td>"
     return (
-        f"<tr><th scope='row'>{escape(asked.who)}</th><td>{asked.says}</td><td>{escape(strongest)}</td>{numbers}"
+        f"<tr><th scope='row'>{escape(asked.who)}</th><td>{asked.answer_text}</td><td>{escape(strongest)}</td>{numbers}"
         f"<td>{asked.explanation.guarantee.epsilon:.3f}</td></tr>"
     )

@@ -44,12 +44,12 @@ class PersonAnswer:
     free: Explanation | None = None
 
     @property
-    def says(self) -> str:
+    def answer_text(self) -> str:
         """The model's own answer, for people."""
         return AnswerScale.of("probability").format(self.probability)
 
 
-def tell(console: Console, output: Path, count: int) -> None:
+def tell_story(console: Console, output: Path, count: int) -> None:
     """Run all steps; `output` receives explanation.png, report.html, explain.html and income.dpx."""
     with console.status(f"Making up {count:,} people and training a forest on half of them"):
         model, rows = _train(count)
@@ -111,7 +111,7 @@ def _table(answers: list[PersonAnswer]) -> Table:
         table.add_column(column)
     for asked in answers:
         spent = f"ε = {round_up(asked.explanation.guarantee.epsilon)}"
-        table.add_row(asked.who, asked.says, effects(asked.explanation), f"{asked.score.cosine:.3f}", spent)
+        table.add_row(asked.who, asked.answer_text, effects(asked.explanation), f"{asked.score.cosine:.3f}", spent)
     table.caption = str(answers[-1].explanation.guarantee)
     return table
 
@@ -130,7 +130,7 @@ def _free_table(answers: list[PersonAnswer], release: Release) -> Table:
                 f"{label}: {added.scale.format(v, signed=True)} ± {added.scale.spread(e)}" for label, v, e in largest
             )
             numbers = (added.scale.format(added.answer), added.scale.format(added.base))
-            table.add_row(asked.who, asked.says, *numbers, shown, f"ε = {asked.free.cost.epsilon:g}")
+            table.add_row(asked.who, asked.answer_text, *numbers, shown, f"ε = {asked.free.cost.epsilon:g}")
     table.caption = str(release.guarantee)
     return table
 

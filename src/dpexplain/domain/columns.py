@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dpexplain.domain.interface import hint, listed
+from dpexplain.domain.interface import format_list, hint
 from dpexplain.domain.values import Column, objects, readable
 from dpexplain.errors import DataError
 
@@ -98,7 +98,7 @@ def _require(names: Sequence[str], columns: Collection[Any]) -> None:
     for name in names:
         if name not in columns:
             raise DataError(
-                f"column {name!r} is missing{hint(name, columns)}; the domain needs {listed(names)}: "
+                f"column {name!r} is missing{hint(name, columns)}; the domain needs {format_list(names)}: "
                 "rename or add it, or leave the feature out of the domain"
             )
 

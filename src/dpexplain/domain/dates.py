@@ -67,15 +67,15 @@ class Datetime(Scaled):
 
     def __post_init__(self) -> None:
         require_name(self)
-        low, high = self._declared("low"), self._declared("high")
+        low, high = self._parse_bound("low"), self._parse_bound("high")
         if not low < high:
             raise DomainError(f"{self.name}: low={self.low} must be before high={self.high}")
-        missing = low + (high - low) / 2 if self.missing is None else self._declared("missing")
+        missing = low + (high - low) / 2 if self.missing is None else self._parse_bound("missing")
         if not low <= missing <= high:
             raise DomainError(f"{self.name}: missing={self.missing} must lie between {self.low} and {self.high}")
         set_field(self, "span", (low, high, missing))
 
-    def _declared(self, bound: str) -> float:
+    def _parse_bound(self, bound: str) -> float:
         """The bound as a number; the field becomes its ISO text."""
         steps = self._steps(instant(getattr(self, bound)))
         if isnan(steps):

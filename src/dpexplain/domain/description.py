@@ -20,7 +20,7 @@ from typing import Any
 
 from dpexplain.domain.catalogue import FEATURES, Feature
 from dpexplain.domain.features import Numeric
-from dpexplain.domain.interface import hint, listed, require_width
+from dpexplain.domain.interface import format_list, hint, require_width
 from dpexplain.domain.labelled import LABELS
 from dpexplain.domain.scaled import UNSCALED
 from dpexplain.errors import DomainError
@@ -41,7 +41,7 @@ class DomainDescription(ABC):
     @property
     def fingerprint(self) -> str:
         """SHA-256 (hex) of the canonical description. Public."""
-        return sha256(canonical(self.to_dict())).hexdigest()
+        return sha256(canonical_json(self.to_dict())).hexdigest()
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict())
@@ -93,7 +93,7 @@ def vector_features(width: Any, bounds: Any, names: Any) -> list[Feature]:
     return [Numeric(*column) for column in zip(names, lows, highs, strict=True)]
 
 
-def canonical(data: Mapping[str, Any]) -> bytes:
+def canonical_json(data: Mapping[str, Any]) -> bytes:
     """One spelling per description: what the fingerprint is taken of."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
@@ -156,7 +156,7 @@ def describe_feature(feature: Feature) -> dict[str, Any]:
 def _parse_feature(data: Any) -> Feature:
     kind = data.get("kind") if isinstance(data, Mapping) else None
     if not isinstance(kind, str) or kind not in KINDS:
-        raise DomainError(f"a feature's kind must be one of {listed(KINDS)}, got {kind!r}{hint(kind, KINDS)}; correct it")
+        raise DomainError(f"a feature's kind must be one of {format_list(KINDS)}, got {kind!r}{hint(kind, KINDS)}; correct it")
     where, known = f"{kind} feature {data.get('name')!r}", [field for field in fields(KINDS[kind]) if field.init]
     require_known(data, {"kind", *(field.name for field in known)}, where)
     for field in known:
@@ -169,7 +169,7 @@ def require_known(data: Mapping[Any, Any], known: set[str], where: str) -> None:
     """Refuse a key that means nothing: a misspelt one would be ignored silently."""
     for key in data:
         if key not in known:
-            raise DomainError(f"{where} has unknown key {key!r}{hint(key, known)}; use only {listed(sorted(known))}")
+            raise DomainError(f"{where} has unknown key {key!r}{hint(key, known)}; use only {format_list(sorted(known))}")
 
 
 def _list(data: Mapping[Any, Any], key: str) -> list[Any]:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from dpexplain.domain.interface import FloatArray, Kind, listed
+from dpexplain.domain.interface import FloatArray, Kind, format_list
 from dpexplain.domain.labelled import Labelled
 from dpexplain.domain.scaled import Scaled, require_scale
 from dpexplain.domain.values import (
@@ -162,7 +162,7 @@ class Ordinal(Scaled):
 
     def place(self, value: object) -> tuple[int, float]:
         if (found := find(self.lookup, value)) < 0:
-            refuse(self, value, f"one of the declared levels {listed(self.levels)}")
+            refuse(self, value, f"one of the declared levels {format_list(self.levels)}")
         last = len(self.levels) - 1
         return 0, 1.0 if found == last else found * (1 / last)  # to the bit as by linspace in `fill`
 
@@ -252,7 +252,7 @@ class Categorical(Scaled):
         if (found := find(self.lookup, value)) < 0:
             if value is NONE_OF_THEM:
                 return 0, 0.0
-            refuse(self, value, f"one of the declared values {listed(self.columns)}")
+            refuse(self, value, f"one of the declared values {format_list(self.columns)}")
         return found, 1.0
 
     def __str__(self) -> str:
@@ -292,7 +292,7 @@ class Binary(Scaled):
 
     def _plain_missing(self) -> None:
         if (position := find(YES_NO, self.missing)) < 0:
-            raise DomainError(f"{self.name}: missing={self.missing!r} must be one of {listed(YES_NO)}")
+            raise DomainError(f"{self.name}: missing={self.missing!r} must be one of {format_list(YES_NO)}")
         set_field(self, "missing", bool(position))
 
     @property
@@ -315,7 +315,7 @@ class Binary(Scaled):
     def place(self, value: object) -> tuple[int, float]:
         if (found := find(self.lookup, value)) < 0:
             words = "True, False, 1, 0, 'yes', 'no', 'true', 'false'"
-            refuse(self, value, f"one of {words if self.values is None else listed(self.values)}")
+            refuse(self, value, f"one of {words if self.values is None else format_list(self.values)}")
         return 0, float(found)
 
     def __str__(self) -> str:
@@ -357,7 +357,7 @@ def _declared_missing(feature: Ordinal | Categorical | Binary, values: Sequence[
     if feature.missing is None:
         return
     if (position := find(lookup_table(values), feature.missing)) < 0:
-        raise DomainError(f"{feature.name}: missing={feature.missing!r} must be one of {listed(values)}")
+        raise DomainError(f"{feature.name}: missing={feature.missing!r} must be one of {format_list(values)}")
     set_field(feature, "missing", values[position])
 
 

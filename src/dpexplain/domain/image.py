@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpexplain.domain import description
 from dpexplain.domain.features import to_unit
-from dpexplain.domain.interface import Block, FloatArray, listed, require_width
+from dpexplain.domain.interface import Block, FloatArray, format_list, require_width
 from dpexplain.domain.scaled import UNSCALED, require_scale
 from dpexplain.errors import DataError, DomainError, QueryError
 
@@ -112,7 +112,7 @@ class ImageDomain(description.DomainDescription):
         """The image of a query, as an array."""
         if isinstance(record, Mapping):
             if set(record) != {COLUMN}:
-                raise QueryError(f"a query has the one field {COLUMN!r}, got {listed(record)}; pass it, or the image itself")
+                raise QueryError(f"a query has the one field {COLUMN!r}, got {format_list(record)}; pass it, or the image itself")
             record = record[COLUMN]
         try:
             return np.asarray(record)

@@ -91,7 +91,7 @@ class DomainLike(Protocol):
         ...
 
 
-def listed(items: Iterable[object], most: int = 12) -> str:
+def format_list(items: Iterable[object], most: int = 12) -> str:
     """Items as text for an error message, shortened where there are many."""
     items = list(items)
     shown = ", ".join(map(repr, items[:most]))

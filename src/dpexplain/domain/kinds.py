@@ -7,7 +7,7 @@ from typing import Any
 
 from dpexplain.domain.description import parse
 from dpexplain.domain.image import ImageDomain
-from dpexplain.domain.interface import DomainLike, hint, listed
+from dpexplain.domain.interface import DomainLike, format_list, hint
 from dpexplain.domain.scaled import UNSCALED
 from dpexplain.domain.tabular import Domain
 from dpexplain.domain.text import TextDomain
@@ -31,6 +31,6 @@ def domain_of(data: Any) -> DomainLike:
     kind = data.get("kind", "tabular") if isinstance(data, Mapping) else None
     if not isinstance(kind, str) or kind not in KINDS:
         raise DomainError(
-            f"a domain's kind must be one of {listed(KINDS)}, got {kind!r}{hint(kind, KINDS)}; pass what to_dict() returned"
+            f"a domain's kind must be one of {format_list(KINDS)}, got {kind!r}{hint(kind, KINDS)}; pass what to_dict() returned"
         )
     return KINDS[kind](data)

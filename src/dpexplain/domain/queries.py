@@ -10,7 +10,7 @@ import numpy as np
 
 from dpexplain.domain.catalogue import Feature
 from dpexplain.domain.features import Categorical
-from dpexplain.domain.interface import FloatArray, hint, listed
+from dpexplain.domain.interface import FloatArray, format_list, hint
 from dpexplain.domain.values import NUMBERS_AND_TEXT, is_missing
 from dpexplain.errors import ParameterError, QueryError
 
@@ -173,12 +173,12 @@ def _require_fields(features: Sequence[Feature], record: Mapping[Any, Any], rule
             continue
         if rules.extra == "refuse":
             remedy = 'remove it, or pass extra="ignore"'
-            raise QueryError(f"unknown field {field!r}{hint(field, names)}; the domain declares {listed(names)}: {remedy}")
+            raise QueryError(f"unknown field {field!r}{hint(field, names)}; the domain declares {format_list(names)}: {remedy}")
         if meant := hint(field, absent):
             raise QueryError(f"unknown field {field!r}{meant}, and that one is missing: rename or remove it")
     for feature in features:
         if feature.name in absent and feature.substitute is None:
-            raise QueryError(f"field {feature.name!r} is missing; give one value for each of {listed(names)}")
+            raise QueryError(f"field {feature.name!r} is missing; give one value for each of {format_list(names)}")
 
 
 def read_vector(features: Sequence[Feature], vector: Any, low: Any, high: Any, rules: QueryRules) -> tuple[Any, Notes]:

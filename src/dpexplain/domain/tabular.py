@@ -224,7 +224,7 @@ class Domain(description.DomainDescription):
     def fingerprint(self) -> str:
         """SHA-256 (hex) of how records are encoded and how far apart they are: titles, units and help texts do not count."""
         features = [plain(feature) for feature in self.features]
-        return sha256(description.canonical(description.describe(features, self.scale))).hexdigest()
+        return sha256(description.canonical_json(description.describe(features, self.scale))).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
         """The description in JSON's types; `description.py` documents the keys."""
@@ -290,7 +290,7 @@ def _features(features: Any) -> tuple[Feature, ...]:
     declared = tuple(features) if isinstance(features, (list, tuple)) else None
     if declared is None or not all(isinstance(feature, FEATURES) for feature in declared):
         raise DomainError(
-            f"a domain is a list of {', '.join(kind.__name__ for kind in FEATURES)} features, got {_what(features)}: "
+            f"a domain is a list of {', '.join(kind.__name__ for kind in FEATURES)} features, got {_describe_wrong(features)}: "
             "declare what is public about each column; it is never inferred from rows, because that would leak them"
         )
     if not declared:
@@ -298,7 +298,7 @@ def _features(features: Any) -> tuple[Feature, ...]:
     return declared
 
 
-def _what(features: Any) -> str:
+def _describe_wrong(features: Any) -> str:
     """Describes for an error message what was passed instead of a list of features."""
     if not isinstance(features, (list, tuple)):
         return type(features).__name__

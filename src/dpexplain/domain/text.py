@@ -18,7 +18,7 @@ import scipy
 
 from dpexplain.domain import description
 from dpexplain.domain.columns import TABLES, read_columns
-from dpexplain.domain.interface import Block, FloatArray, listed
+from dpexplain.domain.interface import Block, FloatArray, format_list
 from dpexplain.domain.scaled import UNSCALED, require_scale
 from dpexplain.domain.values import Column, objects, unicode_text
 from dpexplain.errors import DataError, DomainError, QueryError
@@ -173,7 +173,7 @@ class TextDomain(description.DomainDescription):
 
     def __repr__(self) -> str:
         where = "" if self.column is None else f" in column {self.column!r}"
-        return f"<TextDomain: {self.width} words{where}: {listed(self.vocabulary)}>"
+        return f"<TextDomain: {self.width} words{where}: {format_list(self.vocabulary)}>"
 
     def _positions_in(self, text: object) -> list[int]:
         """Which words of the vocabulary occur, in order."""
@@ -189,7 +189,9 @@ class TextDomain(description.DomainDescription):
         """The text of a query; QueryError unless it can be asked about."""
         if isinstance(record, Mapping) and self.column is not None:
             if set(record) != {self.column}:
-                raise QueryError(f"a query has the one field {self.column!r}, got {listed(record)}; pass it, or the text itself")
+                raise QueryError(
+                    f"a query has the one field {self.column!r}, got {format_list(record)}; pass it, or the text itself"
+                )
             record = record[self.column]
         if not isinstance(record, str):
             raise QueryError(f"a query must be a text, got {type(record).__name__}; pass a string")

@@ -84,17 +84,17 @@ class Solver:
         return scipy.sparse.csr_array(self._points), scipy.sparse.csr_array(self._points.T)
 
     @cached_property
-    def _squared(self) -> Matrix:
+    def _squared_eigenvectors(self) -> Matrix:
         return np.square(self.eigenvectors)
 
     @cached_property
-    def _rotated(self) -> Vector:
+    def _rotated_t1(self) -> Vector:
         return np.asarray(self.t1 @ self.eigenvectors)
 
     @cached_property
     def _guess(self) -> float:
         """The multiplier of a query in the middle: a good place to start looking for any other's."""
-        return solve_one(self.eigenvalues, np.zeros_like(self.mean), self._rotated, self.radius)[1]
+        return solve_one(self.eigenvalues, np.zeros_like(self.mean), self._rotated_t1, self.radius)[1]
 
     @classmethod
     def of(cls, estimate: Estimate, reference: Reference, layout: Layout, radius: float, calibration: Vector) -> Solver:
@@ -105,9 +105,9 @@ class Solver:
         """Explanations at encoded queries, (q, n); `anchors`, one a query, are 0 unless they are given."""
         c = np.zeros(len(queries)) if anchors is None else anchors
         H = (self.mean - queries) @ self.eigenvectors
-        B = self._rotated + (self.t0 - c)[:, None] * H
+        B = self._rotated_t1 + (self.t0 - c)[:, None] * H
         if len(queries) == 1:
-            return self._with_errors(H, self._one(queries[0], H[0], B[0], weight, float(c[0])), c)
+            return self._with_errors(H, self._solve_query(queries[0], H[0], B[0], weight, float(c[0])), c)
         first = solve(self.eigenvalues, H, B, self.radius, self._guess)
         corrected = B + self._corrections(queries, first.values @ self.eigenvectors.T, weight, c) @ self.eigenvectors
         return self._with_errors(H, solve(self.eigenvalues, H, corrected, self.radius, first.multiplier), c)
@@ -131,9 +131,9 @@ class Solver:
     @property
     def t0_error(self) -> float:
         """t₀ was released with t₁, at a scale that follows from the columns' variances."""
-        return self.noise.t1 * sqrt(Scales.balanced(self.layout, self._squared @ self.eigenvalues).label)
+        return self.noise.t1 * sqrt(Scales.balance(self.layout, self._squared_eigenvectors @ self.eigenvalues).label)
 
-    def _one(self, query: Vector, h: Vector, b: Vector, weight: Weight, anchor: float) -> Solutions:
+    def _solve_query(self, query: Vector, h: Vector, b: Vector, weight: Weight, anchor: float) -> Solutions:
         p, multiplier = solve_one(self.eigenvalues, h, b, self.radius, self._guess)
         moved = b + self._correction(query, self.eigenvectors @ p, weight, anchor) @ self.eigenvectors
         p, multiplier = solve_one(self.eigenvalues, h, moved, self.radius, multiplier)
@@ -141,7 +141,7 @@ class Solver:
 
     def _with_errors(self, H: Matrix, solutions: Solutions, anchors: Vector) -> PlaneAnswers:
         p, noise = solutions.values, self.noise
-        shape = error_shape(self.eigenvalues, self.eigenvectors, self._squared, H, solutions)
+        shape = error_shape(self.eigenvalues, self.eigenvectors, self._squared_eigenvectors, H, solutions)
         along = np.square(np.einsum("ij,ij->i", H, p) + anchors)  # what the plane says in the middle
         variance = noise.t1**2 + noise.s2**2 * np.einsum("ij,ij->i", p, p) + noise.s1**2 * along
         return PlaneAnswers(p @ self.eigenvectors.T, noise.calibration * np.sqrt(shape * variance[:, None]))

@@ -130,7 +130,7 @@ def rehearsal_draws(layout: Layout) -> int:
 def as_sums(found: Estimate, query: NormalisedMoments) -> NormalisedSums:
     """The sums that rows with exactly the estimated moments would have had."""
     shift, numbers = found.mean - query.centre, query.layout.numbers
-    s2 = np.where(query.layout.same(), 0.0, found.shrunk + np.outer(shift, shift))
+    s2 = np.where(query.layout.same_attribute(), 0.0, found.shrunk + np.outer(shift, shift))
     squares = np.diag(found.shrunk)[numbers] + np.square(shift[numbers]) - query.variance[numbers]
     total = found.total
     t1 = found.t1 + found.t0 * shift

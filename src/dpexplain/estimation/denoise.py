@@ -99,7 +99,7 @@ def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, sh
     idle = _idle(complete, layout)
     driver: Literal["evr", "evd"] = "evr" if layout.width <= WIDE else "evd"  # divide and conquer: a quarter faster
     values, vectors = scipy.linalg.eigh(shrunk + idle, driver=driver)
-    noisy = spread.s2 * ~layout.same()
+    noisy = spread.s2 * ~layout.same_attribute()
     return Estimate(
         mean=mean,
         values=np.maximum(values, 0.0) + RIDGE,
@@ -159,7 +159,7 @@ def _sum_to_zero(s1: Vector, t1: Vector, s2: Matrix, complete: Flags, layout: La
 def _idle(complete: Flags, layout: Layout) -> Matrix:
     """11ᵀ/k on the block of each complete code of k columns."""
     sizes = np.array(layout.stops) - np.array(layout.starts)
-    return np.where(layout.same() & complete[layout.owner], 1 / sizes[layout.owner], 0.0)
+    return np.where(layout.same_attribute() & complete[layout.owner], 1 / sizes[layout.owner], 0.0)
 
 
 def _means(raw: Vector, complete: Flags, layout: Layout) -> tuple[Vector, Vector]:
@@ -190,7 +190,7 @@ def _shares(covariance: Matrix, t1: Vector, spread: Spread, layout: Layout) -> t
     common = max(float(evidence[off].sum()) / max(float(room[off].sum()), 1e-300), 0.0)
     rho = np.maximum((evidence / room * cells + _POOLED * common) / (cells + _POOLED), 0.0)
     prior = rho[np.ix_(layout.owner, layout.owner)] * scale
-    kept = np.where(layout.same(), 1.0, _share(prior, spread.s2**2))
+    kept = np.where(layout.same_attribute(), 1.0, _share(prior, spread.s2**2))
     return kept, _label_shares(variance, t1, spread)
 
 

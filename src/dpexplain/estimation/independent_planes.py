@@ -70,7 +70,7 @@ class IndependentPlanes:
     def fit(self, queries: Matrix, weight: Weight, anchors: Vector | None = None, radius: float | None = None) -> Planes:
         """The planes at encoded queries, (q, n); neither anchored nor held in a ball, so the last two are not used."""
         del anchors, radius
-        n, found = queries.shape[1], [self._one(query, weight) for query in queries]
+        n, found = queries.shape[1], [self._solve_query(query, weight) for query in queries]
         values = np.array([one[0] for one in found]).reshape(queries.shape)
         answer, share = (np.array([one[i] for one in found]) for i in (1, 2))
         sizes = (n, n, self.layout.attributes + 2)
@@ -79,7 +79,7 @@ class IndependentPlanes:
         fitted = FittedPlanes(values, answer, share, capped)
         return assemble(queries, fitted, Variances(*parts), self.average, self.layout)
 
-    def _one(self, query: Vector, weight: Weight) -> tuple[Vector, float, float, tuple[Vector, Vector, Vector]]:
+    def _solve_query(self, query: Vector, weight: Weight) -> tuple[Vector, float, float, tuple[Vector, Vector, Vector]]:
         """(slopes, answer, share of effective points, variances)."""
         measured = self.layout.metric * query
         distance = np.sqrt(np.maximum(self._norms - 2 * (self.points @ measured) + query @ measured, 0.0))

@@ -186,19 +186,19 @@ class LocalReference:
     def answer(self, queries: Matrix, weight: Weight, anchors: Vector | None = None) -> PlaneAnswers:
         """Explanations at encoded queries, (q, n); with `anchors`, one a query, they fit y - anchor."""
         levels = np.zeros(len(queries)) if anchors is None else anchors
-        pairs = [self._one(query, weight, float(level)) for query, level in zip(queries, levels, strict=True)]
+        pairs = [self._solve_query(query, weight, float(level)) for query, level in zip(queries, levels, strict=True)]
         empty = np.zeros((0, self.points.shape[1]))
         if not pairs:
             return PlaneAnswers(empty, empty)
         return PlaneAnswers(np.array([value for value, _ in pairs]), np.array([error for _, error in pairs]))
 
-    def _local(self, query: Vector, weight: Weight) -> Vector:
+    def _local_weights(self, query: Vector, weight: Weight) -> Vector:
         measured = self.metric * query
         squared = self._norms - 2 * (self.points @ measured) + query @ measured
         return weight(np.sqrt(np.maximum(squared, 0.0))) * self.weights
 
-    def _one(self, query: Vector, weight: Weight, anchor: float) -> tuple[Vector, Vector]:
-        local = self._local(query, weight)
+    def _solve_query(self, query: Vector, weight: Weight, anchor: float) -> tuple[Vector, Vector]:
+        local = self._local_weights(query, weight)
         total = float(local.sum())
         if not total > 0:
             local, total = self.weights, float(self.weights.sum())
@@ -207,7 +207,7 @@ class LocalReference:
         u = self._points[near] - query.astype(np.float32)
         scaled = u * share[:, None].astype(np.float32)
         few = float(np.square(share).sum())
-        A, b = self._around(query, anchor)
+        A, b = self._moments_around(query, anchor)
         A = (scaled.T @ u).astype(np.float64) + few * A
         b = (scaled.T @ y.astype(np.float32)).astype(np.float64) + few * b
         phi = minimise_2(A, b, self.radius, _UNDETERMINED)
@@ -221,7 +221,7 @@ class LocalReference:
         moved = (self.changes[:, near] @ residual).astype(np.float64)
         return np.asarray((1 + biased) * (residual.T @ residual) + moved.T @ moved / max(len(moved) / 2, 1))
 
-    def _around(self, query: Vector, anchor: float) -> tuple[Matrix, Vector]:
+    def _moments_around(self, query: Vector, anchor: float) -> tuple[Matrix, Vector]:
         """(A, b) of all rows alike."""
         second, first, label = self._everyone
         cross, mean_label = np.outer(first, query), float(self.weights @ self.labels) / len(self.labels) - anchor

@@ -47,7 +47,7 @@ def solve(eigenvalues: Vector, H: Matrix, B: Matrix, radius: float, guess: float
         active = active[still]
         if not active.size:
             break
-    return Solutions(_inside(values, radius), multiplier)
+    return Solutions(_scale_into_ball(values, radius), multiplier)
 
 
 def solve_one(eigenvalues: Vector, h: Vector, b: Vector, radius: float, guess: float = 0.0) -> tuple[Vector, float]:
@@ -76,7 +76,7 @@ def _norms(rows: Matrix) -> Vector:
     return np.sqrt(_dots(rows, rows))
 
 
-def _inside(values: Matrix, radius: float) -> Matrix:
+def _scale_into_ball(values: Matrix, radius: float) -> Matrix:
     """Scale rows back into the ball that rounding left a few ulps outside."""
     lengths = _norms(values)
     return np.asarray(values * np.minimum(1.0, radius / np.maximum(lengths, 1e-300))[:, None])

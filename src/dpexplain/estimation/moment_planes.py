@@ -101,17 +101,20 @@ class MomentPlanes:
         return level, (share * (self.residuals - level)) @ (self.points - self.mean)
 
     @cached_property
-    def _extended(self) -> Matrix:
+    def _points_and_ones(self) -> Matrix:
         """The points with a column of ones, so that a sum of weights comes with the weighted sum of points."""
         return np.column_stack([self.points, np.ones(len(self.points))])
 
     @cached_property
     def _maps(self) -> tuple[Any, Any]:
         """The same and its transpose as maps of one vector: sparse where that touches less memory."""
-        if self._extended.size <= _IN_CACHE or np.count_nonzero(self._extended) > _DENSE * self._extended.size:
-            across = np.ascontiguousarray(self._extended.T)  # long rows: vector instructions work on many points at once
+        if (
+            self._points_and_ones.size <= _IN_CACHE
+            or np.count_nonzero(self._points_and_ones) > _DENSE * self._points_and_ones.size
+        ):
+            across = np.ascontiguousarray(self._points_and_ones.T)  # long rows: vector instructions work on many points at once
             return across.T, across
-        return scipy.sparse.csr_array(self._extended), scipy.sparse.csr_array(self._extended.T)
+        return scipy.sparse.csr_array(self._points_and_ones), scipy.sparse.csr_array(self._points_and_ones.T)
 
     @cached_property
     def weighing(self) -> tuple[Vector, Matrix]:
@@ -154,8 +157,8 @@ class MomentPlanes:
         """The planes at encoded queries, (q, n); through `anchors`, one a query, where they are given; in a ball where a radius is given."""
         if len(queries) == 1 and anchors is None and radius is None:
             return self._fit_one(queries[0], weight)
-        share, local, middle = self._local(queries, weight)
-        right, level = self._back(local * self.residuals)
+        share, local, middle = self._local_shares(queries, weight)
+        right, level = self._sum_points(local * self.residuals)
         level0, slope0 = self.offsets
         right -= middle * level + share[:, None] * slope0
         values, capped = hold_in_ball(
@@ -171,11 +174,11 @@ class MomentPlanes:
         variances = self._variances(queries, local, share, middle, turn)
         return assemble(queries, FittedPlanes(values, answer, share, capped), variances, self.average, self.layout)
 
-    def _local(self, queries: Matrix, weight: Weight) -> tuple[Vector, Matrix, Matrix]:
+    def _local_shares(self, queries: Matrix, weight: Weight) -> tuple[Vector, Matrix, Matrix]:
         """(share of effective rows, s, μ + m)."""
         everyone, unraked = self.weighing
         measured = queries * self.layout.metric
-        distance = self._onto(-2 * measured, dots(queries, measured))
+        distance = self._evaluate_at_points(-2 * measured, dots(queries, measured))
         distance += self.lengths
         np.sqrt(np.maximum(distance, 0.0, out=distance), out=distance)
         local = np.multiply(weight(distance), everyone, out=distance)
@@ -184,7 +187,7 @@ class MomentPlanes:
             local[~(squares > 0)] = everyone
             total, squares = local @ unraked[0], np.square(local) @ unraked[1]
         share = np.square(total) / (local.shape[1] * squares)
-        middle, mass = self._back(local)
+        middle, mass = self._sum_points(local)
         local /= mass
         return share, local, middle / mass
 
@@ -235,14 +238,14 @@ class MomentPlanes:
             ahead = step + size / max(before, 1e-300) * ahead
         return found
 
-    def _onto(self, rows: Matrix, constants: Vector) -> Matrix:
+    def _evaluate_at_points(self, rows: Matrix, constants: Vector) -> Matrix:
         """x·row + constant for each point x."""
         extended = np.concatenate([rows, constants[:, None]], axis=1)
-        return np.asarray(extended @ self._extended.T if len(rows) != 1 else (self._maps[0] @ extended[0])[None])
+        return np.asarray(extended @ self._points_and_ones.T if len(rows) != 1 else (self._maps[0] @ extended[0])[None])
 
-    def _back(self, rows: Matrix) -> tuple[Matrix, Matrix]:
+    def _sum_points(self, rows: Matrix) -> tuple[Matrix, Matrix]:
         """(weighted sums of points, sums of weights as a column)."""
-        sums = rows @ self._extended if len(rows) != 1 else (self._maps[1] @ rows[0])[None]
+        sums = rows @ self._points_and_ones if len(rows) != 1 else (self._maps[1] @ rows[0])[None]
         return np.asarray(sums[:, :-1]), np.asarray(sums[:, -1:])
 
     def _solve(self, local: Matrix, middle: Matrix, right: Matrix) -> Matrix:
@@ -251,12 +254,12 @@ class MomentPlanes:
         ahead = rest @ self.dense_inverse
         size = dots(rest, ahead)
         for left in reversed(range(STEPS)):
-            along = self._onto(ahead, -dots(ahead, middle))
+            along = self._evaluate_at_points(ahead, -dots(ahead, middle))
             if not left:  # the last step needs the curvature along it only
                 curvature = dots(along * local, along) + self.ridge * dots(ahead, ahead)
                 return found + (size / np.maximum(curvature, 1e-300))[:, None] * ahead
             along *= local
-            sums, mass = self._back(along)
+            sums, mass = self._sum_points(along)
             bent = sums - middle * mass + self.ridge * ahead
             length = (size / np.maximum(dots(ahead, bent), 1e-300))[:, None]
             found, rest = found + length * ahead, rest - length * bent
@@ -287,13 +290,13 @@ class MomentPlanes:
         seen = (share * local.shape[1] / (share * local.shape[1] + POOLED))[:, None]  # few points' own residuals say little
         pull = np.maximum(np.minimum(pull, limit), -limit)
         pull = np.square(pull) * (seen * self.squares[::every] + (1 - seen) * self.mean_square)
-        pull *= (self.slopes.doubt / np.sqrt(share) / pull.shape[1] * np.square(self._narrowing(local, middle)))[:, None]
+        pull *= (self.slopes.doubt / np.sqrt(share) / pull.shape[1] * np.square(self._variance_ratio(local, middle)))[:, None]
         kept = np.minimum(1.0, KEPT * share)  # a local answer rests on the points, not on φ₀
         centre = (middle - self.mean) @ self.dense_inverse
         found = QueryErrors(kept, pull, centre, middle - queries, queries - self.average.values)
-        return errors.fitted(found) if turn is None else errors.anchored(found, turn)
+        return errors.fitted_variances(found) if turn is None else errors.anchored_variances(found, turn)
 
-    def _narrowing(self, local: Matrix, middle: Matrix) -> Vector:
+    def _variance_ratio(self, local: Matrix, middle: Matrix) -> Vector:
         """How much less columns vary near the query than over all points: as much larger is the local inverse than the moments' own."""
         near = np.maximum(local @ self.norms - dots(middle, middle), 1e-300)
         return np.minimum(np.maximum(self.trace / near, 1.0), NARROWEST)

@@ -68,37 +68,39 @@ class ErrorSources:
         return np.asarray(kept + (1 - kept) * np.square(self.left))
 
     @cached_property
-    def _across(self) -> Matrix:
+    def _moved_by_column(self) -> Matrix:
         """M with one column a point."""
         return np.ascontiguousarray(self.moved.T)
 
-    def fitted(self, q: QueryErrors) -> Variances:
+    def fitted_variances(self, q: QueryErrors) -> Variances:
         """Of planes that are free at the query."""
         if len(q.kept) == 1 and self.moved.size <= _SMALL:
             return self._fitted_one(q)
         counted, kept = self._column_counts(q), np.square(q.kept)
-        noise, reference = _between(kept[:, None], *self.noise), np.maximum(self._pulled_slopes(q), 0.0)
+        noise, reference = _interpolate(kept[:, None], *self.noise), np.maximum(self._pulled_slopes(q), 0.0)
         added = feature_sums(np.square(q.offset) * (noise + reference), self.layout)
         for a, block, moved, covariances in self._codes:
             offset = q.offset[:, block]
             pulled = offset @ moved - dots(offset, q.centre[:, block])[:, None]
-            added[:, a] = dots(q.weights, np.square(pulled)) + _between(kept, *(dots(offset @ R, offset) for R in covariances))
-        base, answer = (self._along(q, counted, d, 1.0) + self.level_error**2 for d in (-q.away - q.offset, -q.away))
+            added[:, a] = dots(q.weights, np.square(pulled)) + _interpolate(
+                kept, *(dots(offset @ R, offset) for R in covariances)
+            )
+        base, answer = (self._variance_along(q, counted, d, 1.0) + self.level_error**2 for d in (-q.away - q.offset, -q.away))
         return Variances(noise, reference, np.concatenate([added, base[:, None], answer[:, None]], axis=1))
 
     def _fitted_one(self, q: QueryErrors) -> Variances:
         """The same of one query, by a few operations on all features at once."""
         weights, centre, kept = q.weights[0], q.centre[0], np.square(q.kept)
         wanted = directions(q.offset[0], -q.away[0], self.layout)  # one column for each number: d
-        pulled = wanted.T @ self._across  # u·d + l, one column a point
+        pulled = wanted.T @ self._moved_by_column  # u·d + l, one column a point
         pulled -= (centre @ wanted)[:, None]
         pulled[-2:] += 1.0
         added = np.square(pulled) @ weights + np.square(wanted.T @ self.root) @ self._column_counts(q)[0]
         added[-2:] += self.level_error**2
-        reference = np.square(self._across - centre[:, None]) @ weights
-        return Variances(_between(kept, *self.noise)[None], reference[None], added[None])
+        reference = np.square(self._moved_by_column - centre[:, None]) @ weights
+        return Variances(_interpolate(kept, *self.noise)[None], reference[None], added[None])
 
-    def anchored(self, q: QueryErrors, turn: Matrix) -> Variances:
+    def anchored_variances(self, q: QueryErrors, turn: Matrix) -> Variances:
         """Of planes that go through an anchor; `turn` is g."""
         counted, kept = self._column_counts(q), np.square(q.kept)
         excess = q.away @ self.moved.T - dots(q.away, q.centre)[:, None] - 1.0  # u·h - 1
@@ -108,17 +110,17 @@ class ErrorSources:
         crossed = pulls @ self.moved - q.centre * pulls.sum(axis=1)[:, None]
         reference = self._pulled_slopes(q) + turn * (turn * dots(pulls, excess)[:, None] - 2 * crossed)
         reference = np.maximum(reference, 0.0)
-        noise = np.maximum(_between(kept[:, None], *self.noise) + turn * (turn * length - 2 * across), 0.0)
+        noise = np.maximum(_interpolate(kept[:, None], *self.noise) + turn * (turn * length - 2 * across), 0.0)
         added = feature_sums(np.square(q.offset) * (noise + reference), self.layout)
         for a, block, moved, covariances in self._codes:
             offset = q.offset[:, block]
             along = dots(turn[:, block], offset)
             pulled = offset @ moved - (dots(offset, q.centre[:, block])[:, None] + along[:, None] * excess)
             turned = along * (along * length[:, 0] - 2 * dots(offset, across[:, block]))
-            own = _between(kept, *(dots(offset @ R, offset) for R in covariances))
+            own = _interpolate(kept, *(dots(offset @ R, offset) for R in covariances))
             added[:, a] = dots(q.weights, np.square(pulled)) + np.maximum(own + turned, 0.0)
         along = dots(turn, q.offset)
-        base = self._along(q, counted, q.offset - along[:, None] * q.away, along)
+        base = self._variance_along(q, counted, q.offset - along[:, None] * q.away, along)
         level = np.square(turn * self.level_error)
         return Variances(noise + level, reference, np.column_stack([added, base, np.zeros_like(base)]))
 
@@ -127,12 +129,12 @@ class ErrorSources:
         total = q.weights.sum(axis=1)[:, None]
         return np.asarray(q.weights @ self._moved_squares + q.centre * (q.centre * total - 2 * (q.weights @ self.moved)))
 
-    def _along(self, q: QueryErrors, counted: Matrix, directions: Matrix, level: Vector | float) -> Vector:
+    def _variance_along(self, q: QueryErrors, counted: Matrix, directions: Matrix, level: Vector | float) -> Vector:
         """The variance of d·φ + l·level for one direction a query."""
         pulled = directions @ self.moved.T + (level - dots(directions, q.centre))[:, None]
         rotated = directions @ self.root
         return np.asarray(dots(q.weights, np.square(pulled)) + dots(counted, np.square(rotated)))
 
 
-def _between(share: Matrix, whole: Matrix, left: Matrix) -> Matrix:
+def _interpolate(share: Matrix, whole: Matrix, left: Matrix) -> Matrix:
     return np.asarray(share * whole + (1 - share) * left)

@@ -64,7 +64,7 @@ def tables(counts: Matrix, offsets: Joined, used: list[Joined], sigma: float) ->
     ]
     size = sum(total / cells for total, cells in totals) / sum(1 / cells for _, cells in totals)
     size = max(size, sigma, 1.0)
-    p, pairs = _with_one_margin(counts / size, offsets, used)
+    p, pairs = _make_consistent(counts / size, offsets, used)
     return Tables(offsets, p, pairs, _smooth(pairs, p, sigma / size, blocks), sigma / size)
 
 
@@ -73,10 +73,10 @@ def redraw_tables(found: Tables, normals: Vector) -> tuple[Vector, Matrix]:
     used = [np.flatnonzero(found.p[found.block(a)]) for a in range(found.attributes)]
     possible = (found.owner[:, None] < found.owner) & np.outer(found.p > 0, found.p > 0)
     noise = np.where(possible, found.error * normals.reshape(possible.shape), 0.0)
-    return _with_one_margin(found.pairs + noise + noise.T, found.offsets, used)
+    return _make_consistent(found.pairs + noise + noise.T, found.offsets, used)
 
 
-def _with_one_margin(pairs: Matrix, offsets: Joined, used: list[Joined]) -> tuple[Vector, Matrix]:
+def _make_consistent(pairs: Matrix, offsets: Joined, used: list[Joined]) -> tuple[Vector, Matrix]:
     """One margin for each attribute, the average of its tables' by inverse variance, and the nearest tables that have these margins."""
     starts, sizes = offsets[:-1], np.array([len(bins) for bins in used])
     owner, present = np.repeat(np.arange(len(used)), np.diff(offsets)), np.zeros(len(pairs), dtype=bool)
@@ -157,7 +157,7 @@ def draw(found: Tables, rows: int, uniforms: Uniforms, watch: ProgressCallback =
     codes = sample_tree(found, rows, uniforms)
     watch("raking records to the tables")
     few = codes[
-        : _looked_at(found.attributes)
+        : _pair_limit(found.attributes)
     ]  # with many attributes raking takes long and rarely suffices, so it is tried on a few records first
     raking = Raking(few, found)
     trial = raking.solve(_LEAST, _FIRST_ROUNDS)
@@ -174,7 +174,7 @@ def draw(found: Tables, rows: int, uniforms: Uniforms, watch: ProgressCallback =
     return by_chain if distance(by_chain, found) < distance(by_weight, found) else _rake_and_resample(codes, found, trial)
 
 
-def _looked_at(attributes: int) -> int:
+def _pair_limit(attributes: int) -> int:
     pairs = max(attributes * (attributes - 1) // 2, 1)
     return min(max(_PAIRS_LOOKED_AT // pairs, _LEAST_LOOKED_AT), _LOOKED_AT)
 

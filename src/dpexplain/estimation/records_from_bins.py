@@ -17,13 +17,13 @@ from dpexplain.estimation.reference import NUMBER_STEPS
 _STEEPEST = 1 / sqrt(3)  # by how many standard deviations the mean of a triangular density is from that of an even one
 
 
-def records(
+def draw_within_bins(
     codes: CellCodes, bins: Bins, histograms: Sequence[Vector], sigma: float, layout: Layout, uniforms: Uniforms
 ) -> CellCodes:
     """(attributes, rows) in the form a reference stores: a column's offset (its size: none), or a multiple of 1/`NUMBER_STEPS`."""
     stored = np.zeros((layout.attributes, len(codes)), dtype=np.int64)
     for a, (cell, joined, histogram) in enumerate(zip(bins.cells, bins.joined, histograms, strict=True)):
-        cells = _within(codes[:, a], joined, _mass(cell, joined, histogram, sigma), uniforms)
+        cells = _draw_cells(codes[:, a], joined, _mass(cell, joined, histogram, sigma), uniforms)
         if layout.is_number[a]:
             number = cell.columns(cells, uniforms.take(len(cells)))[:, 0]
             stored[a] = np.rint(number * NUMBER_STEPS).astype(np.int64)
@@ -59,7 +59,7 @@ def _mass(cell: Cells, joined: Joined, histogram: Vector, sigma: float) -> Vecto
     return mass
 
 
-def _within(codes: CellCodes, joined: Joined, mass: Vector, uniforms: Uniforms) -> CellCodes:
+def _draw_cells(codes: CellCodes, joined: Joined, mass: Vector, uniforms: Uniforms) -> CellCodes:
     """A cell of each row's bin, drawn in proportion to `mass`; evenly where a bin has none."""
     order = np.argsort(joined, kind="stable")
     held = np.bincount(joined, weights=mass, minlength=int(joined.max()) + 1)

@@ -112,7 +112,7 @@ def _draw_codes(codes: Codes, uniforms: Matrix, covariance: Matrix, estimate: Es
         for a in panel:
             here = slice(done, done + layout.stops[a] - layout.starts[a])
             expected = estimate.mean[layout.columns(a)] + within[:, :done] @ diagonal[here, :done].T + before[:, here]
-            codes[a] = _chosen(expected, uniforms[a], missing=bool(estimate.missing[a]))
+            codes[a] = _choose_values(expected, uniforms[a], missing=bool(estimate.missing[a]))
             off = (codes[a][:, None] == np.arange(here.stop - here.start)) - expected
             within[:, here] = scipy.linalg.solve_triangular(diagonal[here, here], off.T, lower=True).T
             done = here.stop
@@ -134,7 +134,7 @@ def _panels(layout: Layout) -> list[list[int]]:
     return panels
 
 
-def _chosen(expected: Matrix, uniforms: Vector, *, missing: bool) -> Codes:
+def _choose_values(expected: Matrix, uniforms: Vector, *, missing: bool) -> Codes:
     """One value for each point, with probabilities as near to `expected` as probabilities can be; the last is "all zeros"."""
     probabilities = np.maximum(expected, 0.0)
     if missing:
@@ -168,7 +168,7 @@ def _numbers(rows: Matrix, uniforms: Matrix, covariance: Matrix, estimate: Estim
 
 def _ridge(estimate: Estimate, layout: Layout) -> float:
     """The typical norm of the noise in a column of the released covariance."""
-    noise = estimate.spread.s2 * float(np.sqrt((~layout.same()).sum(axis=1).mean()))
+    noise = estimate.spread.s2 * float(np.sqrt((~layout.same_attribute()).sum(axis=1).mean()))
     return max(noise, _FLOOR)
 
 

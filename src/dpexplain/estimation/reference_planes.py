@@ -60,7 +60,7 @@ class ThinnedRecords:
         return self.rows.products(share) - np.outer(centre, centre)
 
 
-def _moved(records: CodedRows, pulls: Matrix, centre: Vector) -> Matrix:
+def _sum_pulls(records: CodedRows, pulls: Matrix, centre: Vector) -> Matrix:
     """Σ pull (u, 1) for each row of pulls."""
     totals = pulls.sum(axis=1)
     return np.column_stack([records.sums_of_each(pulls) - np.outer(totals, centre), totals])
@@ -103,7 +103,7 @@ class ReferencePlanes:
 
     @cached_property
     def _doubtful_root(self) -> Matrix:
-        return np.asarray(self._doubted @ self._root)
+        return np.asarray(self._open_directions @ self._root)
 
     @cached_property
     def _idle(self) -> Matrix:
@@ -116,17 +116,17 @@ class ReferencePlanes:
         return found
 
     @cached_property
-    def _doubted(self) -> Matrix:
+    def _open_directions(self) -> Matrix:
         """H = (A₀ + D)⁻¹D: how much of each direction the released covariance leaves open, D = s²/λ in its eigenbasis, s by how much noise
         moves eigenvalues. Along these the private rows may vary far less than the records do, whose slopes then say nothing about theirs.
         """
         noise = spread_of(self.second_error, len(self.eigenvalues))
         open_ = (self.eigenvectors * (noise**2 / self.eigenvalues)) @ self.eigenvectors.T
-        tiny = PRECISION * float(np.trace(self._everyone[0])) * np.eye(len(open_))
-        return np.asarray(np.linalg.solve(self._everyone[0] + open_ + tiny, open_))
+        tiny = PRECISION * float(np.trace(self._all_records_moments[0])) * np.eye(len(open_))
+        return np.asarray(np.linalg.solve(self._all_records_moments[0] + open_ + tiny, open_))
 
     @cached_property
-    def _global(self) -> tuple[Vector, float, Vector]:
+    def _global_residuals(self) -> tuple[Vector, float, Vector]:
         """(records' shares as the moments weigh rows, r̄, Σ (r - r̄)(x - μ)): what would be 0 if the records had the released moments."""
         variance = np.maximum(np.square(self.eigenvectors) @ self.eigenvalues, SMALLEST_VARIANCE)
         share = self.weights * NormalisedMoments(self.layout, self.average.values, variance).weights(self.points)
@@ -135,7 +135,7 @@ class ReferencePlanes:
         return share, level, (share * (self._residuals - level)) @ (self.points - self.mean)
 
     @cached_property
-    def _everyone(self) -> tuple[Matrix, Vector]:
+    def _all_records_moments(self) -> tuple[Matrix, Vector]:
         """(A₀, b₀)."""
         share = self.weights / self.weights.sum()
         centre, pulled = self._records.sums(share), share * self._residuals
@@ -148,7 +148,9 @@ class ReferencePlanes:
 
     def fit_near(self, queries: Matrix, weight: Weight, anchors: Vector | None, radius: float | None) -> tuple[Planes, Matrix]:
         """The planes, and the variance of each column near each query."""
-        found = [self._one(z, weight, None if anchors is None else float(anchors[i]), radius) for i, z in enumerate(queries)]
+        found = [
+            self._solve_query(z, weight, None if anchors is None else float(anchors[i]), radius) for i, z in enumerate(queries)
+        ]
         values = np.array([one[0] for one in found]).reshape(queries.shape)
         answer, share, capped = (np.array([one[i] for one in found]) for i in (1, 2, 3))
         n, m = queries.shape[1], self.layout.attributes + 2
@@ -158,7 +160,7 @@ class ReferencePlanes:
         near = np.array([one[5] for one in found]).reshape(queries.shape)
         return assemble(queries, fitted, variances, self.average, self.layout), near
 
-    def _local(self, query: Vector, weight: Weight) -> Vector:
+    def _local_shares(self, query: Vector, weight: Weight) -> Vector:
         """s: the share of each record in the neighbourhood."""
         measured = self.layout.metric * query
         squared = self._norms - 2 * self._records.times(measured) + query @ measured
@@ -167,21 +169,21 @@ class ReferencePlanes:
         local = np.where(local > _NEGLIGIBLE * local.max(), local, 0.0)
         return np.asarray(local / local.sum())
 
-    def _one(
+    def _solve_query(
         self, query: Vector, weight: Weight, anchor: float | None, radius: float | None
     ) -> tuple[Vector, float, float, bool, Variances, Vector]:
-        s, r, records = self._local(query, weight), self._residuals, self._records
+        s, r, records = self._local_shares(query, weight), self._residuals, self._records
         few = float(s @ s)  # 1/n
         centre, pulled = records.sums(s), s * r
         away = centre - query  # h
-        A0, b0 = self._everyone
+        A0, b0 = self._all_records_moments
         some = self._thin(s, centre)
         A, rest = some.covariance(), _PRIOR_ROWS * few * A0 + self._idle
         rest = rest + PRECISION * float(np.trace(A)) * np.eye(len(A))
         K = np.asarray(np.linalg.inv(A + rest), dtype=np.float64)
         share = min(1 / (few * len(self.labels)), 1.0)
         beta = share**2
-        _, level0, slope0 = self._global
+        _, level0, slope0 = self._global_residuals
         level1 = float(pulled.sum())
         pull = records.sums(pulled) - centre * level1 + _PRIOR_ROWS * few * b0 - beta * slope0
         delta = self._solve(s, centre, rest, K, pull)
@@ -227,13 +229,13 @@ class ReferencePlanes:
     def _spread(self, centre: Vector, some: ThinnedRecords, wrong: Vector, few: float, few_private: float) -> Matrix:
         """The covariance of (Σ s r u, Σ s r) that the reference's errors cause, (n + 1, n + 1)."""
         share, records = min(1 / (few * len(self.labels)), 1.0), some.rows
-        pull = some.times * np.square((some.share - share**2 * self._global[0][some.positions]) * wrong)
+        pull = some.times * np.square((some.share - share**2 * self._global_residuals[0][some.positions]) * wrong)
         total, first = float(pull.sum()), records.sums(pull)
         between = first - total * centre
         V = np.empty((len(first) + 1, len(first) + 1))
         V[:-1, :-1] = records.products(pull) - np.outer(centre, first) - np.outer(between, centre)
         V[-1, :-1], V[:-1, -1], V[-1, -1] = between, between, total
-        moved = _moved(records, self.changes[:, some.positions] * (some.times * some.share * wrong), centre)
+        moved = _sum_pulls(records, self.changes[:, some.positions] * (some.times * some.share * wrong), centre)
         doubt = _ELSEWHERE * self.slopes.doubt / sqrt(share)
         return np.asarray((1 + (doubt + few_private) / few) * V + moved.T @ moved / max(len(moved) / 2, 1))
 

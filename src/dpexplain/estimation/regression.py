@@ -58,7 +58,7 @@ class Ridge:
         targets = along.T @ offsets
         unit, slopes = float(eigenvalues.sum()) / count or 1.0, inputs.shape[1]
         penalties = [unit * penalty for penalty in PENALTIES]
-        errors = {penalty: _left_out(along, eigenvalues, offsets, targets, penalty, count) for penalty in penalties}
+        errors = {penalty: _leave_one_out(along, eigenvalues, offsets, targets, penalty, count) for penalty in penalties}
         best = min(errors, key=lambda penalty: _misfit(errors[penalty], offsets, slopes))
         return cls(centre, mean, axes, eigenvalues, best, targets, errors[best])
 
@@ -142,7 +142,7 @@ def _principal(inputs: Matrix) -> tuple[Matrix, Matrix, Vector]:
     return inputs @ axes, axes, eigenvalues
 
 
-def _left_out(along: Matrix, eigenvalues: Vector, offsets: Matrix, targets: Matrix, penalty: float, count: int) -> Matrix:
+def _leave_one_out(along: Matrix, eigenvalues: Vector, offsets: Matrix, targets: Matrix, penalty: float, count: int) -> Matrix:
     shrunk = 1 / (eigenvalues + penalty)
     hat = np.square(along) @ shrunk + 1 / count
     return np.asarray((offsets - (along * shrunk) @ targets) / (1 - np.minimum(hat, 0.999))[:, None])

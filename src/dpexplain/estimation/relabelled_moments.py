@@ -101,12 +101,12 @@ def _gains(
     y, yv = float(share @ labels), (share * labels) @ v
     moved = (records.changes - (records.changes @ share)[:, None]) * share
     products = v * (labels - y)[:, None]
-    known_y = doubt * float(share @ np.square(labels - y)) + _rehearsed(moved @ labels)
-    known_yv = doubt * (share @ np.square(products)) + _rehearsed(moved @ products)
+    known_y = doubt * float(share @ np.square(labels - y)) + _rehearsal_variance(moved @ labels)
+    known_yv = doubt * (share @ np.square(products)) + _rehearsal_variance(moved @ products)
     return y, yv, float(known_y / (known_y + sigma_y**2)), np.asarray(known_yv / (known_yv + sigma_yv**2))
 
 
-def _rehearsed(shifts: Any) -> Any:
+def _rehearsal_variance(shifts: Any) -> Any:
     return _REHEARSED * np.square(shifts).mean(axis=0) if len(shifts) else 0.0
 
 

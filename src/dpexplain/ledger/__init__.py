@@ -55,7 +55,7 @@ def open_ledger(where: str | Ledger | None, account: Account, **options: Any) ->
 
 def open_existing(url: str) -> tuple[Book, ...]:
     """Every account of the ledger at a URL, for reading; nothing is made."""
-    return Book.existing(read_only_store(url))
+    return Book.list_accounts(read_only_store(url))
 
 
 def read_only_store(url: str) -> Store:

@@ -47,7 +47,7 @@ class Page:
         self._session, self.dataset, self._clock, self._recent = session, dataset, clock, recent
         self.last = last_entry(session, dataset, recent)
 
-    def first(self) -> Entry:
+    def first_entry(self) -> Entry:
         row = self._session.row(self.dataset, 1)
         if row is None:
             raise find_damage(1, "is missing")
@@ -68,7 +68,7 @@ class Page:
         entry = Entry(sequence, time, kind, request, quanta, total, answers, body, previous, hash="")
         row = seal(entry)
         self._session.append(self.dataset, row)
-        self.last = self._recent.wrote(row, entry)
+        self.last = self._recent.remember_written(row, entry)
         return row
 
 
@@ -90,7 +90,7 @@ def last_entry(session: Session, dataset: str, recent: Recent) -> Tail | None:
 
 def stored_accounts(session: Session) -> list[Account]:
     pages = [Page(session, dataset, utc_now, Recent()) for dataset in session.datasets()]
-    return [account_of(page.first()) for page in pages]
+    return [account_of(page.first_entry()) for page in pages]
 
 
 def account_of(entry: Entry) -> Account:
@@ -120,7 +120,7 @@ class Book:
         self.identity = f"{self._store.address}#{self.account.dataset}"  # a server says only now which schema it is
 
     @classmethod
-    def existing(cls, store: Store) -> tuple[Book, ...]:
+    def list_accounts(cls, store: Store) -> tuple[Book, ...]:
         """Every account in a store, as it was made; nothing is written."""
         return tuple(cls(store, account) for account in store.read(stored_accounts))
 
@@ -181,7 +181,7 @@ class Book:
     def _open(self, page: Page) -> None:
         if page.last is None:
             page.append("open", "", quanta=0, total=0, body=self.account.to_dict())
-        require_same_account(self.account, page.first().body)
+        require_same_account(self.account, page.first_entry().body)
 
     def _require_account(self, page: Page) -> None:
         if page.last is None:
@@ -189,7 +189,7 @@ class Book:
                 f"the ledger has no account {page.dataset!r}, and it is not made anew because that would forget what was spent: "
                 "open the ledger that has it"
             )
-        require_same_account(self.account, page.first().body)
+        require_same_account(self.account, page.first_entry().body)
 
     def _reserve(self, page: Page, request: Request) -> Reservation | Settled:
         quanta, newest = price(request.events), page.newest(request.id)

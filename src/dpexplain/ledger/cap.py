@@ -45,7 +45,7 @@ class Cap:
             try:
                 state = state.spend_quanta(quanta)
             except BudgetExhausted:
-                extra = _not_yet_counted(ledger, request.id, quanta)
+                extra = _uncounted_price(ledger, request.id, quanta)
                 try:
                     state = state.spend_quanta(extra)
                 except BudgetExhausted:
@@ -53,7 +53,7 @@ class Cap:
         return refusals
 
 
-def _not_yet_counted(ledger: Ledger, request_id: str, quanta: int) -> int:
+def _uncounted_price(ledger: Ledger, request_id: str, quanta: int) -> int:
     """The part of a price that `ledger` does not count yet: a known request id is paid for once."""
     for entry in reversed(list(ledger.entries())):
         if entry.request == request_id:

@@ -77,7 +77,7 @@ class PostgresStore:
         return self._address
 
     def read(self, work: Callable[[SqlSession], T]) -> T:
-        return self._again_if_lost(self._reader, lambda: self._read(work))
+        return self._retry_if_lost(self._reader, lambda: self._read(work))
 
     def write(self, work: Callable[[SqlSession], T]) -> T:
         result: T = self._queue.run(work, self._timeout, lambda: self._writer.lock, self._write_together)
@@ -85,7 +85,7 @@ class PostgresStore:
 
     def require_writable(self, dataset: str, seconds: float) -> None:
         if time.monotonic() - self._queue.committed >= RECENT:
-            self._again_if_lost(self._prober, lambda: self._try_lock(dataset, seconds))
+            self._retry_if_lost(self._prober, lambda: self._try_lock(dataset, seconds))
 
     def check(self) -> None:
         """The server looks after its own pages (enable data checksums); `verify` reads every entry anyway."""
@@ -94,7 +94,7 @@ class PostgresStore:
         for connection in (self._prober, self._reader, self._writer):
             connection.drop()
 
-    def _again_if_lost(self, connection: Connection[Any], work: Callable[[], T]) -> T:
+    def _retry_if_lost(self, connection: Connection[Any], work: Callable[[], T]) -> T:
         """Once more on a new connection if the old one broke: requests are idempotent, so doing one twice is doing it once."""
         try:
             with self._translate_errors(connection, again=connection.is_open):
@@ -109,7 +109,7 @@ class PostgresStore:
             return work(PostgresSession(connection, write=False))
 
     def _write_together(self, turns: Sequence[Turn], seconds: float) -> None:
-        self._again_if_lost(self._writer, lambda: self._attempt(turns, seconds))
+        self._retry_if_lost(self._writer, lambda: self._attempt(turns, seconds))
 
     def _attempt(self, turns: Sequence[Turn], seconds: float) -> None:
         """All turns in one durable transaction; one that is refused is undone by itself."""

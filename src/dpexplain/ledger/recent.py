@@ -45,7 +45,7 @@ class Recent:
     def read(self, entry: Entry) -> Tail:
         return self._keep(Tail(entry.sequence, entry.hash, entry.total, entry.answers, uses_of(entry)))
 
-    def wrote(self, row: Row, entry: Entry) -> Tail:
+    def remember_written(self, row: Row, entry: Entry) -> Tail:
         if row.kind == "reserve" and len(row.document) <= LONGEST:
             self._reserved[row.hash] = row, replace(entry, hash=row.hash)
             trim(self._reserved)

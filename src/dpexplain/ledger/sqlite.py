@@ -241,7 +241,7 @@ class SqliteLedger(Book):
 def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
     """Commit at the end of the block, or undo all of it."""
     connection.execute(begin)
-    with committing(connection):
+    with commit_or_undo(connection):
         yield
 
 
@@ -249,12 +249,12 @@ def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 def exclusively(connection: sqlite3.Connection, seconds: float) -> Iterator[None]:
     """A write transaction that waits at most so long to begin."""
     take_write_lock(connection, time.monotonic() + seconds)
-    with committing(connection):
+    with commit_or_undo(connection):
         yield
 
 
 @contextmanager
-def committing(connection: sqlite3.Connection) -> Iterator[None]:
+def commit_or_undo(connection: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
         connection.execute("COMMIT")

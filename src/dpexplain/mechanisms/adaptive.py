@@ -113,7 +113,7 @@ class Adaptive:
         if self.calibration == "paper":
             return paper_plan(self, plain_gradient(point, setting, self.weight, self.radius or PAPER_RADIUS), history)
         gradient = self._gradient(point, setting, anchor)
-        if history.computed == 0:
+        if history.computed_count == 0:
             return cold_plan(self, gradient)
         ball, width = gradient.feasible(self.norm), gradient.dimension
         start = predict_start(history, point, ball, setting, width, FLOOR)

@@ -108,8 +108,8 @@ class TextCounts:
         for name, prior in self.priors:
             texts = sorted(cast(Columns, rows).texts(name))
             counts = noisy(self.evaluate(rows, name)) if texts else np.zeros(0)
-            passed = [text for text, count in zip(texts, counts, strict=True) if count > cut.at(prior.threshold(text))]
-            lifted = prior.spurious(uniform, frozenset(texts), lambda threshold: cut.chance(cut.at(threshold)))
+            passed = [text for text, count in zip(texts, counts, strict=True) if count > cut.limit_at(prior.threshold(text))]
+            lifted = prior.spurious(uniform, frozenset(texts), lambda threshold: cut.chance(cut.limit_at(threshold)))
             found[name] = sorted([*passed, *lifted])
         return found
 

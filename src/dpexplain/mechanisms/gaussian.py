@@ -171,7 +171,7 @@ class Cut:
     grid: float
     scale: float  # standard deviation of the noise, in grid units
 
-    def at(self, deviations: float) -> float:
+    def limit_at(self, deviations: float) -> float:
         """The limit next to so many standard deviations of noise."""
         return (floor(self.scale * deviations) + 0.5) * self.grid
 

@@ -57,7 +57,7 @@ class Gradient(Protocol):
     @property
     def dimension(self) -> int: ...
     @property
-    def within(self) -> float:
+    def largest_distance(self) -> float:
         """How far a record can be from the point, over scaled columns; inf where nothing is declared."""
         ...
 
@@ -153,7 +153,7 @@ class GradientSum(ShapedNoise):
     shape: Vector | float = 1.0
     reach: Reach | None = None
     curvatures: Curvatures = _UNBOUNDED
-    within: float = inf  # how far a record can be from the point
+    largest_distance: float = inf  # how far a record can be from the point
     sensitivity: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -169,7 +169,7 @@ class GradientSum(ShapedNoise):
 
     @property
     def per_record(self) -> float:
-        return sensitivity.gradient(self.local.weight, self.radius, 1 + abs(self._c), self.within)
+        return sensitivity.gradient(self.local.weight, self.radius, 1 + abs(self._c), self.largest_distance)
 
     @property
     def dimension(self) -> int:
@@ -191,8 +191,8 @@ class GradientSum(ShapedNoise):
 
     def exact(self, rows: Rows, state: Vector) -> Vector:
         self.require(state)
-        moments = rows.local(self.local).scaled(self.setting.scale)
-        return (moments.anchored(self._c) if self._c else moments).gradient(state)
+        moments = rows.local(self.local).scale_columns(self.setting.scale)
+        return (moments.relabelled_from(self._c) if self._c else moments).gradient(state)
 
     def feasible(self, norm: int) -> Ball:
         return Ball(self.radius, norm)
@@ -217,7 +217,7 @@ class FreeGradientSum(ShapedNoise):
     slopes: Vector  # the noise's shape on the slopes
     reach: Reach | None = None
     curvatures: Curvatures = _UNBOUNDED
-    within: float = inf  # how far a record can be from the point
+    largest_distance: float = inf  # how far a record can be from the point
     unit: float = field(init=False)
     sensitivity: float = field(init=False)
     shape: Vector = field(init=False)
@@ -227,13 +227,13 @@ class FreeGradientSum(ShapedNoise):
         per_record = self.per_record
         terms = _ROUNDINGS * per_record / (1.0 if self.reach is None else LEAST_FREE_SHARE)
         object.__setattr__(self, "sensitivity", self.setting.sensitivity_of_sum(per_record, terms=terms))
-        object.__setattr__(self, "unit", intercept_unit(self.local.weight, self.within))
+        object.__setattr__(self, "unit", intercept_unit(self.local.weight, self.largest_distance))
         object.__setattr__(self, "shape", np.append(self.slopes, self.unit / self.constant))
         object.__setattr__(self, "_scaled", np.append(self.slopes, 1.0))
 
     @property
     def per_record(self) -> float:
-        return sensitivity.free_gradient(self.local.weight, self.radius, self.constant, self.within)
+        return sensitivity.free_gradient(self.local.weight, self.radius, self.constant, self.largest_distance)
 
     @property
     def dimension(self) -> int:
@@ -246,7 +246,12 @@ class FreeGradientSum(ShapedNoise):
     @property
     def planned_noise(self) -> float:
         """An estimate, for residuals of `TYPICAL_RESIDUAL`."""
-        typical = 2 * TYPICAL_RESIDUAL * sensitivity.free_pull(self.local.weight, self.constant, self.within) / self.per_record
+        typical = (
+            2
+            * TYPICAL_RESIDUAL
+            * sensitivity.free_pull(self.local.weight, self.constant, self.largest_distance)
+            / self.per_record
+        )
         return min(typical, 1.0) * self.sensitivity / self.setting.size * self.shape_norm
 
     def evaluate(self, rows: Rows, at: Place) -> Vector:

@@ -107,11 +107,11 @@ class History:
             return self._released[self._computed[int(position)]], float(distance)
 
     def _grow_tree(self) -> None:
-        if self.computed - self._in_tree > max(_TAIL, self._in_tree // 8):
-            self._tree, self._in_tree = scipy.spatial.cKDTree(self._points.rows * self._scale), self.computed
+        if self.computed_count - self._in_tree > max(_TAIL, self._in_tree // 8):
+            self._tree, self._in_tree = scipy.spatial.cKDTree(self._points.rows * self._scale), self.computed_count
 
     @property
-    def computed(self) -> int:
+    def computed_count(self) -> int:
         """How many answers were computed, not copied."""
         return len(self._computed)
 
@@ -133,7 +133,7 @@ class History:
         return self._released[index]
 
     def __repr__(self) -> str:
-        copied = len(self) - self.computed
+        copied = len(self) - self.computed_count
         return f"History({len(self)} answers, {copied} of them copied)"
 
     def to_dict(self) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def by_regression(history: History, point: Vector, ball: Ball) -> Prediction:
     The paper's planes are levelled (`estimation/regression.py`): their slopes have to carry the answer in the middle of the data. A plane with an
     answer of its own at z_j does not need that, and levelling would put noise into its slopes.
     """
-    if history.computed < FEWEST:
+    if history.computed_count < FEWEST:
         return by_neighbour(history, point)
     (points, states), width = history.latest(MEMORY), len(point)
     if states.shape[1] == width:

@@ -61,7 +61,7 @@ class InfluenceSum:
 
     def evaluate(self, rows: Rows, at: None = None) -> Vector:
         del at
-        return influence_sum(rows.local(self.local).scaled(self.setting.scale), self.sign) / self.shape
+        return influence_sum(rows.local(self.local).scale_columns(self.setting.scale), self.sign) / self.shape
 
 
 @dataclass(frozen=True, slots=True)

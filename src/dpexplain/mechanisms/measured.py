@@ -76,11 +76,11 @@ class MeasuredDescent:
         """(noise, step constant, T') from β̃ alone: s = max(β̃, √n σ_min), σ = s/√n."""
         quiet = beta <= self.floor * (1 + 1e-9)  # then exactly σ_min: rounding must not price it above the reservation
         level = self.floor if quiet else beta
-        gaussian = self.finest if quiet else self._noisier(level)
+        gaussian = self.finest if quiet else self._at_noise_level(level)
         rate = paper.warm_rate(1, self._noise_norm(gaussian), beta, self.steps)
         return gaussian, rate, paper.iterations(beta if self.only_beta else level, self.steps)
 
-    def _noisier(self, level: float) -> GaussianMechanism[Gradient]:
+    def _at_noise_level(self, level: float) -> GaussianMechanism[Gradient]:
         return replace(self.finest, mu=self.finest.mu * self.floor / level)
 
 

@@ -87,7 +87,7 @@ class StartingPoint:
         return PureEvent("starting point", self.epsilon * self.gradient.sensitivity)
 
     def exponents(self, rows: Rows) -> Vector:
-        moments = rows.local(self.gradient.local).scaled(self.gradient.setting.scale)
+        moments = rows.local(self.gradient.local).scale_columns(self.gradient.setting.scale)
         norms = np.linalg.norm(2 * (self.candidates @ moments.A - moments.b), axis=1)  # m ‖∇L‖
         return np.asarray(-self.epsilon * norms / 2)
 
@@ -145,7 +145,7 @@ def paper_plan(parameters: Parameters, gradient: GradientSum, history: History) 
         PaperConstants(parameters.epsilon, parameters.delta, parameters.steps, gradient),
         _last_bookkeeping(history),
     )
-    if history.computed:
+    if history.computed_count:
         ball = gradient.feasible(parameters.norm)
         candidates = np.array(
             [ball.project(gradient.setting.into_scaled(one.state)) for one in history]

@@ -62,24 +62,24 @@ class NoisyShapley:
         return (self.gaussian.event(),)
 
     @property
-    def asked(self) -> ShapleySum:
+    def sum_query(self) -> ShapleySum:
         return self.gaussian.query.asked
 
     def run(self, door: Door) -> Outcome:
         place, values = self._columns(), door.release(self.gaussian) / self.rows
-        error = np.full(self.asked.players, self.gaussian.sigma / self.rows)
+        error = np.full(self.sum_query.players, self.gaussian.sigma / self.rows)
         details = {
             "quantity": QUANTITY,
             "rows": self.rows,
-            "features": self.asked.players,
+            "features": self.sum_query.players,
             "model_answer": self.model_answer,
         }
         return Outcome(values @ place, error @ place, details=details)
 
     def _columns(self) -> Matrix:
         """(d, n): a feature's number goes to its own column, for a category to the query's, and to all alike where it has none."""
-        owner, point = self.asked.owner, self.asked.point
-        of = np.arange(self.asked.players)[:, None] == owner
+        owner, point = self.sum_query.owner, self.sum_query.point
+        of = np.arange(self.sum_query.players)[:, None] == owner
         single = of.sum(axis=1, keepdims=True) == 1
         own = np.where(single, of, of * point)
         return np.asarray(np.where(own.any(axis=1, keepdims=True), own, of / of.sum(axis=1, keepdims=True)), dtype=np.float64)
@@ -105,7 +105,7 @@ class Shapley:
         if self.rows is not None and not (isinstance(self.rows, int) and self.rows >= 1):
             raise ParameterError(f"rows must be a whole number of at least 1, got {self.rows!r}")
         if self.clip is not None:
-            sensitivity.clipped(self.clip)
+            sensitivity.clipping_bound(self.clip)
 
     def with_model(self, model: Callable[[Matrix], Vector]) -> ShapleyWithModel:
         """The mechanism with a black box that answers about encoded rows."""
@@ -140,7 +140,7 @@ class ShapleyWithModel(WithModel[Shapley]):
         clip = self.given.clip or largest_norm(int(owner[-1]) + 1)
         query = ShapleySum(point, self.model, owner, clip, share, exact_grid(setting.size))
         gaussian = GaussianMechanism(ShapleyTotal(query, setting), gdp.mu(self.given.epsilon, self.given.delta))
-        return NoisyShapley(gaussian, max(query.count_asked(setting.size), 1), answer)
+        return NoisyShapley(gaussian, max(query.expected_count(setting.size), 1), answer)
 
 
 def players_of(setting: Setting) -> Orders:

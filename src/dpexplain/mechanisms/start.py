@@ -70,7 +70,7 @@ def predict_start(history: History, point: Vector, ball: Ball | FreeBall, settin
     ones, and never below `floor`: answers that hardly move from their predictions would confirm them, and each next one would move
     less. As a share of the ball's radius it would be small where noise has shortened all answers, and predictions say nothing.
     """
-    if history.computed < FEWEST:
+    if history.computed_count < FEWEST:
         return cold_start(width)
     points, states = history.latest(MEMORY)
     fitted = LevelledRegression.fit(points, states)

@@ -16,7 +16,7 @@ from dpexplain.core.uniforms import Uniforms
 from dpexplain.data import PrivateData
 from dpexplain.domain import Date, Datetime, Domain, DomainLike, Numeric
 from dpexplain.domain.columns import plain_columns
-from dpexplain.domain.interface import listed
+from dpexplain.domain.interface import format_list
 from dpexplain.errors import DpexplainError, ParameterError, WeakBudget
 from dpexplain.privacy import expected_quality
 from dpexplain.privacy.budget import Budget, warn_if_weak
@@ -109,7 +109,7 @@ def _with_model(
         return
     kind: Frame = options.pop("frame") or ("pandas" if find_spec("pandas") else "pyarrow")
     try:
-        table = nw.from_dict(plain_columns(domain.decode(made_up(domain))), backend=kind).to_native()
+        table = nw.from_dict(plain_columns(domain.decode(made_up_records(domain))), backend=kind).to_native()
         registered = PrivateData(table, domain, model=model, **options)
     except DpexplainError as error:
         yield Finding("problem", f"the model does not accept made-up records of the domain: {error}")
@@ -140,13 +140,15 @@ def _of_domain(domain: DomainLike) -> Iterator[Finding]:
     wide = [feature.name for feature in domain.features if feature.width > MANY_VALUES]
     if wide:
         yield Finding(
-            "warning", f"more than {MANY_VALUES} values in {listed(wide, 5)}", "Join rare values: each costs accuracy for all"
+            "warning",
+            f"more than {MANY_VALUES} values in {format_list(wide, 5)}",
+            "Join rare values: each costs accuracy for all",
         )
     strict = [feature.name for feature in domain.features if feature.substitute is None]
     if strict:
         yield Finding(
             "note",
-            f"records with a missing {listed(strict, 5)} cannot be asked about",
+            f"records with a missing {format_list(strict, 5)} cannot be asked about",
             "Declare missing= (or other=) to allow it",
         )
 
@@ -183,7 +185,7 @@ def _of_quality(what: str, expected: ExpectedQuality) -> Finding:
 
 
 def _of_model(domain: Domain, ask: Any) -> Iterator[Finding]:
-    records = made_up(domain)
+    records = made_up_records(domain)
     columns = domain.decode(records)
     answers, seconds = _ask_timed(ask, columns)
     each = _seconds_each(ask, columns, seconds)
@@ -244,7 +246,7 @@ def _profiles(domain: Domain, ask: Any, records: Matrix, seconds: float) -> Iter
     if unused:
         yield Finding(
             "note",
-            f"the model's answer does not change with {listed(unused, 8)}",
+            f"the model's answer does not change with {format_list(unused, 8)}",
             "Check their names and bounds, or leave them out",
         )
 
@@ -255,7 +257,7 @@ def _ends(feature: Any, inside: Vector, changes: Vector) -> Iterator[Finding]:
     if high - low < 0.5:
         yield Finding(
             "warning", f"{feature.name}: the answer changes in only {high - low:.0%} of [{feature.low}, {feature.high}]",
-            f"Bounds near {_at(feature, low)} and {_at(feature, high)} would make explanations sharper, if no row lies beyond",
+            f"Bounds near {_value_at(feature, low)} and {_value_at(feature, high)} would make explanations sharper, if no row lies beyond",
         )  # fmt: skip
     if max(changes[:2].max(), changes[-2:].max()) > 0.5 * inside.max() and isinstance(feature, Numeric):
         yield Finding(
@@ -265,7 +267,7 @@ def _ends(feature: Any, inside: Vector, changes: Vector) -> Iterator[Finding]:
         )
 
 
-def _at(feature: Any, share: float) -> str:
+def _value_at(feature: Any, share: float) -> str:
     """The value at this share of a feature's range, as people write it."""
     if isinstance(feature, Numeric):
         return f"{feature.low + share * (feature.high - feature.low):.3g}"
@@ -286,7 +288,7 @@ def _changes(domain: Domain, ask: Any, base: Matrix, feature: Any) -> Vector:
     return np.asarray(np.abs(np.diff(answers, axis=1)).mean(axis=0))
 
 
-def made_up(domain: Domain, count: int = RECORDS) -> Matrix:
+def made_up_records(domain: Domain, count: int = RECORDS) -> Matrix:
     """Encoded records drawn uniformly from the domain. They are the same in every call."""
     uniforms, rows = Uniforms(), np.zeros((count, domain.width))
     for feature, block in zip(domain.features, domain.blocks, strict=True):

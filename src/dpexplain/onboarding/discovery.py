@@ -18,8 +18,8 @@ from dpexplain.arguments import require_kind
 from dpexplain.core.text_prior import TextPrior
 from dpexplain.domain import Domain
 from dpexplain.domain.drafts import Draft, DraftFeature, draft_of_schema
-from dpexplain.domain.drafts.draft import KINDS, rounded_out
-from dpexplain.domain.interface import hint, listed
+from dpexplain.domain.drafts.draft import KINDS, round_out
+from dpexplain.domain.interface import format_list, hint
 from dpexplain.errors import DomainError, ParameterError
 from dpexplain.ledger import open_ledger
 from dpexplain.ledger.port import USED_SEED, Account, Ledger, Request, Settled
@@ -173,7 +173,7 @@ def _declared_kind(name: str, kind: str) -> DraftFeature:
     chosen = WORDS.get(kind, kind)
     if chosen not in KINDS or chosen == "ordinal":
         known = [*WORDS, "date", "datetime"]
-        raise ParameterError(f"{name}: {kind!r}{hint(kind, known)} is not a kind of column; use one of {listed(known)}")
+        raise ParameterError(f"{name}: {kind!r}{hint(kind, known)} is not a kind of column; use one of {format_list(known)}")
     return DraftFeature(name, chosen, {"integer": True} if kind == "integer" else {})
 
 
@@ -186,7 +186,9 @@ def _plan(draft: Draft, mu: float, terms: RegistrationOptions, candidates: Mappi
     names = [one.name for one in draft.open]
     for name in candidates:
         if name not in names:
-            raise ParameterError(f"candidates for {name!r}{hint(name, names)}, which is not among what is open: {listed(names)}")
+            raise ParameterError(
+                f"candidates for {name!r}{hint(name, names)}, which is not among what is open: {format_list(names)}"
+            )
     numbers = tuple(one.name for one in draft.open if one.kind in RANGED)
     texts = [one.name for one in draft.open if one.kind == "categorical"]
     priors = tuple((name, TextPrior(tuple(map(str, candidates.get(name, ()))))) for name in texts)
@@ -235,7 +237,7 @@ def _bounds(one: DraftFeature, low: float, high: float, middle: float) -> dict[s
         )  # the years 1 to 9999
         low_text, high_text = (str(np.array(end).astype("datetime64[D]")) for end in (first, max(last, first + 1)))
         return {"low": low_text, "high": high_text}
-    ends = rounded_out(low, high) or {"low": low - 1.0, "high": high + 1.0}
+    ends = round_out(low, high) or {"low": low - 1.0, "high": high + 1.0}
     if one.known.get("integer"):
         ends = {"low": float(floor(ends["low"])), "high": float(ceil(ends["high"]))}
     inside = min(max(middle, ends["low"]), ends["high"])

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Vector
-from dpexplain.plots.steps import shown
+from dpexplain.plots.steps import format_value
 from dpexplain.plots.style import INK, MUTED, PaletteName, caption_below, heading, new_axes, palette_of, tidy
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def dependence(
         ax.fill_between(places, centre - reach, centre + reach, color=colour, alpha=0.18, linewidth=0)
     else:
         ax.errorbar(places, centre, yerr=reach, fmt="o", color=colour, ecolor=INK, capsize=2.5)
-        ax.set_xticks(places, [shown(value) for value in values], rotation=30 if len(values) > 4 else 0, ha="center")
+        ax.set_xticks(places, [format_value(value) for value in values], rotation=30 if len(values) > 4 else 0, ha="center")
         for label in ax.get_xticklabels():
             label.set_parse_math(False)
     ax.set_xlabel(name, color=MUTED, fontsize=9, parse_math=False)
@@ -75,7 +75,9 @@ def scatter(
         places, factor * contributions, yerr=reach, fmt="o", markersize=3.5, color=colour, ecolor=MUTED, elinewidth=0.7, alpha=0.8
     )
     if not numeric:
-        ax.set_xticks(range(len(listed)), [shown(value) for value in listed], rotation=30 if len(listed) > 4 else 0, ha="center")
+        ax.set_xticks(
+            range(len(listed)), [format_value(value) for value in listed], rotation=30 if len(listed) > 4 else 0, ha="center"
+        )
         for label in ax.get_xticklabels():
             label.set_parse_math(False)
     ax.axhline(0, color=INK, linewidth=0.8)

@@ -62,7 +62,7 @@ def sentence(answer: float, base: float, scale: AnswerScale, average: str, *, ex
     )
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A raw value as text for people."""
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return "missing"

@@ -95,7 +95,7 @@ class PowerLaw:
     low: float
     high: float
 
-    def at(self, reached: float, facts: Facts, beyond: float) -> tuple[float, float, float]:
+    def evaluate(self, reached: float, facts: Facts, beyond: float) -> tuple[float, float, float]:
         """The middle and both ends, which are `beyond` farther apart on each side."""
         middle, unknown = self.constant - self.power * log(reached), beyond
         for name, effect in self.effects.items():
@@ -209,8 +209,8 @@ def _is_fitted(plane: Plane) -> bool:
 
 
 def _quality_on(curves: tuple[PowerLaw, PowerLaw], reached: float, facts: Facts, beyond: float) -> ExpectedQuality:
-    excess, least, most = curves[0].at(reached, facts, beyond)
-    angle, narrow, wide = curves[1].at(reached, facts, beyond)
+    excess, least, most = curves[0].evaluate(reached, facts, beyond)
+    angle, narrow, wide = curves[1].evaluate(reached, facts, beyond)
     if reached < LEAST_REACH:
         return ExpectedQuality(excess, _cosine(angle))
     best = 1.0 if _grade(_cosine(narrow)) == _NEAR_EXACT else _cosine(narrow)

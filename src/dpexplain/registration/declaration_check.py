@@ -14,7 +14,7 @@ import numpy as np
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.domain.values import find, is_missing, lookup_table, number
 from dpexplain.errors import DataError
-from dpexplain.registration.declared_answers import UNDECLARED, AnswerDeclaration, WrongShape, as_given
+from dpexplain.registration.declared_answers import UNDECLARED, AnswerDeclaration, WrongShape, as_answers
 from dpexplain.registration.labels import question_of
 from dpexplain.registration.made_up import RECORDS
 
@@ -25,7 +25,7 @@ def check_declaration(model: Any, declared: AnswerDeclaration, records: Callable
     `records` makes up public rows as the model takes them. A model that cannot answer them is not judged by them; but then one number a row has to
     be declared.
     """
-    reading = declared.reading(model)
+    reading = declared.resolve(model)
     question = question_of(model, reading.kind)
     try:
         answers = _answers(question, records)
@@ -57,7 +57,7 @@ def explain_failure(error: DataError, model: Any, declared: AnswerDeclaration, r
 def _answers(question: Callable[[Any], Any], records: Callable[[], Any]) -> Any:
     with catch_warnings():
         simplefilter("ignore")  # about made-up records nobody needs to be warned
-        answers = as_given(question(records()))
+        answers = as_answers(question(records()))
     if len(answers) != RECORDS:
         raise WrongShape(f"{len(answers)} answers")
     return answers

@@ -58,7 +58,7 @@ class AnswerDeclaration:
             return "class"
         return "label"
 
-    def reading(self, model: Any = None) -> Reading:
+    def resolve(self, model: Any = None) -> Reading:
         """How to read this model's answers; without a model, labels that were computed elsewhere."""
         kind, classes = self.kind_of(model), getattr(model, "classes_", None)
         target = 1 if self.target is None else self.target
@@ -97,7 +97,7 @@ class Reading:
 
     def labels(self, answers: Any, count: int) -> Vector:
         """One label for each of `count` rows. WrongShape unless there are so many answers; DataError for a wrong declaration."""
-        given = as_given(answers)
+        given = as_answers(answers)
         if len(given) != count:
             raise WrongShape(_shape(answers))
         if isinstance(given, np.ndarray):
@@ -107,7 +107,7 @@ class Reading:
     def label(self, answer: Any) -> float:
         """The same for one answer, whatever it is."""
         if isinstance(answer, Mapping):
-            return _one(_SOFT.labels, number(answer.get(self.target)))
+            return _label_or_nan(_SOFT.labels, number(answer.get(self.target)))
         if isinstance(answer, (list, tuple, np.ndarray)) and np.ndim(answer) != 0:
             return self._vector([number(entry) for entry in answer])
         if is_missing(answer):
@@ -116,7 +116,7 @@ class Reading:
             return 1.0 if find(self._lookup, answer) == 0 else -1.0
         if self.kind == "label" and isinstance(answer, (bool, np.bool_)):
             return 1.0 if answer else -1.0
-        return _one(self.scale.labels, number(answer))
+        return _label_or_nan(self.scale.labels, number(answer))
 
     def _numbers(self, answers: NDArray[Any]) -> Vector:
         v = answers.astype(np.float64)
@@ -154,11 +154,11 @@ class Reading:
         return classes.index(self.target)
 
 
-def _one(labels: Any, value: float) -> float:
+def _label_or_nan(labels: Any, value: float) -> float:
     return nan if value != value else float(labels(value))
 
 
-def as_given(answers: Any) -> NDArray[Any] | list[Any]:
+def as_answers(answers: Any) -> NDArray[Any] | list[Any]:
     """An array of numbers, (m,) or (m, k); else a list with one object for each row."""
     if hasattr(answers, "to_pylist"):
         answers = answers.to_pylist()
@@ -185,7 +185,7 @@ def read_labels(labels: Any, count: int, declared: AnswerDeclaration) -> Vector:
     if isinstance(labels, str):
         raise DataError(f"labels must be the answers themselves, got the text {labels!r}: pass labels=frame[{labels!r}]")
     try:
-        found = declared.reading().labels(labels, count)
+        found = declared.resolve().labels(labels, count)
     except (WrongShape, TypeError):
         shape = np.shape(labels) if isinstance(labels, np.ndarray) else (len(labels),) if hasattr(labels, "__len__") else ()
         raise DataError(f"labels must be one number for each of the {count} rows, got shape {shape}") from None

@@ -19,7 +19,7 @@ import pyarrow.csv
 from dpexplain.domain import Date, Datetime, Domain, DomainLike, Numeric
 from dpexplain.domain.catalogue import Feature
 from dpexplain.domain.dates import instants
-from dpexplain.domain.interface import hint, listed
+from dpexplain.domain.interface import format_list, hint
 from dpexplain.domain.values import floats, objects
 from dpexplain.errors import DataError
 from dpexplain.registration.options import Where
@@ -78,7 +78,7 @@ def _select(table: pa.Table, wanted: list[str], path: Path) -> pa.Table:
     for name in wanted:
         if name not in table.column_names:
             raise DataError(
-                f"{path.name} has no column {name!r}{hint(name, table.column_names)}. It has {listed(table.column_names)}"
+                f"{path.name} has no column {name!r}{hint(name, table.column_names)}. It has {format_list(table.column_names)}"
             )
     return table.select(wanted)
 

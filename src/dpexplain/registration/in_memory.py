@@ -39,7 +39,7 @@ def register_in_memory(rows: Any, domain: DomainLike, model: Any, labels: Any, t
         raise DataError("pass exactly one of model= (to label the rows) and labels= (already computed, in [-1, 1])")
     count, declared = count_rows(rows), terms.answers
     if model is None:
-        return register_labelled(rows, domain, read_labels(labels, count, declared), terms, declared.reading().scale)
+        return register_labelled(rows, domain, read_labels(labels, count, declared), terms, declared.resolve().scale)
     scale = check_declaration(model, declared, lambda: made_up_like(rows, domain))
     values = _label(model, rows, count, declared, domain)
     if not isinstance(domain, (Domain, TextDomain)):  # only records of tables and texts are made up for the model later

@@ -19,7 +19,7 @@ def from_column(table: pa.Table | pa.RecordBatch, name: str, declared: AnswerDec
     column, kind = table.column(name), table.schema.field(name).type
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
-    reading = declaration_of(kind, name, declared).reading()
+    reading = declaration_of(kind, name, declared).resolve()
     return np.nan_to_num(reading.labels(_entries(column, kind), len(column)))
 
 

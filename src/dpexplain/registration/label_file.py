@@ -41,9 +41,9 @@ class LabelFile:
             return cls(handle)
 
     @classmethod
-    def cached(cls, path: Path, key: str, rows: int, labels: Iterable[Vector]) -> LabelFile:
+    def open_cached(cls, path: Path, key: str, rows: int, labels: Iterable[Vector]) -> LabelFile:
         """The file at `path` if it was made for `key` and is whole; else `labels` are computed and stored there."""
-        if not _made_for(path, key, rows):
+        if not _is_made_for(path, key, rows):
             draft = path.with_name(f".{path.name}.new")
             draft.unlink(missing_ok=True)
             with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as handle:
@@ -58,13 +58,13 @@ class LabelFile:
         return ()
 
     def of(self, batch: pa.RecordBatch, start: int) -> Vector:
-        return self.at(start, batch.num_rows)
+        return self.read_range(start, batch.num_rows)
 
-    def at(self, start: int, count: int) -> Vector:
+    def read_range(self, start: int, count: int) -> Vector:
         return np.frombuffer(os.pread(self._descriptor, ITEM * count, HEADER + ITEM * start))
 
-    def all(self) -> Vector:
-        return self.at(0, (os.fstat(self._descriptor).st_size - HEADER) // ITEM)
+    def read_all(self) -> Vector:
+        return self.read_range(0, (os.fstat(self._descriptor).st_size - HEADER) // ITEM)
 
 
 def _write(handle: IO[bytes], key: str, labels: Iterable[Vector]) -> None:
@@ -74,7 +74,7 @@ def _write(handle: IO[bytes], key: str, labels: Iterable[Vector]) -> None:
     handle.flush()
 
 
-def _made_for(path: Path, key: str, rows: int) -> bool:
+def _is_made_for(path: Path, key: str, rows: int) -> bool:
     """DataError for a file that is something else: it is not overwritten."""
     try:
         with path.open("rb") as handle:

@@ -41,7 +41,7 @@ class Labeller:
         if self.target is None:
             object.__setattr__(self, "target", 1)
         declared = AnswerDeclaration(self.target, self.output, self.bounds)
-        object.__setattr__(self, "_reading", declared.reading(self.model))
+        object.__setattr__(self, "_reading", declared.resolve(self.model))
 
     def __call__(self, columns: dict[str, Column]) -> Vector:
         """Labels of rows that are given as NumPy columns. Errors are raised: rows that are public may decide about them."""
@@ -93,7 +93,7 @@ def label_rows(
     """
     from dpexplain.registration.presentation import present
 
-    reading = declared.reading(model)
+    reading = declared.resolve(model)
     ask = question_of(model, reading.kind)
     question = ask if prepare is None else lambda table: ask(prepare(table))
     batches = list(present(rows, domain, count))

@@ -32,14 +32,14 @@ class MisfittingRows:
 
 def _count_misfits(feature: Feature, column: Column) -> Vector:
     if isinstance(feature, Numeric):
-        return _outside(floats(column), feature.low, feature.high)
+        return _is_outside(floats(column), feature.low, feature.high)
     if isinstance(feature, (Date, Datetime)):
         low, high, _ = feature.span
-        return _outside(np.floor(instants(column) / feature.step), low, high)
+        return _is_outside(np.floor(instants(column) / feature.step), low, high)
     unknown = np.flatnonzero(positions(column, feature.lookup) < 0)
     missing = sum(is_missing(column[i]) for i in unknown)
     return np.array([0.0, 0.0, float(missing), float(len(unknown) - missing)])
 
 
-def _outside(values: Vector, low: float, high: float) -> Vector:
+def _is_outside(values: Vector, low: float, high: float) -> Vector:
     return np.array([(values < low).sum(), (values > high).sum(), np.isnan(values).sum(), 0], dtype=np.float64)

@@ -24,10 +24,10 @@ def column_selection(model: Any) -> Prepare | None:
     if not names:
         return None
     categories = {one.name: list(one.categories) for one in boosted or () if one.categories is not None}
-    return lambda rows: _as_fitted(rows, names, categories)
+    return lambda rows: _order_as_fitted(rows, names, categories)
 
 
-def _as_fitted(rows: Any, names: list[str], categories: dict[str, list[Any]]) -> Any:
+def _order_as_fitted(rows: Any, names: list[str], categories: dict[str, list[Any]]) -> Any:
     """The table itself where it lacks a column of the model, or is no data frame: then the model has to say what is wrong."""
     import narwhals as nw
 

@@ -101,20 +101,20 @@ def same_kind_of_texts(rows: Any, domain: TextDomain) -> Callable[[dict[str, Any
     column = str(domain.column)
     if isinstance(rows, (list, tuple)):
         as_records = domain.column is not None and any(isinstance(row, Mapping) for row in rows)
-        return lambda texts: [{column: text} for text in _only(texts)] if as_records else list(_only(texts))
+        return lambda texts: [{column: text} for text in _only_column(texts)] if as_records else list(_only_column(texts))
     if isinstance(rows, Mapping):
-        return lambda texts: {column: list(_only(texts))}
+        return lambda texts: {column: list(_only_column(texts))}
     if isinstance(rows, np.ndarray):
-        return lambda texts: np.array(_only(texts), dtype=object)
+        return lambda texts: np.array(_only_column(texts), dtype=object)
     given = nw.from_native(rows, eager_only=True, allow_series=True)
     backend, series = given.implementation, isinstance(given, nw.Series)
     name = (given.name or "text") if isinstance(given, nw.Series) else column
     if series:
-        return lambda texts: nw.new_series(name, list(_only(texts)), backend=backend).to_native()
-    return lambda texts: nw.from_dict({name: list(_only(texts))}, backend=backend).to_native()
+        return lambda texts: nw.new_series(name, list(_only_column(texts)), backend=backend).to_native()
+    return lambda texts: nw.from_dict({name: list(_only_column(texts))}, backend=backend).to_native()
 
 
-def _only(columns: dict[str, Any]) -> Any:
+def _only_column(columns: dict[str, Any]) -> Any:
     (column,) = columns.values()
     return column
 
@@ -137,7 +137,7 @@ def _declared_complete(read: Callable[[str], Column], domain: Domain, count: int
     found = np.ones(count, dtype=np.bool_)
     for feature in domain.features:
         column = read(feature.name)
-        found &= _whole(column) if _as_integer(feature, column) else ~_find_missing(column)
+        found &= _whole(column) if _is_shown_as_integer(feature, column) else ~_find_missing(column)
     return found
 
 
@@ -173,7 +173,7 @@ def _whole(column: Column) -> Mask:
         return np.asarray((np.abs(numbers) < EXACT) & (numbers == np.floor(numbers)))
 
 
-def _as_integer(feature: Any, column: Column) -> bool:
+def _is_shown_as_integer(feature: Any, column: Column) -> bool:
     """Whether a category is shown as an integer: by the type of its column, or because all its declared values are integers."""
     if not isinstance(feature, (Categorical, Ordinal, Binary)):
         return False
@@ -253,7 +253,7 @@ def _shown_type(feature: Any, column: Column, whole: bool) -> np.dtype[Any] | No
     """The type that a column is shown with; None leaves it as it is."""
     if isinstance(feature, Numeric):
         return column.dtype if column.dtype == np.float32 else np.dtype(np.float64)
-    if _as_integer(feature, column):
+    if _is_shown_as_integer(feature, column):
         return np.dtype(np.int64 if whole else np.float64)
     truth = isinstance(feature, Binary) and whole and column.dtype.kind == "O"
     return np.dtype(np.bool_) if truth and all(isinstance(entry, (bool, np.bool_)) for entry in column) else None

@@ -54,7 +54,7 @@ class ColumnLabels:
         """DataError where the column's type cannot be read as it is declared."""
         kind = schema.field(self.name).type
         plain = kind.value_type if pa.types.is_dictionary(kind) else kind
-        return declaration_of(plain, self.name, self.declared).reading().scale
+        return declaration_of(plain, self.name, self.declared).resolve().scale
 
     def labeller(self) -> None:
         """A column cannot be asked about other rows."""
@@ -176,7 +176,7 @@ def _keep_first_rows(files: ParquetFiles, unit: str, most: int) -> UsedRows:
     """One pass over the owner of each row, which decides which rows count."""
     kept, seen = UsedRows(files.rows), dict[str, int]()
     for start, batch in files.batches([unit], BATCH):
-        kept.put(start, keep_first(arrow_owner_names(batch.column(unit)), most, seen))
+        kept.write_flags(start, keep_first(arrow_owner_names(batch.column(unit)), most, seen))
     return kept
 
 

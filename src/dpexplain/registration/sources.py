@@ -100,10 +100,10 @@ def _register(source: DataSource, progress: Progress, *, bars: bool, keep_model:
         registered = replace(_in_memory(source, progress), label_column=source.label)
     if not keep_model or source.model is None:
         return registered
-    return replace(registered, labeller=labeller_of_opened(source.model.open(source.domain), source.domain, source.terms))
+    return replace(registered, labeller=labeller_of_model(source.model.open(source.domain), source.domain, source.terms))
 
 
-def labeller_of_opened(model: Any, domain: DomainLike, terms: RegistrationOptions) -> Labeller:
+def labeller_of_model(model: Any, domain: DomainLike, terms: RegistrationOptions) -> Labeller:
     """A model asked about Arrow tables of the domain's columns; texts without a column are a list."""
     table: Callable[[dict[str, Any]], Any] = _arrow_table
     if isinstance(domain, TextDomain) and domain.column is None:
@@ -144,7 +144,7 @@ def _model_labels(source: DataSource, model: Any, table: pa.Table, progress: Pro
     def ask() -> Iterator[Vector]:
         yield from_model(model, table, source.domain, source.terms.answers, progress)
 
-    return next(ask()) if source.cache is None else _keeper(source)(table.num_rows, ask()).all()
+    return next(ask()) if source.cache is None else _keeper(source)(table.num_rows, ask()).read_all()
 
 
 def _stream_labels(source: DataSource) -> ColumnLabels | ModelLabels:
@@ -163,6 +163,8 @@ def _keeper(source: DataSource) -> Keep:
 
     def keep(rows: int, labels: Iterator[Vector]) -> LabelFile:
         facts = READ_BY, source.domain.fingerprint, source.terms.target, source.terms.output, source.terms.bounds
-        return LabelFile.cached(cache, cache_key(ParquetFiles.find(source.file, source.columns), model, *facts), rows, labels)
+        return LabelFile.open_cached(
+            cache, cache_key(ParquetFiles.find(source.file, source.columns), model, *facts), rows, labels
+        )
 
     return keep

@@ -47,9 +47,9 @@ class LabelsOfClasses:
         """The release with a further release for each class, by name."""
         asked = label_moments_of(made)
         released = door.release(self.mechanism, asked).reshape(len(self.labellers), -1)
-        return replace(made, named=dict(self._each(made, asked, released)))
+        return replace(made, named=dict(self._relabel_classes(made, asked, released)))
 
-    def _each(self, made: Release, asked: LabelMoments, released: Matrix) -> Any:
+    def _relabel_classes(self, made: Release, asked: LabelMoments, released: Matrix) -> Any:
         for labeller, moments in with_bar(list(zip(self.labellers, released, strict=True)), "labelling each class"):
             bought = BoughtMoments(asked, moments, self.mechanism.sigma, self.size, probabilities=True)
             yield str(labeller.target), relabel(made, labeller, bought)

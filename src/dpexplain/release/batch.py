@@ -106,9 +106,9 @@ class Explanations(ExplanationBatch):
             widths = None if self.widths is None else self.widths[index]
             part = replace(self, points=self.points[index], found=self.found[index], anchors=anchors, widths=widths)
             return replace(part, notes=self.notes[index], rows=self.rows[index])
-        return self.one(range(len(self))[index])
+        return self.explanation_at(range(len(self))[index])
 
-    def one(
+    def explanation_at(
         self, index: int, record: Any = None, more: dict[str, Any] | None = None, request_id: str | None = None
     ) -> Explanation:
         """The explanation of one record, as it was asked where that is at hand, with `more` details."""

@@ -52,7 +52,7 @@ def restore_parts(header: dict[str, Any], arrays: dict[str, Any]) -> dict[str, A
     extra, of_planes = (
         {name: arrays.pop(name) for name in list(arrays) if name.startswith(part)} for part in ("reference_", "plane_")
     )
-    _require_fitting(arrays, layout)
+    _require_valid_arrays(arrays, layout)
     solver, new = _solver(header, arrays, layout), "plane" in header
     return {
         "solver": solver,
@@ -112,7 +112,7 @@ def payload_of(
         "t1": solver.t1.tolist(),
         "radius": solver.radius if plane == "paper" else radius,
         "weight": weight.to_dict(),
-        "layout": _described(layout),
+        "layout": _describe_layout(layout),
         "reference": {
             "points": solver.reference.codes.tolist(),
             "labels": solver.reference.labels.tolist(),
@@ -147,7 +147,7 @@ def payload_of(
     }
 
 
-def _described(layout: Layout) -> list[dict[str, Any]]:
+def _describe_layout(layout: Layout) -> list[dict[str, Any]]:
     """The attributes in order; a scale where it is not 1."""
     kinds = zip(layout.starts, layout.stops, layout.is_number, layout.scales or [1.0] * layout.attributes, strict=True)
     return [
@@ -156,7 +156,7 @@ def _described(layout: Layout) -> list[dict[str, Any]]:
     ]
 
 
-def _require_fitting(arrays: dict[str, Any], layout: Layout) -> None:
+def _require_valid_arrays(arrays: dict[str, Any], layout: Layout) -> None:
     """ValueError unless shapes, ranges and finiteness are right, which a checksum does not show."""
     n, points = layout.width, arrays["labels"].shape[0]
     shapes = dict.fromkeys(("mean", "eigenvalues", "t1", "calibration"), (n,)) | {"eigenvectors": (n, n)}

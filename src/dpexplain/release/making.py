@@ -73,11 +73,11 @@ def release(
 
     def store(result: ReleasedStatistics | Release) -> dict[str, Any]:
         built = result if isinstance(result, Release) else recipe.build(result)
-        stored = built.stored()
+        stored = built.stored_answer()
         made[stored["sha256"]] = built
         return stored
 
-    request = PlannedRequest(request_id or f"release-{uuid4().hex}", recipe.question | fit, recipe.asked, store)
+    request = PlannedRequest(request_id or f"release-{uuid4().hex}", recipe.question | fit, recipe.plan_of_rows, store)
     settled = buy(data, budget, ledger, noise, request, model_answers=recipe.model is not None)
     digest = settled.answer["sha256"]
     return made[digest] if digest in made else release_from_ledger(settled)  # made under this id before, or by another process
@@ -97,7 +97,7 @@ class ReleaseRecipe:
     classes: LabelsOfClasses | None
 
     @property
-    def asked(self) -> Plan[ReleasedStatistics | Release]:
+    def plan_of_rows(self) -> Plan[ReleasedStatistics | Release]:
         """The plan that asks the rows. Where all classes are explained, it builds the release on the way."""
         if self.classes is None:
             return self.plan
@@ -118,11 +118,11 @@ class ReleaseRecipe:
             "attributes": self.plan.sketch.layout.attributes,
             "reference": self.plan.rows,
             "fingerprint": self.fingerprint,
-            "price": str(price(self.asked.events)),
+            "price": str(price(self.plan_of_rows.events)),
         }
 
     @property
-    def _rehearsed(self) -> Weight:
+    def _rehearsal_weight(self) -> Weight:
         """The weight for which noise is rehearsed: a broad one where each question chooses its own."""
         return DEFAULT_WEIGHT if isinstance(self.weight, Nearest) else self.weight
 
@@ -136,7 +136,7 @@ class ReleaseRecipe:
     def _make(self, released: ReleasedStatistics, normals: Normals) -> Release:
         data, facts, sketch, marginals = self.data, self.data.facts, released.sketch, released.marginals
         ball = PAPER_RADIUS if self.radius is None else self.radius
-        calibrated = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, self._rehearsed, normals)
+        calibrated = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, self._rehearsal_weight, normals)
         solver = move_to_levels(calibrated.solver, facts.domain)
         return Release(
             solver=solver,
@@ -167,7 +167,7 @@ class ReleaseRecipe:
         """What was paid, with notes on seeded noise and on the total where other releases were made from these data."""
         data, total, notes = self.data, self.data.spent, [] if secure else [SEEDED_NOISE]
         about, asked = data.facts.setting.neighbours, self.model is not None
-        paid = Guarantee.of_quanta(price(self.asked.events), self.spend.delta, about, subject=SUBJECT, model_answers=asked)
+        paid = Guarantee.of_quanta(price(self.plan_of_rows.events), self.spend.delta, about, subject=SUBJECT, model_answers=asked)
         if total.mu > paid.mu * (1 + 1e-9):
             claim = f"(ε={round_up(total.epsilon)}, δ={total.delta:g})-differential privacy"
             notes.append(f"With everything that was released from these data before, it is {claim} in total.")

@@ -24,7 +24,7 @@ from dpexplain.errors import ParameterError
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.privacy.events import mu_of, quanta_up
 from dpexplain.registration.labels import Labeller
-from dpexplain.release.named import class_named
+from dpexplain.release.named import find_class
 from dpexplain.release.reference_data import ReferenceData
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class ModelQuestions:
         """
         point, notes = read_query(self.domain, record, self.other_columns, extra, clip)
         read = Queries(point[None], (record,), (notes,), ())
-        return self._lime(read, model, target, weight).one(0, record)
+        return self._lime(read, model, target, weight).explanation_at(0, record)
 
     def lime_many(
         self,
@@ -241,13 +241,15 @@ class ModelQuestions:
             raise ParameterError(f"the name of a model must be text, got {name!r}")
         if other.domain.fingerprint != self.domain.fingerprint:
             raise ParameterError("the other release is of another domain: add what relabel or refine made of this one")
-        if not _same_records(self.reference, other.reference) or other.guarantee.mu < self.alone.mu:
+        if not _same_records(self.reference, other.reference) or other.guarantee.mu < self.first_guarantee.mu:
             raise ParameterError("the other release has other records: add what relabel or refine made of this one")
         named = {**self.named, name: replace(other, named={})}
-        return replace(self._whole, guarantee=paid_together(self.alone, named.values()), first=self.alone, named=named)
+        return replace(
+            self._whole, guarantee=paid_together(self.first_guarantee, named.values()), first=self.first_guarantee, named=named
+        )
 
     @property
-    def alone(self) -> Guarantee:
+    def first_guarantee(self) -> Guarantee:
         """What was paid for this release before others were added to it."""
         return self.first or self.guarantee
 
@@ -278,10 +280,10 @@ class ModelQuestions:
 
     def _shapley_reference(self, model: Any, target: Any, background: int | None) -> ShapleyReference:
         """The model with the reference records that its answers are compared with."""
-        from dpexplain.release.reference_shapley import prepared
+        from dpexplain.release.reference_shapley import prepare_once
 
         release, labeller = self._resolve_target(model, target)
-        return prepared(release._with_reference, labeller, background)
+        return prepare_once(release._with_reference, labeller, background)
 
     def _resolve_target(self, model: Any, target: Any) -> tuple[Release, Labeller]:
         """The release of `target`, one of `.targets` or any class of the model, and the labeller that asks the model about it."""
@@ -289,7 +291,7 @@ class ModelQuestions:
         if named is None:
             return self._whole, labeller_of(model, self.labeller, scale_of(self), target)
         asked = model.model if isinstance(model, Labeller) else model
-        return named, labeller_of(model, named.labeller, scale_of(named), class_named(asked, target))
+        return named, labeller_of(model, named.labeller, scale_of(named), find_class(asked, target))
 
     @property
     def _with_reference(self) -> ReferenceData:
@@ -321,7 +323,7 @@ def scale_of(release: Any) -> AnswerScale:
     return getattr(release, "scale", AnswerScale())
 
 
-def answers_declared(scale: AnswerScale) -> dict[str, Any]:
+def answer_options(scale: AnswerScale) -> dict[str, Any]:
     """How a model's answers are declared at registration so that they have this scale."""
     if scale.kind == "label":
         return {}
@@ -341,7 +343,7 @@ def labeller_of(
         raise ParameterError("this needs the model, which a release file does not contain: pass model=")
     if known is not None:
         return replace(known, model=known.model if model is None else model, target=known.target if target is None else target)
-    declared = answers_declared(scale)
+    declared = answer_options(scale)
     listed = isinstance(domain, TextDomain) and domain.column is None
     return Labeller(model, target, declared.get("output"), _as_list if listed else _as_frame, declared.get("bounds"))
 

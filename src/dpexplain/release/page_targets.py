@@ -28,14 +28,14 @@ class PageTargets:
     def to_dict(self, first: dict[str, Any], facts: Callable[[Payload], dict[str, Any]]) -> dict[str, Any]:
         """In JSON's types: of each release what differs from `first`; `facts` converts a payload to what a page stores."""
         choices = [
-            {"name": one.name, "release": changed(first, facts(one.payload))}
+            {"name": one.name, "release": changed_entries(first, facts(one.payload))}
             | ({} if one.surrogate is None else {"surrogate": one.surrogate})
             for one in self.choices
         ]
         return {"kind": self.kind, "choices": choices}
 
 
-def changed(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def changed_entries(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """The entries of `other` that are not those of `first`; of entries that have entries themselves, those that differ."""
     found: dict[str, Any] = {}
     for key, value in other.items():

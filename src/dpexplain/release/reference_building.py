@@ -17,7 +17,7 @@ from dpexplain.estimation.denoise import estimate
 from dpexplain.estimation.local_reference import MomentRaking
 from dpexplain.estimation.plane_building import moment_targets
 from dpexplain.estimation.population import draw, tables
-from dpexplain.estimation.records_from_bins import position_errors, records
+from dpexplain.estimation.records_from_bins import draw_within_bins, position_errors
 from dpexplain.estimation.response import REHEARSALS, normals, table_changes
 from dpexplain.mechanisms.marginals_plan import NoisyMarginals
 from dpexplain.mechanisms.moments_plan import NoisySketch
@@ -50,7 +50,7 @@ def draw_records(
     watch("rehearsing the noise")
     changes = table_changes(codes, believed, uniforms, rehearsals)
     layout = Layout.of(domain.blocks)
-    drawn = records(codes, bins, found.histograms, found.histogram_sigma, layout, uniforms)
+    drawn = draw_within_bins(codes, bins, found.histograms, found.histogram_sigma, layout, uniforms)
     return DrawnRecords(drawn, changes, position_errors(bins, found.histograms, found.histogram_sigma, layout))
 
 

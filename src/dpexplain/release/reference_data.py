@@ -88,19 +88,19 @@ class ReferenceData:
 
     def positions_by_weight(self, count: int) -> NDArray[np.intp]:
         """`count` records that count alike: at equal distances along the sum of the weights."""
-        reached = np.cumsum(self._weighted.weights)
+        reached = np.cumsum(self._weighted_records.weights)
         places = (np.arange(count) + 0.5) / count * reached[-1]
         return np.asarray(np.minimum(np.searchsorted(reached, places), len(self) - 1))
 
     def changes_at(self, positions: NDArray[np.intp]) -> Matrix:
         """What other noise would change about the log weights of some records, (rehearsals, records)."""
-        return self._weighted.changes[:, positions]
+        return self._weighted_records.changes[:, positions]
 
     def background(self, count: int, *, with_labels: bool) -> Background:
         """About `count` records that stand for all of them (estimation/background.py); chosen once for each count."""
         if (key := (count, with_labels)) not in self._backgrounds:
             labels = self.labels if with_labels else None
-            self._backgrounds[key] = choose_background(self._weighted, labels, self.domain.blocks, count)
+            self._backgrounds[key] = choose_background(self._weighted_records, labels, self.domain.blocks, count)
         return self._backgrounds[key]
 
     @cached_property
@@ -113,7 +113,7 @@ class ReferenceData:
         return []
 
     @cached_property
-    def _weighted(self) -> WeightedRecords:
+    def _weighted_records(self) -> WeightedRecords:
         weights = np.ones(len(self)) if self.weights is None else self.weights
         changes = np.zeros((0, len(self))) if self.changes is None else self.changes / CHANGE_STEPS
         return WeightedRecords(self.encoded, weights / weights.sum(), changes, self.bias, self.position_errors)
@@ -160,11 +160,11 @@ def restore_reference(arrays: dict[str, Any], domain: DomainLike, solver: Solver
     layout = Layout.of(domain.blocks)
     if codes is None or codes.shape[:1] != (layout.attributes,) or (codes > largest_codes(layout)[:, None]).any():
         raise ValueError("reference codes")
-    if (labels is None) != (weights is None) or (labels is not None and not _sensible(labels, weights, codes.shape[1:])):
+    if (labels is None) != (weights is None) or (labels is not None and not _is_valid(labels, weights, codes.shape[1:])):
         raise ValueError("reference labels")
     if labels is None:
         return ReferenceData(domain, codes.astype(np.int64), None, None, solver.radius)
-    if bias is None or not _errors_known(changes, bias, labels.shape):
+    if bias is None or not _has_valid_errors(changes, bias, labels.shape):
         raise ValueError("reference errors")
     slopes, positions = _restore_slopes(arrays, layout), _restore_positions(arrays, layout)
     made = ReferenceData(domain, codes.astype(np.int64), labels, weights, solver.radius, changes, float(bias[0]), slopes)
@@ -194,7 +194,7 @@ def _restore_slopes(arrays: dict[str, Any], layout: Layout) -> Slopes | None:
     return Slopes(values, spread, float(doubt[0]))
 
 
-def _sensible(labels: Any, weights: Any, shape: tuple[int, ...]) -> bool:
+def _is_valid(labels: Any, weights: Any, shape: tuple[int, ...]) -> bool:
     return bool(
         labels.shape == shape == weights.shape
         and (np.abs(labels) <= 1).all()
@@ -203,7 +203,7 @@ def _sensible(labels: Any, weights: Any, shape: tuple[int, ...]) -> bool:
     )
 
 
-def _errors_known(changes: Any, bias: Any, shape: tuple[int, ...]) -> bool:
+def _has_valid_errors(changes: Any, bias: Any, shape: tuple[int, ...]) -> bool:
     if changes is None or bias is None:
         return False
     stored = changes.dtype == np.int8 and changes.ndim == 2 and changes.shape[1:] == shape

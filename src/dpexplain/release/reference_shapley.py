@@ -72,7 +72,7 @@ class ShapleyReference:
 
     def record_values(self, query: dict[str, NDArray[Any]], answer: float, *, bar: bool = False) -> Matrix:
         """Shapley values of the game with each background record, (records, features)."""
-        if self.trees is not None and self.trees.knows(query, self.columns, answer):
+        if self.trees is not None and self.trees.applies_to(query, self.columns, answer):
             return self.trees.values(query, self.columns)
         both = {name: np.concatenate([column, query[name]]) for name, column in self.columns.items()}
         each = _with_bar if bar else iter
@@ -85,7 +85,7 @@ class ShapleyReference:
             {name: column[np.where(joined[:, j], last, records)] for j, (name, column) in enumerate(both.items())}
         )
 
-    def asks(self, labeller: Labeller) -> bool:
+    def is_about(self, labeller: Labeller) -> bool:
         """Whether this is about the same model, asked in the same way, and it still answers as it did about some of the records."""
         mine, other = self.labeller, labeller
         same = mine.model is other.model and mine.table == other.table and mine.domain is other.domain
@@ -139,11 +139,11 @@ def prepare(
     return ShapleyReference(reference.domain, labeller, background, columns, answers, same, trees)
 
 
-def prepared(reference: ReferenceData, labeller: Labeller, records: int | None = None) -> ShapleyReference:
+def prepare_once(reference: ReferenceData, labeller: Labeller, records: int | None = None) -> ShapleyReference:
     """`prepare`, or what it returned before for the same model and records where the model still answers alike."""
     known: list[tuple[int | None, ShapleyReference]] = reference.compared_models
     for count, over in known:
-        if count == records and over.asks(labeller):
+        if count == records and over.is_about(labeller):
             return over
     made = prepare(reference, labeller, records)
     known.append((records, made))

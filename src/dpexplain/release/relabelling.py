@@ -127,12 +127,12 @@ def refine(
     labeller(trial_columns(release.reference.domain))
     plan = plan_refinement(release, data, labeller, spend.mu)
     question = {"release": "refinement", "columns": release.domain.width, "price": str(price(plan.events))}
-    request = PlannedRequest(request_id or f"refine-{uuid4().hex}", question, plan, _to_stored)
+    request = PlannedRequest(request_id or f"refine-{uuid4().hex}", question, plan, _encode_stored)
     settled = buy(data, budget or spend, ledger, noise, request, model_answers=True)
     released = np.array(settled.answer["moments"])
     made = relabel(release, labeller, BoughtMoments(plan.asked, released, plan.mechanism.sigma, data.size))
     secure = noise is None or noise.secure
-    return replace(made, guarantee=_together(release.guarantee, price(plan.events), secure=secure))
+    return replace(made, guarantee=_combined_guarantee(release.guarantee, price(plan.events), secure=secure))
 
 
 def label_moments_of(release: Release) -> LabelMoments:
@@ -153,11 +153,11 @@ def plan_refinement(release: Release, data: PrivateData, labeller: Labeller, mu:
     return plan_label_moments(query, mu, data.setting, lambda rows: labeller(decode(rows))[:, None])
 
 
-def _to_stored(released: Any) -> dict[str, Any]:
+def _encode_stored(released: Any) -> dict[str, Any]:
     return {"release": "refinement", "moments": released.tolist()}
 
 
-def _together(first: Guarantee, quanta: int, *, secure: bool) -> Guarantee:
+def _combined_guarantee(first: Guarantee, quanta: int, *, secure: bool) -> Guarantee:
     """The guarantee of release and refinement together."""
     total = Guarantee.of_quanta(quanta_up(Fraction(first.mu) ** 2) + quanta, first.delta, first.neighbours)
     seeded = "" if secure or SEEDED_NOISE in first.note else SEEDED_NOISE

@@ -34,7 +34,7 @@ from dpexplain.release.batch import Explanations, anchors_of, fit_by_width, fit_
 from dpexplain.release.card_section import card_section
 from dpexplain.release.contents import payload_of, restore_parts, solver_arrays
 from dpexplain.release.model_questions import ModelQuestions
-from dpexplain.release.named import restore_named, stored_named
+from dpexplain.release.named import restore_named, store_named
 from dpexplain.release.page import OUTCOME, TITLE, publish
 from dpexplain.release.page_targets import PageTarget, PageTargets
 from dpexplain.release.reference_data import ReferenceData
@@ -110,13 +110,15 @@ class Release(ModelQuestions):
         """
         if target is not None:
             found = self.of(target).explain(record, weight, anchor, plane=plane, radius=radius, extra=extra, clip=clip)
-            return replace(found, details=found.details | self.offered)
+            return replace(found, details=found.details | self.target_details)
         point, notes = read_query(self.domain, record, self.other_columns, extra, clip)
         read = Queries(point[None], (record,), (notes,), ())
-        return self._answer(read, weight, None if anchor is None else [anchor], plane, radius).one(0, record, self.offered)
+        return self._answer(read, weight, None if anchor is None else [anchor], plane, radius).explanation_at(
+            0, record, self.target_details
+        )
 
     @property
-    def offered(self) -> dict[str, Any]:
+    def target_details(self) -> dict[str, Any]:
         """What the details of an answer say about other targets."""
         return {"targets": list(self.named)} if self.named else {}
 
@@ -137,7 +139,7 @@ class Release(ModelQuestions):
         `.skipped` says which and why.
         """
         read = read_queries(self.domain, records, QueryRules(extra, clip, on_error, self.other_columns))
-        anchors = _chosen(anchor, read.rows, len(read.rows) + len(read.skipped))
+        anchors = _select_anchors(anchor, read.rows, len(read.rows) + len(read.skipped))
         return self._answer(read, weight, anchors, plane, radius)
 
     def influence(self, record: Any, weight: Weight | None = None) -> Explanation:
@@ -251,7 +253,7 @@ class Release(ModelQuestions):
 
     def _content(self) -> bytes:
         header, arrays = own = self._contents()
-        more, others = stored_named(own, {name: one._contents() for name, one in self.named.items()})
+        more, others = store_named(own, {name: one._contents() for name, one in self.named.items()})
         return container.write(header | more, arrays | others)
 
     def _contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -269,7 +271,7 @@ class Release(ModelQuestions):
         """The SHA-256 of its file."""
         return sha256(self._content()).hexdigest()
 
-    def stored(self) -> dict[str, Any]:
+    def stored_answer(self) -> dict[str, Any]:
         """The answer that a ledger stores: the whole file, unless that is too large."""
         content = self._content()
         file = {"file": b64encode(content).decode()} if len(content) <= LARGEST_KEPT else {}
@@ -319,7 +321,7 @@ class Release(ModelQuestions):
         return f"<Release: {self.domain.width} columns, {self.weight.kind} weight. {self.guarantee}>"
 
 
-def _chosen(anchor: Any, rows: Sequence[int], count: int) -> Any:
+def _select_anchors(anchor: Any, rows: Sequence[int], count: int) -> Any:
     """The anchors of the records that are left, where some of `count` were skipped."""
     return anchor if anchor is None or len(rows) == count else [one for i, one in enumerate(anchor) if i in set(rows)]
 

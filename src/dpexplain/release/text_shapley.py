@@ -60,7 +60,7 @@ class WordReference:
         each = with_bar(range(len(texts)), "explaining", len(texts)) if len(texts) >= _MANY else range(len(texts))
         shown = [ShownText.of(text, self.domain) for text in texts]
         chosen = [self._positions(text, records) for text in shown]
-        found = [self._one(shown[i], chosen[i], float(answers[i])) for i in each]
+        found = [self._explain_one(shown[i], chosen[i], float(answers[i])) for i in each]
         size = len(self.domain.names) + 1
         values, errors = (np.array([one[k] for one in found]).reshape(-1, size) for k in (0, 1))
         own, answer = scale.slopes(values), scale.answers(answers)
@@ -79,12 +79,12 @@ class WordReference:
             details=self._details([len(one) for one in chosen]) | {"fingerprint": fingerprint},
         )
 
-    def _one(self, text: ShownText, chosen: Positions, answer: float) -> tuple[Vector, Vector]:
+    def _explain_one(self, text: ShownText, chosen: Positions, answer: float) -> tuple[Vector, Vector]:
         return self.background.explain(partial(self._ask_mixtures, text), chosen, text.has, text.repeated, answer)
 
     def _ask_mixtures(self, text: ShownText, chosen: Positions, joined: Flags) -> Vector:
         words = self.background.words
-        mixtures = [text.mixed(words[i], one) for i, one in zip(chosen.tolist(), joined, strict=True)]
+        mixtures = [text.mix(words[i], one) for i, one in zip(chosen.tolist(), joined, strict=True)]
         return ask_texts(self.labeller, self.domain, mixtures)
 
     def _positions(self, text: ShownText, records: int | None) -> Positions:
@@ -127,7 +127,7 @@ class ShownText:
         counts[-1] = any(part.strip() for j, part in pieces if j < 0)
         return cls(tuple(piece for piece in pieces if piece[1]), counts > 0, counts > 1, domain.vocabulary)
 
-    def mixed(self, background: Flags, joined: Flags) -> str:
+    def mix(self, background: Flags, joined: Flags) -> str:
         """This text with the players that joined, followed by the background's words that did not.
 
         A word that both have once keeps its place, joined or not.

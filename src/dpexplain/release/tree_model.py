@@ -74,7 +74,7 @@ class TreeModel:
         agrees = bool(np.abs(self.labels(rows) - labels).max(initial=0.0) <= _AGREES)
         return replace(self, background=rows) if agrees else None
 
-    def knows(self, query: Columns, records: Columns, label: float) -> bool:
+    def applies_to(self, query: Columns, records: Columns, label: float) -> bool:
         """Whether the trees give the query's label, and each of its features changes no column but its own.
 
         A value that was not seen when owners of columns were looked for may change columns that nothing changed then.
@@ -95,10 +95,10 @@ class TreeModel:
         if self._is_exact:
             return boosted_values(self.trees, self.constants, self.target, self.owner, point, rows, len(records))
 
-        def worth(positions: NDArray[np.intp], joined: NDArray[np.bool_]) -> Vector:
+        def label_mixtures(positions: NDArray[np.intp], joined: NDArray[np.bool_]) -> Vector:
             return self.labels(np.where(joined[:, self.owner], point, rows[positions]))
 
-        return record_values(worth, self.labels(rows), float(self.labels(point[None])[0]), len(records))
+        return record_values(label_mixtures, self.labels(rows), float(self.labels(point[None])[0]), len(records))
 
 
 def find_trees(model: Any, target: Any, table: Callable[[Columns], Any], ask: Labels, records: Columns) -> TreeModel | None:

@@ -165,17 +165,17 @@ def _join(trees: Sequence[_Tree]) -> Trees:
         each = [(np.asarray(getattr(tree, side), dtype=np.int64), start) for tree, start in pairs]
         return np.concatenate([np.where(nodes < 0, -1, nodes + start) for nodes, start in each])
 
-    def together(name: str, kind: Any) -> Any:
+    def join_field(name: str, kind: Any) -> Any:
         return np.concatenate([np.asarray(getattr(tree, name)).astype(kind) for tree in trees])
 
     return Trees(
         left=children("left"),
         right=children("right"),
-        column=np.maximum(together("column", np.int64), 0),
-        threshold=together("threshold", np.float64),
-        value=together("value", np.float64),
+        column=np.maximum(join_field("column", np.int64), 0),
+        threshold=join_field("threshold", np.float64),
+        value=join_field("value", np.float64),
         roots=starts[:-1].astype(np.int64),
-        missing_left=together("missing_left", np.bool_),
+        missing_left=join_field("missing_left", np.bool_),
         output=np.array([tree.output for tree in trees], dtype=np.int64),
     )
 

@@ -32,7 +32,7 @@ from dpexplain.service.config import Settings
 from dpexplain.service.guard import Guard
 from dpexplain.service.keys import Key, KeyFile
 from dpexplain.service.limits import RateLimit, network_of
-from dpexplain.service.openapi import describe, takes
+from dpexplain.service.openapi import describe, request_body_of
 from dpexplain.service.problems import Problem
 from dpexplain.service.prometheus_metrics import Metrics
 from dpexplain.service.raw_request import bearer_of, parse_body
@@ -47,7 +47,7 @@ HEALTH_THREADS, BATCH_THREADS = 2, 8
 CONFLICT = (409, "This request id stands for another question")
 
 
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def describe_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The problems an endpoint may answer with, for OpenAPI."""
     titles = {status: title for status, (_, title) in problems.TITLES.items()} | dict([CONFLICT])
     return {status: {"model": Detail, "description": titles[status]} for status in statuses}
@@ -74,20 +74,20 @@ class Service:
 
     def caller(self, request: Request, token: str | None) -> Key:
         """Who asks. An open service knows analysts only."""
-        key = self._known(request, token)
+        key = self._require_key(request, token)
         request.state.log["key"] = key.id
         if wait := self.rate.wait(key.id if self.keys else _address(request)):
-            self.metrics.refused("rate")
+            self.metrics.count_refusal("rate")
             raise Problem(429, "Ask again later.", headers={"Retry-After": str(int(wait) + 1)})
         return key
 
-    def _known(self, request: Request, token: str | None) -> Key:
+    def _require_key(self, request: Request, token: str | None) -> Key:
         if self.keys is None:
             return ANYONE
         key = self.keys.find(token) if token else None
         if key is not None:
             return key
-        self.metrics.refused("key")
+        self.metrics.count_refusal("key")
         if wait := self.failures.wait(_address(request)):
             raise Problem(429, "Too many wrong keys.", headers={"Retry-After": str(int(wait) + 1)})
         raise Problem(401, "Send `Authorization: Bearer dpx_…`.", headers={"WWW-Authenticate": "Bearer"})
@@ -108,7 +108,7 @@ class Service:
             found = await run_sync(self.backend.explain_many, records, ids, target, limiter=self.batch_threads)
             answers += found
         if found.refusal is not None:
-            self.metrics.refused("budget")
+            self.metrics.count_refusal("budget")
         return found
 
     @contextmanager
@@ -120,11 +120,11 @@ class Service:
         try:
             yield answers
         except DpexplainError as error:
-            self.metrics.refused("budget" if isinstance(error, BudgetExhausted) else "input")
+            self.metrics.count_refusal("budget" if isinstance(error, BudgetExhausted) else "input")
             raise
         seconds = time.perf_counter() - start
         for one in answers:
-            self.metrics.answered(seconds / len(answers))
+            self.metrics.count_answer(seconds / len(answers))
             log["epsilon"] = one.cost.epsilon
 
 
@@ -180,7 +180,7 @@ Caller = Annotated[Key, Depends(_caller)]
 
 async def _owner(service: Serving, key: Caller) -> Key:
     if key.role != "owner":
-        service.metrics.refused("role")
+        service.metrics.count_refusal("role")
         raise Problem(403, "It needs an owner's key.")
     return key
 
@@ -199,8 +199,8 @@ Limit = Annotated[int, Query(ge=1, le=500)]
 @router.post(
     EXPLAIN,
     response_model=Answer,
-    responses=documented(400, 401, 403, 409, 413, 422, 429, 503),
-    openapi_extra=takes(ExplainRequest, BEARER),
+    responses=describe_problems(400, 401, 403, 409, 413, 422, 429, 503),
+    openapi_extra=request_body_of(ExplainRequest, BEARER),
 )
 async def explain(request: Request) -> Response:
     """Why does the model answer as it does at this record?"""
@@ -211,7 +211,7 @@ async def explain(request: Request) -> Response:
     return Response(orjson.dumps(answer.to_dict()), media_type="application/json")
 
 
-@router.post("/v1/models/{name}:explain", responses=documented(400, 401, 403, 404, 409, 413, 422, 429, 503))
+@router.post("/v1/models/{name}:explain", responses=describe_problems(400, 401, 403, 404, 409, 413, 422, 429, 503))
 async def explain_instances(name: str, body: Instances, request: Request, service: Serving, caller: Caller) -> Response:
     """The same in KServe's V1 shape. All instances are checked before any is paid for; what was paid for is never withheld."""
     _require_name(name, service)
@@ -255,7 +255,7 @@ def _attributions(answer: Explanation) -> dict[str, Any]:
     }
 
 
-@router.get("/v1/guarantee", response_model=BudgetStatus, responses=documented(401, 429, 503))
+@router.get("/v1/guarantee", response_model=BudgetStatus, responses=describe_problems(401, 429, 503))
 def guarantee(service: Serving, caller: Caller) -> Response:
     """Everything spent so far, and what is left."""
     found = service.backend.spending()
@@ -272,7 +272,7 @@ def guarantee(service: Serving, caller: Caller) -> Response:
     )
 
 
-@router.get("/v1/domain", response_model=Card, responses=documented(401, 429))
+@router.get("/v1/domain", response_model=Card, responses=describe_problems(401, 429))
 def domain(service: Serving, caller: Caller) -> Response:
     """What can be asked about: features, their bounds and values; and what is public about the model."""
     card = {name: getattr(service.settings, name) for name in ("name", "title", "outcome", "description")}
@@ -291,13 +291,13 @@ def domain(service: Serving, caller: Caller) -> Response:
     )
 
 
-@router.get("/v1/history", dependencies=owners, responses=documented(401, 403, 422, 429, 503))
+@router.get("/v1/history", dependencies=owners, responses=describe_problems(401, 403, 422, 429, 503))
 def history(service: Serving, after: After = 0, limit: Limit = 100) -> Response:
     """Stored answers in order, for owners."""
     return JSONResponse({"answers": service.backend.history(after, limit)})
 
 
-@router.get("/v1/ledger", dependencies=owners, responses=documented(401, 403, 422, 429, 503))
+@router.get("/v1/ledger", dependencies=owners, responses=describe_problems(401, 403, 422, 429, 503))
 def ledger(service: Serving, after: After = 0, limit: Limit = 100) -> Response:
     """The ledger's own lines, for owners."""
     return JSONResponse({"entries": service.backend.entries(after, limit)})
@@ -310,22 +310,22 @@ async def live() -> Response:
     return JSONResponse({"live": True, "status": "alive"})
 
 
-@router.get("/readyz", responses=documented(503))
-@router.get("/v2/health/ready", responses=documented(503))
+@router.get("/readyz", responses=describe_problems(503))
+@router.get("/v2/health/ready", responses=describe_problems(503))
 async def ready(service: Serving) -> Response:
     """It could answer now: the rows are there, and the ledger can be read and written."""
     await run_sync(service.backend.check, limiter=service.health_threads)
     return JSONResponse({"ready": True})
 
 
-@router.get("/v1/models", responses=documented(503))
+@router.get("/v1/models", responses=describe_problems(503))
 async def models(service: Serving) -> Response:
     """KServe V1: what is served."""
     return JSONResponse({"models": [service.settings.name]})
 
 
-@router.get("/v1/models/{name}", responses=documented(404, 503))
-@router.get("/v2/models/{name}/ready", responses=documented(404, 503))
+@router.get("/v1/models/{name}", responses=describe_problems(404, 503))
+@router.get("/v2/models/{name}/ready", responses=describe_problems(404, 503))
 async def model_ready(name: str, service: Serving) -> Response:
     """KServe: whether this model could be explained now."""
     _require_name(name, service)
@@ -333,13 +333,15 @@ async def model_ready(name: str, service: Serving) -> Response:
     return JSONResponse({"name": name, "ready": True})
 
 
-@router.get("/v2", responses=documented(503))
+@router.get("/v2", responses=describe_problems(503))
 async def server_metadata(service: Serving) -> Response:
     """KServe V2: who answers."""
     return JSONResponse({"name": "dpexplain", "version": __version__, "extensions": []})
 
 
-@router.get("/metrics", dependencies=[Depends(_scraper)], response_class=PlainTextResponse, responses=documented(401, 429, 503))
+@router.get(
+    "/metrics", dependencies=[Depends(_scraper)], response_class=PlainTextResponse, responses=describe_problems(401, 429, 503)
+)
 def metrics(service: Serving) -> Response:
     """Prometheus text: spent, remaining, latency, refusals."""
     text = service.metrics.text(service.backend.spending())

@@ -28,16 +28,16 @@ from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.registration.cached_labels import Progress
 from dpexplain.registration.options import RegistrationOptions
-from dpexplain.registration.sources import labeller_of_opened, register
+from dpexplain.registration.sources import labeller_of_model, register
 from dpexplain.release.compiled import compile_release
-from dpexplain.release.model_questions import answers_declared, scale_of
-from dpexplain.release.named import class_named
+from dpexplain.release.model_questions import answer_options, scale_of
+from dpexplain.release.named import find_class
 from dpexplain.release.reference_shapley import ShapleyReference, prepare, shapley_batch
 from dpexplain.release.release import Release, load
 from dpexplain.release.text_shapley import WordReference, prepare_words
 from dpexplain.service.batching import Batcher, TurnBatcher
 from dpexplain.service.config import AskedModel, ServiceConfig, require_servable
-from dpexplain.service.heads import HeadFile, HeadKeeper, open_kept
+from dpexplain.service.heads import HeadFile, HeadKeeper, open_checked
 
 LOCK_PATIENCE = 0.5  # seconds that asking for health waits for somebody else's write to end
 Question: TypeAlias = tuple[Any, str, str | None]  # record, request id, target
@@ -151,43 +151,43 @@ class ReleaseBackend:
         for target in dict.fromkeys(target for _, _, target in questions):
             places = [i for i, question in enumerate(questions) if question[2] == target]
             try:
-                found |= zip(places, self._together([questions[i][:2] for i in places], target), strict=True)
+                found |= zip(places, self._explain_together([questions[i][:2] for i in places], target), strict=True)
             except DpexplainError as error:
                 found |= dict.fromkeys(places, error)
         return [found[i] for i in range(len(questions))]
 
-    def _together(self, asked: Sequence[tuple[Any, str]], target: str | None) -> list[Explanation | Exception]:
+    def _explain_together(self, asked: Sequence[tuple[Any, str]], target: str | None) -> list[Explanation | Exception]:
         if self.over is not None:
             return [self.explain(record, request_id, target) for record, request_id in asked]
         release = self.release if target is None else self.release.of(target)
         answers = release.explain_many([record for record, _ in asked], plane=self.plane, on_error="skip")
         found: list[Explanation | Exception] = [QueryError("")] * len(asked)
         for i, row in enumerate(answers.rows):
-            found[row] = answers.one(i, asked[row][0], self.release.offered, asked[row][1])
+            found[row] = answers.explanation_at(i, asked[row][0], self.release.target_details, asked[row][1])
         for one in answers.skipped:
             found[one.row] = QueryError(one.reason)
         return found
 
     def explain(self, record: Any, request_id: str, target: str | None = None) -> Explanation:
         answer = replace(self.release.explain(record, plane=self.plane, target=target), request_id=request_id)
-        over = self._over(target)
+        over = self._comparison_model(target)
         if over is None:
             return answer
-        return replace(answer, added=self._added(over, record, answer.point))
+        return replace(answer, added=self._contributions_of(over, record, answer.point))
 
-    def _added(self, over: ShapleyReference | WordReference, record: Any, point: Vector) -> Contributions:
+    def _contributions_of(self, over: ShapleyReference | WordReference, record: Any, point: Vector) -> Contributions:
         about = self.scale, self.release.guarantee, self.release.fingerprint
         if isinstance(over, WordReference):
             return over.explain([over.domain.query_text(record)], *about)[0]
         return shapley_batch(over, point[None], *about)[0]
 
-    def _over(self, target: str | None) -> ShapleyReference | WordReference | None:
+    def _comparison_model(self, target: str | None) -> ShapleyReference | WordReference | None:
         """The model with the reference records of a target; None without a model, and for a target that is no class of the model."""
         if self.over is None or target is None:
             return self.over
         if target not in self._over_targets:
             model, reference = self.over.labeller.model, self.release.of(target).reference
-            asked = class_named(model, target)
+            asked = find_class(model, target)
             known = reference is not None and asked is not None
             self._over_targets[target] = (
                 prepare(reference, replace(self.over.labeller, target=asked)) if known and reference else None
@@ -195,7 +195,7 @@ class ReleaseBackend:
         return self._over_targets[target]
 
     def explain_many(self, records: Sequence[Any], request_ids: Sequence[str], target: str | None = None) -> PaidExplanations:
-        found = self._together(list(zip(records, request_ids, strict=True)), target)
+        found = self._explain_together(list(zip(records, request_ids, strict=True)), target)
         for one in found:
             if isinstance(one, Exception):
                 raise one
@@ -225,11 +225,11 @@ def open_with_model(release: Release, model: AskedModel) -> ReleaseBackend:
         raise ParameterError(
             "[model] beside a [release] needs reference records: make the release with --reference, or leave [model] out"
         )
-    declared = RegistrationOptions(**answers_declared(scale_of(release))) if model.terms.output is None else model.terms
+    declared = RegistrationOptions(**answer_options(scale_of(release))) if model.terms.output is None else model.terms
     opened, target = model.source.open(release.domain), model.terms.target
     if target is None and release.targets:
-        target = class_named(opened, release.targets[0])
-    labeller = labeller_of_opened(opened, release.domain, replace(declared, target=target))
+        target = find_class(opened, release.targets[0])
+    labeller = labeller_of_model(opened, release.domain, replace(declared, target=target))
     over = prepare_words(release, labeller) if release.reference is None else prepare(release.reference, labeller)
     return ReleaseBackend(release, over)
 
@@ -372,7 +372,7 @@ def open_backend(config: ServiceConfig, progress: Progress = iter, *, may_create
     warm_up()
     data = PrivateData.from_registered(register(config.rows.source, progress))
     heads = HeadFile(config.rows.heads)
-    ledger = open_kept(config.rows.ledger, data.account(config.rows.budget), heads, may_create=may_create)
+    ledger = open_checked(config.rows.ledger, data.account(config.rows.budget), heads, may_create=may_create)
     try:
         return LedgerBackend(data, config.rows.mechanism, ledger, heads, config.rows.baseline)
     except BaseException:

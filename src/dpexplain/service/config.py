@@ -13,7 +13,7 @@ from dpexplain.arguments import file_errors, require_regular_file
 from dpexplain.core import weights
 from dpexplain.core.plane import Plane, require_plane
 from dpexplain.domain import Domain
-from dpexplain.domain.interface import hint, listed
+from dpexplain.domain.interface import format_list, hint
 from dpexplain.errors import InputError, NotPrivateError, ParameterError
 from dpexplain.mechanisms.ports import Mechanism
 from dpexplain.mechanisms.registry import MECHANISMS
@@ -155,19 +155,19 @@ def load_config(path: str | Path) -> ServiceConfig:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ParameterError(f"{path.name} is not valid TOML ({error}). Correct it") from None
     _require_plain_text(data, path.name)
-    _only(data, {"service", "release", "data", "model", "mechanism", "budget", "ledger", "baseline"}, path.name)
+    _require_keys(data, {"service", "release", "data", "model", "mechanism", "budget", "ledger", "baseline"}, path.name)
     settings = _build(Settings, _table(data, "service"), "[service]")
     if ("release" in data) == ("data" in data):
         raise ParameterError(
             f"{path.name} must name what it answers from. Write either [release] with a file, or [data] and [budget]"
         )
     if "release" in data:
-        _only(data, {"service", "release", "model"}, f"{path.name} with a [release], which needs no data and no budget,")
+        _require_keys(data, {"service", "release", "model"}, f"{path.name} with a [release], which needs no data and no budget,")
         release = _table(data, "release")
-        _only(release, {"file", "plane"}, "[release]")
+        _require_keys(release, {"file", "plane"}, "[release]")
         file = path.parent / _require_entry(release, "file", "[release]")
         plane = _release_plane(release.get("plane"))
-        return ServiceConfig(path, settings, release=file, model=_asked_model(data, path.parent), plane=plane)
+        return ServiceConfig(path, settings, release=file, model=_read_asked_model(data, path.parent), plane=plane)
     return ServiceConfig(path, settings, rows=_rows(data, path))
 
 
@@ -182,8 +182,8 @@ def _release_plane(given: Any) -> Plane | None:
 
 def _rows(data: Mapping[str, Any], path: Path) -> FromRows:
     folder, budget, ledger = path.parent, _table(data, "budget"), _table(data, "ledger")
-    _only(budget, {"epsilon", "delta"}, "[budget]")
-    _only(ledger, {"url", "heads"}, "[ledger]")
+    _require_keys(budget, {"epsilon", "delta"}, "[budget]")
+    _require_keys(ledger, {"url", "heads"}, "[ledger]")
     total = Budget(*(_number(_require_entry(budget, key, "[budget]"), f"[budget] {key}") for key in ("epsilon", "delta")))
     heads = folder / str(ledger.get("heads", f"{path.stem}.heads.json"))
     baseline = dict(_table(data, "baseline")) or None
@@ -192,11 +192,11 @@ def _rows(data: Mapping[str, Any], path: Path) -> FromRows:
     )
 
 
-def _asked_model(data: Mapping[str, Any], folder: Path) -> AskedModel | None:
+def _read_asked_model(data: Mapping[str, Any], folder: Path) -> AskedModel | None:
     """The model that a release's answers are computed with, where one is named."""
     if not (model := dict(_table(data, "model"))):
         return None
-    _only(model, {"path", "trusted", "input", "target", "output", "bounds"}, "[model] beside a [release]")
+    _require_keys(model, {"path", "trusted", "input", "target", "output", "bounds"}, "[model] beside a [release]")
     options = {key: model[key] for key in ("target", "output", "bounds") if key in model}
     source = ModelSource(_model_path(model, folder), model.get("trusted") is True, model.get("input"))
     return AskedModel(source, RegistrationOptions(**options))
@@ -205,8 +205,8 @@ def _asked_model(data: Mapping[str, Any], folder: Path) -> AskedModel | None:
 def _source(data: Mapping[str, Any], folder: Path) -> DataSource:
     given, model = dict(_table(data, "data")), dict(_table(data, "model"))
     options = {field.name for field in fields(RegistrationOptions)} - {"cap"}  # [budget] is the cap of a service
-    _only(given, {"file", "domain", "label", "stream"} | options, "[data]")
-    _only(model, {"path", "trusted", "input", "target", "output", "bounds", "cache"}, "[model]")
+    _require_keys(given, {"file", "domain", "label", "stream"} | options, "[data]")
+    _require_keys(model, {"path", "trusted", "input", "target", "output", "bounds", "cache"}, "[model]")
     terms = {key: table[key] for table in (given, model) for key in table if key in options}
     if "model_card" in terms:
         terms["model_card"] = folder / terms["model_card"]
@@ -243,7 +243,7 @@ def mechanism_of(given: Mapping[str, Any]) -> Mechanism:
     _require_type(kind, "str", "[mechanism] kind")
     if kind not in MECHANISMS:
         raise ParameterError(
-            f"[mechanism] kind must be one of {listed(MECHANISMS)}, got {kind!r}{hint(kind, MECHANISMS)}. Correct it"
+            f"[mechanism] kind must be one of {format_list(MECHANISMS)}, got {kind!r}{hint(kind, MECHANISMS)}. Correct it"
         )
     if {"noise", "seed"} & options.keys():
         raise NotPrivateError("a service draws its noise from the operating system only. Remove noise and seed from [mechanism]")
@@ -271,7 +271,7 @@ def require_servable(mechanism: Mechanism) -> None:
 
 
 def _build(kind: Any, given: Mapping[str, Any], where: str) -> Any:
-    _only(given, {field.name for field in fields(kind)}, where)
+    _require_keys(given, {field.name for field in fields(kind)}, where)
     for field in fields(kind):
         if field.name in given and field.type in ACCEPTED:
             _require_type(given[field.name], str(field.type), f"{where} {field.name}")
@@ -316,7 +316,7 @@ def _require_entry(table: Mapping[str, Any], key: str, where: str) -> Any:
     return table[key]
 
 
-def _only(data: Mapping[str, Any], known: set[str], where: str) -> None:
+def _require_keys(data: Mapping[str, Any], known: set[str], where: str) -> None:
     for key in data:
         if key not in known:
-            raise ParameterError(f"{where} does not know {key!r}{hint(key, known)}. Use only {listed(sorted(known))}")
+            raise ParameterError(f"{where} does not know {key!r}{hint(key, known)}. Use only {format_list(sorted(known))}")

@@ -44,18 +44,18 @@ class Guard:
             return
         watch = _Watch(scope, send)
         try:
-            await self._limited(scope, receive, watch)
+            await self._limit_size(scope, receive, watch)
         except Exception as error:  # the last place: its text may quote anything, so only its type is kept
             watch.facts["error"] = f"{type(error).__name__} at {_place(error)}"
             if not watch.status:
                 await Problem(500).response()(scope, receive, watch)
-        self._metrics.responded(watch.status or 500)
+        self._metrics.count_response(watch.status or 500)
         LOG.info("%s", watch.line())
 
-    async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _limit_size(self, scope: Scope, receive: Receive, send: Send) -> None:
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         if not length.isdigit() or int(length) > self._max_body:
-            self._metrics.refused("size")
+            self._metrics.count_refusal("size")
             problem = Problem(
                 413 if length.isdigit() else 400, f"At most {self._max_body} bytes are read.", headers={"Connection": "close"}
             )
@@ -67,16 +67,16 @@ class Guard:
         """For bodies that do not say how long they are."""
         seen = 0
 
-        async def limited() -> Message:
+        async def receive_limited() -> Message:
             nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
             if seen > self._max_body:
-                self._metrics.refused("size")
+                self._metrics.count_refusal("size")
                 raise HTTPException(413, f"At most {self._max_body} bytes are read.")
             return message
 
-        return limited
+        return receive_limited
 
 
 class _Watch:

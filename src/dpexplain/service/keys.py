@@ -77,17 +77,17 @@ class KeyFile:
                 raise ParameterError(f"there is no key {identity!r} in {self.path}. See `dpexplain serve keys list`")
             keys[:] = kept
 
-    def all(self) -> list[Key]:
+    def list_keys(self) -> list[Key]:
         return _read(self.path) if self.path.exists() else []
 
     def find(self, token: str) -> Key | None:
         """The key this token is, or None. Unknown ids do the same work as wrong secrets."""
         match = _KEY.fullmatch(token)
         identity, secret = match.groups() if match else ("", "")
-        key = self._current().get(identity, _NONE)
+        key = self._read_if_changed().get(identity, _NONE)
         return key if key.accepts(secret) and key is not _NONE else None
 
-    def _current(self) -> dict[str, Key]:
+    def _read_if_changed(self) -> dict[str, Key]:
         with self._lock:
             try:
                 found = self.path.stat()
@@ -104,7 +104,7 @@ class KeyFile:
         lock = self.path.with_name(f".{self.path.name}.lock")
         with lock.open("w") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
-            keys = self.all()
+            keys = self.list_keys()
             yield keys
             draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(6)}.new")
             with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:

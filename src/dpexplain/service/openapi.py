@@ -19,12 +19,12 @@ def describe(app: FastAPI, domain: DomainLike) -> None:
     """Make `/openapi.json` say what this service takes and answers."""
     plain = app.openapi
 
-    def described() -> dict[str, Any]:
+    def describe_api() -> dict[str, Any]:
         if app.openapi_schema is None:
             app.openapi_schema = with_records(with_problems(plain()), record_schema(domain))
         return app.openapi_schema
 
-    app.openapi = described  # type: ignore[method-assign]
+    app.openapi = describe_api  # type: ignore[method-assign]
 
 
 def with_problems(description: dict[str, Any]) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def with_problems(description: dict[str, Any]) -> dict[str, Any]:
     return description
 
 
-def takes(kind: type[BaseModel], security: SecurityBase) -> dict[str, Any]:
+def request_body_of(kind: type[BaseModel], security: SecurityBase) -> dict[str, Any]:
     """For an endpoint that reads its own body and key: what FastAPI would have found in its signature."""
     content = {"application/json": {"schema": {"$ref": f"{REFERENCE}{kind.__name__}"}}}
     return {"requestBody": {"required": True, "content": content}, "security": [{security.scheme_name: []}]}

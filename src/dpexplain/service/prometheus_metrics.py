@@ -31,7 +31,7 @@ class Metrics:
             self._own = np.memmap(folder / f"metrics-{os.getpid()}", np.float64, "w+", shape=(len(_SLOTS),))
         self._slots: Any = memoryview(self._own.data)  # NumPy takes ten times as long to add to one number
 
-    def answered(self, seconds: float) -> None:
+    def count_answer(self, seconds: float) -> None:
         bucket = bisect_left(BOUNDS, seconds)
         with self._lock:
             if bucket < len(BOUNDS):
@@ -39,10 +39,10 @@ class Metrics:
             self._slots[_INDEX["count"]] += 1
             self._slots[_INDEX["sum"]] += seconds
 
-    def refused(self, why: str) -> None:
+    def count_refusal(self, why: str) -> None:
         self._add(why)
 
-    def responded(self, status: int) -> None:
+    def count_response(self, status: int) -> None:
         self._add(f"{status // 100}xx")
 
     def _add(self, name: str) -> None:

@@ -44,13 +44,13 @@ SILENCE = 30  # seconds after which a worker that does not answer its parent is 
 def serve(config: ServiceConfig, progress: Progress = iter, report: Callable[[str], None] = print) -> None:
     """Run until interrupted."""
     settings = config.settings
-    if config.keys is not None and not KeyFile(config.keys).all():
+    if config.keys is not None and not KeyFile(config.keys).list_keys():
         raise ParameterError(
             f"there are no keys in {config.keys}, so nobody could ask. Run: dpexplain serve keys add --role analyst"
         )
     raise_file_limit()
     with shared_folder() as folder:
-        config = sharing_labels(streaming_if_needed(config), folder)
+        config = sharing_labels(stream_if_needed(config), folder)
         with progress_steps("starting", 2) as step:
             step("reading what is served; the first start also compiles")
             backend = open_backend(config, progress)
@@ -90,7 +90,7 @@ def sharing_labels(config: ServiceConfig, folder: Path) -> ServiceConfig:
     return replace(config, rows=replace(rows, source=replace(rows.source, cache=folder / "labels")))
 
 
-def streaming_if_needed(config: ServiceConfig) -> ServiceConfig:
+def stream_if_needed(config: ServiceConfig) -> ServiceConfig:
     """Rows are held by every worker where there is memory for that, and else read from their files for each question."""
     rows = config.rows
     if rows is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dpexplain.domain.drafts.draft import Draft, DraftFeature, rounded_out
+from dpexplain.domain.drafts.draft import Draft, DraftFeature, round_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def draft_of_booster(columns: tuple[BoosterColumn, ...], source: str) -> Draft:
 def _feature(one: BoosterColumn) -> DraftFeature:
     if one.categories is not None:
         return DraftFeature(one.name, "categorical", {"values": list(one.categories), "optional": True}, source="the model")
-    suggested = {} if one.low is None or one.high is None else rounded_out(one.low, one.high)
+    suggested = {} if one.low is None or one.high is None else round_out(one.low, one.high)
     known = {"integer": True} if one.integer else {}
     return DraftFeature(one.name, one.kind, known, suggested, source="the range that the model stored")
 

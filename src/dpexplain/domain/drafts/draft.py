@@ -9,7 +9,7 @@ from typing import Any
 
 from dpexplain.domain.catalogue import FEATURES, Feature
 from dpexplain.domain.description import to_toml
-from dpexplain.domain.interface import hint, listed
+from dpexplain.domain.interface import format_list, hint
 from dpexplain.domain.scaled import UNSCALED, require_scale
 from dpexplain.errors import DomainError, Undeclared
 
@@ -48,7 +48,7 @@ class DraftFeature:
         """The feature with its suggestions taken as known."""
         return replace(self, known={**self.suggested, **self.known}, suggested={})
 
-    def declared(self, given: Any) -> DraftFeature | Feature:
+    def declare(self, given: Any) -> DraftFeature | Feature:
         """The draft with declarations: a feature, (low, high) or (low, high, missing), a list of values, or some of its arguments by name."""
         if isinstance(given, FEATURES):
             return given
@@ -59,7 +59,7 @@ class DraftFeature:
             raise DomainError(f"{self.name}: declare {EXAMPLES.get(self.kind, EXAMPLES[None])}, got {given!r:.60}")
         kind = self.kind or ("numeric" if isinstance(given, tuple) and len(given) == 2 else "categorical")
         if kind == "numeric" and any(isinstance(one, str) for one in given):  # a model that knows a column by its name only
-            return DraftFeature(self.name, "categorical").declared(given)
+            return DraftFeature(self.name, "categorical").declare(given)
         keys = {"categorical": ("values",), "ordinal": ("levels",), "binary": ("values",)}.get(kind, ("low", "high"))
         if len(keys) == 2 and len(given) not in (2, 3):
             raise DomainError(f"{self.name}: bounds are (low, high), or (low, high, missing), got {given!r:.60}")
@@ -101,16 +101,16 @@ class Draft:
         for name in given:
             if name not in known:
                 raise DomainError(
-                    f"declared {name!r}{hint(name, known)} is no column of {self.source}, which has {listed(known)}"
+                    f"declared {name!r}{hint(name, known)} is no column of {self.source}, which has {format_list(known)}"
                 )
         return replace(self, features=tuple(self._declare(one, given, suggested) for one in self.features))
 
     @staticmethod
     def _declare(one: DraftFeature | Feature, given: Mapping[str, Any], suggested: bool) -> DraftFeature | Feature:
         if not isinstance(one, DraftFeature):
-            return DraftFeature(one.name, one.kind).declared(given[one.name]) if one.name in given else one
+            return DraftFeature(one.name, one.kind).declare(given[one.name]) if one.name in given else one
         chosen = one.accept_suggestion() if suggested else one
-        return chosen.declared(given[one.name]) if one.name in given else chosen
+        return chosen.declare(given[one.name]) if one.name in given else chosen
 
     def only(self, columns: Iterable[str] | None) -> Draft:
         """The draft of these columns, in this order; of all where None."""
@@ -120,7 +120,9 @@ class Draft:
         wanted = [columns] if isinstance(columns, str) else list(columns)
         for name in wanted:
             if name not in by_name:
-                raise DomainError(f"column {name!r}{hint(name, by_name)} is not in {self.source}, which has {listed(by_name)}")
+                raise DomainError(
+                    f"column {name!r}{hint(name, by_name)} is not in {self.source}, which has {format_list(by_name)}"
+                )
         return replace(self, features=tuple(by_name[name] for name in wanted))
 
     def complete(self) -> Sequence[Feature]:
@@ -178,7 +180,7 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def rounded_out(low: float, high: float) -> dict[str, float]:
+def round_out(low: float, high: float) -> dict[str, float]:
     """Bounds at two significant digits of their distance, outwards; nothing where there is no distance."""
     if not (isfinite(low) and isfinite(high) and low < high):
         return {}

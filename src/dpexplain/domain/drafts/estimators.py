@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpexplain.domain.drafts.boosting import booster_columns, draft_of_booster
-from dpexplain.domain.drafts.draft import Draft, DraftFeature, rounded_out
+from dpexplain.domain.drafts.draft import Draft, DraftFeature, round_out
 from dpexplain.domain.values import is_missing
 from dpexplain.errors import DomainError
 
@@ -76,7 +76,7 @@ def _walk(step: Any, columns: Columns, facts: Facts) -> Columns:
         return columns
     if (inside := getattr(step, "_preprocessor", None)) is not None:  # gradient boosting that encodes categories itself
         _walk(inside, columns, facts)
-        columns = [name for _, _, chosen in inside.transformers_ for name in _chosen(chosen, columns, None)]
+        columns = [name for _, _, chosen in inside.transformers_ for name in _chosen_names(chosen, columns, None)]
     reader = next((read for attribute, read in READERS if hasattr(step, attribute)), None)
     return None if reader is None else reader(step, columns, facts)
 
@@ -85,7 +85,7 @@ def _walk_columns(step: Any, columns: Sequence[str], facts: Facts) -> Columns:
     """A ColumnTransformer: each branch with its own columns. Outputs correspond only where every branch keeps its columns."""
     kept: list[str] | None = []
     for _, inner, chosen in step.transformers_:
-        names = _chosen(chosen, columns, getattr(step, "feature_names_in_", None))
+        names = _chosen_names(chosen, columns, getattr(step, "feature_names_in_", None))
         for name in names:
             facts[name].setdefault("dropped" if isinstance(inner, str) and inner == "drop" else "used", True)
         out = [] if isinstance(inner, str) and inner == "drop" else _walk(inner, names, facts)
@@ -93,7 +93,7 @@ def _walk_columns(step: Any, columns: Sequence[str], facts: Facts) -> Columns:
     return kept
 
 
-def _chosen(chosen: Any, columns: Sequence[str], fitted: Any) -> list[str]:
+def _chosen_names(chosen: Any, columns: Sequence[str], fitted: Any) -> list[str]:
     """The names behind a list of names or positions, a mask or a slice."""
     if isinstance(chosen, str):
         return [chosen]
@@ -133,7 +133,7 @@ def _bounds(read: Callable[[Any], tuple[Any, Any]]) -> Callable[[Any, Sequence[s
     def note(step: Any, columns: Sequence[str], facts: Facts) -> Columns:
         lows, highs = read(step)
         for name, low, high in zip(columns, lows, highs, strict=False):
-            facts[name].setdefault("bounds", rounded_out(float(low), float(high)))
+            facts[name].setdefault("bounds", round_out(float(low), float(high)))
             facts[name].setdefault("source", f"the model's {type(step).__name__}")
             facts[name]["scaled"] = True
         return columns
@@ -170,7 +170,7 @@ def _trees(step: Any, columns: Sequence[str], facts: Facts) -> None:
             low = (
                 min(found) - room if min(found) < 0 else max(min(found) - room, 0.0)
             )  # no negative numbers where there were none
-            facts[name].setdefault("bounds", rounded_out(low, max(found) + room))
+            facts[name].setdefault("bounds", round_out(low, max(found) + room))
             facts[name].setdefault("source", "the thresholds of the model's trees")
 
 

@@ -30,8 +30,10 @@ def _feature(name: str, given: Any, root: Any) -> DraftFeature:
     known = {key: str(value) for key, value in labels.items() if value}
     values = [value for value in one.get("enum", [one["const"]] if "const" in one else []) if value is not None]
     if values and set(map(type, values)) != {bool}:
-        optional = {"optional": True} if one.get("nullable") and not _missing(one) else {}
-        return DraftFeature(name, "categorical", {"values": values, **_missing(one), **optional, **known}, source="the schema")
+        optional = {"optional": True} if one.get("nullable") and not _read_default(one) else {}
+        return DraftFeature(
+            name, "categorical", {"values": values, **_read_default(one), **optional, **known}, source="the schema"
+        )
     kinds = {
         "boolean": "binary",
         "number": "numeric",
@@ -41,7 +43,7 @@ def _feature(name: str, given: Any, root: Any) -> DraftFeature:
     kind = kinds.get(str(one.get("type")))
     if kind == "numeric":
         known |= _bounds(one) | ({"integer": True} if one["type"] == "integer" else {})
-    return DraftFeature(name, kind, {**known, **_missing(one)}, source="the schema")
+    return DraftFeature(name, kind, {**known, **_read_default(one)}, source="the schema")
 
 
 def _bounds(one: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,7 +57,7 @@ def _bounds(one: Mapping[str, Any]) -> dict[str, Any]:
     return {key: bound for key, bound in (("low", low), ("high", high)) if bound is not None}
 
 
-def _missing(one: Mapping[str, Any]) -> dict[str, Any]:
+def _read_default(one: Mapping[str, Any]) -> dict[str, Any]:
     """A default is what stands for a value that is left out."""
     return {"missing": one["default"]} if one.get("default") is not None else {}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpexplain.domain.drafts.draft import Draft, DraftFeature, rounded_out
+from dpexplain.domain.drafts.draft import Draft, DraftFeature, round_out
 from dpexplain.domain.drafts.estimators import SPREAD, Facts
 from dpexplain.errors import DomainError
 
@@ -85,7 +85,7 @@ def _note(node: Any, columns: list[str], facts: Facts) -> None:
     if node.op_type == "Scaler" and len(found["offset"].floats) == len(columns):
         for name, mean, scale in zip(columns, found["offset"].floats, found["scale"].floats, strict=True):
             spread = SPREAD / abs(scale) if scale else 0.0
-            facts[name]["bounds"] = rounded_out(mean - spread, mean + spread)
+            facts[name]["bounds"] = round_out(mean - spread, mean + spread)
     if node.op_type == "Imputer" and "imputed_value_floats" in found:
         values = np.broadcast_to(np.array(found["imputed_value_floats"].floats), (len(columns),))
         for name, value in zip(columns, values.tolist(), strict=True):

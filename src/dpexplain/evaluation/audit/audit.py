@@ -160,7 +160,7 @@ def audit(
     sources = [_source(seed, noise, which) for which in (0, 1)]
     seen = [
         tuple(
-            subject.run(each.fresh(), source, ratio.for_one_run())
+            subject.run(each.fresh(), source, ratio.with_stored_sums())
             for each, source in zip((inside, outside), sources, strict=True)
         )
         for _ in with_bar(range(counted), name)
@@ -260,7 +260,7 @@ def _distance(subject: Subject, one: World, other: World) -> float:
 
     At the same parameters: paths that part from each other are further apart than accounting allows, and say nothing about noise.
     """
-    seen = subject.run(other.fresh(), SeededNoise(0), Ratio(one.rows, other.rows).for_one_run())
+    seen = subject.run(other.fresh(), SeededNoise(0), Ratio(one.rows, other.rows).with_stored_sums())
     if seen.released:
         return sqrt(seen.apart)
     a, b = stack_transcripts([np.concatenate(subject.run(each.fresh(), SeededNoise(0)).values) for each in (one, other)])
@@ -271,7 +271,7 @@ def _run_pair(
     subject: Subject, worlds: tuple[World, World], ratio: Ratio, view: View, noise: MakeNoise, seed: int
 ) -> tuple[Vector, Vector]:
     """What is seen of both data sets under the same noise."""
-    first, second = (getattr(subject.run(each.fresh(), noise(seed), ratio.for_one_run()), view) for each in worlds)
+    first, second = (getattr(subject.run(each.fresh(), noise(seed), ratio.with_stored_sums()), view) for each in worlds)
     return first, second
 
 

@@ -81,16 +81,16 @@ def membership(
     noise, draw = SeededNoise(seed), _MembershipDraw(rows, labels, person, size)
     fresh = count(seed * (1 << 20))
 
-    def shown(member: bool, company: Positions) -> Vector:
+    def explain_company(member: bool, company: Positions) -> Vector:
         return explain(*draw.sample(member, company), next(fresh))
 
     companies = [draw.company(noise) for _ in range(shadows)]
-    inside, outside = (stack_transcripts([shown(member, company) for company in companies]) for member in (True, False))
+    inside, outside = (stack_transcripts([explain_company(member, company) for company in companies]) for member in (True, False))
     telling, width = Distinguisher.learn_distinguisher(inside, outside), inside.shape[1]
     usual = telling.score(outside)
     spread = float(usual.std()) or 1.0
     scores = [
-        telling.score(stack_transcripts([shown(member, draw.company(noise)) for _ in range(guesses)], width))
+        telling.score(stack_transcripts([explain_company(member, draw.company(noise)) for _ in range(guesses)], width))
         for member in (True, False)
     ]
     return Membership(*((score - usual.mean()) / spread for score in scores))

@@ -135,7 +135,7 @@ def _wrong_constant() -> AbstractContextManager[Any]:
     return patch.object(sensitivity, "gradient", lambda *given, **options: 1.0)
 
 
-def _half_reserved() -> AbstractContextManager[Any]:
+def _reserve_half() -> AbstractContextManager[Any]:
     honest = NoisyDescent.__post_init__
 
     def half(self: NoisyDescent) -> None:
@@ -151,7 +151,7 @@ def _one_for_two() -> AbstractContextManager[Any]:
 
 
 @contextmanager
-def _together(*faults: AbstractContextManager[Any]) -> Iterator[None]:
+def _apply_all(*faults: AbstractContextManager[Any]) -> Iterator[None]:
     with ExitStack() as stack:
         for fault in faults:
             stack.enter_context(fault)
@@ -170,10 +170,10 @@ def _exact_norm() -> AbstractContextManager[Any]:
     def exact(self: MeasuredDescent, door: Door) -> float:
         return float(door.exact(self.norm.query)[0]) / self.finest.query.setting.size
 
-    return _together(_open_to_exact_values(), patch.object(MeasuredDescent, "measure", exact))
+    return _apply_all(_open_to_exact_values(), patch.object(MeasuredDescent, "measure", exact))
 
 
-def _talkative() -> AbstractContextManager[Any]:
+def _publish_exact_sum() -> AbstractContextManager[Any]:
     honest = NoisyInfluence.run
 
     def run(self: NoisyInfluence, door: Door) -> Outcome:
@@ -181,11 +181,11 @@ def _talkative() -> AbstractContextManager[Any]:
         exact = door.exact(replace(self.gaussian.query, sign=0.0))
         return replace(outcome, details=outcome.details | {"sum": float(exact.sum())})
 
-    return _together(_open_to_exact_values(), patch.object(NoisyInfluence, "run", run))
+    return _apply_all(_open_to_exact_values(), patch.object(NoisyInfluence, "run", run))
 
 
 def _short_reach() -> AbstractContextManager[Any]:
-    honest = Reach.at
+    honest = Reach.bound_at
     return patch.object(Reach, "at", lambda self, phi: 0.7 * honest(self, phi))
 
 
@@ -197,18 +197,18 @@ def _small_gains() -> AbstractContextManager[Any]:
 def _no_constant() -> AbstractContextManager[Any]:
     honest = FreeReach.with_constant.__func__  # type: ignore[attr-defined]
 
-    def without(cls: Any, point: Any, layout: Any, weight: Any, radius: float, constant: float) -> FreeReach:
+    def shorten_pulls(cls: Any, point: Any, layout: Any, weight: Any, radius: float, constant: float) -> FreeReach:
         bounded: FreeReach = honest(cls, point, layout, weight, radius, constant)
         narrow: FreeReach = honest(cls, point, layout, weight, radius, 1e-6 * constant)
         return replace(bounded, pulls=narrow.pulls)
 
-    return patch.object(FreeReach, "with_constant", classmethod(without))
+    return patch.object(FreeReach, "with_constant", classmethod(shorten_pulls))
 
 
 def _by_row_count() -> AbstractContextManager[Any]:
     honest, counts = DenseRows.local_many, list[int]()
 
-    def scaled(self: DenseRows, queries: Any) -> Any:
+    def scale_moments(self: DenseRows, queries: Any) -> Any:
         counts.append(len(self))
         share = counts[0] / len(self)  # the first rows that are asked are those without a canary
         return [
@@ -216,7 +216,7 @@ def _by_row_count() -> AbstractContextManager[Any]:
             for one in honest(self, queries)
         ]
 
-    return patch.object(DenseRows, "local_many", scaled)
+    return patch.object(DenseRows, "local_many", scale_moments)
 
 
 def _labels_by_dtype() -> AbstractContextManager[Any]:
@@ -240,7 +240,7 @@ def _orders_by_position() -> AbstractContextManager[Any]:
     return patch.object(baseline_shapley, "walk_orders", orders)
 
 
-def _unprojected() -> AbstractContextManager[Any]:
+def _skip_projection() -> AbstractContextManager[Any]:
     return patch.object(Ball, "project", lambda self, phi: phi)
 
 
@@ -252,7 +252,7 @@ MUTANTS = (
         _wrong_constant,
         _by_audit(Basic(*_CLAIM, 6, weight=Gaussian(1.0), plane="paper")),
     ),
-    Mutant("half of the steps reserved", _half_reserved, _by_audit(_PAPER)),
+    Mutant("half of the steps reserved", _reserve_half, _by_audit(_PAPER)),
     Mutant(
         "noise for an added record under a claim for a replaced one",
         _one_for_two,
@@ -263,7 +263,7 @@ MUTANTS = (
         _exact_norm,
         _by_audit(Adaptive(*_CLAIM, 4, rule="paper", plane="paper"), view="answer"),
     ),
-    Mutant("an exact sum in an answer's details", _talkative, _by_audit(Influence(*_CLAIM), view="answer")),
+    Mutant("an exact sum in an answer's details", _publish_exact_sum, _by_audit(Influence(*_CLAIM), view="answer")),
     Mutant("reach times 0.7", _short_reach, _by_audit(Basic(*_CLAIM, 12, plane="paper"), domain=_CODES)),
     Mutant("code gains times 0.5", _small_gains, _by_single_records),
     Mutant(
@@ -275,5 +275,5 @@ MUTANTS = (
     Mutant("labels read by the type of the whole column", _labels_by_dtype, _by_registration),
     Mutant("owners told apart by repr", _owners_by_repr, _by_registration),
     Mutant("Shapley orders by position", _orders_by_position, _by_registration),
-    Mutant("a start that is not projected", _unprojected, _by_the_door),
+    Mutant("a start that is not projected", _skip_projection, _by_the_door),
 )

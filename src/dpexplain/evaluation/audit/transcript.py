@@ -48,7 +48,7 @@ class Ratio:
             self.known[id(query)] = query, first, second
         return first, second
 
-    def for_one_run(self) -> Ratio:
+    def with_stored_sums(self) -> Ratio:
         """The same, with the sums of a local question kept while all steps ask it."""
         return Ratio(ReadOnce.of(self.inside), ReadOnce.of(self.outside), self.known)
 

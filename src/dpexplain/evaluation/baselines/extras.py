@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 
-def need(module: str) -> Any:
+def import_extra(module: str) -> Any:
     """Import a module of the extra `[baselines]`, or say how to get it."""
     try:
         with warnings.catch_warnings():

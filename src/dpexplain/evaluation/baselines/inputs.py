@@ -36,7 +36,7 @@ def column_model(data: PrivateData, model: Any = None, *, target: Any = 1) -> Mo
     asks it about the rows as the domain decodes them.
     """
     if model is not None:
-        reading = AnswerDeclaration(target).reading(model)
+        reading = AnswerDeclaration(target).resolve(model)
         return lambda rows: ask_model(model, rows, len(rows), reading, "perturbed")
     if data.column_model is None:
         raise DataError(
@@ -100,6 +100,8 @@ def _code(columns: Matrix, block: Block) -> Vector:
 def labelled_rows(data: PrivateData) -> Matrix | None:
     """The encoded private rows, each followed by its label, (m, n + 1). None for sparse rows and for rows outside this process's memory. Offline only."""
     rows: Any = data.private_rows
-    if not (hasattr(rows, "labelled") and hasattr(rows, "shapley")):  # sparse rows have the one only, rows in files the other
+    if not (
+        hasattr(rows, "labelled_pieces") and hasattr(rows, "shapley")
+    ):  # sparse rows have the one only, rows in files the other
         return None
-    return np.concatenate(list(rows.labelled()) or [np.empty((0, data.domain.width + 1))])
+    return np.concatenate(list(rows.labelled_pieces()) or [np.empty((0, data.domain.width + 1))])

@@ -24,7 +24,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.data import PrivateData
 from dpexplain.domain.interface import Block
 from dpexplain.errors import ParameterError
-from dpexplain.evaluation.baselines.extras import need
+from dpexplain.evaluation.baselines.extras import import_extra
 from dpexplain.evaluation.baselines.inputs import (
     ColumnSpread,
     Model,
@@ -70,7 +70,7 @@ def lime(
 def tabular_lime(
     ask: Model, point: Vector, blocks: Sequence[Block], rows: ColumnSpread, samples: int, kernel_width: float | None, seed: int
 ) -> Vector:
-    explainer = need("lime.lime_tabular").LimeTabularExplainer(
+    explainer = import_extra("lime.lime_tabular").LimeTabularExplainer(
         _stand_ins(rows, blocks),
         mode="regression",
         categorical_features=[i for i, block in enumerate(blocks) if block.kind != "numeric"],
@@ -127,7 +127,7 @@ def presence_lime(ask: Model, point: Vector, baseline: Vector, samples: int, ker
         return ask(rows)[:, None]
 
     text = " ".join(map(str, present))
-    explainer = need("lime.lime_text").LimeTextExplainer(
+    explainer = import_extra("lime.lime_text").LimeTextExplainer(
         kernel_width=kernel_width, feature_selection="none", random_state=seed, class_names=["label"]
     )
     answer = explainer.explain_instance(text, answers, labels=(0,), num_samples=samples)

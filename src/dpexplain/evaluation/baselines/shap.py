@@ -22,7 +22,7 @@ from dpexplain.core.uniforms import Uniforms
 from dpexplain.data import PrivateData
 from dpexplain.domain.interface import Block, DomainLike
 from dpexplain.errors import DataError, ParameterError
-from dpexplain.evaluation.baselines.extras import need
+from dpexplain.evaluation.baselines.extras import import_extra
 from dpexplain.evaluation.baselines.inputs import Model, column_model, encoded_point, feature_codes, from_codes
 from dpexplain.noise.global_seed import temporary_global_seed
 from dpexplain.noise.seeded import SeededNoise
@@ -76,7 +76,7 @@ def _permutation(ask: Model, point: Vector, rows: Matrix, blocks: Sequence[Block
 
 
 def _kernel(ask: Model, point: Vector, rows: Matrix, blocks: Sequence[Block], permutations: int, seed: int) -> Vector:
-    shap, codes = need("shap"), feature_codes(rows, blocks)
+    shap, codes = import_extra("shap"), feature_codes(rows, blocks)
     explainer = shap.KernelExplainer(lambda asked: ask(from_codes(asked, blocks)), codes)
     calls = permutations * (2 * len(blocks) + 1)
     with temporary_global_seed(seed):
@@ -90,7 +90,7 @@ def tree_shap(model: Any, point: Vector, rows: Matrix, blocks: Sequence[Block], 
     """Exact interventional TreeSHAP of 2p - 1, columns as players, summed over each feature's columns."""
     if not hasattr(model, "predict_proba"):
         raise DataError("method='tree' needs model=, a tree classifier on encoded columns: pass it, or use method='permutation'")
-    explainer = need("shap").TreeExplainer(model, rows, model_output="probability", feature_perturbation="interventional")
+    explainer = import_extra("shap").TreeExplainer(model, rows, model_output="probability", feature_perturbation="interventional")
     values = np.asarray(explainer.shap_values(point[None], check_additivity=False))[0, :, list(model.classes_).index(target)]
     return on_own_columns(2 * np.add.reduceat(values, [block.start for block in blocks]), point, blocks)
 

@@ -94,9 +94,9 @@ def local_moments(
     """(A, b) of the plane's loss φᵀAφ - 2b·φ around a record of the domain, or around a point that is encoded already."""
     if (chosen := plane_for(plane, anchor)) == "fitted":
         point = encoded_point(data.domain, query)
-        return data.private_rows.raw(RawMoments(point, weight or Stable(), scale_of(data))).fitted()
+        return data.private_rows.raw(RawMoments(point, weight or Stable(), scale_of(data))).eliminate_intercept()
     plain = local_moments_of(data, [query], weight)[0]
-    return plain.anchored(float(anchor)) if chosen == "anchored" and anchor is not None else plain
+    return plain.relabelled_from(float(anchor)) if chosen == "anchored" and anchor is not None else plain
 
 
 def local_moments_of(data: PrivateData, queries: Iterable[Any], weight: Weight | None = None) -> list[Moments]:

@@ -59,7 +59,7 @@ def measure_faithfulness(
         shap = shap_values(data, exact.questions.points[i], background=rows, permutations=PERMUTATIONS, seed=seed)
         methods[f"SHAP, {BACKGROUND} rows"] = shap, "contribution"
         for name, (values, kind) in methods.items():
-            found.setdefault(name, []).append(_one(data.column_model, exact, i, values, kind, rows, shap))
+            found.setdefault(name, []).append(_measure_one(data.column_model, exact, i, values, kind, rows, shap))
     return tuple(Faithfulness(name, *map(float, np.mean(each, axis=0))) for name, each in found.items()), notes
 
 
@@ -67,10 +67,12 @@ def _lime(data: PrivateData, exact: ExactAnswers, index: int, seed: int) -> Vect
     return lime(data, exact.questions.points[index], samples=LIME_SAMPLES, seed=seed)
 
 
-def _one(model: Model, exact: ExactAnswers, i: int, values: Vector, kind: metrics.Kind, rows: Matrix, shap: Vector) -> Vector:
+def _measure_one(
+    model: Model, exact: ExactAnswers, i: int, values: Vector, kind: metrics.Kind, rows: Matrix, shap: Vector
+) -> Vector:
     domain, point = exact.data.domain, exact.questions.points[i]
     starts = [block.start for block in domain.blocks]
-    added = exact.added(i, values) if kind == "slope" else np.add.reduceat(values, starts)
+    added = exact.contributions_of(i, values) if kind == "slope" else np.add.reduceat(values, starts)
     return np.array(
         [
             cosine(added, np.add.reduceat(shap, starts)),

@@ -31,7 +31,7 @@ class GroupQuality:
     error: float
 
     @property
-    def worse(self) -> bool:
+    def is_worse(self) -> bool:
         """Whether the difference is larger than two standard errors. Of many groups, one in forty is so by chance."""
         return self.excess - self.others > _CLEAR * self.error
 

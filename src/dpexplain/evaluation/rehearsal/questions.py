@@ -52,7 +52,7 @@ def _draw_rows(data: PrivateData, count: int, seed: int) -> list[Any]:
     if not (isinstance(data.domain, Domain) and isinstance(data.private_rows, RowsInMemory)):
         raise ParameterError("records can be drawn from tables in memory only: pass records=, such as a few hundred typical ones")
     rows = draw_rows(data, min(count * _SPARE, len(data.private_rows)), seed)
-    found = [record for record in _decode_rows(data.domain, rows) if _askable(data.domain, record)]
+    found = [record for record in _decode_rows(data.domain, rows) if _is_valid_query(data.domain, record)]
     if not found:
         raise ParameterError("none of the drawn rows can be asked about, each has an unknown or missing value: pass records=")
     return found[:count]
@@ -63,7 +63,7 @@ def _decode_rows(domain: Domain, rows: Matrix) -> Iterator[dict[str, Any]]:
     return ({name: column[i] for name, column in columns.items()} for i in range(len(rows)))
 
 
-def _askable(domain: Domain, record: dict[str, Any]) -> bool:
+def _is_valid_query(domain: Domain, record: dict[str, Any]) -> bool:
     try:
         domain.encode_query(record)
     except QueryError:
@@ -94,13 +94,13 @@ class ExactAnswers:
     def __post_init__(self) -> None:
         self._mean = column_spread(self.data).mean
 
-    def at(self, index: int, weight: Weight) -> Exact:
+    def answer_at(self, index: int, weight: Weight) -> Exact:
         key = index, repr(weight)
         if key not in self._known:
             self._known[key] = self._compute(index, weight)
         return self._known[key]
 
-    def added(self, index: int, slopes: Vector) -> Vector:
+    def contributions_of(self, index: int, slopes: Vector) -> Vector:
         """Contributions of slopes, by feature, compared with the rows' own average."""
         starts = [block.start for block in self.data.domain.blocks]
         return np.asarray(np.add.reduceat(slopes * (self.questions.points[index] - self._mean), starts))
@@ -109,17 +109,17 @@ class ExactAnswers:
         point = self.questions.points[index]
         scale = scale_of(self.data)
         sums = self.data.private_rows.raw(RawMoments(point, weight, scale))
-        squares = self.data.private_rows.raw(RawMoments(point, squared(weight), scale))
+        squares = self.data.private_rows.raw(RawMoments(point, square_weight(weight), scale))
         slopes = minimiser(moments := self._judge(sums, index), self.plane)
         effective = sums.S0**2 / squares.S0 if squares.S0 > 0 else 0.0
-        return Exact(slopes, self.added(index, slopes), moments, effective)
+        return Exact(slopes, self.contributions_of(index, slopes), moments, effective)
 
     def _judge(self, sums: Any, index: int) -> Moments:
         if self.plane == "fitted":
-            return sums.fitted()  # type: ignore[no-any-return]
-        plain: Moments = sums.shifted(np.zeros_like(sums.S1))
+            return sums.eliminate_intercept()  # type: ignore[no-any-return]
+        plain: Moments = sums.shift(np.zeros_like(sums.S1))
         labels = self.questions.labels
-        return plain.anchored(float(labels[index])) if self.plane == "anchored" and labels is not None else plain
+        return plain.relabelled_from(float(labels[index])) if self.plane == "anchored" and labels is not None else plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class _Square:
         return np.square(self.weight(distance))
 
 
-def squared(weight: Weight) -> Weight:
+def square_weight(weight: Weight) -> Weight:
     """α²: its sum over rows says, with the sum of α, how many rows count."""
     if isinstance(weight, Window):
         return weight

@@ -100,7 +100,7 @@ def _draw_plan(ax: Axes, found: Sequence[Quality], colour: str) -> None:
 
 def _draw_groups(ax: Axes, shown: Quality) -> None:
     worst = shown.groups[:SHOWN_GROUPS][::-1]
-    colours = [NEGATIVE if one.worse else UNCERTAIN for one in worst]
+    colours = [NEGATIVE if one.is_worse else UNCERTAIN for one in worst]
     ax.barh(range(len(worst)), [one.excess for one in worst], xerr=[one.error for one in worst], color=colours, ecolor=INK)
     ax.plot([one.others for one in worst], range(len(worst)), "|", color=INK, markersize=14, label="everybody else")
     ax.set_yticks(range(len(worst)), [f"{one.name[:34]} ({one.records})" for one in worst], fontsize=8)

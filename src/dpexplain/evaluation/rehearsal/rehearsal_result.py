@@ -69,7 +69,7 @@ class Quality:
         return {
             **asdict(self),
             "beside_plan": self.beside_plan,
-            "groups": [{**asdict(one), "worse": one.worse} for one in self.groups],
+            "groups": [{**asdict(one), "worse": one.is_worse} for one in self.groups],
         }
 
 

@@ -140,7 +140,7 @@ def _run(
     truth = []
     for i, weight in enumerate(drawn[tried[0]][0].weights):
         watch("exact answers")
-        truth.append(exact.at(i, weight))
+        truth.append(exact.answer_at(i, weight))
     near = np.array([one.effective_rows for one in truth])
     members = form_groups(data.domain, questions.points, questions.labels, near, groups)
     qualities = [_judge(asked, exact, way, epsilon, each, members) for (way, epsilon), each in drawn.items()]
@@ -168,7 +168,7 @@ def _judge(
     """What one way is worth at one ε, over all draws and records."""
     size, names = asked.data.size, asked.data.domain.names
     count = len(asked.questions)
-    truths = [[exact.at(i, draw.weights[i]) for i in range(count)] for draw in draws]
+    truths = [[exact.answer_at(i, draw.weights[i]) for i in range(count)] for draw in draws]
     pairs = [(draw.slopes[i], truths[d][i]) for d, draw in enumerate(draws) for i in range(count)]
     scores = [compare(slopes, truth.slopes, truth.moments, size, _TOP) for slopes, truth in pairs]
     excess = np.array([one.relative_excess for one in scores]).reshape(len(draws), count)

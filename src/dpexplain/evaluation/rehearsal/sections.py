@@ -77,7 +77,7 @@ def _groups(shown: Quality) -> Section:
             f"{one.excess:.3g}",
             f"{one.others:.3g}",
             f"{one.excess - one.others:+.2g} ± {one.error:.2g}",
-            "yes" if one.worse else "no",
+            "yes" if one.is_worse else "no",
         )
         for one in shown.groups
     ]
