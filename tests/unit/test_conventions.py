@@ -247,3 +247,41 @@ def test_functions_have_at_most_seven_parameters_unless_they_are_public_keywords
                 if all_of_them > 7 and (positional > 4 or node.name.startswith("_")):
                     found.append(f"{module}.{node.name}")
     assert found == []
+
+
+PARTICIPLE = re.compile(
+    r"\w+(ed|ing)|told|kept|made|shown|known|found|given|taken|seen|held|sent|built|bought|paid|left|chosen|drawn|hidden|forgotten|gone"
+)
+PREPOSITION = re.compile(
+    r"across|along|alone|apart|around|at|before|after|between|by|each|from|into|onto|one|others|out|over|together|what|within|without"
+)
+NAMES_TO_KEEP = {
+    "encoded": "`Domain.encoded` is public",
+    "highlighted": "`plots.highlighted` is public",
+    "listening": "`evaluation.listening` is public",
+    "settled": "the noun of a ledger: entries that are settled",
+    "normalised": "`Rows.normalised`: named like the moments it returns, as `raw` and `local` are",
+    "after": "`NormalisedMoments.after`: the query after stage 1",
+}  # fmt: skip
+NOUNS = {"heading", "setting", "spending", "warning"}
+
+
+def _is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any("property" in ast.unparse(decorator) for decorator in function.decorator_list)
+
+
+def test_functions_are_verbs_or_nouns_and_no_bare_participles():
+    """A property may be an adjective (`spent`, `passed`); nested functions and methods count as well."""
+    found = []
+    for path, tree in _parsed("src"):
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or _is_property(node):
+                continue
+            name = "" if node.name.startswith("__") else node.name.strip("_")
+            if (
+                (PARTICIPLE.fullmatch(name) or PREPOSITION.fullmatch(name))
+                and "_" not in name
+                and name not in NAMES_TO_KEEP.keys() | NOUNS
+            ):
+                found.append(f"{path}:{node.lineno} {node.name}")
+    assert found == []

@@ -196,3 +196,22 @@ def test_a_vocabulary_from_public_text_holds_the_words_of_most_texts():
         TextDomain.from_public_text(public)
     with pytest.raises(DomainError, match="several texts"):
         TextDomain.from_public_text("one text")
+
+
+def test_the_declared_column_decides_how_a_list_of_texts_is_shown_to_a_model():
+    """No row decides it: records and plain texts are shown alike, made-up ones and registered ones."""
+
+    def answer(rows):
+        shown.append({type(row) for row in rows})
+        return np.array([1.0 if "good" in str(row) else -1.0 for row in rows])
+
+    texts = ["good film", "bad film"] * 20
+    for domain, kind in ((TextDomain(["good", "bad"]), str), (TextDomain(["good", "bad"], column="review"), dict)):
+        for rows in (texts, [{"review": text} for text in texts], [*texts[1:], {"review": "good film"}]):
+            if domain.column is None and not isinstance(rows[-1], str):
+                continue  # records need a column
+            shown = []
+            data = dpx.PrivateData(rows, domain, model=answer)
+            data.labeller({"text": np.array(["good", "bad"], dtype=object)})
+            assert set.union(*shown) == {kind}
+            assert shown[-1] == {kind}

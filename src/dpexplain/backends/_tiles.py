@@ -95,10 +95,10 @@ def _pairwise(builder: Any, a: Any, b: Any, width: int) -> Any:
 
 
 def _make_intrinsic(half: bool) -> Callable[..., None]:
-    def typed(_: Any, rows: Any, length: Any, p: Any, q: Any, sums: Any, place: Any, soon: Any, stride: Any) -> Any:
+    def type_intrinsic(_: Any, rows: Any, length: Any, p: Any, q: Any, sums: Any, place: Any, soon: Any, stride: Any) -> Any:
         return types.void(rows, length, p, q, sums, place, soon, stride), partial(_generate, half=half)
 
-    return cast(Callable[..., None], intrinsic(typed))
+    return cast(Callable[..., None], intrinsic(type_intrinsic))
 
 
 # add_tile(rows, length, p, q, sums, place, soon, stride): add the tile of rows p … p+SIDE-1 and q … q+SIDE-1, each `length` long and aligned to

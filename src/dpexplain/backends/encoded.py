@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from dpexplain.backends.sparse import SparseRows
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import DomainLike
 from dpexplain.domain.clamping import encode_within
+from dpexplain.mechanisms.ports import BatchLabels
 
 Chunk = tuple[Any, Vector]  # encoded rows, float32 or sparse, and their labels
 
@@ -24,19 +25,6 @@ Part = DenseRows | SparseRows
 
 PART_BYTES = 1 << 24  # of encoded rows in a part
 MOST_ROWS, FEWEST_ROWS = 1 << 15, 1 << 10
-
-
-class Labels(Protocol):
-    """Where the labels of a batch come from."""
-
-    @property
-    def columns(self) -> tuple[str, ...] | None:
-        """The columns it reads besides the domain's; None for all."""
-        ...
-
-    def of(self, batch: pa.RecordBatch, start: int) -> Vector:
-        """One label in [-1, 1] for each row; `start` is the position of the first one among all rows."""
-        ...
 
 
 class UsedRows:
@@ -63,7 +51,7 @@ class EncodedFiles:
 
     files: ParquetFiles
     domain: DomainLike
-    labels: Labels
+    labels: BatchLabels
     kept: UsedRows | None = None
     sparse: bool = False  # whether the domain encodes rows as sparse ones
     most_rows: int = MOST_ROWS  # in a part

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,37 +19,6 @@ from dpexplain.core.layout import BlockLike
 
 FINE = 256
 CellCodes: TypeAlias = NDArray[np.int64]
-
-
-class Cells(Protocol):
-    """One attribute's columns ↔ cell numbers 0 … count-1."""
-
-    @property
-    def start(self) -> int: ...
-
-    @property
-    def stop(self) -> int: ...
-
-    @property
-    def count(self) -> int: ...
-
-    @property
-    def ordered(self) -> bool:
-        """Whether neighbouring cells may be joined."""
-        ...
-
-    @property
-    def unknown(self) -> int | None:
-        """The cell of missing values, where it has one of its own and may be empty; else None."""
-        ...
-
-    def of(self, columns: Matrix) -> CellCodes:
-        """(m, stop-start) encoded columns → (m,) cells."""
-        ...
-
-    def columns(self, cells: CellCodes, uniform: Vector) -> Matrix:
-        """(m,) cells → encoded columns; `uniform` places numbers within their cell."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +100,13 @@ class NumberCells:
     def columns(self, cells: CellCodes, uniform: Vector) -> Matrix:
         inside = (cells - 1 + uniform) / FINE
         return np.where(cells == 0, 0.0, np.where(cells == FINE + 1, 1.0, inside))[:, None]
+
+
+Cells: TypeAlias = CodeCells | LevelCells | NumberCells
+"""One attribute's columns ↔ cell numbers 0 … count-1: `of` maps encoded columns (m, stop-start) to cells (m,), and `columns` maps back.
+
+Neighbouring cells may be joined where they are `ordered`. `unknown` is the cell of missing values where there is one that may be empty, else None.
+"""
 
 
 def cells_of(blocks: Iterable[BlockLike], levels: Iterable[int]) -> tuple[Cells, ...]:

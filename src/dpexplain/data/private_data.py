@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Protocol, TypeVar, Unpack, cast, runtime_checkable
+from typing import Any, TypeVar, Unpack, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from dpexplain.errors import DataError, DomainError, DpexplainError, ParameterEr
 from dpexplain.ledger.cap import Cap
 from dpexplain.ledger.port import USED_MODEL_ANSWERS, USED_SEED, USED_UNPAID, Account, Ledger, Request, Reservation, Settled
 from dpexplain.mechanisms.door import PlanResult, run_plans
-from dpexplain.mechanisms.ports import Noise, Plan, RelabelledRows, Rows
+from dpexplain.mechanisms.ports import ChangeDetecting, Closable, DivisibleRows, Noise, Plan, RelabelledRows, Rows
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee, warn_if_weak
 from dpexplain.privacy.events import quanta_up
@@ -304,7 +304,7 @@ class PrivateData:
         if self._ledgers:
             raise DataError("these data are in use by a release or an explainer: split data before anything is opened on them")
         rows = self._rows
-        if not isinstance(rows, Divisible):
+        if not isinstance(rows, DivisibleRows):
             raise DataError("rows of this kind cannot be split: register each shard as data of its own")
         keys = shard_keys(rows.labelled_pieces) if self._keys is None else self._keys()
         self._shards = tuple(self._shard(rows, np.flatnonzero(keys % shards == i), keys, i, shards) for i in range(shards))
@@ -312,7 +312,7 @@ class PrivateData:
         return self._shards
 
     def _shard(
-        self, rows: Divisible, chosen: np.ndarray[Any, Any], keys: np.ndarray[Any, Any], index: int, of: int
+        self, rows: DivisibleRows, chosen: np.ndarray[Any, Any], keys: np.ndarray[Any, Any], index: int, of: int
     ) -> PrivateData:
         size = max(self.size // of, 1)
         if len(chosen) > 2 * size:
@@ -345,31 +345,6 @@ def _require_domain(domain: Any) -> None:
             f"the domain cannot be {repr(domain)[:60]} ({type(domain).__name__}): pass dpx.Domain([dpx.Numeric(…), …]), "
             "or dpx.Domain.load(file)"
         )
-
-
-@runtime_checkable
-class Divisible(Rows, Protocol):
-    """Rows that can be copied in part."""
-
-    def select(self, positions: np.ndarray[Any, Any], most: int | None = None) -> Rows: ...
-
-    def labelled_pieces(self) -> Iterator[Matrix]:
-        """All rows in order, a piece at a time, each followed by its label."""
-        ...
-
-
-@runtime_checkable
-class ChangeDetecting(Protocol):
-    """Rows outside this process, which may change or become unavailable."""
-
-    def require_unchanged(self) -> None: ...
-
-
-@runtime_checkable
-class Closable(Protocol):
-    """Rows that hold resources outside this process, such as a cluster's workers."""
-
-    def close(self) -> None: ...
 
 
 class _SplitRows:

@@ -21,7 +21,7 @@ from dpexplain.core.cells import CellCodes
 from dpexplain.core.marginals import Joined
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.estimation._table_kernels import count_pairs, refresh
-from dpexplain.estimation.raking import RakingTargets
+from dpexplain.estimation.raking import Tables
 
 CHAIN = 1 << 13
 _TURNS, _SWEEPS = 40, 3
@@ -48,7 +48,7 @@ class Potentials:
 class _Learner:
     """θ (beyond the tree's) and η on their way."""
 
-    def __init__(self, found: RakingTargets, start: tuple[Matrix, Vector], attributes: int, rows: int) -> None:
+    def __init__(self, found: Tables, start: tuple[Matrix, Vector], attributes: int, rows: int) -> None:
         owner = np.repeat(np.arange(attributes), np.diff(found.offsets))
         self.found, self.rows, (self.tree, self.field) = found, rows, start
         self.across = (owner[:, None] != owner) & (np.outer(found.p, found.p) > 0)
@@ -67,7 +67,7 @@ class _Learner:
         self.field = self.field + 0.5 * astray / np.maximum(np.maximum(margins, found.p), _SMALLEST * 100)
 
 
-def learn_potentials(codes: CellCodes, found: RakingTargets, start: tuple[Matrix, Vector], uniforms: Uniforms) -> Potentials:
+def learn_potentials(codes: CellCodes, found: Tables, start: tuple[Matrix, Vector], uniforms: Uniforms) -> Potentials:
     """Potentials whose records have the released tables, up to noise."""
     learner, kept = _Learner(found, start, codes.shape[1], len(codes)), 0
     theta, field = np.zeros_like(learner.tree), np.zeros_like(learner.field)

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -21,35 +20,13 @@ from dpexplain.core.marginals import Joined
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.estimation._table_kernels import fit_margins
 from dpexplain.estimation.gibbs import CHAIN, learn_potentials, pair_shares
-from dpexplain.estimation.raking import FLOOR, RakedWeights, Raking, resample
+from dpexplain.estimation.raking import FLOOR, RakedWeights, Raking, Tables, resample
 from dpexplain.progress import ProgressCallback, no_progress
 
 _ENOUGH, _LEAST = 0.3, 0.1  # shares of the sample that remain effective after raking: wanted, and insisted on
 _FIRST_ROUNDS = 6  # of raking, after which most tables that it does not suffice for are known
 _LOOKED_AT = 1 << 15  # records for a first look, and fewer where many pairs of attributes make each of them slow
 _LEAST_LOOKED_AT, _PAIRS_LOOKED_AT = 1 << 13, 1 << 23
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tables:
-    """Consistent probabilities: margins `p`, pair tables `pairs` as released but shifted to the margins, and shrunk tables `smooth`."""
-
-    offsets: Joined
-    p: Vector
-    pairs: Matrix
-    smooth: Matrix
-    error: float  # of each cell of `pairs`
-
-    def block(self, attribute: int) -> slice:
-        return slice(int(self.offsets[attribute]), int(self.offsets[attribute + 1]))
-
-    @property
-    def attributes(self) -> int:
-        return len(self.offsets) - 1
-
-    @property
-    def owner(self) -> Joined:
-        return np.repeat(np.arange(self.attributes), np.diff(self.offsets))
 
 
 def tables(counts: Matrix, offsets: Joined, used: list[Joined], sigma: float) -> Tables:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Protocol
 
 import numpy as np
 import scipy
@@ -28,25 +27,26 @@ _FARTHEST = 3.0
 ROUNDS = 25  # of L-BFGS
 
 
-class RakingTargets(Protocol):
-    """What the weighted sample should have: margins, tables as released with the standard error of each cell, and shrunk tables."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Tables:
+    """Consistent probabilities: margins `p`, pair tables `pairs` as released but shifted to the margins, and shrunk tables `smooth`."""
+
+    offsets: Joined
+    p: Vector
+    pairs: Matrix
+    smooth: Matrix
+    error: float  # of each cell of `pairs`
+
+    def block(self, attribute: int) -> slice:
+        return slice(int(self.offsets[attribute]), int(self.offsets[attribute + 1]))
 
     @property
-    def offsets(self) -> Joined: ...
+    def attributes(self) -> int:
+        return len(self.offsets) - 1
 
     @property
-    def p(self) -> Vector: ...
-
-    @property
-    def pairs(self) -> Matrix: ...
-
-    @property
-    def smooth(self) -> Matrix: ...
-
-    @property
-    def error(self) -> float: ...
-
-    def block(self, attribute: int) -> slice: ...
+    def owner(self) -> Joined:
+        return np.repeat(np.arange(self.attributes), np.diff(self.offsets))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +65,7 @@ class RakedWeights:
 class Raking:
     """The dual problem over the tables of a sample, in coordinates scaled by the curvature. Cells are kept table by table."""
 
-    def __init__(self, codes: CellCodes, found: RakingTargets) -> None:
+    def __init__(self, codes: CellCodes, found: Tables) -> None:
         self.rows, self.codes, self.found = len(codes), np.ascontiguousarray(codes.T, dtype=np.int32), found
         self.tables = list(combinations(range(len(found.offsets) - 1), 2))
         self.starts = np.cumsum([0] + [self._size(a, b) for a, b in self.tables])

@@ -22,8 +22,8 @@ from dpexplain.core.cells import CellCodes
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.estimation._table_kernels import Bins, Floats, add_energies_of_eight, add_tables_of_eight
 from dpexplain.estimation.gibbs import pair_shares
-from dpexplain.estimation.population import Tables, redraw_tables
-from dpexplain.estimation.raking import Raking
+from dpexplain.estimation.population import redraw_tables
+from dpexplain.estimation.raking import Raking, Tables
 
 REHEARSALS = 8
 LINEAR_FROM = 24  # attributes

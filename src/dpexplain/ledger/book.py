@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from dpexplain.errors import (
     DpexplainError,
@@ -32,8 +32,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Fetch(Protocol):
-    def __call__(self, session: Session, last: Row) -> list[Row]: ...
+Fetch = Callable[[Row, Session], list[Row]]  # the rows after the given one
 
 
 PAGE = 500
@@ -158,12 +157,12 @@ class Book:
 
     def settled(self, after: int = 0) -> Iterator[Settled]:
         dataset = self.account.dataset
-        for row in self._stream(lambda session, last: session.answers(dataset, last.position or 0, PAGE), position=after):
+        for row in self._stream(lambda last, session: session.answers(dataset, last.position or 0, PAGE), position=after):
             yield settled_of(unseal(row))
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         dataset = self.account.dataset
-        for row in self._stream(lambda session, last: session.rows(dataset, last.sequence, PAGE), sequence=after):
+        for row in self._stream(lambda last, session: session.rows(dataset, last.sequence, PAGE), sequence=after):
             yield unseal(row)
 
     def require_writable(self, seconds: float) -> None:
@@ -236,7 +235,7 @@ class Book:
     def _stream(self, fetch: Fetch, *, sequence: int = 0, position: int = 0) -> Iterator[Row]:
         """Rows page by page, so that a long history needs little memory and no long transaction."""
         last = Row(sequence, "", "", position, "", "")
-        while rows := self._store.read(partial(fetch, last=last)):
+        while rows := self._store.read(partial(fetch, last)):
             yield from rows
             last = rows[-1]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -15,22 +15,13 @@ from dpexplain.core.value_bins import COARSE, FINE, coarse_range, fine_range, me
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import Cut, GaussianMechanism
+from dpexplain.mechanisms.ports import UndeclaredColumns
 from dpexplain.privacy import gdp
 from dpexplain.privacy.events import PrivacyEvent
 from dpexplain.privacy.relation import Neighbours
 
 ROUNDS = 2  # of zooming in, after the coarse bins
 TEXT_WEIGHT, COARSE_WEIGHT, FINE_WEIGHT = 2.0, 1.0, 0.5  # of μ², for each column
-
-
-class Columns(Protocol):
-    """Private columns without a domain."""
-
-    def coarse(self, names: Any) -> Vector: ...
-
-    def fine(self, ranges: Mapping[str, tuple[float, float]]) -> Vector: ...
-
-    def texts(self, name: str) -> dict[str, int]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +50,7 @@ class CoarseCounts(BinCounts):
 
     def evaluate(self, rows: Any, at: None = None) -> Vector:
         del at
-        return cast(Columns, rows).coarse(self.names)
+        return cast(UndeclaredColumns, rows).coarse(self.names)
 
 
 class FineCounts(BinCounts):
@@ -72,7 +63,7 @@ class FineCounts(BinCounts):
     def evaluate(self, rows: Any, at: Mapping[str, tuple[float, float]]) -> Vector:
         if tuple(at) != self.names or not all(low < high for low, high in at.values()):
             raise ParameterError("fine bins need a range for each planned column: pass them in the planned order")
-        return cast(Columns, rows).fine(at)
+        return cast(UndeclaredColumns, rows).fine(at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +88,7 @@ class TextCounts:
 
     def evaluate(self, rows: Any, at: str) -> Vector:
         """The counts of one column in the order of its texts; only a door may ask, and only for `visible`."""
-        texts = cast(Columns, rows).texts(at)
+        texts = cast(UndeclaredColumns, rows).texts(at)
         return np.array([texts[text] for text in sorted(texts)], dtype=np.float64)
 
     def visible(
@@ -106,7 +97,7 @@ class TextCounts:
         """For each column, the texts whose noisy counts pass their limits. Texts that occur in no row are included."""
         found = {}
         for name, prior in self.priors:
-            texts = sorted(cast(Columns, rows).texts(name))
+            texts = sorted(cast(UndeclaredColumns, rows).texts(name))
             counts = noisy(self.evaluate(rows, name)) if texts else np.zeros(0)
             passed = [text for text, count in zip(texts, counts, strict=True) if count > cut.limit_at(prior.threshold(text))]
             lifted = prior.spurious(uniform, frozenset(texts), lambda threshold: cut.chance(cut.limit_at(threshold)))

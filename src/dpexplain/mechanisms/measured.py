@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import ceil, log, sqrt
+from typing import TYPE_CHECKING
 
 from dpexplain.core.arrays import Vector
 from dpexplain.core.moments import LocalMoments
@@ -14,9 +15,12 @@ from dpexplain.mechanisms.gradient import Gradient, GradientNorm, Place
 from dpexplain.mechanisms.plane_choice import answer_at
 from dpexplain.mechanisms.setting import Outcome
 from dpexplain.mechanisms.start import Start
-from dpexplain.mechanisms.warm import Parameters
 from dpexplain.privacy import gdp, paper
 from dpexplain.privacy.events import PrivacyEvent
+
+if TYPE_CHECKING:
+    from dpexplain.mechanisms.adaptive import Adaptive
+
 
 NORM_SHARE = 0.01  # of a query's μ², spent on β̃
 
@@ -84,7 +88,7 @@ class MeasuredDescent:
         return replace(self.finest, mu=self.finest.mu * self.floor / level)
 
 
-def measured_plan(parameters: Parameters, gradient: Gradient, start: Start) -> MeasuredDescent:
+def measured_plan(parameters: Adaptive, gradient: Gradient, start: Start) -> MeasuredDescent:
     """σ_min is such that β̃ and T-1 gradients at σ_min cost (ε, δ) together. `gradient` follows the ball's bound, not what φ reaches."""
     mu = gdp.mu(parameters.epsilon, parameters.delta)
     return MeasuredDescent(

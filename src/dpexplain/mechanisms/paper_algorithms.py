@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, log, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,10 +22,13 @@ from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.plane_choice import answer_at
 from dpexplain.mechanisms.ports import Plan, Rows
 from dpexplain.mechanisms.setting import Outcome
-from dpexplain.mechanisms.warm import Parameters, WithDetails
+from dpexplain.mechanisms.warm import WithDetails
 from dpexplain.privacy import paper
 from dpexplain.privacy.events import PrivacyEvent, PureEvent
 from dpexplain.privacy.paper import Bookkeeping
+
+if TYPE_CHECKING:
+    from dpexplain.mechanisms.adaptive import Adaptive
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +142,7 @@ class PaperDescent:
         return sigma, rate, paper.iterations(beta if self.only_beta else root * sigma, constants.steps)
 
 
-def paper_plan(parameters: Parameters, gradient: GradientSum, history: History) -> Plan[Outcome]:
+def paper_plan(parameters: Adaptive, gradient: GradientSum, history: History) -> Plan[Outcome]:
     """Algorithm 3 on this history, or DPGrad from zero with σ_min and T when it is empty."""
     constants, before = (
         PaperConstants(parameters.epsilon, parameters.delta, parameters.steps, gradient),

@@ -6,8 +6,11 @@ a `Door`, which evaluates bounded queries on the rows, adds the noise and counts
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.baseline_shapley import ShapleySum
@@ -99,6 +102,70 @@ class RelabelledRows(Protocol):
 
     def label_sums(self, query: LabelSums) -> list[RawSums]:
         """`normalised` for each of the K labels that `query.ask`, a function of each row by itself, gives the rows' encoding."""
+        ...
+
+
+@runtime_checkable
+class DivisibleRows(Rows, Protocol):
+    """Rows in memory, which can be copied in part."""
+
+    def __len__(self) -> int: ...
+
+    def select(self, positions: NDArray[np.int64], most: int | None = None) -> DivisibleRows:
+        """A copy of the rows at these positions; `most` is the largest number of rows that it can hold."""
+        ...
+
+    def row_major(self) -> Iterator[Matrix]:
+        """All encoded rows in order, a piece at a time."""
+        ...
+
+    def labelled_pieces(self) -> Iterator[Matrix]:
+        """All rows in order, a piece at a time, each followed by its label."""
+        ...
+
+
+@runtime_checkable
+class ChangeDetecting(Protocol):
+    """Rows outside this process, which may change or become unavailable."""
+
+    def require_unchanged(self) -> None:
+        """Raise RowsUnavailable if the rows are not those that were registered."""
+        ...
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """Rows that hold resources outside this process, such as a cluster's workers."""
+
+    def close(self) -> None: ...
+
+
+class BatchLabels(Protocol):
+    """The source of the labels of a batch of rows that is read from files."""
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The columns it reads besides the domain's; None for all."""
+        ...
+
+    def of(self, batch: Any, start: int) -> Vector:
+        """One label in [-1, 1] for each row of an Arrow record batch; `start` is the position of its first row among all rows."""
+        ...
+
+
+class UndeclaredColumns(Protocol):
+    """Private columns without a domain, as discovery counts them."""
+
+    def coarse(self, names: Any) -> Vector:
+        """How many numbers of each column fall into each coarse bin."""
+        ...
+
+    def fine(self, ranges: Mapping[str, tuple[float, float]]) -> Vector:
+        """How many numbers of each column fall into each of the equal bins of its range."""
+        ...
+
+    def texts(self, name: str) -> dict[str, int]:
+        """How many rows have each text of a column."""
         ...
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import ceil, sqrt
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpexplain.core.weights import Weight
 from dpexplain.mechanisms.basic import NoisyDescent
 from dpexplain.mechanisms.descent import Schedule, travel_length
 from dpexplain.mechanisms.door import Door
@@ -20,24 +19,11 @@ from dpexplain.mechanisms.start import Start, cold_start
 from dpexplain.privacy import gdp
 from dpexplain.privacy.events import PrivacyEvent
 
+if TYPE_CHECKING:
+    from dpexplain.mechanisms.adaptive import Adaptive
+
+
 _FEWEST = 20
-
-
-class Parameters(Protocol):
-    """The public fields of `Adaptive` and `Enhanced` from which plans are made."""
-
-    only_beta: ClassVar[bool]
-
-    @property
-    def epsilon(self) -> float: ...
-    @property
-    def delta(self) -> float: ...
-    @property
-    def steps(self) -> int: ...
-    @property
-    def weight(self) -> Weight: ...
-    @property
-    def norm(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +42,7 @@ class WithDetails:
         return replace(outcome, details={**outcome.details, **self.details})
 
 
-def warm_plan(parameters: Parameters, gradient: Gradient, start: Start, share: float) -> WithDetails:
+def warm_plan(parameters: Adaptive, gradient: Gradient, start: Start, share: float) -> WithDetails:
     """A plan at `share` of (ε, δ)'s μ², with the schedule that Basic has in a ball of radius √`start.distance`·k and at most T-1 gradients.
 
     The root: predictions err most where the curvature is small and the way long. On the way of `start.distance` itself, answers were
@@ -66,13 +52,13 @@ def warm_plan(parameters: Parameters, gradient: Gradient, start: Start, share: f
     return WithDetails(descent, {"start": start.kind, "distance": start.distance, "share": share})
 
 
-def cold_plan(parameters: Parameters, gradient: Gradient) -> WithDetails:
+def cold_plan(parameters: Adaptive, gradient: Gradient) -> WithDetails:
     """The plan of the first query: it starts at zero, takes all T-1 gradients and costs (ε, δ)."""
     descent = _descent(parameters, gradient, cold_start(gradient.dimension), 1.0, parameters.steps - 1)
     return WithDetails(descent, {"start": "cold"})
 
 
-def _descent(parameters: Parameters, gradient: Gradient, start: Start, share: float, gradients: int | None) -> NoisyDescent:
+def _descent(parameters: Adaptive, gradient: Gradient, start: Start, share: float, gradients: int | None) -> NoisyDescent:
     mu = gdp.part(gdp.mu(parameters.epsilon, parameters.delta), share)
     noise_norm, width = gradient.noise_norm / mu, gradient.setting.width
     curvature, steepest = gradient.curvatures

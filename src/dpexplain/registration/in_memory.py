@@ -26,7 +26,7 @@ from dpexplain.registration.labels import UNREADABLE, Labeller, label_rows
 from dpexplain.registration.made_up import made_up_like
 from dpexplain.registration.options import RegistrationOptions
 from dpexplain.registration.owners import keep_first, owner_keys, owners_of
-from dpexplain.registration.presentation import same_kind, same_kind_of_texts, take
+from dpexplain.registration.presentation import as_text_records, same_kind, same_kind_of_texts, take
 from dpexplain.registration.registered import Registered
 
 _CHUNK, _NUMBERS = 1 << 16, 1 << 22  # at most so many rows are encoded at a time, and fewer where they are wide: 32 MB
@@ -37,7 +37,8 @@ def register_in_memory(rows: Any, domain: DomainLike, model: Any, labels: Any, t
     """Label the rows once, keep each owner's first ones, and encode them."""
     if (model is None) == (labels is None):
         raise DataError("pass exactly one of model= (to label the rows) and labels= (already computed, in [-1, 1])")
-    count, declared = count_rows(rows), terms.answers
+    rows, declared = as_text_records(rows, domain), terms.answers
+    count = count_rows(rows)
     if model is None:
         return register_labelled(rows, domain, read_labels(labels, count, declared), terms, declared.resolve().scale)
     scale = check_declaration(model, declared, lambda: made_up_like(rows, domain))

@@ -97,11 +97,15 @@ def same_kind(rows: Any) -> Callable[[dict[str, Any]], Any]:
 
 
 def same_kind_of_texts(rows: Any, domain: TextDomain) -> Callable[[dict[str, Any]], Any]:
-    """A function from the one column of texts to the kind of container that `rows` is. It keeps nothing of the rows."""
+    """A function from the one column of texts to the kind of container that `rows` is. It keeps nothing of the rows.
+
+    A list becomes a list of records if the domain names a column, and a list of texts if it does not. The rows themselves do not decide it.
+    """
     column = str(domain.column)
     if isinstance(rows, (list, tuple)):
-        as_records = domain.column is not None and any(isinstance(row, Mapping) for row in rows)
-        return lambda texts: [{column: text} for text in _only_column(texts)] if as_records else list(_only_column(texts))
+        if domain.column is None:
+            return lambda texts: list(_only_column(texts))
+        return lambda texts: [{column: text} for text in _only_column(texts)]
     if isinstance(rows, Mapping):
         return lambda texts: {column: list(_only_column(texts))}
     if isinstance(rows, np.ndarray):
@@ -112,6 +116,13 @@ def same_kind_of_texts(rows: Any, domain: TextDomain) -> Callable[[dict[str, Any
     if series:
         return lambda texts: nw.new_series(name, list(_only_column(texts)), backend=backend).to_native()
     return lambda texts: nw.from_dict({name: list(_only_column(texts))}, backend=backend).to_native()
+
+
+def as_text_records(rows: Any, domain: DomainLike) -> Any:
+    """A list of rows as `same_kind_of_texts` makes one up: where the domain names a column, a plain text becomes a record, each row by itself."""
+    if not (isinstance(rows, (list, tuple)) and isinstance(domain, TextDomain) and domain.column is not None):
+        return rows
+    return [row if isinstance(row, Mapping) else {domain.column: row} for row in rows]
 
 
 def _only_column(columns: dict[str, Any]) -> Any:

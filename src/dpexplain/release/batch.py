@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from math import isnan
-from typing import Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import Plane
 from dpexplain.core.weights import Gaussian, Weight
-from dpexplain.domain import DomainLike, Skipped
+from dpexplain.domain import Skipped
 from dpexplain.domain.queries import Notes
 from dpexplain.errors import ParameterError
 from dpexplain.estimation.answer import BATCH
@@ -34,6 +34,10 @@ from dpexplain.estimation.planes import Planes, join_planes
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.progress import with_bar
 from dpexplain.release.release_planes import PlaneSource
+
+if TYPE_CHECKING:
+    from dpexplain.release.release import Release
+
 
 _ANCHORS = {
     "label": "on the scale of the labels",
@@ -44,30 +48,11 @@ _ANCHORS = {
 _SLOW = 20_000  # queries from which a progress bar is worth its line
 
 
-class Source(Protocol):
-    """The fields of a release that its explanations use."""
-
-    @property
-    def domain(self) -> DomainLike: ...
-
-    @property
-    def guarantee(self) -> Guarantee: ...
-
-    @property
-    def fingerprint(self) -> str | None: ...
-
-    @property
-    def scale(self) -> AnswerScale: ...
-
-    @property
-    def size(self) -> int: ...
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanations(ExplanationBatch):
     """Many explanations, stored as arrays. Indexing returns one `Explanation`."""
 
-    release: Source
+    release: Release
     points: Matrix
     found: Planes
     weight: Weight

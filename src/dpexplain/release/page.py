@@ -10,7 +10,7 @@ from hashlib import sha256
 from html import escape
 from math import exp, floor
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,26 +24,17 @@ from dpexplain.privacy.budget import SEEDED_NOISE, Guarantee, round_up
 from dpexplain.release.page_targets import PageTargets
 from dpexplain.version import __version__
 
+if TYPE_CHECKING:
+    from dpexplain.release.release import Release
+    from dpexplain.release.surrogates import ReleaseSurrogate
+
+
 TITLE = "Why does the model answer as it does?"
 OUTCOME = "the explained answer"
 
 
-class Publishable(Protocol):
-    """What a page shows. All of it is public already."""
-
-    @property
-    def domain(self) -> DomainLike: ...
-
-    @property
-    def guarantee(self) -> Guarantee: ...
-
-    def payload(self) -> Mapping[str, Any]:
-        """The released numbers from which any explanation is computed."""
-        ...
-
-
 def publish(
-    release: Publishable,
+    release: Release | ReleaseSurrogate,
     path: str | Path,
     *,
     title: str = TITLE,
@@ -63,7 +54,7 @@ def publish(
 
 
 def render(
-    release: Publishable,
+    release: Release | ReleaseSurrogate,
     *,
     title: str = TITLE,
     outcome: str = OUTCOME,

@@ -11,8 +11,8 @@ columns get 0: summed over all columns it is f(z) - mean f(x). `evaluation.basel
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,21 +24,11 @@ from dpexplain.domain.interface import Block, DomainLike
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.evaluation.baselines.extras import import_extra
 from dpexplain.evaluation.baselines.inputs import Model, column_model, encoded_point, feature_codes, from_codes
+from dpexplain.mechanisms.ports import DivisibleRows
 from dpexplain.noise.global_seed import temporary_global_seed
 from dpexplain.noise.seeded import SeededNoise
 
 Method = Literal["permutation", "kernel", "tree"]
-
-
-@runtime_checkable
-class RowsInMemory(Protocol):
-    """Private rows that can be copied one by one."""
-
-    def __len__(self) -> int: ...
-
-    def select(self, positions: np.ndarray[Any, Any], most: int | None = None) -> Any: ...
-
-    def row_major(self) -> Iterator[Matrix]: ...
 
 
 def shap_values(
@@ -131,7 +121,7 @@ def on_own_columns(values: Vector, point: Vector, blocks: Sequence[Block]) -> Ve
 def draw_rows(data: PrivateData, count: int, seed: int) -> Matrix:
     """`count` different private rows, encoded. Offline only: these are the rows themselves."""
     rows = data.private_rows
-    if not isinstance(rows, RowsInMemory):
+    if not isinstance(rows, DivisibleRows):
         raise DataError("single rows cannot be drawn from these data: pass background= as encoded rows")
     order = np.argsort(SeededNoise(seed).uniform(len(rows)), kind="stable")
     return np.concatenate(list(rows.select(np.sort(order[:count])).row_major()))

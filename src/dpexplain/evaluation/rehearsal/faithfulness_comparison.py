@@ -11,10 +11,11 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.data import PrivateData
 from dpexplain.evaluation.baselines.inputs import Model
 from dpexplain.evaluation.baselines.lime import lime
-from dpexplain.evaluation.baselines.shap import RowsInMemory, draw_rows, shap_values
+from dpexplain.evaluation.baselines.shap import draw_rows, shap_values
 from dpexplain.evaluation.metrics import faithfulness as metrics
 from dpexplain.evaluation.metrics.agreement import cosine
 from dpexplain.evaluation.rehearsal.questions import ExactAnswers
+from dpexplain.mechanisms.ports import DivisibleRows
 from dpexplain.progress import ProgressCallback
 
 MOST = 10  # records: LIME and SHAP ask the model thousands of questions about each
@@ -43,7 +44,7 @@ def measure_faithfulness(
     """(one line a method, what could not be measured); `private` has slopes by the name of their way, one row a record."""
     if data.column_model is None:
         return (), (NO_MODEL,)
-    if not isinstance(data.private_rows, RowsInMemory):
+    if not isinstance(data.private_rows, DivisibleRows):
         return (), (NO_DRAWS,)
     rows = draw_rows(data, BACKGROUND, seed)
     slopes = {"exact answer": optima, **private}

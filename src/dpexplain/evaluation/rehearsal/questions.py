@@ -17,8 +17,9 @@ from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
 from dpexplain.errors import ParameterError, QueryError
 from dpexplain.evaluation.baselines.inputs import column_spread, scale_of
-from dpexplain.evaluation.baselines.shap import RowsInMemory, draw_rows
+from dpexplain.evaluation.baselines.shap import draw_rows
 from dpexplain.evaluation.metrics.fidelity import minimiser
+from dpexplain.mechanisms.ports import DivisibleRows
 
 _SPARE = 4  # rows drawn for each that is asked about: some hold values that nobody may ask about
 _UNBOUNDED = 1e300
@@ -49,7 +50,7 @@ def choose_questions(data: PrivateData, records: Any, count: int, seed: int) -> 
 
 
 def _draw_rows(data: PrivateData, count: int, seed: int) -> list[Any]:
-    if not (isinstance(data.domain, Domain) and isinstance(data.private_rows, RowsInMemory)):
+    if not (isinstance(data.domain, Domain) and isinstance(data.private_rows, DivisibleRows)):
         raise ParameterError("records can be drawn from tables in memory only: pass records=, such as a few hundred typical ones")
     rows = draw_rows(data, min(count * _SPARE, len(data.private_rows)), seed)
     found = [record for record in _decode_rows(data.domain, rows) if _is_valid_query(data.domain, record)]
