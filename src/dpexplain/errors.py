@@ -46,7 +46,7 @@ class DomainError(InputError):
 
 
 class Undeclared(DomainError):
-    """A model or a schema does not say everything that a domain needs; `draft` holds what it says and what is still open."""
+    """A model or a schema does not contain everything that a domain needs; `draft` holds what it contains and what is missing."""
 
     def __init__(self, message: str, *, draft: Any) -> None:
         super().__init__(message)
@@ -98,7 +98,7 @@ class ReleaseCorrupt(IntegrityError):
 
 
 class RowsUnavailable(DpexplainError):
-    """Private rows that are not in this process's memory could not be read, or have changed. Says nothing of what they hold."""
+    """Private rows that are not in this process's memory could not be read, or have changed. The message has nothing of their content."""
 
 
 class LedgerMismatch(DpexplainError):

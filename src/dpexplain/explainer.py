@@ -211,7 +211,7 @@ class Explainer:
         return [self._finish(question, one, total) for question, one in zip(questions, done, strict=True)]
 
     def _finish(self, question: Question, done: Settled | DpexplainError, total: Guarantee) -> Explanation | DpexplainError:
-        """The answer: what was bought, or what the release says where the budget is exhausted. Other errors are returned."""
+        """The answer: what was bought, or the answer of the release where the budget is exhausted. Other errors are returned."""
         stated = self._qualify(total)
         if isinstance(done, Settled):
             return self._explanation(done, question, stated)

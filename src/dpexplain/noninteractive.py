@@ -106,7 +106,7 @@ class NonInteractive:
 
     @property
     def _total(self) -> Guarantee:
-        """What the history has cost; unknown when it came without a guarantee, and then it says so."""
+        """What the history has cost; unknown, and stated to be unknown, when it came without a guarantee."""
         known = self._history.guarantee
         if known is not None:
             return known

@@ -25,7 +25,7 @@ from dpexplain.errors import DataError, DpexplainError, ParameterError, RowsUnav
 LOCAL_WORKERS = 2
 STORE = 1 << 28  # bytes of shared memory for a Ray that is started here: questions and sums, never rows
 INLINE = 50_000  # bytes that Ray sends with a call instead of storing them
-CPU_SHARE = 0.1  # asked for by each worker: without any, Ray does not spread them; with a whole one, nobody could replace those of a lost node
+CPU_SHARE = 0.1  # asked for by each worker: without any, Ray does not spread them; with a whole one, no node could replace the workers of a lost one
 PATIENCE = 900.0  # seconds that workers get to answer, restarts included
 
 WorkerReply = tuple[str, Any]  # ("done", answer), ("changed", "") or ("failed", a text without rows)

@@ -34,7 +34,7 @@ class UsedRows:
         self._bits, self.count = np.zeros(-(-rows // 8), dtype=np.uint8), 0
 
     def write_flags(self, start: int, chosen: NDArray[np.bool_]) -> None:
-        """Rows start, start + 1, … as `chosen` says; each row is put once."""
+        """Store the flags of rows start, start + 1, …; the flags of a row are written once."""
         before = np.zeros(start % 8, dtype=np.bool_)
         packed = np.packbits(np.concatenate([before, chosen]))
         self._bits[start // 8 : start // 8 + len(packed)] |= packed

@@ -1,4 +1,4 @@
-"""`dpexplain domain draft`: a domain file to complete, from what a model or a schema says of itself."""
+"""`dpexplain domain draft`: a domain file to complete, from the metadata of a model or a schema."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def with_options(message: str, parameters: Container[str]) -> str:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """One line on stderr; where in the source it was raised is of no use here."""
+    """Print one line on stderr, without the place in the source."""
     print(f"warning: {message}", file=sys.stderr)
 
 

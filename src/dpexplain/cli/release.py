@@ -140,7 +140,7 @@ def release(
 
 
 class DeclaredModel(NamedTuple):
-    """What the command line says about the model and its answers."""
+    """The options of the command that declare the model and its answers."""
 
     where: str | None
     trusted: bool

@@ -1,4 +1,4 @@
-"""The units of a model's answers: how labels in [-1, 1], which everything is computed with, are converted to what the model says.
+"""The units of a model's answers: how labels in [-1, 1], which everything is computed with, are converted to the model's own units.
 
 A probability p is the label 2p - 1, a class the label ±1, a value v in [low, high] the label (2v - low - high)/(high - low). So an answer is an
 affine function of its label, and a slope is scaled by half the range. The scale is declared at registration, never read off answers.

@@ -103,7 +103,7 @@ def _in_range(answers: Vector, count: int) -> Vector:
 
 
 def baseline_shapley(ask: Ask, point: Vector, rows: Matrix, owner: Orders, orders: Orders) -> Matrix:
-    """φ(x) for each row, (rows, d), over the row's own order and its reverse. `owner` says to which feature a column belongs.
+    """φ(x) for each row, (rows, d), over the row's own order and its reverse. `owner[j]` is the feature of column j.
 
     Asks `ask` about 2(d - 1) mixtures of each row with z, and about the row and z themselves.
     """

@@ -23,7 +23,7 @@ def compile_kernel(kernel: Kernel, fastmath: set[str] | bool = False) -> Kernel:
 
 def _ask_for_width(_: Any) -> Any:  # pragma: no cover
     def generate(context: Any, builder: Any, *_: Any) -> Any:
-        set.add(builder.function.attributes, '"prefer-vector-width"="512"')  # llvmlite's own `add` knows older names only
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')  # llvmlite's own `add` has older names only
         return context.get_dummy_value()
 
     return types.void(), generate

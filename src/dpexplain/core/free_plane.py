@@ -1,6 +1,6 @@
 """A public choice for a plane a + φ·u that is free at the query: how noise is shared between a and φ.
 
-One record's gradient is (2αru, s·2αr) for a constant s that anybody may choose; noise is then σ on each slope and σ/s on a. A larger s makes a
+One record's gradient is (2αru, s·2αr) for any public constant s; noise is then σ on each slope and σ/s on a. A larger s makes a
 more accurate and the sensitivity 2 sup α√(d² + s²)|r| larger. The total variance, sup α²(d² + s²) · (‖shape‖² + t²/s²), is smallest at `constant_for`;
 for the stable weight that is s = √(rt/‖shape‖), r its knee. t is that of `intercept_unit`. `docs/interactive.md` has what other choices give.
 """

@@ -1,7 +1,7 @@
 """The public structure of encoded columns: which columns belong to one attribute, and which values they can take.
 
 An attribute is a *number* in [0, 1] or a *code*: k columns in {0, 1} of which at most one is 1. A binary column is a code with k = 1. A
-code's row may be all zeros (an unknown value, or a binary 0), so nothing here says that its columns sum to one.
+code's row may be all zeros (an unknown value, or a binary 0), so its columns need not sum to one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A public probability for every short text, and the thresholds it gives an unbounded histogram. Proof: `proofs/discover.md`.
 
-P is a mixture of three public models: texts that somebody lists as candidates, numbers (an optional sign and digits), and words (letters by
+P is a mixture of three public models: texts that the caller lists as candidates, numbers (an optional sign and digits), and words (letters by
 their frequency in English, other characters rarer). It decides only how much evidence a text needs, never whether it is private: a text that
 nobody has passes its threshold with probability η·P(text) by noise alone, so all of them together are at most η in expectation.
 """
@@ -18,7 +18,7 @@ import scipy
 
 from dpexplain.core.arrays import Vector
 
-LONGEST = 64  # characters; longer texts are nobody's category
+LONGEST = 64  # characters; longer texts are not counted as categories
 CODE_POINTS = 1 << 21
 LETTERS = (
     8.2,

@@ -1,4 +1,4 @@
-"""Public bins for numbers of unknown scale, and what noisy counts of them say about where the numbers are."""
+"""Public bins for numbers of unknown scale, and estimates of where the numbers are from noisy counts of the bins."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def fine_range(counts: Vector, sigma: float, low: float, high: float) -> tuple[f
 
 
 def _empty_ends(counts: Vector, sigma: float) -> int:
-    """How many bins from the start hold at most TAIL of all numbers, as far as the noise lets one tell."""
+    """How many bins from the start hold at most TAIL of all numbers, by the noisy counts."""
     outside = np.cumsum(counts)
     allowed = TAIL * max(float(counts.sum()), 0.0) + sigma * np.sqrt(np.arange(1, len(counts) + 1))
     beyond = np.flatnonzero(outside > allowed)
@@ -90,7 +90,7 @@ def visible_range(counts: Vector, sigma: float) -> tuple[int, int] | None:
 
 
 def _ends_in_mass(counts: Vector, start: int, length: int) -> bool:
-    """A run whose end holds less than its share is visible because of its middle: a shorter run says so better."""
+    """Whether both ends hold their share. A run with an empty end is visible because of its middle, and a shorter run is too."""
     share = counts[start : start + length].sum() / (2 * length)
     return bool(counts[start] >= share and counts[start + length - 1] >= share)
 

@@ -185,7 +185,7 @@ class Inverse(Weight):
 
 @dataclass(frozen=True, slots=True)
 class Gaussian(Weight):
-    """exp(-d²/w²). For w = 1 the constant is 1.52707, not 1 as the paper says (SPEC §9.2)."""
+    """exp(-d²/w²). For w = 1 the constant is 1.52707, not 1 as in the paper (SPEC §9.2)."""
 
     kind: ClassVar[str] = "gaussian"
     width: float = 1.0

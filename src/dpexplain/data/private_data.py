@@ -120,7 +120,7 @@ class PrivateData:
         self._elsewhere: dict[str, Guarantee] = {}  # releases that other ledgers paid for
         self._model_answers = False  # whether answers of the model itself were published
         self._seeded = False  # whether noise that came from a seed was used
-        self._leak = ""  # says what was done to these rows that no accounting covers
+        self._leak = ""  # the uses of these rows that no accounting covers
         self._shards: tuple[PrivateData, ...] = ()
         cap = self._terms.cap
         self._cap = None if cap is None else Cap(cap, self.setting.neighbours, lambda: self.spent_quanta)

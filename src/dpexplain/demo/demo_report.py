@@ -87,7 +87,7 @@ def write_report(output: Path, answers: list[PersonAnswer], budget: Budget, refu
 
 
 def _card(asked: PersonAnswer) -> str:
-    """One person: who, what the model says, and what makes the answer."""
+    """One person: the record, the model's answer and its explanation."""
     answer = asked.free or asked.explanation
     shown = answer if answer.added is None else replace(answer.contributions(), guarantee=None)
     answer_text = f"<p class='small'>Asked itself, the model says {asked.answer_text}.</p>"

@@ -22,7 +22,7 @@ def read_query(
 
 
 def read_queries(domain: DomainLike, records: Any, rules: QueryRules) -> Queries:
-    """The same for every record of a batch; records that cannot be asked about raise or are skipped, as the rules say."""
+    """The same for every record of a batch; records that cannot be asked about raise or are skipped, depending on the rules."""
     if isinstance(domain, Domain):
         return domain.read_queries(records, rules)
     _require_table_rules(rules)

@@ -1,7 +1,7 @@
 """Encoded rows put into the set that a domain declares, entry by entry. `proofs/registration.md`.
 
-Sensitivities are proven for rows that obey the domain's blocks. The domains of this package encode into them; a domain of somebody else's is
-not taken at its word.
+Sensitivities are proven for rows that obey the domain's blocks. The domains of this package encode into them. Another domain's encoding is
+clamped, because nothing else guarantees it.
 """
 
 from __future__ import annotations

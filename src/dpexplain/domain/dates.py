@@ -1,7 +1,7 @@
 """Dates and times as public features: numbers between two declared instants.
 
 An instant without a time zone is read as UTC, and one with a time zone is converted. Text is read as ISO 8601 ("2026-03-01",
-"2026-03-01T12:30:00+01:00"). Numbers are not instants: nothing says what they count.
+"2026-03-01T12:30:00+01:00"). Numbers are not instants, because their unit and origin are unknown.
 """
 
 from __future__ import annotations

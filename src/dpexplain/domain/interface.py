@@ -71,7 +71,7 @@ class DomainLike(Protocol):
         ...
 
     def encode(self, rows: Any) -> Any:
-        """Private records → (m, n), float64, dense (or sparse where the domain says so)."""
+        """Private records → (m, n), float64, dense, or sparse for some domains."""
         ...
 
     def encode_query(self, record: Any) -> FloatArray:

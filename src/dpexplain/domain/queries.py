@@ -121,7 +121,7 @@ def place_queries(features: Sequence[Feature], records: Sequence[Any]) -> list[l
         return [_place_column(feature, records) for feature in features]
     except (
         Exception
-    ):  # a misfit, or its own comparison failed: each record is then read by itself, which says what is wrong with it
+    ):  # a misfit, or its own comparison failed: each record is then read by itself, so that the error names the record
         return None
 
 

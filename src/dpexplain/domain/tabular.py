@@ -232,7 +232,7 @@ class Domain(description.DomainDescription):
 
     @staticmethod
     def from_dict(data: Any) -> DomainLike:
-        """What any domain's `to_dict` returned: a table's, a text's, …, as its "kind" says."""
+        """What any domain's `to_dict` returned: of a table, a text, …: the "kind" decides."""
         from dpexplain.domain.kinds import domain_of  # which knows this class
 
         return domain_of(data)

@@ -38,7 +38,7 @@ LinearMap = Any  # an array, dense or sparse: anything that @ takes
 
 @dataclass(frozen=True, slots=True)
 class NoiseLevels:
-    """Standard errors of the moments, and how much larger or smaller the error of each value is than they alone say."""
+    """Standard errors of the moments, and the factor by which the error of each value differs from what they alone imply."""
 
     t1: float
     s2: float
@@ -142,7 +142,7 @@ class Solver:
     def _with_errors(self, H: Matrix, solutions: Solutions, anchors: Vector) -> PlaneAnswers:
         p, noise = solutions.values, self.noise
         shape = error_shape(self.eigenvalues, self.eigenvectors, self._squared_eigenvectors, H, solutions)
-        along = np.square(np.einsum("ij,ij->i", H, p) + anchors)  # what the plane says in the middle
+        along = np.square(np.einsum("ij,ij->i", H, p) + anchors)  # the plane's label at the mean
         variance = noise.t1**2 + noise.s2**2 * np.einsum("ij,ij->i", p, p) + noise.s1**2 * along
         return PlaneAnswers(p @ self.eigenvectors.T, noise.calibration * np.sqrt(shape * variance[:, None]))
 

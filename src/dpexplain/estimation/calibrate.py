@@ -1,4 +1,4 @@
-"""Error bars that mean what they say: the linear ones, scaled by what a parametric bootstrap finds.
+"""Calibrated error bars: the linear standard errors, scaled by a parametric bootstrap.
 
 `estimation/answer.py` gives each value the standard error that white noise on the moments would cause in one linear solve. Shrinkage makes the
 real error smaller, the reference's own changes make it larger. So the release rehearses itself: taking its estimate for the truth, it
@@ -84,7 +84,7 @@ def calibrate(
 def plane_factors(
     calibrated: Calibrated, query: NormalisedMoments, sigma: float, guess: Guess | None, slopes: Slopes, normals: Normals
 ) -> Vector:
-    """How much larger or smaller the error of each slope is than its posterior says, over rehearsals.
+    """The ratio of each slope's error over rehearsals to its posterior standard error.
 
     Each rehearsal takes slopes from the posterior for the truth, so that it knows directions that the estimate shrank away. Only label moments
     depend on them, so that the covariances that `calibrate` rehearsed serve again.

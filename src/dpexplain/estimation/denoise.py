@@ -75,7 +75,7 @@ class Estimate:
 
 
 def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, shrink: bool = True) -> Estimate:
-    """Everything the noisy sums say, repaired. `sigma` is the noise on each released number; 0 means none.
+    """Estimates of all moments from the noisy sums, made consistent. `sigma` is the noise on each released number; 0 means none.
 
     `shrink=False` leaves the noiseless estimator: what an error bar is measured against.
     """

@@ -1,4 +1,4 @@
-"""Slopes of the plane through all rows, from noisy moments: each direction is shrunk by what the data say about it. Pure post-processing.
+"""Slopes of the plane through all rows, from noisy moments: each direction is shrunk by its signal-to-noise ratio. Pure post-processing.
 
 Where every row counts alike, the fitted plane has Cφ = t₁, C the covariance and t₁ = E y(x - μ); the constant separates. Both are noisy: in C's
 eigenbasis τ = λφ + e with e ~ N(0, s²), s² = s_t² + s_C²‖φ‖². With a prior φ ~ N(c, v) in each direction,
@@ -118,7 +118,7 @@ class NoisyEquations:
         return np.asarray(apart[self.numbers].sum(axis=0) / total * np.clip(1 - self.eigenvalues / total, 0.0, 1.0) ** 2)
 
     def _posterior(self, centre: Vector, priors: Matrix, doubts: Vector, before: Vector) -> tuple[float, Slopes]:
-        """(log likelihood, posterior); one row of prior variances for each value that is tried, as likely as `before` says."""
+        """(log likelihood, posterior); one row of prior variances for each value that is tried, with the prior probabilities `before`."""
         middle = np.asarray(centre @ self.vectors)
         target = np.asarray(self.t1 @ self.vectors) - self.eigenvalues * middle
         signal = np.square(self.eigenvalues) * priors

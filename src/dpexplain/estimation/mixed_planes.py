@@ -1,4 +1,4 @@
-"""Planes from moments and from reference records as one, each as far as its errors say. Pure post-processing.
+"""Planes from moments and from reference records as one, weighted by their errors. Pure post-processing.
 
 Both answer the same question: the moments' plane knows the rows' label moments best, the records' plane what a narrow weight sees. With E the
 expected squared error of the slopes in what they predict, Σ vⱼσⱼ² over columns of variance v near the query, and d = Σ vⱼ(φ - φ')² what came out,
@@ -45,7 +45,7 @@ def share_of(few: Planes, many: Planes, variance: Matrix) -> Vector:
 
 
 def mix(few: Planes, many: Planes, share: Vector) -> Planes:
-    """`few` as far as `share` says, one number a query, and `many` for the rest."""
+    """share·few + (1 - share)·many, with one share for each query."""
     w, shared = share[:, None], [_ratio(np.square(one.noise), np.square(one.reference)) for one in (few, many)]
     noises = [_ratio(np.square(one.noise_errors), np.square(one.errors) - np.square(one.noise_errors)) for one in (few, many)]
     slopes = (few.values, many.values, few.errors, many.errors)
@@ -78,7 +78,7 @@ def _ratio(part: Matrix, rest: Matrix) -> Matrix:
 
 
 def _error(w: Matrix, x: Matrix, y: Matrix, first: Matrix, second: Matrix, shared: Matrix, other: Matrix) -> Matrix:
-    """Of wx + (1 - w)y, x and y with these errors; `shared` and `other` say how much of each variance both have in common."""
+    """Of wx + (1 - w)y, x and y with these errors; `shared` and `other` are the parts of each variance that both have in common."""
     common = np.square(_mean(w, first * np.sqrt(shared), second * np.sqrt(other)))
     own = np.square(w * first) * (1 - shared) + np.square((1 - w) * second) * (1 - other)
     apart = np.square(x - y) - np.square(first) - np.square(second)

@@ -59,7 +59,7 @@ class MomentPlanes:
     inverse_weight: Vector  # from rows as the moments weigh them to rows that count alike
     raked: Vector  # g, of mean one
     average: Average
-    factors: Vector  # what rehearsals say about each column's error
+    factors: Vector  # factors of each column's error, from rehearsals
     t0_error: float
     second_error: float
 
@@ -287,7 +287,7 @@ class MomentPlanes:
         every, errors = (1, self._narrow_errors) if (share < BROAD).any() else (EVERY, self._errors)
         pull = local.shape[1] * local[:, ::every] - share[:, None] * self.raked[::every]
         limit = (LIMIT / share)[:, None]
-        seen = (share * local.shape[1] / (share * local.shape[1] + POOLED))[:, None]  # few points' own residuals say little
+        seen = (share * local.shape[1] / (share * local.shape[1] + POOLED))[:, None]  # residuals of few points are unreliable
         pull = np.maximum(np.minimum(pull, limit), -limit)
         pull = np.square(pull) * (seen * self.squares[::every] + (1 - seen) * self.mean_square)
         pull *= (self.slopes.doubt / np.sqrt(share) / pull.shape[1] * np.square(self._variance_ratio(local, middle)))[:, None]

@@ -21,7 +21,7 @@ def width_at(step: int) -> float:
 
 
 def wanted_share(rows: float, size: int, records: int, width: int) -> float:
-    """The share of `records` that shall count where `rows` of `size` rows are wanted: never so few that they cannot tell `width` slopes."""
+    """The share of `records` that shall count where `rows` of `size` rows are wanted: never too few to estimate `width` slopes."""
     return min(max(rows / size, FEWEST * width / records), 1.0)
 
 

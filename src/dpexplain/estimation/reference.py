@@ -25,7 +25,7 @@ from dpexplain.estimation.sobol import sobol_points
 POINTS = 4096
 NUMBER_STEPS = 4096  # numbers lie on a grid of 1/4096: exact in every format
 LABEL_STEPS, WEIGHT_STEPS = 2.0**15, 2.0**16
-PANEL = 64  # columns of codes that are drawn before what they say about the others is summed up
+PANEL = 64  # columns of codes that are drawn before their effect on the others is summed up
 _FLOOR = 2e-3  # smallest ridge of the regressions below
 _GOLDEN = 0.6180339887498949
 
@@ -108,7 +108,7 @@ def _draw_codes(codes: Codes, uniforms: Matrix, covariance: Matrix, estimate: Es
     for panel in _panels(layout):
         stop = start + sum(layout.stops[a] - layout.starts[a] for a in panel)
         within, diagonal, done = np.zeros((codes.shape[1], stop - start)), lower[start:stop, start:stop], 0
-        before = residuals[:, :start] @ lower[start:stop, :start].T  # what earlier panels say about this one, in one product
+        before = residuals[:, :start] @ lower[start:stop, :start].T  # the effect of earlier panels on this one, in one product
         for a in panel:
             here = slice(done, done + layout.stops[a] - layout.starts[a])
             expected = estimate.mean[layout.columns(a)] + within[:, :done] @ diagonal[here, :done].T + before[:, here]

@@ -96,7 +96,7 @@ class LevelledRegression:
         levels = np.einsum("ij,ij->i", values, towards)
         level, tight = float(levels.mean()), float(levels.var()) + 1e-12
         loose = _variances(ridge.left_out, points.shape[1])
-        seen = levels - np.einsum("ij,ij->i", ridge.left_out, towards)  # what the left-out predictions say in the middle
+        seen = levels - np.einsum("ij,ij->i", ridge.left_out, towards)  # labels that the left-out predictions have at the mean
         moved = _towards(towards, loose, tight) * (level - seen)[:, None]
         return cls(ridge, level, loose, tight, np.sqrt(np.square(ridge.left_out - moved).mean(axis=0)))
 
@@ -107,7 +107,7 @@ class LevelledRegression:
 
 
 def _middle(offsets: Matrix, width: int) -> Matrix:
-    """The directions in which values say a label for the middle: the offsets, and 1 for an answer at the point where there is one."""
+    """The directions along which values give a label at the mean: the offsets, and 1 for an answer at the point where there is one."""
     if offsets.shape[-1] == width:
         return offsets
     return np.concatenate([offsets, np.ones((*offsets.shape[:-1], 1))], axis=-1)

@@ -95,7 +95,7 @@ def _gains(
 ) -> tuple[float, Vector, float, Vector]:
     """(E y, E yv of the records, how far to go from each to what was bought): by the variances of both.
 
-    Bought moments that are noisier than what the records know anyway would otherwise do harm.
+    Bought moments that are noisier than the records' own moments would otherwise increase the error.
     """
     labels, doubt = records.labels, max(records.bias, _USUAL_DOUBT)
     y, yv = float(share @ labels), (share * labels) @ v

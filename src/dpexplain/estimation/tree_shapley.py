@@ -25,7 +25,7 @@ _DEEPEST = 1 << 10
 class Trees:
     """Nodes of all trees in one list: a row goes left where its column is at most the threshold; leaves have no children (-1).
 
-    A missing number (NaN) goes left where `missing_left` says so. Each tree adds to one of the outputs, by default all to the first.
+    A missing number (NaN) goes left where `missing_left` is true. Each tree adds to one of the outputs, by default all to the first.
     """
 
     left: Index
@@ -58,7 +58,7 @@ class Trees:
 
 
 def tree_values(trees: Trees, owner: Index, point: Vector, rows: Matrix, players: int | None = None) -> Matrix:
-    """φ(x) of each row, (rows, d), of the sum of all trees; `owner` says to which of the d features, or `players`, a column belongs."""
+    """φ(x) of each row, (rows, d), of the sum of all trees; `owner[j]` is the one of the d features, or `players`, to which column j belongs."""
     players = int(owner.max()) + 1 if players is None else players
     out = np.zeros((len(rows), players))
     numbers = np.ascontiguousarray(point, dtype=np.float64), np.ascontiguousarray(rows, dtype=np.float64)

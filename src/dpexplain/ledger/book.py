@@ -72,7 +72,7 @@ class Page:
 
 
 def last_entry(session: Session, dataset: str, recent: Recent) -> Tail | None:
-    """The end that the mark points to, checked unless this process knows it; None for an account that does not exist."""
+    """The end that the mark points to, checked unless this process has checked it before; None for an account that does not exist."""
     mark = session.mark(dataset)
     if mark is None:
         if session.rows(dataset, 0, 1):
@@ -116,7 +116,7 @@ class Book:
         except BaseException:
             self.close()
             raise
-        self.identity = f"{self._store.address}#{self.account.dataset}"  # a server says only now which schema it is
+        self.identity = f"{self._store.address}#{self.account.dataset}"  # a server returns its schema only now
 
     @classmethod
     def list_accounts(cls, store: Store) -> tuple[Book, ...]:

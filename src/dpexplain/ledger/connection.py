@@ -1,7 +1,7 @@
 """A connection of one process behind one lock, and none carried across a fork.
 
 A forked child that used, or merely closed, its parent's connection could release the parent's locks (SQLite) or end its session
-(PostgreSQL). So connections are closed just before a fork and opened again by whoever needs one next.
+(PostgreSQL). So connections are closed just before a fork and opened again when one is needed next.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ Inode = tuple[int, int]
 
 
 def require_sound(path: Path) -> Inode:
-    """Which file it is; refused if it is empty, has a second name, or can be written or replaced by just anybody."""
+    """Which file it is; refused if it is empty, has a second name, or can be written or replaced by any user."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):  # a pipe would be waited for without end
         raise LedgerUnavailable(f"{path} is a folder, a pipe or a device: name the file of a ledger")

@@ -1,6 +1,6 @@
 """A ledger in PostgreSQL: one budget for any number of machines.
 
-READ COMMITTED with a row lock (`FOR UPDATE`) on the account: whoever holds the lock reads the newest total, decides and writes.
+READ COMMITTED with a row lock (`FOR UPDATE`) on the account: the holder of the lock reads the newest total, decides and writes.
 A server that may forget acknowledged commits (`fsync=off`) is refused, and `synchronous_commit=off` is overruled.
 """
 

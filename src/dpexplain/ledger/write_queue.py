@@ -1,6 +1,6 @@
 """Group commit: write transactions are shared by the threads that wait for one.
 
-Whoever gets the writer's lock first leads: it takes everything that waits, does it in one transaction and commits once. The others
+The thread that gets the writer's lock first leads: it takes everything that waits, does it in one transaction and commits once. The others
 find their work done when they get the lock. Each caller waits no longer than its own deadline, whatever the others do; work that a
 leader has taken by then ends with that leader's transaction.
 """

@@ -1,6 +1,6 @@
 """Projected gradient descent on a quadratic from noisy gradients: the loop, and step sizes chosen from public numbers.
 
-The schedule is the same for all data: it knows the dimension n, the ball's radius k, a public bound ℓ on the largest eigenvalue of A/m̄,
+The schedule is the same for all data: it depends on the dimension n, the ball's radius k, a public bound ℓ on the largest eigenvalue of A/m̄,
 and `reach` B = k / (norm of the noise that the whole budget buys on one gradient). `docs/interactive.md` derives it and compares alternatives.
 """
 

@@ -50,7 +50,7 @@ def listening(listener: Listener) -> Iterator[None]:
 class Door:
     """Private rows and noise behind a counter: at most `reserved` can be released.
 
-    `secure` says whether the noise comes from a cryptographic source. `auxiliary_normal(size)` draws standard normal numbers for simulations on
+    `secure` is true if the noise comes from a cryptographic source. `auxiliary_normal(size)` draws standard normal numbers for simulations on
     released values. They are not privacy noise and cost nothing.
     """
 

@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 
 class Gradient(Protocol):
-    """The gradient of a plane's loss as a bounded query, and what a descent needs to know about it."""
+    """The gradient of a plane's loss as a bounded query, and the public numbers that a descent uses."""
 
     what: ClassVar[str]
 

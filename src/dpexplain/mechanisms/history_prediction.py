@@ -48,7 +48,7 @@ def by_labels(history: History, point: Vector, ball: Ball, weight: Weight) -> Pr
     """The local loss on the history itself: points z_j, and labels that the planes give them.
 
     The paper's planes go through 0 at their own point, so it takes φ_j·z_j for labels, which is not what the model answers there: most of the signal is
-    lost. A plane that knows its answer a_j at z_j gives that; the new plane is then free at z as well.
+    lost. A plane with an answer a_j at z_j gives that; the new plane is then free at z as well.
     """
     everything = list(history)
     points, values = np.array([one.point for one in everything]), np.array([one.values for one in everything])

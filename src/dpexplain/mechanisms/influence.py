@@ -92,7 +92,7 @@ class NoisyInfluence:
 class Influence:
     """MIM at (ε, δ) a query, divided by the public size.
 
-    `others` says what rows of the other class do; None means "ignored" where the label of the query is known, from the model that the data
+    `others` decides how rows of the other class count; None means "ignored" where the label of the query is known, from the model that the data
     were registered with or from `label`, and "against" where it is not.
     """
 

@@ -30,7 +30,7 @@ class SecureNoise:
 
     __slots__ = ()
 
-    secure: ClassVar[bool] = True  # nobody can predict or replay these draws
+    secure: ClassVar[bool] = True  # these draws can be neither predicted nor replayed
 
     def uniform(self, size: int) -> Vector:
         """`size` uniforms in (0, 1), none below 2⁻¹²⁸, each within a factor 1 ± 2⁻⁵¹ of the real number it stands for.

@@ -1,4 +1,4 @@
-"""Pictures of results. Functions take names and numbers, never data, and return a matplotlib Figure (or HTML where they say so)."""
+"""Pictures of results. Functions take names and numbers, never data, and return a matplotlib Figure (or HTML where their documentation states it)."""
 
 from dpexplain.plots import slopes as slopes
 from dpexplain.plots import steps as steps

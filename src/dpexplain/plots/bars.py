@@ -45,7 +45,7 @@ def bars(
 ) -> Figure:
     """Blue pushes towards the explained class, red away, grey is uncertain: its interval of ±2 errors crosses zero.
 
-    Where errors are unknown, bars are outlined and the axis says so: any sign may be noise. With a `scale`, values are differences of
+    Where errors are unknown, bars are outlined and the axis states it: any sign may be noise. With a `scale`, values are differences of
     answers in its units, shown in percentage points where answers are probabilities.
     """
     factor = 100.0 if scale is not None and scale.in_percent else 1.0

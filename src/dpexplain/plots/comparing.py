@@ -28,7 +28,7 @@ def comparison(
 ) -> Figure:
     """One row for each of the features strongest in the first method, one marker for each method.
 
-    Methods have different units, so each explanation is scaled to length 1, its errors with it; the legend says its cosine to the first
+    Methods have different units, so each explanation is scaled to length 1, its errors with it; the legend has its cosine to the first
     method's. `errors` are standard errors of the methods that know them, drawn as ±2.
     """
     scaled = {name: np.asarray(values, dtype=np.float64) / _length(values) for name, values in methods.items()}

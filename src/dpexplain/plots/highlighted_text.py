@@ -1,6 +1,6 @@
 """A text with the words that matter highlighted: as HTML, and as a figure.
 
-The stronger a word's effect, the fuller its colour; the line below it says the sign without colour: solid towards the explained class,
+The stronger a word's effect, the fuller its colour; the line below it shows the sign without colour: solid towards the explained class,
 dotted away from it. Words whose sign is in doubt (±2 errors cross zero) are grey.
 """
 

@@ -81,7 +81,7 @@ def _linear(channel: float) -> float:
 
 
 def new_axes(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes]:
-    """The figure and axes to draw on: the caller's, or new ones that no global state knows of."""
+    """The figure and axes to draw on: the caller's, or new ones that are not registered in matplotlib's global state."""
     from matplotlib.figure import Figure
 
     if ax is not None:

@@ -38,7 +38,7 @@ from dpexplain.errors import ParameterError
 from dpexplain.privacy.budget import Budget, Guarantee
 
 EPSILONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-RARE, COMMON = 0.1, 0.2  # shares of positive answers; between them the rule does not know
+RARE, COMMON = 0.1, 0.2  # shares of positive answers; between them the rule was not fitted
 LEAST_REACH, MEASURED_ROWS, MEASURED_COLUMNS = 5.5, (3_100, 54_100), (11, 65)
 _BEYOND = 0.15  # for each factor of e beyond what was measured
 _PAPER_BASIC, _PAPER_RELEASE, _PAPER_FLOOR = (40.0, 60.0), (17.0, 25.0), 0.001
@@ -182,7 +182,7 @@ def rarity(positives: float | None) -> bool | None:
 
 
 def unknowns(rows: int, features: int, facts: Facts | None = None, *, plane: Plane = "fitted") -> list[str]:
-    """What the rule does not know about such a table, in words; the interval says nothing about it."""
+    """The facts about such a table that the rule does not use, in words; the interval does not cover them."""
     if plane == "paper":
         return ["for the paper's plane there is no interval: the rule was fitted to one made-up family"]
     found = []

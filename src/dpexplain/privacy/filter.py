@@ -47,7 +47,7 @@ class Filter:
         return replace(self, spent_quanta=total)
 
     def refusal(self, quanta: int, name: str = "the budget") -> BudgetExhausted:
-        """The error that says what was asked, what is left of `name`, and what to do."""
+        """The error with what was asked, what is left of `name`, and the remedy."""
         asked = Guarantee.of_quanta(max(quanta, 0), self.budget.delta, self.neighbours, subject="This answer")
         left = self.remaining
         return BudgetExhausted(

@@ -86,7 +86,7 @@ class Bookkeeping:
         )
 
     def epsilon(self, slack: float) -> float:
-        """What `strong_composition` says of everything added."""
+        """The ε that `strong_composition` gives for everything added."""
         return sqrt(2 * log(1 / slack) * self.squares) + self.products
 
     def to_dict(self) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def check_declaration(model: Any, declared: AnswerDeclaration, records: Callable
 
 
 def explain_failure(error: DataError, model: Any, declared: AnswerDeclaration, records: Callable[[], Any]) -> DataError:
-    """The error of a model that answered no private row, with what it says about made-up records. These are public, and so is that text."""
+    """The error of a model that answered no private row, with its error about made-up records. Made-up records are public, and so is that text."""
     try:
         _answers(question_of(model, declared.kind_of(model)), records)
     except (WrongShape, NotImplementedError):
@@ -56,7 +56,7 @@ def explain_failure(error: DataError, model: Any, declared: AnswerDeclaration, r
 
 def _answers(question: Callable[[Any], Any], records: Callable[[], Any]) -> Any:
     with catch_warnings():
-        simplefilter("ignore")  # about made-up records nobody needs to be warned
+        simplefilter("ignore")  # warnings about made-up records are of no interest
         answers = as_answers(question(records()))
     if len(answers) != RECORDS:
         raise WrongShape(f"{len(answers)} answers")

@@ -49,7 +49,7 @@ class AnswerDeclaration:
             AnswerScale.of("value", _pair(self.bounds))
 
     def kind_of(self, model: Any = None) -> Kind:
-        """What an answer is: as declared, else what the model offers; "label" where neither says."""
+        """What an answer is: as declared, else by the model's methods; "label" where neither decides."""
         if self.output is not None:
             return self.output
         if hasattr(model, "predict_proba"):

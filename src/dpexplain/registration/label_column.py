@@ -24,7 +24,7 @@ def from_column(table: pa.Table | pa.RecordBatch, name: str, declared: AnswerDec
 
 
 def declaration_of(kind: pa.DataType, name: str, declared: AnswerDeclaration) -> AnswerDeclaration:
-    """What is declared, or else what the column's type says: booleans, integers and text are classes, +1 where they are `target` (integers:
+    """What is declared, or else follows from the column's type: booleans, integers and text are classes, +1 where they are `target` (integers:
     1 by default, which is right for 0/1 and for -1/+1); floats are labels in [-1, 1] already."""
     if declared.output not in (None, "class"):
         return declared

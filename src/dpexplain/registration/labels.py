@@ -110,7 +110,7 @@ def label_rows(
 
 
 def question_of(model: Any, kind: Kind) -> Callable[[Any], Any]:
-    """How the model is asked about a table: with the columns that it was fitted with, where it says which."""
+    """How the model is asked about a table: with the columns that it was fitted with, where it lists them."""
     from dpexplain.registration.model_columns import column_selection
 
     ask, select = _method_of(model, kind), column_selection(model)

@@ -11,7 +11,7 @@ _MEMINFO, _GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 
 def fits(files: ParquetFiles, width: int, copies: int = 1) -> bool:
-    """Whether so many processes can hold the table and its encoded rows; yes where the system does not say how much is free."""
+    """Whether so many processes can hold the table and its encoded rows; yes where the system does not report free memory."""
     encoded = files.rows * (4 * width + 8)
     table = sum(file.content for file in files.files)
     free = available()

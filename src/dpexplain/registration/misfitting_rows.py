@@ -1,4 +1,4 @@
-"""Counts the private rows that do not fit a domain: values that it clamps, misses or does not know. Each row is read by itself."""
+"""Counts the private rows that do not fit a domain: values that are clamped, missing or undeclared. Each row is read by itself."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ Prepare = Callable[[Any], Any]
 
 
 def column_selection(model: Any) -> Prepare | None:
-    """A function that makes of a data frame what the model was fitted with; None where the model does not say."""
+    """A function that selects the columns that the model was fitted with; None where the model does not list them."""
     if not hasattr(model, "predict"):
         return None
     boosted = booster_columns(model)
@@ -28,7 +28,7 @@ def column_selection(model: Any) -> Prepare | None:
 
 
 def _order_as_fitted(rows: Any, names: list[str], categories: dict[str, list[Any]]) -> Any:
-    """The table itself where it lacks a column of the model, or is no data frame: then the model has to say what is wrong."""
+    """The table itself where it lacks a column of the model, or is no data frame: then the model raises its own error."""
     import narwhals as nw
 
     frame = nw.from_native(rows, eager_only=True, pass_through=True)

@@ -1,4 +1,4 @@
-"""Black boxes from files and addresses, none of which may run code of their own unless the owner says that it is trusted.
+"""Black boxes from files and addresses, none of which may run code of their own unless the owner sets `trusted`.
 
 .onnx                    onnxruntime
 .skops                   skops: scikit-learn without pickle; types it does not know are refused
@@ -114,7 +114,7 @@ def _text(entry: Any) -> str:
 
 
 def load_estimator(where: str, trusted: bool) -> Any:
-    """The estimator in a .skops file, or in a pickle whose owner says that it is trusted."""
+    """The estimator in a .skops file, or in a pickle that the owner marked as trusted."""
     return _load_skops(where, trusted) if Path(where).suffix.lower() == ".skops" else _load_pickle(where, trusted)
 
 

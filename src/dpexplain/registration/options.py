@@ -107,7 +107,7 @@ class OptionKeywords(TypedDict, total=False):
 
 
 def with_options(door: F) -> F:
-    """Let `help` and `inspect` show each of the terms, its default and its meaning where `door` says `**options`."""
+    """Let `help` and `inspect` show each of the terms, its default and its meaning where `door` takes `**options`."""
     own, texts = signature(door), [door.__doc__ and getdoc(door), getdoc(RegistrationOptions)]
     named = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
     door.__signature__ = own.replace(parameters=[*named, *signature(RegistrationOptions).parameters.values()])  # type: ignore[attr-defined]

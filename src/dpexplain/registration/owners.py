@@ -29,10 +29,10 @@ _LONG = 10**300
 
 
 def owner_name(value: Any) -> str:
-    """The owner that an entry names; "" where it names none (missing, NaN, infinite, or of a type that names nobody)."""
+    """The owner that an entry names; "" where it names none (missing, NaN, infinite, or of a type that cannot name an owner)."""
     try:
         return _name(value)
-    except Exception:  # a value whose own methods fail names nobody: no entry decides whether this raises
+    except Exception:  # a value whose own methods fail names no owner: no entry decides whether this raises
         return ""
 
 
@@ -77,7 +77,7 @@ def arrow_owner_names(owners: pa.Array | pa.ChunkedArray) -> list[str]:
     plain = array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array
     try:
         coded = plain.dictionary_encode(null_encoding="encode")
-    except pa.ArrowException:  # a type without equality, such as a list: it names nobody
+    except pa.ArrowException:  # a type without equality, such as a list: it names no owner
         return owner_names(plain.to_pylist())
     names = [owner_name(value) for value in coded.dictionary.to_pylist()]
     return [names[place] for place in coded.indices.to_pylist()]

@@ -231,7 +231,7 @@ def _typed_frame(frame: nw.DataFrame[Any], domain: Domain, whole: bool) -> Any:
 
 
 def _other_integers(frame: nw.DataFrame[Any], domain: Domain) -> list[str]:
-    """Columns that the domain does not declare, and whose type says that they hold integers."""
+    """Columns of an integer type that the domain does not declare."""
     return [name for name, dtype in frame.schema.items() if name not in domain.columns and dtype.is_integer()]
 
 

@@ -178,7 +178,7 @@ def _positive(value: Any, *, zero: bool = False) -> float:
 
 
 def _rows(value: Any) -> int:
-    """A number of rows; ValueError for one that nobody has."""
+    """A number of rows; ValueError for an impossible one."""
     rows = int(value)
     if not 1 <= rows <= _MOST_ROWS:
         raise ValueError("rows")

@@ -116,7 +116,7 @@ def policy(script: str, style: str) -> str:
 
 
 def promise(guarantee: Guarantee) -> str:
-    """The guarantee for people who do not know what ε is."""
+    """The guarantee in words, for readers who have not heard of ε."""
     if not guarantee.private:
         return "Nothing is guaranteed: the numbers on this page were made with a setting that does not protect the people in the data."
     return (
@@ -181,7 +181,7 @@ def _shape(payload: Mapping[str, Any]) -> str:
 
 
 def _stand_in(surrogate: Mapping[str, Any] | None) -> str:
-    """What a reader must know about answers that come from a stand-in."""
+    """The note for readers about answers that come from a stand-in."""
     if surrogate is None:
         return ""
     return (

@@ -46,7 +46,7 @@ class ReferenceData:
     radius: float
     changes: Changes | None = None  # what error bars are made of (estimation/response.py)
     bias: float = 0.0
-    slopes: Slopes | None = None  # of the plane through all rows, as these records and the moments know it
+    slopes: Slopes | None = None  # of the plane through all rows, by these records and the moments
     position_errors: Matrix | None = None  # of numbers within their bins: column, upper edge, error; None in older files
 
     @cached_property

@@ -60,7 +60,7 @@ class ShapleyReference:
     def explain(self, points: Matrix, *, bar: bool = True) -> tuple[Matrix, Matrix, Vector]:
         """(values, errors, answers) in labels, for encoded records."""
         queries = self.domain.decode(points)
-        answers = self.labeller(queries)  # one question for all: a model that cannot answer says so before anything is computed
+        answers = self.labeller(queries)  # one question for all: a model that cannot answer raises before anything is computed
         found = []
         for i in with_bar(range(len(points)), "explaining", len(points)) if bar and len(points) >= _MANY else range(len(points)):
             query = {name: column[i : i + 1] for name, column in queries.items()}

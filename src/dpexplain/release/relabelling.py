@@ -53,7 +53,7 @@ def relabel(release: Release, labeller: Labeller, bought: BoughtMoments | None =
 
 def _label_records(reference: ReferenceData, labeller: Labeller) -> LabelledRecords:
     """Every record with the model's answer, and the weights that it has."""
-    labeller(trial_columns(reference.domain))  # a model that cannot answer says so before it is asked about all
+    labeller(trial_columns(reference.domain))  # a model that cannot answer raises before it is asked about all
     weights = np.ones(len(reference)) if reference.weights is None else reference.weights
     changes = np.zeros((0, len(reference))) if reference.changes is None else reference.changes / CHANGE_STEPS
     return LabelledRecords(
@@ -143,7 +143,7 @@ def label_moments_of(release: Release) -> LabelMoments:
 
 
 def plan_refinement(release: Release, data: PrivateData, labeller: Labeller, mu: float) -> LabelMomentsPlan:
-    """The question about label moments, around what the release says about the rows."""
+    """The query for label moments, centred at the released mean of the rows."""
     query = label_moments_of(release)
     if data.labeller is not None and data.labeller.model is labeller.model and data.labeller.target == labeller.target:
         return plan_label_moments(query, mu, data.setting)

@@ -119,7 +119,7 @@ class Release(ModelQuestions):
 
     @property
     def target_details(self) -> dict[str, Any]:
-        """What the details of an answer say about other targets."""
+        """The entries about other targets in the details of an answer."""
         return {"targets": list(self.named)} if self.named else {}
 
     def explain_many(

@@ -56,7 +56,7 @@ class WordReference:
         """Contributions of each text's words; `records` is how many background texts to compare with."""
         answers = ask_texts(
             self.labeller, self.domain, list(texts)
-        )  # one question for all: a model that cannot answer says so before anything is computed
+        )  # one question for all: a model that cannot answer raises before anything is computed
         each = with_bar(range(len(texts)), "explaining", len(texts)) if len(texts) >= _MANY else range(len(texts))
         shown = [ShownText.of(text, self.domain) for text in texts]
         chosen = [self._positions(text, records) for text in shown]

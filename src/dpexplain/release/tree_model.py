@@ -31,7 +31,7 @@ _FEWEST = 512  # background records
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeModel:
-    """Trees over the columns that `prepare` computes from records; `owner` says on which feature each column depends.
+    """Trees over the columns that `prepare` computes from records; `owner[j]` is the feature on which column j depends.
 
     Labels are the trees' sum plus a constant, or where `linked` a logistic or softmax function of sums plus constants.
     """

@@ -73,7 +73,7 @@ class Service:
         self.batch_threads = CapacityLimiter(BATCH_THREADS)
 
     def caller(self, request: Request, token: str | None) -> Key:
-        """Who asks. An open service knows analysts only."""
+        """The role of the caller. An open service has analysts only."""
         key = self._require_key(request, token)
         request.state.log["key"] = key.id
         if wait := self.rate.wait(key.id if self.keys else _address(request)):

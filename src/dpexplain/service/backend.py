@@ -39,7 +39,7 @@ from dpexplain.service.batching import Batcher, TurnBatcher
 from dpexplain.service.config import AskedModel, ServiceConfig, require_servable
 from dpexplain.service.heads import HeadFile, HeadKeeper, open_checked
 
-LOCK_PATIENCE = 0.5  # seconds that asking for health waits for somebody else's write to end
+LOCK_PATIENCE = 0.5  # seconds that a health check waits for another write to end
 Question: TypeAlias = tuple[Any, str, str | None]  # record, request id, target
 CURVE = 60  # points of the spending curve that a page draws
 
@@ -220,7 +220,7 @@ class ReleaseBackend:
 
 
 def open_with_model(release: Release, model: AskedModel) -> ReleaseBackend:
-    """The model is asked about the reference records, or background texts, now: one that cannot answer is found before anybody asks."""
+    """The model is asked about the reference records, or background texts, now: one that cannot answer is found before the first request."""
     if release.reference is None and not isinstance(release.domain, TextDomain):
         raise ParameterError(
             "[model] beside a [release] needs reference records: make the release with --reference, or leave [model] out"

@@ -172,7 +172,7 @@ def load_config(path: str | Path) -> ServiceConfig:
 
 
 def _release_plane(given: Any) -> Plane | None:
-    """A release does not know the model's answer at a record, so its planes cannot go through it."""
+    """A release does not hold the model's answer at a record, so its planes cannot go through it."""
     if given is None:
         return None
     if require_plane(given) == "anchored":

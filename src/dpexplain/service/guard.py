@@ -64,7 +64,7 @@ class Guard:
         await self._app(scope, self._count_bytes(receive), send)
 
     def _count_bytes(self, receive: Receive) -> Receive:
-        """For bodies that do not say how long they are."""
+        """For bodies without a Content-Length."""
         seen = 0
 
         async def receive_limited() -> Message:
@@ -80,7 +80,7 @@ class Guard:
 
 
 class _Watch:
-    """Passes messages on, adds headers, and remembers what the log should say. Never the record, unless the owner asked for it."""
+    """Passes messages on, adds headers, and stores the fields of the log line. Never the record, unless the owner asked for it."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self._send, self._start, self.status = send, time.perf_counter(), 0

@@ -16,7 +16,7 @@ PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas
 
 
 def describe(app: FastAPI, domain: DomainLike) -> None:
-    """Make `/openapi.json` say what this service takes and answers."""
+    """Make `/openapi.json` describe the records and answers of this service."""
     plain = app.openapi
 
     def describe_api() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem details. What they say is public: the question, the domain, the budget; never a row, a path or a trace."""
+"""Errors as RFC 9457 problem details. Their content is public: the question, the domain, the budget; never a row, a path or a trace."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """From service.toml to a running server: one process, or several on one ledger.
 
-The parent loads everything once, so that whoever starts it sees mistakes, and a model is asked about every row once. Workers then read
+The parent loads everything once, so that mistakes show when it is started, and a model is asked about every row once. Workers then read
 the labels it found: from the owner's cache, or from a folder that only this user may read and that is removed at the end.
 """
 
@@ -114,7 +114,7 @@ def worker() -> ASGIApp:
 
 
 def open_or_exit(config: ServiceConfig) -> Backend:
-    """A worker that cannot start says why in one line; the parent starts another, which succeeds once the cause is gone."""
+    """A worker that cannot start prints the reason in one line; the parent starts another, which succeeds once the cause is gone."""
     try:
         return open_backend(config, may_create=False)
     except DpexplainError as error:

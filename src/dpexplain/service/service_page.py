@@ -44,7 +44,7 @@ def _style() -> str:
 
 
 def promise(spending: SpendingSummary) -> str:
-    """The guarantee for people who do not know what ε is: about the whole budget, not only what is spent by now."""
+    """The guarantee in words, for readers who have not heard of ε: about the whole budget, not only what is spent by now."""
     total = spending.budget.epsilon if spending.budget else spending.spent.epsilon
     delta = spending.budget.delta if spending.budget else spending.spent.delta
     ends = (

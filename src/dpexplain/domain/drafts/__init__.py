@@ -1,4 +1,4 @@
-"""Domains from what a model or a schema says of itself, with a list of what is still to be declared. No row is ever read."""
+"""Domains from the metadata of a model or a schema, with a list of what is still to be declared. No row is ever read."""
 
 from dpexplain.domain.drafts.draft import Draft as Draft
 from dpexplain.domain.drafts.draft import DraftFeature as DraftFeature

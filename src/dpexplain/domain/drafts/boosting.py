@@ -31,7 +31,7 @@ def booster_columns(model: Any) -> tuple[BoosterColumn, ...] | None:
             return _lightgbm(getattr(model, "booster_", model))
         if library == "xgboost":
             return _xgboost(model.get_booster() if hasattr(model, "get_booster") else model)
-    except Exception:  # not fitted, or another version's attributes: then it says nothing of its columns
+    except Exception:  # not fitted, or another version's attributes: then its columns are unknown
         return None
     return None
 
@@ -51,7 +51,7 @@ def _feature(one: BoosterColumn) -> DraftFeature:
 
 def _lightgbm(booster: Any) -> tuple[BoosterColumn, ...]:
     """Names, ranges, and the categories of pandas columns in their order. An ordered column is stored like a number, so its categories
-    cannot be told from those of another column: then no categories are read.
+    cannot be distinguished from those of another column: then no categories are read.
     """
     described = booster.dump_model(num_iteration=1)
     ranges, stored = described["feature_infos"], list(described.get("pandas_categorical") or ())

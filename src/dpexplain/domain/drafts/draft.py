@@ -58,7 +58,7 @@ class DraftFeature:
         if not isinstance(given, (list, tuple)) or not given:
             raise DomainError(f"{self.name}: declare {EXAMPLES.get(self.kind, EXAMPLES[None])}, got {given!r:.60}")
         kind = self.kind or ("numeric" if isinstance(given, tuple) and len(given) == 2 else "categorical")
-        if kind == "numeric" and any(isinstance(one, str) for one in given):  # a model that knows a column by its name only
+        if kind == "numeric" and any(isinstance(one, str) for one in given):  # a model that has only the name of a column
             return DraftFeature(self.name, "categorical").declare(given)
         keys = {"categorical": ("values",), "ordinal": ("levels",), "binary": ("values",)}.get(kind, ("low", "high"))
         if len(keys) == 2 and len(given) not in (2, 3):
@@ -82,7 +82,7 @@ class DraftFeature:
 class Draft:
     """Features in order. `open` lists those that are not complete; `complete()` makes the features once nothing is.
 
-    `remedy` is what a message says in place of how to pass declarations.
+    `remedy` replaces the part of a message that explains how to pass declarations.
     """
 
     features: tuple[DraftFeature | Feature, ...]
@@ -95,7 +95,7 @@ class Draft:
         return tuple(one for one in self.features if isinstance(one, DraftFeature) and one.open)
 
     def declare(self, declared: Mapping[str, Any] | None = None, *, suggested: bool = False) -> Draft:
-        """The draft with these declarations, and with its suggestions accepted where `suggested` says so."""
+        """The draft with these declarations, and with its suggestions accepted where `suggested` is true."""
         given = dict(declared or {})
         known = [one.name for one in self.features]
         for name in given:

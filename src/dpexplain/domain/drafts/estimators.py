@@ -1,4 +1,4 @@
-"""What a fitted scikit-learn estimator says of its input columns: names, categories of encoders, facts of scalers, imputers and trees.
+"""The input columns of a fitted scikit-learn estimator: names, categories of encoders, facts of scalers, imputers and trees.
 
 Only attributes of the fitted object are read, by name: scikit-learn itself is not imported. Everything found was learnt from the model's
 training data; categories are taken as the model's public vocabulary, numbers are suggestions only.
@@ -59,7 +59,7 @@ def _input_names(model: Any) -> list[str]:
 
 
 def _walk(step: Any, columns: Columns, facts: Facts) -> Columns:
-    """Note what a step says of its input columns; returns which raw column each of its output columns is."""
+    """Note the facts that a step holds about its input columns; returns which raw column each of its output columns is."""
     if columns is None or step is None or isinstance(step, str):  # "passthrough"
         return columns
     if hasattr(step, "steps"):
@@ -117,7 +117,7 @@ def _encoder(step: Any, columns: Sequence[str], facts: Facts) -> Columns:
     for name, values in zip(columns, step.categories_, strict=False):
         facts[name].setdefault("categories", [one for one in np.asarray(values, dtype=object).tolist() if not is_missing(one)])
         if getattr(step, "handle_unknown", "error") != "error" or any(map(is_missing, np.asarray(values, dtype=object).tolist())):
-            facts[name]["optional"] = True  # the model knows what to do with a value that is not there
+            facts[name]["optional"] = True  # the model handles missing values itself
     return None if hasattr(step, "drop_idx_") or hasattr(step, "encodings_") else columns
 
 

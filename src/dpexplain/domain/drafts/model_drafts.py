@@ -19,7 +19,7 @@ KSERVE: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def draft_of_model(model: Any) -> Draft:
-    """What the model says of its input columns."""
+    """A draft of the model's input columns, from its own metadata."""
     if isinstance(model, (str, Path)):
         return _from_address(str(model))
     if not any(hasattr(model, name) for name in ("predict", "predict_proba", "transform", "n_features_in_")):

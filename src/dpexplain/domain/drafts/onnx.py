@@ -1,4 +1,4 @@
-"""What an ONNX graph says of its inputs: names and types, categories of one-hot encoders, means and scales of scalers."""
+"""The inputs of an ONNX graph: names and types, categories of one-hot encoders, means and scales of scalers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _columns(one: Any) -> int:
 
 
 def _walk(graph: Any, facts: Facts) -> None:
-    """Follow the inputs through nodes that keep columns, and note what each node says of those it is given."""
+    """Follow the inputs through nodes that keep columns, and note the facts that each node holds about its inputs."""
     behind: dict[str, list[str]] = {name: [name] for name in facts}
     waiting = list(graph.node)
     for _ in range(len(waiting)):  # nodes need not be in order

@@ -196,7 +196,7 @@ class _Stage:
 
     data: PrivateData
     queries: Sequence[Any]
-    point: Vector  # of the last query: the one that knows most of the past
+    point: Vector  # of the last query, which depends on the longest history
     copies: int
     made: MadeUp | None  # the records themselves, where they are made up
 
@@ -228,7 +228,7 @@ def _set_up(mechanism: Any, data: PrivateData | None, scenario: _Scenario, view:
 
 
 def _setup_for(mechanism: Any, view: View) -> AuditSetup:
-    """What the mechanism itself says about where its errors show most. A last iterate shows most where other rows pull nowhere."""
+    """The setup that the mechanism names as the one in which its errors show most. A last iterate shows most where other rows pull nowhere."""
     setup: AuditSetup = getattr(mechanism, "audit_setup", AuditSetup())
     return replace(setup, rows="still") if view == "answer" and setup.rows == "pull" else setup
 

@@ -2,7 +2,7 @@
 
 A made-up table is registered with and without a few odd records, the whole way that a user's is, and bounded queries are evaluated on both. Nothing is random:
 one record that moves a sum further than its bound refutes the bound. `tests/property/test_registration.py` compares the registered rows
-themselves, bit by bit; this looks at what a guarantee speaks of.
+themselves, bit by bit; this compares bounded queries, which the guarantee is about.
 """
 
 from __future__ import annotations

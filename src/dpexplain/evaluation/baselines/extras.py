@@ -8,10 +8,10 @@ from typing import Any
 
 
 def import_extra(module: str) -> Any:
-    """Import a module of the extra `[baselines]`, or say how to get it."""
+    """Import a module of the extra `[baselines]`, or raise an error with the command that installs it."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about what these packages import: nobody who calls us can do anything about it
+            warnings.simplefilter("ignore")  # about what these packages import: a caller cannot change that
             return import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]

@@ -21,7 +21,7 @@ from dpexplain.evaluation.baselines.shap import draw_rows
 from dpexplain.evaluation.metrics.fidelity import minimiser
 from dpexplain.mechanisms.ports import DivisibleRows
 
-_SPARE = 4  # rows drawn for each that is asked about: some hold values that nobody may ask about
+_SPARE = 4  # rows drawn for each that is asked about: some hold values that are no valid query
 _UNBOUNDED = 1e300
 
 
@@ -132,7 +132,7 @@ class _Square:
 
 
 def square_weight(weight: Weight) -> Weight:
-    """α²: its sum over rows says, with the sum of α, how many rows count."""
+    """α². The sums of α and α² over the rows give the effective number of rows."""
     if isinstance(weight, Window):
         return weight
     if isinstance(weight, Gaussian):

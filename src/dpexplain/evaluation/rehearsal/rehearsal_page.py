@@ -1,4 +1,4 @@
-"""The picture and the page of a rehearsal. Every section of the page says that it is not private."""
+"""The picture and the page of a rehearsal. Every section of the page states that it is not private."""
 
 from __future__ import annotations
 

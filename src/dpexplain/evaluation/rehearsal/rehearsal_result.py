@@ -35,7 +35,7 @@ class Quality:
     """What one way is worth at one ε, over all draws and records; None where the way does not have it.
 
     `coverage` is the share of exact slopes within two errors, `lowest_coverage` that of the column where it is lowest. `top_5_stability` is how many
-    of the five strongest columns two draws share, `top_5_exact` how many a draw shares with the exact answer. `expected` is what `plan` says.
+    of the five strongest columns two draws share, `top_5_exact` how many a draw shares with the exact answer. `expected` is the estimate of `plan`.
     """
 
     way: str
@@ -98,7 +98,7 @@ class Rehearsal:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """All numbers in JSON's types; each part says that it is not private."""
+        """All numbers in JSON's types; each part states that it is not private."""
         mark = {"not_private": WARNING}
         public = ("rows", "columns", "plane", "weight", "delta", "records", "draws", "seed")
         return {

@@ -218,7 +218,7 @@ def _stability(slopes: list[Matrix]) -> float | None:
 
 
 def _expected_quality(asked: _Asked, way: Way, epsilon: float) -> expected_quality.ExpectedQuality | None:
-    """What `plan` says of such a table; None for what it was never fitted to."""
+    """The estimate of `plan` for such a table; None for kinds of tables that it was not fitted to."""
     if asked.plane != "fitted" or asked.weight != Stable() or way not in ("release", "basic"):
         return None
     data, facts = asked.data, _facts(asked)

@@ -97,7 +97,7 @@ def _faithfulness(rehearsal: Rehearsal) -> Section:
 
 
 def _describe_plan(one: Quality) -> str:
-    """What `plan` says, in a few words."""
+    """The estimate of `plan`, as text."""
     if one.expected is None:
         return "-"
     ends = one.expected.excess_interval
