@@ -117,7 +117,7 @@ def test_a_missing_lime_is_said(data, monkeypatch):
     def missing(*_, **__):
         raise ImportError("lime")
 
-    monkeypatch.setattr(lime_module, "need", missing)
+    monkeypatch.setattr(lime_module, "import_extra", missing)
     found = evaluation.rehearse(data, [1.0], draws=1, queries=2)
     assert "LIME" not in [one.method for one in found.faithfulness]
     assert "LIME is not installed" in printed(found)

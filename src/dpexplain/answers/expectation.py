@@ -1,4 +1,4 @@
-"""What error to expect of an answer whose mechanism has no error bars: a guess from public numbers, the one that `dpexplain plan` makes."""
+"""The expected error of an answer whose mechanism has no error bars: an estimate from public numbers, the same as that of `dpexplain plan`."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class Explanation(JsonText):
         """The waterfall of contributions where there are some, otherwise slopes as bars; `kind` chooses. An image gets a heat map.
 
         Error bars are drawn where errors are known. Returns the figure; `ax=` draws on yours. An image that is not at hand is shown by its
-        superpixels. `palette="blue-orange"` is for readers who do not tell red from other colours.
+        superpixels. `palette="blue-orange"` is for readers with colour blindness.
         """
         look: dict[str, Any] = {"palette": palette, "ax": ax}
         if kind not in (None, "contributions", "slopes"):
@@ -221,7 +221,7 @@ class Explanation(JsonText):
     def to_shap(self) -> Any:
         """Contributions as a `shap.Explanation`: a true base value and raw feature values (extra `[baselines]`).
 
-        InputError where nothing stands for the average: slopes do not add up to an answer, and shap's plots would say that they do.
+        InputError where nothing stands for the average: slopes do not add up to an answer, and shap's plots would show them as if they did.
         """
         return self.contributions().to_shap()
 

@@ -190,7 +190,7 @@ def _add_block(
 
 @compiled
 def _add_tiles(scaled: Array, total: Array, soon: int, size: int) -> None:  # pragma: no cover
-    """All tiles of the scaled rows; the `size` bytes at address `soon` are asked for evenly on the way."""
+    """All tiles of the scaled rows; the `size` bytes at address `soon` are prefetched evenly in between."""
     widest_registers()
     steps = ROWS // LANES
     stride, place = -(-size // (total.shape[0] // SUMS * steps)), 0

@@ -68,7 +68,7 @@ class EncodedFiles:
 
     @property
     def summation_error(self) -> float:
-        """That of a part, which does not depend on how many rows there are."""
+        """The bound of a part, which does not depend on the number of rows."""
         return self.part([]).summation_error
 
     def parts(self, chunks: Iterable[Chunk]) -> Iterator[Part]:

@@ -1,7 +1,7 @@
 """Parquet files as they were registered: which row groups they hold, and whether they are still the same files.
 
 A file is recognised by its size, its time of change and the SHA-256 of its footer, which holds every column chunk's place, size and
-statistics. Whoever can rewrite a file and keep all three equal has access to the rows already.
+statistics. Rewriting a file with all three equal needs access to the rows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Durable, linearisable spending: a reservation commits before noise is drawn, so a crash can over-count and never under-count.
 
-`open_ledger` is the way in; `verify` reads a ledger from end to end; `open_existing` reads what is there without making anything.
+`open_ledger` opens an account; `verify` checks a ledger from end to end; `open_existing` opens existing accounts for reading only.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def open_ledger(where: str | Ledger | None, account: Account, **options: Any) ->
 
 
 def open_existing(url: str) -> tuple[Book, ...]:
-    """Every account of the ledger at a URL, for reading; nothing is made."""
+    """Every account of the ledger at a URL, for reading; nothing is created."""
     return Book.list_accounts(read_only_store(url))
 
 

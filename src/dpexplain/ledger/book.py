@@ -40,7 +40,7 @@ LONGEST_ID = 256
 
 
 class Page:
-    """One account as one transaction sees it."""
+    """One account within one transaction."""
 
     def __init__(self, session: Session, dataset: str, clock: Callable[[], datetime], recent: Recent) -> None:
         self._session, self.dataset, self._clock, self._recent = session, dataset, clock, recent
@@ -120,7 +120,7 @@ class Book:
 
     @classmethod
     def list_accounts(cls, store: Store) -> tuple[Book, ...]:
-        """Every account in a store, as it was made; nothing is written."""
+        """Every account in a store, with its stored parameters; nothing is written."""
         return tuple(cls(store, account) for account in store.read(stored_accounts))
 
     def state(self) -> Filter:
@@ -245,7 +245,7 @@ class Book:
         return page, work(page)
 
     def _remember(self, page: Page, result: T) -> T:
-        """Called once a transaction has ended well: from now on the ledger must not be behind this."""
+        """Called after a commit: from now on the ledger must contain this entry."""
         if page.last is not None and page.last.sequence >= self._seen.sequence:
             self._seen = page.last.head
         return result

@@ -28,14 +28,14 @@ T = TypeVar("T")
 OPENING = 0x6470785F6C656467  # "dpx_ledg": the advisory lock under which tables and accounts are made
 LOCKED = "55P03"
 RECENT = 0.25  # seconds: who has just written need not ask whether writing is possible
-SHORT = 0.9  # of the timeout: who has waited that long already waits less for the server
+SHORT = 0.9  # of the timeout: a caller that has waited that long already waits less for the server
 TROUBLES = {  # SQLSTATE: what it means, and what to do
     LOCKED: ("is locked by another session", f"Look for a long transaction in pg_stat_activity. {AGAIN}"),
     "53100": ("cannot grow: the server's disk is full", f"Free some space there. {AGAIN}"),
     "25006": ("is read-only", f"Connect to the primary server. {AGAIN}"),
     "42501": ("refuses this user", "GRANT SELECT, INSERT on all dpexplain_ tables and UPDATE on dpexplain_accounts."),
 }
-LOST = ("08", "57P")  # connection failed, server shut down
+LOST = ("08", "57P")  # the connection failed, or the server was shut down
 DAMAGE = (
     "XX",
     "23",
@@ -88,14 +88,14 @@ class PostgresStore:
             self._retry_if_lost(self._prober, lambda: self._try_lock(dataset, seconds))
 
     def check(self) -> None:
-        """The server looks after its own pages (enable data checksums); `verify` reads every entry anyway."""
+        """Does nothing: the server checks its own pages (enable data checksums), and `verify` reads every entry."""
 
     def close(self) -> None:
         for connection in (self._prober, self._reader, self._writer):
             connection.drop()
 
     def _retry_if_lost(self, connection: Connection[Any], work: Callable[[], T]) -> T:
-        """Once more on a new connection if the old one broke: requests are idempotent, so doing one twice is doing it once."""
+        """Repeat the work on a new connection if the old one broke. Requests are idempotent, so a repetition changes nothing."""
         try:
             with self._translate_errors(connection, again=connection.is_open):
                 return work()
@@ -220,7 +220,7 @@ class PostgresLedger(Book):
 
 
 def close_quietly(connection: Any) -> None:
-    with suppress(Exception):  # it may be lost already
+    with suppress(Exception):  # the connection may be lost already
         connection.close()
 
 

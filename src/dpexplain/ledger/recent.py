@@ -1,7 +1,7 @@
-"""What one process has lately read from or written to a ledger, recognised by its hash.
+"""A cache of the entries that one process has read from or written to a ledger, by their hashes.
 
-An entry's hash stands for its text, so an entry whose hash is known need not be read, parsed and checked again. It is a memory of contents
-and not of what is committed: whether an entry is in the ledger, and where it ends, is asked of every transaction anew.
+An entry's hash stands for its text, so an entry whose hash is known need not be read, parsed and checked again. It caches contents
+and not what is committed: whether an entry is in the ledger, and where it ends, is asked of every transaction anew.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dpexplain.ledger.chain import Row, unseal
 from dpexplain.ledger.port import Entry, Head
 
 MOST = 1024
-LONGEST = 1 << 16  # characters of a text that is worth remembering
+LONGEST = 1 << 16  # characters of the longest text that is cached
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ def uses_of(entry: Entry) -> tuple[str, ...]:
 
 
 def trim(remembered: dict[str, object] | dict[str, Tail] | dict[str, tuple[Row, Entry]]) -> None:
-    """Forget the oldest."""
+    """Remove the oldest entries."""
     if len(remembered) <= MOST:
         return
-    with suppress(StopIteration, RuntimeError, KeyError):  # another thread forgets too
+    with suppress(StopIteration, RuntimeError, KeyError):  # another thread may remove entries at the same time
         while len(remembered) > MOST:
             del remembered[next(iter(remembered))]

@@ -46,7 +46,7 @@ def is_old(run: Run) -> bool:
 
 
 def require_current(run: Run) -> None:
-    """For those who only read: the tables must be of this version already."""
+    """Raise unless the tables have this version: readers do not migrate."""
     if is_old(run):
         raise LedgerUnavailable(f"the ledger's schema is older than {len(MIGRATIONS)}: open it once for writing to bring it up")
 

@@ -53,7 +53,7 @@ class SqlSession:
         return self._rows(f"{SELECT} AND position > ? ORDER BY position LIMIT ?", (dataset, after, limit))
 
     def datasets(self) -> list[str]:
-        """From both tables, so that an account whose row was deleted is missed."""
+        """The data sets of both tables, so that an account whose row was deleted is noticed."""
         found = self._run("SELECT dataset FROM dpexplain_accounts UNION SELECT dataset FROM dpexplain_entries", ())
         return sorted(str(name) for (name,) in found)
 

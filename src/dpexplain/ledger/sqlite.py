@@ -178,7 +178,7 @@ class SqliteStore:
                 migrate(runner(connection))
 
     def _create(self) -> None:
-        # Another process may be making it right now: its file appears before its log, so look for the log first.
+        # Another process may be creating the ledger now: its file appears before its log, so the log is looked for first.
         if Path(f"{self.path}-wal").exists() and not self.path.exists():
             raise LedgerCorrupt(f"the ledger {self.path} is gone but its log {self.path.name}-wal is there. {RESTORE}")
         require_safe_folder(self.path)
@@ -186,7 +186,7 @@ class SqliteStore:
         try:
             create_private(draft)
             self._open_connection(f"{file_uri(draft)}?mode=rw", make_tables).close()
-            with suppress(FileExistsError):  # another process was first: its file is the ledger
+            with suppress(FileExistsError):  # another process created the file first: that file is the ledger
                 os.link(draft, self.path)
             flush_directory(self.path.parent)
         finally:

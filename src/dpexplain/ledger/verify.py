@@ -18,7 +18,7 @@ from dpexplain.privacy.events import event_from_dict, price
 
 @dataclass(frozen=True, slots=True)
 class VerificationReport:
-    """A ledger in which every entry follows from the one before."""
+    """The result of a successful verification."""
 
     head: Head
     answers: int
@@ -102,7 +102,7 @@ def at_most(value: int, limit: int) -> bool:
 def verify(ledger: Ledger, head: Head | None = None) -> VerificationReport:
     """Check every entry of one account, and that it contains `head`; raise LedgerCorrupt at the first that does not hold."""
     ledger.check()
-    start = ledger.head()  # others may append while we read: the end must lie between what it was and what it will be
+    start = ledger.head()  # others may append meanwhile: the end must lie between the marks read before and after
     replay = Replay(ledger.account)
     wanted = [start] if head is None else [start, head]
     for entry in ledger.entries():

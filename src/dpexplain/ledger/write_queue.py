@@ -24,7 +24,7 @@ TAKEN_PATIENCE = 1.0  # seconds between looks at work that a leader has taken
 
 
 class Turn:
-    """One piece of work, and what became of it."""
+    """One piece of work, and its result or error."""
 
     __slots__ = ("deadline", "done", "error", "result", "work")
 
@@ -35,7 +35,7 @@ class Turn:
         self.done = False
 
     def take(self, session: Session) -> None:
-        """Do it. What dpexplain raises on purpose belongs to this turn alone."""
+        """Run the work. An error of dpexplain's own belongs to this turn alone."""
         self.result, self.error = None, None
         self.result = self.work(session)
 
@@ -61,7 +61,7 @@ class WriteQueue:
         self.committed = float("-inf")  # when a transaction last ended well, by the monotonic clock
 
     def run(self, work: Callable[[Any], Any], seconds: float, lock: Callable[[], RLock], lead: Lead) -> Any:
-        """The result of `work`, once it is committed. `lock` is asked for anew each time: a fork replaces it."""
+        """Return the result of `work` after its commit. `lock` is called each time, because a fork replaces the lock."""
         self._forget_the_parent()
         turn = Turn(work, time.monotonic() + seconds)
         self._waiting.append(turn)
@@ -102,7 +102,7 @@ class WriteQueue:
                 turn.done = True
 
     def _fail_expired(self, turns: Sequence[Turn], error: LedgerBusy) -> None:
-        """Whose time is up is refused; the others go on waiting."""
+        """Fail the turns whose deadline has passed; the others keep waiting."""
         now = time.monotonic()
         for turn in reversed(turns):
             if turn.deadline <= now:
@@ -111,13 +111,13 @@ class WriteQueue:
                 self._waiting.appendleft(turn)
 
     def _withdraw(self, turn: Turn) -> bool:
-        """Whether the turn was still waiting, and is now gone."""
+        """Remove a turn from the queue. Returns whether it was still waiting."""
         with suppress(ValueError):
             self._waiting.remove(turn)
             return True
         return False
 
     def _forget_the_parent(self) -> None:
-        """A forked child has none of the threads whose work waits here."""
+        """Clear the queue in a forked child, which has none of the waiting threads."""
         if self._process != os.getpid():
             self._process, self._waiting = os.getpid(), deque()

@@ -105,7 +105,7 @@ class Reading:
         return np.fromiter(map(self.label, given), dtype=np.float64, count=count)
 
     def label(self, answer: Any) -> float:
-        """The same for one answer, whatever it is."""
+        """The same for one answer, of any type."""
         if isinstance(answer, Mapping):
             return _label_or_nan(_SOFT.labels, number(answer.get(self.target)))
         if isinstance(answer, (list, tuple, np.ndarray)) and np.ndim(answer) != 0:

@@ -1,6 +1,6 @@
 """A black box behind HTTP that speaks KServe's protocols: V1 (`…:predict`, records as JSON) or V2 (`…/infer`, one tensor).
 
-The private rows are sent to it. So it must be the owner's own: over TLS, or on this very machine, unless the owner says otherwise.
+The private rows are sent to it. So it must be reached over TLS or on this machine, unless the owner sets `trusted`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Labels that stand in a column of a table already, read by declaration and by the column's declared type."""
+"""Labels that are in a column of a table already, read by declaration and by the column's declared type."""
 
 from __future__ import annotations
 

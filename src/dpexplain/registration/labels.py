@@ -1,7 +1,7 @@
 """Asks the black box for one label in [-1, 1] for each private row, once, when the owner registers the data.
 
 A row that the model cannot answer, or whose answer cannot be read, gets the label 0, and no row decides what happens to another. Errors concern the whole
-declaration. They go to the owner and say which kind of thing went wrong, never on which row: a model's own message may quote one.
+declaration. They go to the owner and name the kind of failure, never the row: a model's own message may quote a row.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dpexplain.registration.declared_answers import AnswerDeclaration, Output, R
 
 Prepare = Callable[[Any], Any]
 _TRIED = 32  # rows that are asked one by one before a model counts as one that answers none
-_INFRASTRUCTURE = (ConnectionError, TimeoutError, MemoryError)  # what goes wrong whatever the rows are
+_INFRASTRUCTURE = (ConnectionError, TimeoutError, MemoryError)  # errors that do not depend on the rows
 UNREADABLE = "none of the model's answers can be read: try it on rows of the same columns and types first, and declare output="
 
 

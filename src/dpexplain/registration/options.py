@@ -51,7 +51,7 @@ class RegistrationOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "model_card", ModelCard.read(self.model_card))
-        _ = self.neighbours  # refuses what makes none
+        _ = self.neighbours  # raises for options that make no neighbouring relation
         _ = self.answers
         if self.size is not None and not (isinstance(self.size, int) and self.size >= 1):
             raise ParameterError(f"size must be a whole number of at least 1, got {self.size!r}")
@@ -59,7 +59,7 @@ class RegistrationOptions:
 
     @property
     def neighbours(self) -> Neighbours:
-        """Who is protected."""
+        """The neighbouring relation: what one unit of protection is."""
         return Neighbours(Relation.parse(self.relation), self.unit, self.max_rows_per_unit)
 
     @property

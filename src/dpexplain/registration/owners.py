@@ -1,4 +1,4 @@
-"""Who owns a row: one name for each owner, whatever type a reader stored the column with. `proofs/registration.md`.
+"""The owner of a row: one name for each owner, whatever type a reader stored the column with. `proofs/registration.md`.
 
 The column named by `unit` identifies owners by value. A single odd or missing entry can make a reader store a whole column as floats, as text or as
 objects, so 7, 7.0, "7", "7.0", b"7" and np.int64(7) are one owner. Each entry is read by itself.
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpexplain.errors import DataError
 
-MISSING = frozenset({"", "nan", "NaN", "None", "null", "<NA>", "NaT"})  # what readers write for an entry that is not there
+MISSING = frozenset({"", "nan", "NaN", "None", "null", "<NA>", "NaT"})  # texts that readers write for a missing entry
 _WHOLE = re.compile(r"(-?\d+)\.0+")  # a whole number that was stored as a float before it became text
 _LONG = 10**300
 

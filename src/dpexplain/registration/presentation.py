@@ -1,7 +1,7 @@
 """Presents rows to a black box: as given, in two batches whose column types follow from declarations. `proofs/registration.md`.
 
 A table's types may depend on its values: one missing entry makes a whole column of integers a column of floats, and a model that reads 3.0 where it read
-3 answers differently about everybody. So rows that are complete are shown together and all others apart from them, and in both batches
+3 may answer differently about every row. So rows that are complete are shown together and all others apart from them, and in both batches
 a declared number is a float64. A declared category that is numeric is an integer for complete rows and a float for the others. Which batch a row is
 in, and as what its entries are shown, follows from the row alone.
 """

@@ -32,7 +32,7 @@ from dpexplain.registration.owners import arrow_owner_names, keep_first
 from dpexplain.registration.registered import Registered
 
 BATCH = 1 << 15  # rows that a model is asked about together
-Keep = Callable[[int, Iterator[Vector]], LabelFile]  # writes labels of so many rows down
+Keep = Callable[[int, Iterator[Vector]], LabelFile]  # stores the labels of so many rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def read_registered(
 ) -> EncodedFiles:
     """Find the files and choose each owner's first rows.
 
-    Whatever is wrong with the files is a DataError here, before anything is asked of them.
+    Raises DataError for unusable files, before any question is asked.
     """
     wanted = [*domain.columns, *(labels.columns or ()), *([] if terms.unit is None else [terms.unit])]
     files = ParquetFiles.find(where, list(dict.fromkeys(wanted)))

@@ -63,7 +63,7 @@ class DataSource:
 
 
 def decide_streaming(source: DataSource, copies: int = 1) -> DataSource:
-    """With `stream` settled, for so many processes on this machine that would each hold the rows."""
+    """The source with `stream` set to True or False, for so many processes on this machine that would each hold the rows."""
     if declared_files(source.file) is not None:
         if source.stream or source.cache is not None:
             raise DataError(

@@ -1,4 +1,4 @@
-"""Explanations over HTTP, for people who have a browser or one call, and no data.
+"""Explanations over HTTP, for callers without access to the data: a page for browsers, and a JSON API.
 
     config.py    service.toml, checked           app.py       endpoints and their shapes
     backend.py   a release, or rows and a ledger  guard.py     every request: size, headers, log, no traceback

@@ -1,6 +1,6 @@
 """The endpoints. Handlers that wait for rows or the ledger run in threads; what is raised becomes a problem document.
 
-Who asks is found out without a thread, and health has threads of its own: neither waits behind questions that wait for the ledger.
+Keys are checked without a thread, and health checks have threads of their own, so neither waits for the ledger.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ ANYONE = Key("-", "anyone", "analyst", "", "", "")
 
 @dataclass
 class Service:
-    """One backend and everything that stands between it and its callers."""
+    """One backend with the keys, limits, metrics and log of a service."""
 
     backend: Backend
     settings: Settings
@@ -274,7 +274,7 @@ def guarantee(service: Serving, caller: Caller) -> Response:
 
 @router.get("/v1/domain", response_model=Card, responses=describe_problems(401, 429))
 def domain(service: Serving, caller: Caller) -> Response:
-    """What can be asked about: features, their bounds and values; and what is public about the model."""
+    """The domain of records, with bounds and values, and the public facts about the model."""
     card = {name: getattr(service.settings, name) for name in ("name", "title", "outcome", "description")}
     known = service.backend.domain
     return JSONResponse(
@@ -313,7 +313,7 @@ async def live() -> Response:
 @router.get("/readyz", responses=describe_problems(503))
 @router.get("/v2/health/ready", responses=describe_problems(503))
 async def ready(service: Serving) -> Response:
-    """It could answer now: the rows are there, and the ledger can be read and written."""
+    """The service can answer now: the rows are available, and the ledger can be read and written."""
     await run_sync(service.backend.check, limiter=service.health_threads)
     return JSONResponse({"ready": True})
 
@@ -335,7 +335,7 @@ async def model_ready(name: str, service: Serving) -> Response:
 
 @router.get("/v2", responses=describe_problems(503))
 async def server_metadata(service: Serving) -> Response:
-    """KServe V2: who answers."""
+    """KServe V2: the server's name and version."""
     return JSONResponse({"name": "dpexplain", "version": __version__, "extensions": []})
 
 
@@ -350,7 +350,7 @@ def metrics(service: Serving) -> Response:
 
 @router.get("/", include_in_schema=False)
 async def front(request: Request, service: Serving) -> Response:
-    """The page for browsers; for others what KServe's V1 protocol has here: whether the server lives."""
+    """The page for browsers; for other clients, the liveness answer of KServe's V1 protocol."""
     if "text/html" not in request.headers.get("accept", ""):
         return JSONResponse({"status": "alive"}, headers={"Vary": "Accept"})
     return HTMLResponse(

@@ -46,7 +46,7 @@ CURVE = 60  # points of the spending curve that a page draws
 
 @dataclass(frozen=True, slots=True)
 class SpendingSummary:
-    """Where the budget stands: all of it public. `curve` is (answers given, ε spent by then), at most CURVE points."""
+    """The state of the budget: all of it public. `curve` is (answers given, ε spent by then), at most CURVE points."""
 
     spent: Guarantee
     remaining: Guarantee | None  # None: answers cost nothing
@@ -104,7 +104,7 @@ class Backend(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseBackend:
-    """Answers by post-processing: nothing is spent, nothing is kept. With a model at hand, contributions are SHAP values over the reference."""
+    """Answers by post-processing: nothing is spent and nothing is stored. With a model, contributions are SHAP values over the reference."""
 
     release: Release
     over: ShapleyReference | WordReference | None = None
@@ -297,7 +297,7 @@ class LedgerBackend:
         return isinstance(self.mechanism, HistoryFree) and Budget(price["epsilon"], price["delta"]).mu > left.mu
 
     def _read(self) -> list[int]:
-        """Totals after each answer so far, whichever process gave it. Positions count from 1, so a list keeps them in order."""
+        """Totals after each answer so far, of all processes, as a list in order of position from 1."""
         for done in self.ledger.settled(after=len(self._totals)):
             if done.position == len(self._totals) + 1:  # another thread may have been first
                 self._totals.append(done.spent_quanta)
@@ -382,5 +382,5 @@ def open_backend(config: ServiceConfig, progress: Progress = iter, *, may_create
 
 
 def without_file(answer: dict[str, Any]) -> dict[str, Any]:
-    """What the ledger keeps of an answer, less a release's file: megabytes that a list of answers does not need."""
+    """A stored answer without the file of a release, which may have megabytes."""
     return {name: value for name, value in answer.items() if name != "file"}

@@ -1,7 +1,7 @@
 """Answers questions that are waiting at the same time in one batch.
 
 One thread takes whatever waits, answers it as one batch (shared commits, one read of the rows) and hands the answers out; what arrives meanwhile is the next
-batch. So a busy service reads the rows once for many callers and a quiet one answers at once. Nobody waits for a turn longer than `patience`.
+batch. So a busy service reads the rows once for many callers and a quiet one answers at once. No caller waits for a turn longer than `patience`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Batcher(Generic[Q, A]):
         self._closed = False
 
     async def ask(self, question: Q) -> A:
-        """The answer to `question`, or the error it has for an answer. LedgerUnavailable if its turn does not come in time."""
+        """Return the answer to `question`, or raise its error. LedgerUnavailable if its turn does not come in time."""
         waiting: Waiting[Q, A] = Waiting(question, time.monotonic() + self._patience)
         with self._changed:
             self._start()
@@ -54,7 +54,7 @@ class Batcher(Generic[Q, A]):
             timer.cancel()
 
     def close(self) -> None:
-        """Answer what waits, and end."""
+        """Answer all waiting questions, and stop."""
         with self._changed:
             self._closed, worker = True, self._worker
             self._changed.notify()
@@ -76,7 +76,7 @@ class Batcher(Generic[Q, A]):
                 deliver(one.answer, answer)
 
     def _take(self) -> list[Waiting[Q, A]]:
-        """What waits now; nothing once there will be no more. Who has gone away meanwhile has not asked."""
+        """The questions that wait now; an empty list after `close`. Questions of disconnected callers are left out."""
         with self._changed:
             while True:
                 taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._most))]
@@ -106,7 +106,7 @@ class TurnBatcher(Generic[Q, A]):
         self._waiting: list[tuple[Q, asyncio.Future[A]]] = []
 
     async def ask(self, question: Q) -> A:
-        """The answer to `question`, or the error it has for an answer."""
+        """Return the answer to `question`, or raise its error."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[A] = loop.create_future()
         if not self._waiting:
@@ -122,7 +122,7 @@ class TurnBatcher(Generic[Q, A]):
 
     def _answer_all(self) -> None:
         waiting, self._waiting = self._waiting, []
-        waiting = [(question, future) for question, future in waiting if not future.done()]  # who went away has not asked
+        waiting = [(question, future) for question, future in waiting if not future.done()]  # the caller has disconnected
         for start in range(0, len(waiting), self._most):
             batch = waiting[start : start + self._most]
             try:

@@ -49,7 +49,7 @@ class Client:
         return None if left is None else _guarantee(left)
 
     def _call(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        from dpexplain.json_http import HTTPError, exchange  # who asks no service should not wait for Python's HTTP
+        from dpexplain.json_http import HTTPError, exchange  # imported here, because importing Python's HTTP client takes time
 
         for attempt in range(self._retries + 1):
             try:

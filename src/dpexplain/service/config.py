@@ -1,4 +1,4 @@
-"""service.toml: what is served, to whom, from which budget. Unknown keys are refused, so that a misspelt limit is not a missing one."""
+"""service.toml: the backend, the access rules and the budget of a service. Unknown keys are refused, so that a misspelt limit is not a missing one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dpexplain.registration.model_sources import ModelSource
 from dpexplain.registration.options import RegistrationOptions
 from dpexplain.registration.sources import DataSource
 
-LIMITS = {  # what makes sense of each number under [service]
+LIMITS = {  # the valid range of each number under [service]
     "port": (1, 65_535),
     "workers": (1, 256),
     "requests_per_minute": (0, 1_000_000),
@@ -119,8 +119,8 @@ class FromRows:
     mechanism: Mechanism
     budget: Budget
     ledger: str
-    heads: Path  # where the ledger's end is kept
-    baseline: dict[str, Any] | None = None  # a public record that stands for the average
+    heads: Path  # the file that stores the ledger's head
+    baseline: dict[str, Any] | None = None  # a public record used in place of the average
 
 
 @dataclass(frozen=True, slots=True)

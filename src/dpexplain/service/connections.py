@@ -1,4 +1,4 @@
-"""Closes idle connections, so that they cannot keep others out.
+"""Closes idle connections, so that they cannot block new ones.
 
 A request's headers and its body have to arrive in time, however slowly they trickle. When there are too many connections, those that are
 not being answered are closed, oldest first, so that a new caller always gets a turn; if all are being answered, only health checks are answered.
@@ -36,7 +36,7 @@ class Crowd:
         self._of: Counter[str] = Counter()
 
     def enter(self, connection: HttpConnection, address: str) -> bool:
-        """Count it, making room if need be; False if there is none, because everybody is being answered."""
+        """Count a new connection, closing an idle one if necessary; False if every connection is being answered."""
         self._all[connection] = address
         self._of[address] += 1
         if self._of[address] > self._most_of_one:
@@ -119,7 +119,7 @@ def crowd_of_this_worker() -> Crowd:
 
 
 def health_only(app: ASGIApp) -> ASGIApp:
-    """Answers whether the service lives, and nothing else."""
+    """Answers health checks, and nothing else."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] in HEALTH:

@@ -45,7 +45,7 @@ class Guard:
         watch = _Watch(scope, send)
         try:
             await self._limit_size(scope, receive, watch)
-        except Exception as error:  # the last place: its text may quote anything, so only its type is kept
+        except Exception as error:  # the last handler: an error's text may quote private data, so only its type is logged
             watch.facts["error"] = f"{type(error).__name__} at {_place(error)}"
             if not watch.status:
                 await Problem(500).response()(scope, receive, watch)

@@ -1,7 +1,7 @@
-"""The ledger's end, kept beside service.toml: a ledger that was deleted or rolled back while the service was down is found at the next start.
+"""Stores the ledger's head beside service.toml, so that the next start detects a ledger that was deleted or rolled back meanwhile.
 
 The file is of the form that `dpexplain ledger verify --save-head` writes. It is written at start, every minute while answers are given, and at the end;
-what was spent since the last time is not covered, so keep heads elsewhere too (docs/ledger.md).
+what was spent since the last time is not covered, so store heads elsewhere too (docs/ledger.md).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class HeadFile:
         return read_heads(self.path) if self.path.exists() else {}
 
     def keep(self, ledger: Ledger) -> None:
-        """Write down where the ledger ends, unless something newer is written there already."""
+        """Store the ledger's head, unless a newer one is stored already."""
         heads, head, name = self.read(), ledger.head(), ledger.account.dataset
         known = heads.get(name)
         if known is None or known.sequence < head.sequence:

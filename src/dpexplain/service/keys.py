@@ -2,7 +2,7 @@
 
 A key is `dpx_<id>_<secret>`. The secret has full entropy, so one HMAC-SHA-256 with a salt of its own is as good as a slow hash: there is no
 dictionary to try. The file is read again when it changes, so that a revoked key stops working without a restart; while it cannot be read,
-nobody may ask.
+every request is refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NOBODY = "0" * 64
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key as it is kept; nothing here lets anyone in."""
+    """A stored key: the salted hash, from which the key cannot be computed."""
 
     id: str
     name: str
@@ -100,7 +100,7 @@ class KeyFile:
 
     @contextmanager
     def _change(self) -> Iterator[list[Key]]:
-        """Read, change, and put in place at once, one process at a time."""
+        """Read the file, change the keys and replace the file atomically, one process at a time."""
         lock = self.path.with_name(f".{self.path.name}.lock")
         with lock.open("w") as held:
             fcntl.flock(held, fcntl.LOCK_EX)

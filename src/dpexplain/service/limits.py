@@ -9,8 +9,8 @@ from functools import lru_cache
 from ipaddress import IPv6Network, ip_address
 from threading import Lock
 
-IPV6_NETWORK = 64  # bits: what one customer of a provider gets at least
-_MOST = 10_000  # callers remembered; the one not seen for longest is forgotten first
+IPV6_NETWORK = 64  # bits: the smallest network that a provider assigns to one customer
+_MOST = 10_000  # callers stored; the least recently seen is removed first
 
 
 class RateLimit:
@@ -38,7 +38,7 @@ class RateLimit:
 
 @lru_cache(maxsize=4096)
 def network_of(address: str) -> str:
-    """Whom an address is counted as: itself, or its /64 network with IPv6, where a caller has 2⁶⁴ addresses to choose from."""
+    """The caller that an address counts as: itself, or its /64 network with IPv6, where one caller has 2⁶⁴ addresses."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:

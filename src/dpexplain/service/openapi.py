@@ -40,7 +40,7 @@ def with_problems(description: dict[str, Any]) -> dict[str, Any]:
 
 
 def request_body_of(kind: type[BaseModel], security: SecurityBase) -> dict[str, Any]:
-    """For an endpoint that reads its own body and key: what FastAPI would have found in its signature."""
+    """The request body and security of an endpoint that reads both itself, as FastAPI would derive them from its signature."""
     content = {"application/json": {"schema": {"$ref": f"{REFERENCE}{kind.__name__}"}}}
     return {"requestBody": {"required": True, "content": content}, "security": [{security.scheme_name: []}]}
 

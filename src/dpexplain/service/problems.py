@@ -39,7 +39,7 @@ TITLES = {
 
 @dataclass
 class Problem(Exception):
-    """Raised anywhere in a request; becomes its answer."""
+    """An error raised anywhere in a request, which becomes the response."""
 
     status: int
     detail: str = ""
@@ -92,7 +92,7 @@ async def answer_library(_: Request, error: Exception) -> Response:
 
 
 async def answer_validation(_: Request, error: Exception) -> Response:
-    """Where and why, without repeating what was sent."""
+    """The place and the kind of each mistake, without the values that were sent."""
     found = error.errors() if isinstance(error, RequestValidationError) else []
     where = [{"at": "/".join(map(str, one["loc"])), "why": str(one["msg"])} for one in found[:20]]
     return Problem(422, more={"errors": where}).response()

@@ -1,4 +1,4 @@
-"""Workers end with their parent, and what a killed service left behind is removed by the next one."""
+"""Workers stop with their parent, and files that a killed service left are removed at the next start."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def shared_folder() -> Iterator[Path]:
     remove_leftovers()
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     with (folder / LOCK).open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)  # given up by the system when this process ends, however it ends
+        fcntl.flock(held, fcntl.LOCK_EX)  # released by the system when this process ends, however it ends
         try:
             yield folder
         finally:
@@ -44,7 +44,7 @@ def shared_folder() -> Iterator[Path]:
 
 
 def remove_leftovers() -> None:
-    """Folders of this user whose service no longer runs."""
+    """Remove folders of this user whose service no longer runs."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             if folder.lstat().st_uid == os.getuid() and not folder.is_symlink() and not is_in_use(folder):
@@ -52,7 +52,7 @@ def remove_leftovers() -> None:
 
 
 def is_in_use(folder: Path) -> bool:
-    """A folder without its lock was made a moment ago and is about to get one."""
+    """Whether a service runs on this folder. A folder without its lock was just made and counts as in use."""
     try:
         with (folder / LOCK).open("r+") as held:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

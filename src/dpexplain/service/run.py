@@ -63,7 +63,7 @@ def serve(config: ServiceConfig, progress: Progress = iter, report: Callable[[st
             log_to_stderr()
             signal.signal(
                 signal.SIGTERM, lambda *_: None
-            )  # the server stops by itself, then hands the signal on: that is no failure
+            )  # the server stops by itself, then raises the signal again: that is no failure
             uvicorn.run(application(config, backend, None), **server_options(config))
             return
         backend.close()
@@ -99,13 +99,13 @@ def stream_if_needed(config: ServiceConfig) -> ServiceConfig:
 
 
 def apply_decision(config: ServiceConfig, stream: bool) -> ServiceConfig:
-    """As the parent found: memory looks different once other workers have filled it."""
+    """Apply the parent's decision: free memory differs once other workers have read their rows."""
     rows = config.rows
     return config if rows is None else replace(config, rows=replace(rows, source=replace(rows.source, stream=stream)))
 
 
 def worker() -> ASGIApp:
-    """What each worker process runs. The parent has made the ledger: a worker that finds none must not make one."""
+    """The main function of a worker process. The parent has made the ledger: a worker that finds none must not make one."""
     end_with_parent()
     folder = Path(os.environ[FOLDER])
     config = sharing_labels(apply_decision(load_config(os.environ[FILE]), os.environ[STREAM] == "yes"), folder)
@@ -137,7 +137,7 @@ def server_options(config: ServiceConfig) -> dict[str, Any]:
         "log_level": "warning",
         "access_log": False,
         "server_header": False,
-        "proxy_headers": False,  # a caller must not choose the address it is limited by
+        "proxy_headers": False,  # a caller must not choose the address that its rate limit counts
         "timeout_graceful_shutdown": GRACE,
         "timeout_worker_healthcheck": SILENCE,
         "http": HttpConnection,

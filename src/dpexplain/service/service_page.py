@@ -17,7 +17,7 @@ from dpexplain.service.config import Settings
 
 
 def render_page(settings: Settings, scale: AnswerScale) -> str:
-    """The same for everybody: it holds no data, asks for a key where one is needed, and fetches the rest with it."""
+    """The page is the same for all readers: it holds no data, asks for a key where one is needed, and fetches the data with it."""
     data = json.dumps({"open": settings.open})
     parts = {
         "title": escape(settings.title),
@@ -34,7 +34,7 @@ def render_page(settings: Settings, scale: AnswerScale) -> str:
 
 
 def page_policy() -> str:
-    """Only this very script and style may run, and it may talk to this very service only."""
+    """The content security policy: only this script and style, and requests to this service only."""
     return f"{policy(web.inline_modules('service.js'), _style())}; connect-src 'self'; frame-ancestors 'none'"
 
 

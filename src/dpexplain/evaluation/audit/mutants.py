@@ -186,7 +186,7 @@ def _publish_exact_sum() -> AbstractContextManager[Any]:
 
 def _short_reach() -> AbstractContextManager[Any]:
     honest = Reach.bound_at
-    return patch.object(Reach, "at", lambda self, phi: 0.7 * honest(self, phi))
+    return patch.object(Reach, "bound_at", lambda self, phi: 0.7 * honest(self, phi))
 
 
 def _small_gains() -> AbstractContextManager[Any]:
