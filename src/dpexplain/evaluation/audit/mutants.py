@@ -259,7 +259,7 @@ MUTANTS = (
         _by_audit(Influence(*_CLAIM, others="against"), relation="replace-one"),
     ),
     Mutant(
-        "an exact gradient norm that is not paid for",
+        "an exact gradient norm that nobody paid for",
         _exact_norm,
         _by_audit(Adaptive(*_CLAIM, 4, rule="paper", plane="paper"), view="answer"),
     ),
