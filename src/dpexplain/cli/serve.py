@@ -98,7 +98,9 @@ def list_keys(
     as_json: Json = False,
 ) -> None:
     """List ids, roles and names, but not the keys."""
-    found = [{"id": key.id, "role": key.role, "name": key.name, "created": key.created} for key in key_file(config, file).list_keys()]
+    found = [
+        {"id": key.id, "role": key.role, "name": key.name, "created": key.created} for key in key_file(config, file).list_keys()
+    ]
     if as_json:
         print(json.dumps(found, indent=2))
         return

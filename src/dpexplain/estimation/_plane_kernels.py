@@ -240,7 +240,7 @@ def _spread_noise(
 
 
 @compile_kernel
-def _narrowing(local: Vector, norms: Vector, middle: Vector, trace: float) -> float:  # pragma: no cover
+def _variance_ratio(local: Vector, norms: Vector, middle: Vector, trace: float) -> float:  # pragma: no cover
     near = _dot(local, norms) - _dot(middle, middle)
     return min(max(trace / max(near, 1e-300), 1.0), NARROWEST)
 
@@ -277,7 +277,7 @@ def plane_variances(
     for i in chosen:
         share, middle = shares[i], middles[i]
         seen, limit = share * count / (share * count + POOLED), LIMIT / share
-        near = _narrowing(local[i], norms, middle, trace)
+        near = _variance_ratio(local[i], norms, middle, trace)
         factor = doubt / np.sqrt(share) / few * near * near
         for k in range(few):
             pull = min(max(count * local[i, k * every] - share * raked[k * every], -limit), limit)
