@@ -16,8 +16,15 @@ QUICK = {
 }
 
 
+IN_TEST_AUDIT = {  # where docs/claims.md points
+    "an exact gradient norm that nobody paid for",
+    "exp(-d²) with the constant 1 instead of 1.527",
+    "noise for an added record under a claim for a replaced one",
+}
+
+
 def names(quick):
-    return [one.name for one in MUTANTS if (one.name in QUICK) == quick]
+    return [one.name for one in MUTANTS if (one.name in QUICK) == quick and one.name not in IN_TEST_AUDIT]
 
 
 LONGEST = "sums scaled by the private row count"  # several times as long as the others
