@@ -1,0 +1,118 @@
+"""SHAP over superpixels of faces: what is lost if the background images are made from superpixels' means and covariances alone,
+without noise and as a release knows them (its public points).
+
+python -m experiments.image_shapley --data DIR [--queries 2]
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+
+import dpexplain as dpx
+from dpexplain.noise import SeededNoise
+from experiments.datasets import arguments, data_folder
+from experiments.face_data import load
+
+GRID, RECORDS, TRUTH = 6, 100, 400
+EPSILONS = (1.0, 4.0)
+SIDE = 48 // GRID
+
+
+def network(faces):
+    """Answers 2p - 1 about images (m, 48, 48) by a small network on their principal components."""
+    pixels = faces.training.reshape(len(faces.training), -1) / 255
+    found = make_pipeline(PCA(60, whiten=True, random_state=0), MLPClassifier((40,), max_iter=25, random_state=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found.fit(pixels, faces.training_happy)
+    return found, lambda images: 2 * found.predict_proba(images.reshape(len(images), -1) / 255)[:, 1] - 1
+
+
+def means(images):
+    """(m, GRID²): of each superpixel."""
+    return images.reshape(-1, GRID, SIDE, GRID, SIDE).mean(axis=(2, 4)).reshape(-1, GRID * GRID)
+
+
+def flat(values):
+    """Images of superpixels without anything in them."""
+    return np.clip(np.kron(values.reshape(-1, GRID, GRID), np.ones((1, SIDE, SIDE))), 0, 255)
+
+
+def drawn(values, count, rng):
+    """Flat images with the mean and covariance of these superpixels."""
+    return flat(rng.multivariate_normal(values.mean(axis=0), np.cov(values.T), count))
+
+
+def released(faces, model):
+    """Flat images by the public points of releases, which have the released moments."""
+    domain = dpx.ImageDomain(shape=(48, 48), grid=(GRID, GRID))
+    data = dpx.PrivateData(faces.training, domain, model=lambda images: model(np.asarray(images, dtype=np.float64)))
+    for epsilon in EPSILONS:
+        release = dpx.release(data, dpx.Budget(10, 1e-6), spend=dpx.Budget(epsilon, 1e-6), noise=SeededNoise(1))
+        points = release.solver.reference.points(release.solver.layout)
+        reached = np.cumsum(release.planes.inverse_weight * release.planes.raked)
+        chosen = np.searchsorted(reached / reached[-1], (np.arange(RECORDS) + 0.5) / RECORDS)
+        yield f"public points of a release, total ε = {epsilon:g}", flat(255 * points[np.minimum(chosen, len(points) - 1)])
+
+
+def shap(model, image, background, seed=0):
+    """SHAP values of superpixels, by one order and its reverse for each background image."""
+    rng, d, total = np.random.default_rng(seed), GRID * GRID, np.zeros(GRID * GRID)
+    for other in background:
+        order = rng.permutation(d)
+        for path in (order, order[::-1]):
+            joined = np.zeros((d + 1, d), dtype=bool)
+            for step, feature in enumerate(path):
+                joined[step + 1 :, feature] = True
+            mask = np.kron(joined.reshape(-1, GRID, GRID), np.ones((1, SIDE, SIDE))) > 0
+            total[path] += np.diff(model(np.where(mask, image, other)))
+    return total / (2 * len(background))
+
+
+def scores(found, truth, k=5):
+    size = np.linalg.norm(truth)
+    top = len(set(np.argsort(-np.abs(found))[:k]) & set(np.argsort(-np.abs(truth))[:k]))
+    return np.linalg.norm(found - truth) / size, found @ truth / (np.linalg.norm(found) * size), top
+
+
+def main():
+    parser = arguments(__doc__.splitlines()[0])
+    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "dpexplain")
+    parser.set_defaults(queries=2)
+    options, console, rng = parser.parse_args(), Console(width=120), np.random.default_rng(1)
+    faces = load(data_folder(options.data), options.cache)
+    fitted, model = network(faces)
+    right = fitted.score(faces.test.reshape(len(faces.test), -1) / 255, faces.test_happy)
+    images = faces.training[rng.permutation(len(faces.training))].astype(np.float64)
+    values = means(images)
+    backgrounds = {
+        "other true images": images[TRUTH : TRUTH + RECORDS],
+        "the same images, flat superpixels": flat(values[TRUTH : TRUTH + RECORDS]),
+        "drawn from means and covariances": drawn(values, RECORDS, rng),
+        "the average image, flat": flat(values.mean(axis=0)[None]).repeat(RECORDS, axis=0),
+    }
+    backgrounds |= dict(released(faces, model))
+    found = {name: [] for name in backgrounds}
+    for image in faces.test[: options.queries].astype(np.float64):
+        truth = shap(model, image, images[:TRUTH])
+        for name, background in backgrounds.items():
+            found[name].append(scores(shap(model, image, background, seed=1), truth))
+    title = f"{GRID}x{GRID} superpixels against SHAP on {TRUTH:,} true images; the network is right about {right:.0%}"
+    table = Table(f"{RECORDS} background images", "relative error", "cosine", "top 5 shared", title=title)
+    for name, all_ in found.items():
+        error, cosine, top = np.mean(all_, axis=0)
+        table.add_row(name, f"{error:.3f}", f"{cosine:.3f}", f"{top:.1f}")
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()
