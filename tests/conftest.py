@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    gc.freeze()  # modules stay: looking at a million of their objects again and again takes a tenth of the time
+    gc.freeze()  # modules stay: the collector need not look at a million of their objects again and again
 
 
 @pytest.fixture(scope="session")

