@@ -1,5 +1,6 @@
 """The claims of `proofs/free_plane.md` about a plane that is free at the query, attacked with records of any kind."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -20,7 +21,7 @@ from dpexplain.core.weights import Custom, Gaussian, Inverse, Stable, Window
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
-from dpexplain.mechanisms.plane_choice import radius_for
+from dpexplain.mechanisms.plane_choice import flat_distance, paid_gradient, radius_for
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.relation import Neighbours
@@ -63,6 +64,7 @@ def test_a_weight_without_a_bound_at_the_query_is_refused():
 
 
 LAYOUT = Layout((0, 1, 4, 5), (1, 4, 5, 6), (True, False, False, True))
+SETTING = Setting(6, 500, Neighbours(), 1e-13, ((1, 4),), layout=LAYOUT)
 
 
 def records():
@@ -95,9 +97,8 @@ def test_no_record_of_the_domain_reaches_further_than_reach_and_a_path_stays_abo
 def test_what_is_released_differs_by_no_more_than_is_paid_for(monkeypatch):
     """All the way of one descent, for every record that could be there or not: releases follow the same path whatever they are given."""
     rng, steps = np.random.default_rng(2), 30
-    setting = Setting(6, 500, Neighbours(), 1e-13, ((1, 4),), layout=LAYOUT)
     z = np.array([0.3, 0, 1, 0, 1, 0.5])
-    plan = dpx.Basic(3.0, 1e-6, steps=steps).plan(z, setting, History())
+    plan = dpx.Basic(3.0, 1e-6, steps=steps).plan(z, SETTING, History())
     outputs, given = 60 * rng.standard_normal((steps, 7)), []
 
     def stubborn(self, value, drawn):
@@ -127,7 +128,45 @@ def test_the_constant_balances_noise_on_the_answer_against_noise_on_the_slopes(n
 
 
 def test_the_cap_on_slopes_grows_with_the_accuracy_that_is_paid_for():
-    assert radius_for(1.0) == 1.0
-    assert radius_for(1 / 70) == pytest.approx(1.0)
-    assert radius_for(1 / 140) == pytest.approx(2.0)
+    assert radius_for(1.0) == 2.0
+    assert radius_for(0.01) == pytest.approx(3.0)
+    assert radius_for(0.0001) == 20.0
     assert radius_for(1e-9) == 20.0
+
+
+@pytest.mark.parametrize("distance", [0.1, 0.5, 1.4])
+def test_a_flattened_weight_is_flat_and_then_in_proportion_to_the_one_it_was_made_of(distance):
+    weight, flat = Stable(), Stable().flattened(distance)
+    near, far = np.linspace(0, max(distance, weight.peak) * (1 - 1e-12), 50), np.linspace(max(distance, weight.peak), 9, 50)
+    assert np.ptp(flat(near)) == 0
+    ratio = flat(far) / weight(far)
+    assert ratio == pytest.approx(np.full(50, ratio[0]))
+    assert (flat == weight) == (distance < weight.peak)
+    assert Gaussian(0.7).flattened(distance) == Gaussian(0.7)
+
+
+def test_how_far_weights_are_flat_depends_on_codes_and_on_what_is_paid():
+    few = replace(SETTING, layout=None)
+    assert flat_distance(1.0, few) == 0
+    assert flat_distance(1.0, SETTING) == pytest.approx(0.4 * SETTING.layout.codes_apart)
+    assert flat_distance(1 / 700, SETTING) == pytest.approx(flat_distance(1.0, SETTING) / 2)
+    many = replace(SETTING, layout=Layout(tuple(range(400)), tuple(range(1, 401)), (False,) * 400))
+    assert flat_distance(1.0, many) == pytest.approx(np.sqrt(2))
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 3.0, 1000.0])
+def test_no_record_of_the_domain_moves_a_paid_gradient_by_more_than_its_sensitivity(epsilon):
+    """With the weight that the plan chose, at states all over its ball."""
+    rng = np.random.default_rng(5)
+    z = next(row for row in records() if row[2] == 1)
+    gradient = paid_gradient(dpx.Basic(epsilon, 1e-6), z, SETTING)
+    assert (gradient.local.weight != Stable()) == (epsilon < 1000)
+    path = gradient.path()
+    for _ in range(30):
+        slopes = rng.standard_normal(len(z))
+        slopes *= gradient.radius * rng.uniform() / np.linalg.norm(slopes)
+        at = path(np.append(slopes, rng.uniform(-1, 1)))
+        for row in records():
+            for label in (-1.0, 1.0):
+                moved = gradient.evaluate(OracleRows(row[None], np.array([label])), at)
+                assert np.linalg.norm(moved) <= gradient.sensitivity

@@ -9,7 +9,7 @@ import pytest
 import dpexplain as dpx
 from dpexplain.errors import ParameterError
 from dpexplain.evaluation import optimum, score
-from dpexplain.mechanisms.descent import schedule, travel_length
+from dpexplain.mechanisms.descent import free_travel_length, schedule, travel_length
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.seeded import SeededNoise
@@ -83,16 +83,19 @@ def test_the_papers_calibration_is_named_in_every_guarantee_and_paid_exactly(tmp
 
 
 def test_the_schedule_depends_on_public_numbers_and_makes_sense():
-    noisy, clear = schedule(3.0, 70, 0.5), schedule(3e4, 70, 0.5)
+    travels = travel_length(3.0, 70, 0.5), travel_length(3e4, 70, 0.5)
+    noisy, clear = (schedule(travel, 0.5) for travel in travels)
     assert noisy.gradients == 50
     assert clear.gradients == 1000
     for steps in (noisy.steps, clear.steps):
         assert (np.diff(steps) <= 0).all()
         assert steps.max() <= 2.0  # 1/ℓ
         assert steps.min() > 0
-    assert noisy.steps.sum() == pytest.approx(travel_length(3.0, 70, 0.5))
-    assert travel_length(1e-6, 70, 0.5) < 1e-11  # hopeless noise: stay at zero
-    assert schedule(3.0, 70, 0.5, gradients=7).gradients == 7
+    assert noisy.steps.sum() == pytest.approx(travels[0])
+    for hopeless in (travel_length(1e-6, 70, 0.5), free_travel_length(1e-6, 0.5)):
+        assert hopeless < 1e-11  # stay at zero
+    assert free_travel_length(1e6, 0.5) == pytest.approx(1e6, rel=1e-4)
+    assert schedule(travels[0], 0.5, gradients=7).gradients == 7
 
 
 @pytest.fixture(scope="module")

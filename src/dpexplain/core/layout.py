@@ -55,6 +55,8 @@ class Layout:
     )  # the squares of the scales: ‖x - z‖² in distances is Σ metric·(x - z)²
     centre: Vector = field(init=False, compare=False)  # a public centre: 1/2 for a number, 1/max(k, 2) for each column of a code
 
+    codes_apart: float = field(init=False, compare=False)  # how far apart the codes of two records can be
+
     def __post_init__(self) -> None:
         sizes = np.array(self.stops) - np.array(self.starts)
         owner = np.repeat(np.arange(len(sizes)), sizes)
@@ -67,6 +69,11 @@ class Layout:
         object.__setattr__(self, "scale", np.array(self.scales)[owner] if self.scales else None)
         object.__setattr__(self, "metric", np.square(self.scale) if self.scale is not None else 1.0)
         object.__setattr__(self, "centre", 1 / np.maximum(sizes, 2)[owner])
+        units = np.where(
+            self.is_number, 0, np.minimum(sizes, 2)
+        )  # two for a category in place of another, one for a binary column
+        squares = units * np.square(self.scales or np.ones(len(sizes)))
+        object.__setattr__(self, "codes_apart", sqrt(float(squares.sum())))
 
     @classmethod
     def of(cls, blocks: Iterable[BlockLike]) -> Layout:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
@@ -10,6 +11,7 @@ from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.free_plane import constant_for, intercept_unit
 from dpexplain.core.layout import Layout
+from dpexplain.core.moments import LocalMoments
 from dpexplain.core.plane import Plane, require_plane
 from dpexplain.core.reach import FreeReach, Reach
 from dpexplain.core.shape import noise_shape
@@ -26,9 +28,10 @@ class Curvatures(NamedTuple):
 
 
 class PlaneGeometry(NamedTuple):
-    """The noise's shape on the slopes, the constant s of a plane that is free at the query, what records can reach where a layout is declared,
-    how curved the loss can be, and how far a record can be from the query."""
+    """The question with the weight that its gradient has, the noise's shape on the slopes, the constant s of a plane that is free at the query, what
+    records can reach where a layout is declared, how curved the loss can be, and how far a record can be from the query."""
 
+    local: LocalMoments
     shape: Vector
     constant: float | None
     reach: Reach | None
@@ -47,17 +50,27 @@ def require_bounded(plane: Any, radius: float, norm: int, weight: Weight) -> Pla
 
 
 def plane_geometry(
-    point: Vector, one_hot: OneHot, layout: Layout | None, weight: Weight, radius: float, plane: Plane, anchor: float | None
+    asked: LocalMoments,
+    one_hot: OneHot,
+    layout: Layout | None,
+    radius: float,
+    plane: Plane,
+    anchor: float | None,
+    flat: float = 0.0,
 ) -> PlaneGeometry:
-    """The geometry of noise around `point`, for slopes in a ball of this radius; `one_hot` are column ranges that hold one 1 or none."""
+    """The geometry of noise around a point, for slopes in a ball of this radius and weights that are flat up to the distance `flat`.
+
+    `one_hot` are column ranges that hold one 1 or none."""
+    local = replace(asked, weight=asked.weight.flattened(flat))
+    point, weight = local.point, local.weight
     shape, within = noise_shape(point, one_hot), inf if layout is None else layout.diameter(point)
     curved = bound_curvatures(weight, plane, within)
     if plane == "fitted":
         s = constant_for(weight, shape, within)
         free = None if layout is None else FreeReach.with_constant(point, layout, weight, radius, s)
-        return PlaneGeometry(shape, s, free, curved, within)
+        return PlaneGeometry(local, shape, s, free, curved, within)
     reach = None if layout is None else Reach.around_point(point, layout, weight, radius, anchor or 0.0)
-    return PlaneGeometry(shape, None, reach, curved, within)
+    return PlaneGeometry(local, shape, None, reach, curved, within)
 
 
 def bound_curvatures(weight: Weight, plane: Plane, within: float) -> Curvatures:

@@ -20,11 +20,11 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import PAPER_RADIUS, Plane
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.gradient import FreeGradientSum, GradientSum, plain_gradient, plane_gradient
+from dpexplain.mechanisms.gradient import plain_gradient
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.measured import measured_plan
 from dpexplain.mechanisms.paper_algorithms import paper_plan
-from dpexplain.mechanisms.plane_choice import choose_plane, described_plane, radius_within, require_model
+from dpexplain.mechanisms.plane_choice import choose_plane, described_plane, paid_gradient, require_model
 from dpexplain.mechanisms.ports import Plan
 from dpexplain.mechanisms.setting import AuditSetup, Calibration, Outcome, Setting, WithModel, require_calibration, require_steps
 from dpexplain.mechanisms.start import Start, best_start, nearest_start, plan_copy, predict_start
@@ -93,15 +93,10 @@ class Adaptive:
         # The same point again is the same answer; a merely near one is worth its price.
         return plan_copy(history, point, within=0.0) or self._by_history(point, setting, history, hint, anchor)
 
-    def _gradient(self, point: Vector, setting: Setting, anchor: float | None) -> GradientSum | FreeGradientSum:
-        plane, mu = self.plane or "fitted", gdp.mu(self.epsilon, self.delta)
-        radius = radius_within(self.radius, point, setting, self.weight, plane, anchor, mu)
-        return plane_gradient(point, setting, self.weight, radius, plane, anchor)
-
     def _by_history(
         self, point: Vector, setting: Setting, history: History, hint: Start | None, anchor: float | None
     ) -> Plan[Outcome]:
-        gradient = self._gradient(point, setting, anchor)
+        gradient = paid_gradient(self, point, setting, anchor)
         ball, floor = gradient.feasible(self.norm), FLOOR ** (1 / self.exponent)
         start = best_start(history, point, ball, setting, gradient.dimension, floor, hint)
         return warm_plan(self, gradient, start, start.distance**self.exponent)
@@ -112,7 +107,7 @@ class Adaptive:
             return copied
         if self.calibration == "paper":
             return paper_plan(self, plain_gradient(point, setting, self.weight, self.radius or PAPER_RADIUS), history)
-        gradient = self._gradient(point, setting, anchor)
+        gradient = paid_gradient(self, point, setting, anchor)
         if history.computed_count == 0:
             return cold_plan(self, gradient)
         ball, width = gradient.feasible(self.norm), gradient.dimension

@@ -16,13 +16,21 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.moments import LocalMoments
 from dpexplain.core.plane import Plane
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
-from dpexplain.mechanisms.descent import HarmonicSchedule, Schedule, descend, free_schedule, schedule
+from dpexplain.mechanisms.descent import (
+    MOST,
+    HarmonicSchedule,
+    Schedule,
+    descend,
+    free_travel_length,
+    schedule,
+    travel_length,
+)
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
-from dpexplain.mechanisms.gradient import Gradient, GradientSum, Place, plain_gradient, plane_gradient
+from dpexplain.mechanisms.gradient import Gradient, GradientSum, Place, plain_gradient
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.idle import remove_idle
-from dpexplain.mechanisms.plane_choice import answer_at, choose_plane, described_plane, radius_within, require_model
+from dpexplain.mechanisms.plane_choice import answer_at, choose_plane, described_plane, paid_gradient, require_model
 from dpexplain.mechanisms.setting import AuditSetup, Calibration, Outcome, Setting, WithModel, require_calibration, require_steps
 from dpexplain.privacy import gdp, paper
 from dpexplain.privacy.events import PrivacyEvent
@@ -166,17 +174,18 @@ class AnchoredBasic(WithModel[Basic]):
 
 def exact_descent(basic: Basic, point: Vector, setting: Setting, anchor: float | None = None) -> NoisyDescent:
     """T-1 noisy gradients that together cost exactly (ε, δ), with steps from public quantities."""
-    mu, plane = gdp.mu(basic.epsilon, basic.delta), basic.plane or "fitted"
-    radius = radius_within(basic.radius, point, setting, basic.weight, plane, anchor, mu)
-    gradient: Gradient = plane_gradient(point, setting, basic.weight, radius, plane, anchor)
-    reach = gradient.radius / (gradient.noise_norm / mu)  # in units of the noise on one gradient that takes the whole budget
-    steps = _schedule(reach, gradient, basic.steps and basic.steps - 1)
+    mu = gdp.mu(basic.epsilon, basic.delta)
+    gradient: Gradient = paid_gradient(basic, point, setting, anchor)
+    most = 2 * MOST if gradient.dimension > setting.width else MOST  # a plane that is free at the query is steeper
+    steps = schedule(travel_of(gradient, mu), gradient.curvatures.state, basic.steps and basic.steps - 1, most)
     gaussian = GaussianMechanism(gradient, gdp.part(mu, 1 / steps.gradients))
     return NoisyDescent(gaussian, np.zeros(gradient.dimension), steps, basic.norm)
 
 
-def _schedule(reach: float, gradient: Gradient, gradients: int | None) -> Schedule:
-    width, curved = gradient.setting.width, gradient.curvatures
-    if gradient.dimension > width:  # the plane is free at the query
-        return free_schedule(reach, width, curved.slopes, curved.state, gradients)
-    return schedule(reach, width, curved.slopes, gradients)
+def travel_of(gradient: Gradient, mu: float, way: float = 1.0) -> float:
+    """How far a descent at accuracy μ should walk, in units of its steps; `way` is the share of the way that is left from its start."""
+    curvature, width = gradient.curvatures.slopes, gradient.setting.width
+    accuracy = way * mu / gradient.noise_norm
+    if gradient.dimension > width:
+        return free_travel_length(accuracy / gradient.setting.largest_scale, curvature)
+    return travel_length(accuracy * gradient.radius, width, curvature)

@@ -15,7 +15,7 @@ import numpy as np
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball, FreeBall
 
-_FEWEST, _MOST = 50, 1000
+_FEWEST, MOST = 50, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +57,14 @@ def travel_length(reach: float, dimension: int, curvature: float) -> float:
     return min(reach, balanced) * reach / (reach + 2.5 / curvature)
 
 
-def schedule(reach: float, dimension: int, curvature: float, gradients: int | None = None) -> Schedule:
-    """The default schedule; the number of gradients follows from the distance to travel unless it is given."""
-    travel = travel_length(reach, dimension, curvature)
-    count = gradients or min(max(ceil(2 * travel * curvature), _FEWEST), _MOST)
-    return Schedule(count, travel, curvature)
+def free_travel_length(accuracy: float, curvature: float) -> float:
+    """Σ η_t of a plane that is free at the query, from 1/(noise on one gradient that takes the whole budget): walking farther than that adds noise."""
+    return accuracy * accuracy / (accuracy + 2.5 / curvature)
 
 
-def free_schedule(reach: float, dimension: int, curvature: float, steepest: float, gradients: int | None = None) -> Schedule:
-    """The same way for a plane that is free at the query, in steps that are stable for its larger curvature `steepest`."""
-    travel = travel_length(reach, dimension, curvature)
-    count = gradients or min(max(ceil(2 * travel * steepest), _FEWEST), 2 * _MOST)
-    return Schedule(count, travel, steepest)
+def schedule(travel: float, curvature: float, gradients: int | None = None, most: int = MOST) -> Schedule:
+    """Steps of this total length; their number follows from it unless it is given."""
+    return Schedule(gradients or min(max(ceil(2 * travel * curvature), _FEWEST), most), travel, curvature)
 
 
 def descend(start: Vector, steps: Vector, gradient: Callable[[Vector], Vector], ball: Ball | FreeBall) -> Vector:

@@ -328,12 +328,21 @@ def plain_gradient(point: Vector, setting: Setting, weight: Weight, radius: floa
 
 
 def plane_gradient(
-    point: Vector, setting: Setting, weight: Weight, radius: float, plane: Plane, anchor: float | None = None
+    point: Vector,
+    setting: Setting,
+    weight: Weight,
+    radius: float,
+    plane: Plane,
+    anchor: float | None = None,
+    flat: float = 0.0,
 ) -> GradientSum | FreeGradientSum:
-    """The gradient of a plane's loss, with noise shaped to the encoding, and to what the domain's records can do where one is declared."""
-    local, inner = LocalMoments(point, weight, setting.scale), inner_radius(radius, setting)
-    found = plane_geometry(point, setting.one_hot, setting.layout, weight, inner, plane, anchor)
+    """The gradient of a plane's loss, with noise shaped to the encoding, and to what the domain's records can do where one is declared.
+
+    Its weight is flat up to the distance `flat`, where such a weight is known.
+    """
+    asked, inner = LocalMoments(point, weight, setting.scale), inner_radius(radius, setting)
+    found = plane_geometry(asked, setting.one_hot, setting.layout, inner, plane, anchor, flat)
     bounds = found.reach, found.curvatures, found.within
     if found.constant is not None:
-        return FreeGradientSum(local, inner, setting, found.constant, found.shape, *bounds)
-    return GradientSum(local, inner, setting, anchor if plane == "anchored" else None, found.shape, *bounds)
+        return FreeGradientSum(found.local, inner, setting, found.constant, found.shape, *bounds)
+    return GradientSum(found.local, inner, setting, anchor if plane == "anchored" else None, found.shape, *bounds)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from math import sqrt
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,12 +12,19 @@ from dpexplain.core.plane import PAPER_RADIUS, Plane
 from dpexplain.core.plane_bounds import require_bounded
 from dpexplain.core.weights import Weight
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.gradient import Gradient, plane_gradient
+from dpexplain.mechanisms.gradient import FreeGradientSum, Gradient, GradientSum, plane_gradient
 from dpexplain.mechanisms.setting import Outcome, Setting
+from dpexplain.privacy import gdp
 
-LEAST_RADIUS, LARGEST_RADIUS = 1.0, 20.0
-_PER_UNIT = 70.0  # 1/(noise on one gradient) that each unit of the cap takes
+if TYPE_CHECKING:
+    from dpexplain.mechanisms.adaptive import Adaptive
+    from dpexplain.mechanisms.basic import Basic
+
+LEAST_RADIUS, LARGEST_RADIUS = 2.0, 20.0
+_PER_ROOT = 0.3  # the cap times the root of the noise on one gradient
+_QUIET = 1 / 350  # noise on one gradient below which weights are flat for a shorter way
 _USUAL_CURVATURE = 0.41  # of the default weight in a table of about ten columns, where the number above was found
+_FLAT_SHARE = 0.4  # of how far apart codes can be
 _NEARLY = 1 - 1e-6
 
 
@@ -40,14 +48,25 @@ def described_plane(plane: Plane | None) -> dict[str, Any]:
     return {} if plane in (None, "paper") else {"plane": plane}
 
 
-def radius_within(
-    radius: float | None, point: Vector, setting: Setting, weight: Weight, plane: Plane, anchor: float | None, mu: float
-) -> float:
-    """The cap that was asked for, or the one that accuracy μ pays for."""
-    if radius is not None:
-        return radius
-    gradient = plane_gradient(point, setting, weight, 1.0, plane, anchor)
-    return radius_for(gradient.planned_noise / mu * setting.largest_scale * _USUAL_CURVATURE / gradient.curvatures.slopes)
+def paid_gradient(
+    asked: Basic | Adaptive, point: Vector, setting: Setting, anchor: float | None = None
+) -> GradientSum | FreeGradientSum:
+    """The gradient whose noisy values a descent takes: of the plane that was asked for, with the weight and the cap on ‖φ‖ that suit what is paid.
+
+    Public things decide both, and every admissible weight has its own bound, so privacy and price do not depend on the choice.
+    """
+    plane, radius, flat = asked.plane or "fitted", asked.radius, 0.0
+    if plane != "paper":
+        mu = gdp.mu(asked.epsilon, asked.delta)
+        flat = flat_distance(_unit_noise(plane_gradient(point, setting, asked.weight, 1.0, plane, anchor)) / mu, setting)
+        if radius is None:
+            radius = radius_for(_unit_noise(plane_gradient(point, setting, asked.weight, 1.0, plane, anchor, flat)) / mu)
+    return plane_gradient(point, setting, asked.weight, PAPER_RADIUS if radius is None else radius, plane, anchor, flat)
+
+
+def _unit_noise(gradient: Gradient) -> float:
+    """The length of the noise on one mean gradient at μ = 1, in units of the usual curvature."""
+    return gradient.planned_noise * gradient.setting.largest_scale * _USUAL_CURVATURE / gradient.curvatures.slopes
 
 
 def radius_for(noise: float) -> float:
@@ -57,7 +76,19 @@ def radius_for(noise: float) -> float:
     records hardly determine are followed, and filled with noise: the cap grows with the accuracy that is paid for. Numbers whose declared range is
     wider than what rows use need long slopes, which a smaller cap would cut (`docs/notes/interactive.md`).
     """
-    return min(max(1 / (noise * _PER_UNIT), LEAST_RADIUS), LARGEST_RADIUS)
+    return min(max(_PER_ROOT / sqrt(noise), LEAST_RADIUS), LARGEST_RADIUS)
+
+
+def flat_distance(noise: float, setting: Setting) -> float:
+    """The distance within which all records may count alike, at the noise of `radius_for`.
+
+    Noise covers a record near the query, where α(d)d is largest; but where records have several codes, hardly any is that near. Weights that are flat
+    up to a share of how far apart codes can be need up to half of the noise, and move the answer little; as noise gets smaller, so does the share.
+    """
+    if setting.layout is None:
+        return 0.0
+    farthest = min(_FLAT_SHARE * setting.layout.codes_apart, sqrt(2) * setting.largest_scale)
+    return farthest * min(noise / _QUIET, 1.0)
 
 
 def require_model(plane: Plane | None) -> None:

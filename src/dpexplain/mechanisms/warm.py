@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpexplain.mechanisms.basic import NoisyDescent
-from dpexplain.mechanisms.descent import Schedule, travel_length
+from dpexplain.mechanisms.basic import NoisyDescent, travel_of
+from dpexplain.mechanisms.descent import Schedule
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.gradient import Gradient
@@ -60,9 +60,7 @@ def cold_plan(parameters: Adaptive, gradient: Gradient) -> WithDetails:
 
 def _descent(parameters: Adaptive, gradient: Gradient, start: Start, share: float, gradients: int | None) -> NoisyDescent:
     mu = gdp.part(gdp.mu(parameters.epsilon, parameters.delta), share)
-    noise_norm, width = gradient.noise_norm / mu, gradient.setting.width
-    curvature, steepest = gradient.curvatures
-    travel = travel_length(sqrt(start.distance) * gradient.radius / noise_norm, width, curvature)
+    steepest, travel = gradient.curvatures.state, travel_of(gradient, mu, sqrt(start.distance))
     count = gradients or min(max(ceil(2 * travel * steepest), _FEWEST), parameters.steps - 1)
     gaussian = GaussianMechanism(gradient, gdp.part(mu, 1 / count))
     return NoisyDescent(gaussian, np.array(start.values), Schedule(count, travel, steepest), parameters.norm)
