@@ -8,6 +8,7 @@ from dpexplain.evaluation.audit.registration_audit import registration_moves
 QUICK = {
     "half of the steps reserved",
     "code gains times 0.5",
+    "the constant of a free plane left out of its reach",
     "sums scaled by the private row count",
     "labels read by the type of the whole column",
     "owners told apart by repr",
