@@ -29,7 +29,7 @@ class Watched:
     def local(self, _):
         return self
 
-    def scaled(self, _):
+    def scale_columns(self, _):
         return self
 
     def gradient(self, phi):

@@ -104,4 +104,6 @@ def answer_at(state: Vector, gradient: Gradient, norm: int, details: dict[str, A
     capped = bool(np.linalg.norm(inside, norm) >= gradient.radius * _NEARLY)
     details = details | {"radius": gradient.radius * setting.largest_scale, "capped": capped}
     plane: Plane = "paper" if intercept is None else "fitted" if len(state) > len(values) else "anchored"
+    if plane != "paper":
+        details |= {"weight": gradient.local.weight.to_dict()}  # it may be flat for longer than the weight that was asked for
     return Outcome(values, details=details, plane=plane, intercept=0.0 if intercept is None else intercept)
