@@ -61,6 +61,89 @@ def _shares(most: int) -> tuple[Matrix, Matrix]:
 
 
 @compile_kernel
+def _number_differing(x: Vector, point: Vector, owner: Index, used: Flags, bit: Index, member: Index) -> int:  # pragma: no cover
+    """Number the used features in which x and z differ: `bit` of each feature, -1 for the others, and `member` of each bit."""
+    bit[:] = -1
+    k = 0
+    for c in range(owner.shape[0]):
+        differs = x[c] != point[c] and not (x[c] != x[c] and point[c] != point[c])
+        if used[c] and differs and bit[owner[c]] < 0:
+            bit[owner[c]], member[k] = k, owner[c]
+            k += 1
+    return k
+
+
+@compile_kernel
+def _add_tree(
+    left: Index,
+    right: Index,
+    column: Index,
+    threshold: Vector,
+    missing_left: Flags,
+    value: Vector,
+    root: int,
+    owner: Index,
+    x: Vector,
+    point: Vector,
+    bit: Index,
+    waiting: Index,
+    size: int,
+    margins: Vector,
+) -> None:  # pragma: no cover
+    """Add the value of each leaf of one tree to the margins of the coalitions that reach it."""
+    top = 1
+    waiting[0, 0], waiting[0, 1], waiting[0, 2] = root, 0, 0
+    while top > 0:
+        top -= 1
+        node, mine, theirs = waiting[top, 0], waiting[top, 1], waiting[top, 2]
+        while left[node] >= 0:
+            at = column[node]
+            x_left = x[at] <= threshold[node] or (missing_left[node] and x[at] != x[at])
+            z_left = point[at] <= threshold[node] or (missing_left[node] and point[at] != point[at])
+            goes_left = z_left
+            if x_left != z_left:
+                mask = 1 << bit[owner[at]]
+                if theirs & mask:
+                    goes_left = x_left
+                elif not mine & mask:
+                    waiting[top, 0] = left[node] if x_left else right[node]
+                    waiting[top, 1], waiting[top, 2] = mine, theirs | mask
+                    top, mine = top + 1, mine | mask
+            node = left[node] if goes_left else right[node]
+        free, rest, v = (size - 1) & ~(mine | theirs), 0, value[node]
+        while True:
+            margins[mine | rest] += v
+            rest = (rest - free) & free
+            if rest == 0:
+                break
+
+
+@compile_kernel
+def _add_worths(
+    margins: Matrix, target: int, k: int, member: Index, inside: Vector, outside: Vector, out: Vector
+) -> None:  # pragma: no cover
+    """Add the share of each coalition's label in the Shapley values of the k features; `margins` has a column for each coalition."""
+    for s in range(1 << k):
+        if margins.shape[0] == 1:
+            worth = np.tanh(margins[0, s] / 2)
+        else:
+            total = 0.0
+            for o in range(margins.shape[0]):
+                total += np.exp(margins[o, s] - margins[target, s])
+            worth = 2 / total - 1
+        members, left_over = 0, s
+        while left_over:
+            left_over &= left_over - 1
+            members += 1
+        lost, gained = worth * outside[members], worth * inside[members]
+        for b in range(k):
+            if (s >> b) & 1:
+                out[member[b]] += gained
+            else:
+                out[member[b]] -= lost
+
+
+@compile_kernel
 def _values(
     left: Index,
     right: Index,
@@ -81,62 +164,15 @@ def _values(
     margins: Matrix,
     out: Matrix,
 ) -> None:  # pragma: no cover
-    bit = np.empty(out.shape[1], np.int64)  # of each feature that differs; -1 for the others
+    bit = np.empty(out.shape[1], np.int64)
     member = np.empty(margins.shape[1], np.int64)
     waiting = np.empty((_DEEPEST, 3), np.int64)  # node, features that are z's, features that are x's
     for r in range(rows.shape[0]):
         x = rows[r]
-        bit[:] = -1
-        k = 0
-        for c in range(owner.shape[0]):
-            differs = x[c] != point[c] and not (x[c] != x[c] and point[c] != point[c])
-            if used[c] and differs and bit[owner[c]] < 0:
-                bit[owner[c]], member[k] = k, owner[c]
-                k += 1
-        size = 1 << k
+        k = _number_differing(x, point, owner, used, bit, member)
         for o in range(constants.shape[0]):
-            margins[o, :size] = constants[o]
+            margins[o, : 1 << k] = constants[o]
         for t in range(roots.shape[0]):
-            o, top = output[t], 1
-            waiting[0, 0], waiting[0, 1], waiting[0, 2] = roots[t], 0, 0
-            while top > 0:
-                top -= 1
-                node, mine, theirs = waiting[top, 0], waiting[top, 1], waiting[top, 2]
-                while left[node] >= 0:
-                    at = column[node]
-                    x_left = x[at] <= threshold[node] or (missing_left[node] and x[at] != x[at])
-                    z_left = point[at] <= threshold[node] or (missing_left[node] and point[at] != point[at])
-                    goes_left = z_left
-                    if x_left != z_left:
-                        mask = 1 << bit[owner[at]]
-                        if theirs & mask:
-                            goes_left = x_left
-                        elif not mine & mask:
-                            waiting[top, 0] = left[node] if x_left else right[node]
-                            waiting[top, 1], waiting[top, 2] = mine, theirs | mask
-                            top, mine = top + 1, mine | mask
-                    node = left[node] if goes_left else right[node]
-                free, rest, v = (size - 1) & ~(mine | theirs), 0, value[node]
-                while True:
-                    margins[o, mine | rest] += v
-                    rest = (rest - free) & free
-                    if rest == 0:
-                        break
-        for s in range(size):
-            if constants.shape[0] == 1:
-                worth = np.tanh(margins[0, s] / 2)
-            else:
-                total = 0.0
-                for o in range(constants.shape[0]):
-                    total += np.exp(margins[o, s] - margins[target, s])
-                worth = 2 / total - 1
-            members, left_over = 0, s
-            while left_over:
-                left_over &= left_over - 1
-                members += 1
-            lost, gained = worth * outside[k, members], worth * inside[k, members]
-            for b in range(k):
-                if (s >> b) & 1:
-                    out[r, member[b]] += gained
-                else:
-                    out[r, member[b]] -= lost
+            tree = (left, right, column, threshold, missing_left, value, roots[t])
+            _add_tree(*tree, owner, x, point, bit, waiting, 1 << k, margins[output[t]])
+        _add_worths(margins, target, k, member, inside[k], outside[k], out[r])
