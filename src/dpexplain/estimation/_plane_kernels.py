@@ -1,6 +1,6 @@
 """Compiled loops behind `compiled_planes.py`: one plane after the other, with points in stretches that stay in cache.
 
-`points` has one row a column and one column a point, so that vector instructions work on many points at once. The formulas are those of
+`points` has a row for each column of the data and a column for each point, so that vector instructions work on many points at once. The formulas are those of
 `moment_planes.py` and `plane_errors.py`, which tests compare with.
 """
 
@@ -70,7 +70,7 @@ _bend = compile_kernel(_bend, _ANY_ORDER)
 
 
 def measure(queries: Matrix, points: Matrix, metric: Vector, lengths: Vector, out: Matrix) -> None:  # pragma: no cover
-    """The distance of each point from each query; `lengths` are the points' own, squared."""
+    """The distance of each point from each query; `lengths` are the squared lengths of the points."""
     widest_registers()
     columns, count = points.shape
     for i in range(len(queries)):
@@ -112,7 +112,7 @@ def _multiply(matrix: Matrix, vector: Vector, out: Vector) -> None:  # pragma: n
 def _solve(
     points: Matrix, weights: Vector, middle: Vector, rest: Vector, inverse: Matrix, ridge: float, found: Vector
 ) -> None:  # pragma: no cover
-    """found = (A + κI)⁻¹ rest by conjugate gradients, preconditioned by the moments' inverse; `rest` becomes what is left."""
+    """found = (A + κI)⁻¹ rest by conjugate gradients, preconditioned by the moments' inverse; `rest` becomes the residual."""
     n = len(rest)
     ahead, turned, bent = np.zeros(n), np.empty(n), np.empty(n + 2)
     found[:] = 0.0
@@ -184,7 +184,7 @@ def fit_planes(
 def _pull(
     moved: Matrix, owner: Indices, weights: Vector, centre: Vector, offset: Vector, away: Vector, reference: Vector, added: Vector
 ) -> None:  # pragma: no cover
-    """What points with these weights do to the slopes, contributions, base and answer: variances, added to `reference` and `added`."""
+    """Adds the variances that points with these weights cause: of slopes to `reference`; of contributions, base and answer to `added`."""
     widest_registers()
     columns, count = moved.shape
     scratch = np.empty((3, _STRETCH))
@@ -224,7 +224,7 @@ _pull = compile_kernel(_pull, _ANY_ORDER)
 def _spread_noise(
     root: Matrix, counted: Vector, owner: Indices, offset: Vector, away: Vector, added: Vector
 ) -> None:  # pragma: no cover
-    """What the noise of the slopes, with covariance WWᵀ, does to contributions, base and answer."""
+    """Adds to `added` the variances of contributions, base and answer that noise of the slopes, with covariance WWᵀ, causes."""
     columns = len(offset)
     for t in range(root.shape[1]):
         one, all_of_them, answer = 0.0, 0.0, 0.0

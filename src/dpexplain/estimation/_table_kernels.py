@@ -1,6 +1,6 @@
 """Compiled loops over records in bins: `codes[a, r]` is record r's bin in attribute a, `offsets[a]` the first of attribute a's bins among all.
 
-Potentials lie table by table, (a, b) for a < b, each row by row, then one for each bin. Records are gone through in stretches that stay in cache.
+Potentials lie table by table, (a, b) for a < b, each row by row, then one for each bin. Loops process records in stretches that stay in cache.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Floats = NDArray[np.float32]
 
 _STRETCH = 2048
 _LOG2_E, _SMALLEST_POWER = np.float32(1.4426950408889634), np.float32(-126.0)
-# 2^f on [0, 1) by a polynomial, to 4e-6: far below what float32 energies are known to
+# 2^f on [0, 1) by a polynomial, to 4e-6: far below the rounding error of float32 energies
 _C0, _C1, _C2, _C3, _C4 = (np.float32(c) for c in (1.000002518, 0.693006621, 0.241427493, 0.052037429, 0.013520603))
 
 
@@ -126,7 +126,7 @@ def count_pairs(codes: Bins, offsets: Index, out: Matrix) -> None:  # pragma: no
 def refresh(codes: Bins, offsets: Index, pair: Floats, single: Floats, uniforms: Matrix) -> None:  # pragma: no cover
     """Gibbs sampling in place: attribute a of record r given its others, by uniforms[r, s·attributes + a] in sweep s.
 
-    A record's energies in all bins are kept, and changed where a bin changes; `pair` is zero within an attribute.
+    A record's energies in all bins are stored, and updated where a bin changes; `pair` is zero within an attribute.
     """
     attributes, rows = codes.shape
     bins, turns = len(single), uniforms.shape[1]

@@ -1,6 +1,6 @@
 """Explanations from released moments and their reference: two ball solves with one locality correction between them.
 
-With h = μ - z, rows that count alike have A = C + hhᵀ and b = t₁ + t₀h. A local weight α changes the problem by what the reference says:
+With h = μ - z, rows of equal weight have A = C + hhᵀ and b = t₁ + t₀h. The reference estimates how a local weight α changes the problem:
 at the first solution φ₀ the gradient of the local loss differs from that of the uniform one by
 
     g = (1/N) Σ (αᵣ/mean α - 1)(yᵣ - φ₀·uᵣ)uᵣ,    uᵣ = xᵣ - z,
@@ -93,7 +93,7 @@ class Solver:
 
     @cached_property
     def _guess(self) -> float:
-        """The multiplier of a query in the middle: a good place to start looking for any other's."""
+        """The multiplier of a query at the mean: the starting value of the search for any other query's."""
         return solve_one(self.eigenvalues, np.zeros_like(self.mean), self._rotated_t1, self.radius)[1]
 
     @classmethod
@@ -115,7 +115,7 @@ class Solver:
     def influence(self, query: Vector, weight: Weight) -> tuple[Vector, Vector]:
         """(1/m) Σ α y (x - z) and its standard error: the signed influence sum b_z for a weight α, from moments and reference.
 
-        Moments give it for rows that count alike, b = t₁ + t₀h; the reference, what α changes: with κ the mean of α over it,
+        Moments give it for rows of equal weight, b = t₁ + t₀h. The reference gives the change due to α: with κ the mean of α over it,
         κb + mean((α - κ)yu). Errors are those of the moments' noise and of a sample as large as the reference.
         """
         h, points, y = self.mean - query, self._points, self.reference.labels

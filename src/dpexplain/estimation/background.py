@@ -9,7 +9,7 @@ The variance of an average of φ adds up
 - noise of the released counts and moments: what the changes of log weights in K rehearsals (`estimation/response.py`) do to β·c over all records, and
   to e over the subsample;
 - the bias of the model of the records: τ² Var φ, τ² as in `estimation/local_reference.py`;
-- of a number's own Shapley value, where in their bins numbers are (`estimation/records_from_bins.py`): with π the share of a bin, u the standardised
+- of a number's own Shapley value, the unknown distribution within bins (`estimation/records_from_bins.py`): with π the share of a bin, u the standardised
   number within it and e the error of its mean, Σ π² e² (E[φu]² + E[φ(u² - 1)]²/2);
 - of a Shapley value, an effect that is too rare to be in the subsample: with c its typical size, where it is not 0, and B effective records, a share 1/B
   of all could have it, (c/B)². Where the model is known to ignore the feature there is no such effect.
@@ -32,9 +32,9 @@ Positions = NDArray[np.intp]
 
 _BINS = 8  # of a number
 _FEWEST = 16  # records of the subsample that a bin must have to be worth a calibration
-_SLACK = 1e-4  # of a feature's variance, by which its average may be missed: keeps weights tame
+_SLACK = 1e-4  # of a feature's variance, by which its average may be missed: limits the weights
 _TOGETHER = 1 << 14  # records whose features are in memory at once
-_REHEARSED = 1.75  # by which their variance is enlarged: rehearsals are linear, and choose neither bins nor records anew
+_REHEARSED = 1.75  # by which their variance is enlarged: rehearsals are linear, and do not choose bins or records again
 _UNSEEN = 1.0  # times the variance of an effect that is too rare to be seen
 _COMMON = 8.0  # rehearsals' worth of evidence for what all columns have in common
 
@@ -75,9 +75,9 @@ class Background:
         return found, np.sqrt(drawn + self.noise_variance(self.shifts(values), spread) + (self.bias + 1 / self.records) * spread)
 
     def average_by_feature(self, values: Matrix, *, ignored: bool = True) -> tuple[Vector, Vector]:
-        """`average` of Shapley values, one column for each feature, with what is not known about where numbers are within their bins.
+        """`average` of Shapley values, one column for each feature, with the error of the unknown distribution of numbers within their bins.
 
-        `ignored` says whether features that are 0 for every record are known to be ignored; else their errors are those of an effect
+        `ignored`: whether the model is known to ignore features that are 0 for every record; else their errors are those of an effect
         that no record of the subsample shows.
         """
         found, error = self.average(values)

@@ -1,8 +1,8 @@
-"""Exact baseline Shapley values of boosted classifiers: a probability is no sum of trees, but a logistic or softmax function of such sums.
+"""Exact baseline Shapley values of boosted classifiers, whose probability is a logistic or softmax function of sums of trees.
 
 For one background record x only the k features in which it differs from the query z matter. Each tree adds the value of a leaf to all coalitions of
 these that reach it, which is a subcube of {0, 1}^k; the subcubes of a tree's leaves divide the cube, so all 2^k margins cost one addition for each tree
-and coalition. The link function then gives what each coalition is worth, and the Shapley values follow from their definition. shap's TreeExplainer
+and coalition. The link function then gives the value of each coalition, and the Shapley values follow from their definition. shap's TreeExplainer
 instead spreads the difference of probabilities in proportion to margins, which is not the Shapley value of the probability.
 """
 
@@ -61,7 +61,7 @@ def _shares(most: int) -> tuple[Matrix, Matrix]:
 
 
 @compile_kernel
-def _number_differing(x: Vector, point: Vector, owner: Index, used: Flags, bit: Index, member: Index) -> int:  # pragma: no cover
+def _find_differences(x: Vector, point: Vector, owner: Index, used: Flags, bit: Index, member: Index) -> int:  # pragma: no cover
     """Number the used features in which x and z differ: `bit` of each feature, -1 for the others, and `member` of each bit."""
     bit[:] = -1
     k = 0
@@ -169,7 +169,7 @@ def _values(
     waiting = np.empty((_DEEPEST, 3), np.int64)  # node, features that are z's, features that are x's
     for r in range(rows.shape[0]):
         x = rows[r]
-        k = _number_differing(x, point, owner, used, bit, member)
+        k = _find_differences(x, point, owner, used, bit, member)
         for o in range(constants.shape[0]):
             margins[o, : 1 << k] = constants[o]
         for t in range(roots.shape[0]):

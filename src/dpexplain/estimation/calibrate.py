@@ -1,9 +1,9 @@
 """Calibrated error bars: the linear standard errors, scaled by a parametric bootstrap.
 
 `estimation/answer.py` gives each value the standard error that white noise on the moments would cause in one linear solve. Shrinkage makes the
-real error smaller, the reference's own changes make it larger. So the release rehearses itself: taking its estimate for the truth, it
-draws the known noise again a few times, repeats every step, and compares. All of it is post-processing of what was released. It works
-because every step is continuous: what noise does around the estimate is then what it does around the truth.
+real error smaller, and changes of the reference make it larger. A parametric bootstrap measures both: it takes the estimate for the truth,
+draws the known noise again a few times, repeats every step, and compares. All of it is post-processing of what was released. It is valid
+because every step is continuous: noise has nearly the same effect around the estimate as around the truth.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Normals = Callable[[int], Vector]
 
 @dataclass(frozen=True, slots=True)
 class NoiseRehearsal:
-    """What went into one estimate, so that it can be repeated with other noise."""
+    """The inputs of one estimate, with which it can be repeated with other noise."""
 
     query: NormalisedMoments
     sigma: float
@@ -110,12 +110,12 @@ def equations_of(found: Estimate, layout: Layout) -> NoisyEquations:
 
 
 def replicates(layout: Layout) -> int:
-    """Fewer where each takes longer; wide layouts pool over more columns."""
+    """The number of rehearsals: fewer where each takes longer, because wide layouts pool over more columns."""
     return 16 if layout.width <= 100 else 10 if layout.width <= 250 else 6
 
 
 def solver_replicates(layout: Layout) -> int:
-    """Fewer again with many columns, where drawing and labelling reference points takes most of the time.
+    """The number of rehearsals of the solver: fewer again with many columns, where drawing and labelling reference points takes most of the time.
 
     With 520 columns the mean factor of 4 rehearsals is within 5 % of that of 24, as is that of 6.
     """
@@ -140,8 +140,8 @@ def as_sums(found: Estimate, query: NormalisedMoments) -> NormalisedSums:
 def column_factors(moved: Matrix, stated: Matrix) -> Vector:
     """One factor for each column, from (replicates, queries, columns): its own mean square pooled with all, then scaled to cover.
 
-    The scale makes two errors cover as often as they should, whatever the errors' distribution. Each rehearsal is judged by factors from
-    the others, because factors look better than they are on the rehearsals that they come from.
+    The scale gives ±2 standard errors their nominal coverage, whatever the errors' distribution. Each rehearsal is compared with factors from
+    the others, because factors are too optimistic about the rehearsals that they come from.
     """
     squares, claims = np.square(moved).mean(axis=1), np.square(stated).mean(axis=1)
     others = [_pool_errors(np.delete(squares, turn, axis=0), np.delete(claims, turn, axis=0)) for turn in range(len(moved))]
@@ -150,7 +150,7 @@ def column_factors(moved: Matrix, stated: Matrix) -> Vector:
 
 
 def _pool_errors(squares: Matrix, claims: Matrix) -> Vector:
-    """√(real/stated mean square) of each column, drawn towards the median over columns."""
+    """√(real/stated mean square) of each column, shrunk towards the median over columns."""
     evidence, own = len(squares), squares.sum(axis=0) / claims.sum(axis=0)
     common = float(np.median(own))
     return np.asarray(np.sqrt(np.maximum((evidence * own + _COMMON_EVIDENCE * common) / (evidence + _COMMON_EVIDENCE), 1e-6)))

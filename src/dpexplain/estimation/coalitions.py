@@ -1,7 +1,7 @@
-"""Shapley values of the game between a query z and each of many background records x, from a model that can be asked about mixtures.
+"""Shapley values of the game between a query z and each of many background records x, from a model that can be evaluated at mixtures.
 
-A coalition S of features is worth v(S) = f(z on S, x elsewhere), and feature j's Shapley value φ_j(x) is the mean, over orders of the features, of
-what it adds when it joins those before it; Σ_j φ_j(x) = f(z) - f(x) exactly. With few features all coalitions are asked and φ(x) is exact.
+A coalition S of features has the value v(S) = f(z on S, x elsewhere), and feature j's Shapley value φ_j(x) is the mean, over orders of the features, of
+what it adds when it joins those before it; Σ_j φ_j(x) = f(z) - f(x) exactly. With few features all coalitions are evaluated and φ(x) is exact.
 Otherwise each record has one order of its own and its reverse: effects of single features and of pairs then come out exactly (Covert & Lee 2021),
 and what is left of the choice of orders averages out over the records.
 """
@@ -28,7 +28,7 @@ Worth: TypeAlias = Callable[[Positions, Joined], Vector]
 """(records, joined) → f of each record with the values of the features that joined, (k, d), taken from the query instead."""
 
 Part: TypeAlias = Callable[[Sequence[slice]], Iterable[slice]]
-"""How to go through the parts of the work; a progress bar, for instance."""
+"""Iterates over the parts of the work; a progress bar, for instance."""
 
 MOST_EXACT = 5  # features up to which all coalitions are asked
 _TOGETHER = 1 << 13  # mixtures that the model is asked about at once
@@ -59,7 +59,7 @@ def record_values(worth: Worth, at_records: Vector, at_query: float, players: in
 
 
 def _walk_orders(worth: Worth, records: Positions, at_records: Vector, at_query: float, d: int) -> Matrix:
-    """By each record's own order and its reverse."""
+    """Shapley values from each record's own order and its reverse."""
     count = len(records)
     orders = orders_from(Uniforms(1 + int(records[0]) * d).take(count * d).reshape(count, d))
     ranks = np.argsort(np.stack([orders, orders[:, ::-1]], axis=1), axis=2)  # (records, 2, d): when each feature joins
@@ -71,7 +71,7 @@ def _walk_orders(worth: Worth, records: Positions, at_records: Vector, at_query:
 
 
 def _enumerate_coalitions(worth: Worth, records: Positions, at_records: Vector, at_query: float, d: int) -> Matrix:
-    """By all coalitions: φ = Σ_S (coefficient of S for each feature) v(S)."""
+    """Shapley values from all coalitions: φ = Σ_S (coefficient of S for each feature) v(S)."""
     members, coefficients = _coalitions(d)
     inner = worth(np.repeat(records, len(members) - 2), np.tile(members[1:-1], (len(records), 1)))
     every = np.column_stack([at_records, inner.reshape(len(records), -1), np.full(len(records), at_query)])
@@ -80,7 +80,7 @@ def _enumerate_coalitions(worth: Worth, records: Positions, at_records: Vector, 
 
 @lru_cache(maxsize=MOST_EXACT)
 def _coalitions(d: int) -> tuple[Joined, Matrix]:
-    """All coalitions, empty first and full last, (2^d, d), and the Shapley coefficients of their worths, (2^d, d)."""
+    """All coalitions, empty first and full last, (2^d, d), and the Shapley coefficients of their values, (2^d, d)."""
     members = np.array([[j in s for j in range(d)] for k in range(d + 1) for s in combinations(range(d), k)])
     size = members.sum(axis=1)
     inside = np.array([1 / (d * comb(d - 1, k - 1)) if k else 0.0 for k in size])

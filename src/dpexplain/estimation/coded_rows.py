@@ -115,7 +115,7 @@ class CodedRows:
         return np.asarray(found)
 
     def leverage(self, sums: Vector) -> Vector:
-        """About how much rows say that others do not, relative to their weights w, where Xᵀw = `sums` and Σw = 1: rows of rare cells most."""
+        """Approximate statistical leverage of rows, relative to their weights w, where Xᵀw = `sums` and Σw = 1: largest for rows of rare cells."""
         found = self._away + 1.0
         for code in self._single[2]:
             found += code.rarity(sums)
@@ -123,7 +123,7 @@ class CodedRows:
 
     @cached_property
     def _away(self) -> Vector:
-        """How far rows' numbers are from their means, in variances."""
+        """For each row, the sum over its numbers of the squared distance from the mean, in variances."""
         numbers = self._single[1]
         away = np.square(numbers - numbers.mean(axis=1, keepdims=True))
         return np.asarray((1 / np.maximum(away.mean(axis=1), 1e-12)) @ away)
@@ -167,10 +167,10 @@ class CodedRows:
 
 
 def thin(share: Vector, count: int) -> tuple[Positions, Vector]:
-    """(positions, how many rows each stands for): about `count` rows that stand for all, which have a `share` of at least 0 each.
+    """(positions, how many rows each represents): about `count` rows that represent all, each with a `share` of at least 0.
 
-    Rows above a limit τ stand for themselves. Of the others one is taken for every τ of their shares, so that it has the share τ in the end.
-    With shares as `CodedRows.leverage` says, Xᵀ diag(w) X of the chosen rows is near that of all in every direction (Drineas et al. 2006).
+    Rows above a limit τ represent themselves. Of the others one is taken for every τ of their shares, so that it has the share τ in the end.
+    With shares by `CodedRows.leverage`, Xᵀ diag(w) X of the chosen rows is near that of all in every direction (Drineas et al. 2006).
     """
     if count >= len(share):
         return np.arange(len(share)), np.ones(len(share))

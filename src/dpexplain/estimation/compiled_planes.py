@@ -1,6 +1,6 @@
 """`MomentPlanes` by compiled loops, for a process that answers many questions one by one: a third of the time of a single question.
 
-Loading the compiler takes longer than a few questions do, so a release asks NumPy unless a service says otherwise.
+Loading the compiler takes longer than a few questions do, so a release uses NumPy unless a service chooses compiled planes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Sources: TypeAlias = tuple[Matrix, Matrix, Vector, Matrix]
 
 @dataclass(frozen=True, eq=False)
 class CompiledPlanes:
-    """The planes of `given`, to the last digits."""
+    """The planes of `given`, equal up to rounding."""
 
     given: MomentPlanes
 
@@ -43,7 +43,7 @@ class CompiledPlanes:
 
     @cached_property
     def _fitting(self) -> tuple[Any, ...]:
-        """What the kernels take beside queries."""
+        """The arguments of the kernels beside queries."""
         given = self.given
         (everyone, unraked), (level0, right0) = given.weighing, given.offsets
         metric = np.broadcast_to(given.layout.metric, given.mean.shape).copy()

@@ -1,6 +1,6 @@
 """From noisy sums to the best estimate of the moments: public structure, shrinkage, positive semidefiniteness. Pure post-processing.
 
-What the encoding makes public is free accuracy: within a code, columns are 0/1 and exclude each other, so their covariance is
+The public encoding improves accuracy at no cost: within a code, columns are 0/1 and exclude each other, so their covariance is
 diag(μ) - μμᵀ; where no mass is missing they sum to one, so every moment of their sum is known. What is left is shrunk by empirical Bayes: a
 covariance with prior N(0, ρ vᵢvⱼ), ρ estimated for each pair of attributes, and noise σ² keeps the share ρvᵢvⱼ/(ρvᵢvⱼ + σ²).
 """
@@ -21,7 +21,7 @@ from dpexplain.core.release_moments import SIGNIFICANT, SMALLEST_VARIANCE, Norma
 
 WIDE = 128  # columns from which cheaper arithmetic is worth results that differ in their last digits
 SMALLEST_MEAN = 1e-5
-RIDGE = 1e-7  # keeps every direction determined; far below any variance that matters
+RIDGE = 1e-7  # makes every direction determined; far below any variance that matters
 _POOLED = 4.0  # how many entries' worth of evidence the common ρ is given against a pair's own
 
 Flags = NDArray[np.bool_]
@@ -52,8 +52,8 @@ class Spread:
 class Estimate:
     """Repaired moments of the weighted rows: mean μ, covariance C, E y = t0, E y(x - μ) = t1.
 
-    V diag(values) Vᵀ is C, plus one along each direction in which no record differs from another: the sum of a complete code. There an
-    explanation has nothing to say, and with a curvature of one it says nothing, whatever noise is left.
+    V diag(values) Vᵀ is C, plus one along each direction in which no record differs from another: the sum of a complete code. A curvature of
+    one there makes the explanation's component along this direction 0 up to the noise that is left.
     """
 
     mean: Vector
@@ -181,7 +181,7 @@ def _known_blocks(covariance: Matrix, mean: Vector, layout: Layout) -> None:
 
 
 def _shares(covariance: Matrix, t1: Vector, spread: Spread, layout: Layout) -> tuple[Matrix, Vector]:
-    """How much of each covariance and of each label moment to keep."""
+    """The shrinkage factors of each covariance and of each label moment."""
     variance = np.diag(covariance).copy()
     scale = np.outer(variance, variance)
     evidence = _per_pair(np.square(covariance) - spread.s2**2, layout)

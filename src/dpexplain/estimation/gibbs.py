@@ -46,7 +46,7 @@ class Potentials:
 
 
 class _Learner:
-    """θ (beyond the tree's) and η on their way."""
+    """The current θ (beyond the tree's) and η during learning."""
 
     def __init__(self, found: Tables, start: tuple[Matrix, Vector], attributes: int, rows: int) -> None:
         owner = np.repeat(np.arange(attributes), np.diff(found.offsets))

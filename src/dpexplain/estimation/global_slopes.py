@@ -1,12 +1,12 @@
-"""Slopes of the plane through all rows, from noisy moments: each direction is shrunk by its signal-to-noise ratio. Pure post-processing.
+"""Slopes of the plane through all rows, from noisy moments: a Bayesian estimate for each eigenvector of the covariance. Pure post-processing.
 
 Where every row counts alike, the fitted plane has Cφ = t₁, C the covariance and t₁ = E y(x - μ); the constant separates. Both are noisy: in C's
 eigenbasis τ = λφ + e with e ~ N(0, s²), s² = s_t² + s_C²‖φ‖². With a prior φ ~ N(c, v) in each direction,
 
     φ̂ = c + vλ(τ - λc)/(vλ² + s²),    Var(φ | τ) = vs²/(vλ² + s²):
 
-directions that are determined are left alone, those that nothing determines come out as the prior's centre with the prior's standard deviation.
-There are two priors, and the one that makes the moments more likely is taken:
+where vλ² ≫ s² the estimate is τ/λ; where vλ² ≪ s² it is the prior's centre with the prior's standard deviation.
+There are two priors, and the one with the larger likelihood is taken:
 
 - c = 0, v = ρf: slopes of any sign, all of about one size, times what is usual in the direction;
 - c = the slopes of the model's answers at public points, 1/v = λ/ν + 1/(ρf): as far off as the slopes of a sample with residual variance ν would
@@ -14,7 +14,7 @@ There are two priors, and the one that makes the moments more likely is taken:
   that hardly a point takes have their guess drawn to 0, and v is larger by the share of ρf that this hides. Where numbers nearly determine each
   other, as in total = rate x time, ν is larger: what is left of them is a curved relation among the rows, which the public points do not have.
 
-A number that hardly varies has larger slopes than one that varies much, because models answer by what is large among the records, not by units:
+A number that hardly varies usually has larger slopes than one that varies much, because models respond to variation among the records, not to units:
 f averages (v̄/variance)^γ over a direction's numbers, v̄ the columns' mean variance, and 1 over its codes. γ is 0, 1/2 or 1. ρ or ν, and γ, are
 averaged over their likelihood: every order of magnitude of ρ is equally likely beforehand, and ν what it was on other tables.
 """
@@ -35,7 +35,7 @@ _USUAL_DOUBT, _DECADES = 2e-3, 0.5  # what τ² is on other tables: its median, 
 _POWERS = (0.0, 0.5, 1.0)  # values of γ that are tried
 _CURVED = 0.1  # how much τ² grows where numbers determine each other
 _ROUNDS = 5  # s² depends on ‖φ‖², which depends on s²
-PRECISION = 1e-6  # of the largest eigenvalue: sums are known to about 1e-7 of it, so that smaller directions mean nothing
+PRECISION = 1e-6  # of the largest eigenvalue: sums are known to about 1e-7 of it, so that directions of smaller eigenvalues are rounding errors
 _DOUBT_WITHOUT_MODEL = 5e-3  # τ² of labels that no model gave
 
 
@@ -84,7 +84,7 @@ class NoisyEquations:
         likelihood, plain = self._posterior(np.zeros(len(self.t1)), sizes, flat, flat)
         if guess is None:
             return Slopes(plain.values, plain.spread, _DOUBT_WITHOUT_MODEL)
-        towards, doubts = np.square(guess.values @ self.vectors), _DOUBTS + guess.few  # no sample is surer than its size
+        towards, doubts = np.square(guess.values @ self.vectors), _DOUBTS + guess.few  # plus the error of a sample this large
         spread = (doubts[:, None] + _CURVED * self._collinearity) * max(guess.residual, 1e-12)
         wide = np.maximum(self.eigenvalues, PRECISION * float(self.eigenvalues.max()))
         felt = np.square(guess.values) @ np.square(
@@ -147,7 +147,7 @@ class NoisyEquations:
 
 
 def guessed_slopes(points: Matrix, labels: Vector, weights: Vector) -> Guess:
-    """Least squares over labelled points; columns that hardly a point has are drawn to 0, as one more point would draw them."""
+    """Least squares over labelled points; columns that hardly a point has are shrunk to 0, as one more point would shrink them."""
     share = weights / weights.sum()
     centred = points - share @ points
     level = labels - float(share @ labels)

@@ -1,7 +1,7 @@
 """Planes fitted to a model's answers at points whose features are drawn independently of each other, as LIME draws them. Pure post-processing.
 
-Features have the margins of released records. Where features go together in the data, a plane fitted where people are lets one stand for the other;
-here each answers for itself, which is what SHAP with absent features, deletion and a change of one value ask about.
+Features have the margins of released records. Where features are correlated in the data, a plane fitted to the records attributes effects of one
+to the other. Here each has its own effect, which is what SHAP with absent features, deletion and a change of one value measure.
 
 With s ∝ α, the local centre m = Σ s x, u = x - m and D the columns' variances:  (A + D/n)φ = Σ s y u,  A = Σ s u uᵀ,  n = 1/Σ s².
 

@@ -1,9 +1,9 @@
 """Local explanations from labelled reference rows, raked to the released moments. Pure post-processing, for any weight and any query.
 
-Moments say how the black box's answers y vary with x over the private rows; the reference says where rows are. Instead of adding the
+Moments describe how the black box's answers y vary with x over the private rows; the reference describes how rows are distributed. Instead of adding the
 difference of the two to every local problem, rows get weights g = exp(θ·f), f = (y, v, (y - φ₀·v)v), v = x - μ, so that the reference has the
 released moments itself (raking: a control variate that keeps A positive and adapts to the locality). φ₀ is the explanation that the moments
-alone give at μ: raking the moments of its *residual*, not of y, leaves A and b of the reference in tune where its covariance is a little off.
+alone give at μ: raking the moments of its *residual*, not of y, keeps A and b of the reference consistent where its covariance has a small error.
 Then, with u = x - z and α the local weight,
 
     A = Σ gα uuᵀ / Σ gα,    b = Σ gα yu / Σ gα,    each plus κ times the same without α,    κ = 1/(effective rows),
@@ -16,7 +16,7 @@ Error bars add up three variances of b - Aφ, with r = y - φ·u and s = gα/Σg
   rehearsals are few and linear, and choose neither bins nor tree anew;
 - the model's bias: τ² n (1 - n/N) V with n the effective rows. τ² is by how much more than noise explains the reference missed the released
   label moments before it was raked to them, relative to their spread: a bias of relative size τ makes 1/τ² rows of n.
-A column that less than one effective row near z has is unknown up to what one such row could make of it, 1/(λn + 1).
+A column that less than one effective row near z has gets the error that one such row could cause, 1/(λn + 1).
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class MomentRaking:
         return max(float(((missed - noise) / self.spread[labels]).mean()), 0.0)
 
     def _covariance(self, weights: Vector) -> tuple[Matrix, Vector]:
-        """The features' covariance, and the mean of their squares: by a part of the records, because it only says which way to step."""
+        """The features' covariance, and the mean of their squares: from a part of the records, because it only determines the direction of a step."""
         step = max(len(weights) // max(_PER_FEATURE * self.features.shape[1], _FEWEST), 1)
         part, share = self.features[::step], weights[::step] / weights[::step].sum()
         means = _weighted_means(share, part)
