@@ -136,13 +136,13 @@ def test_the_cap_on_slopes_grows_with_the_accuracy_that_is_paid_for():
 
 @pytest.mark.parametrize("distance", [0.1, 0.5, 1.4])
 def test_a_flattened_weight_is_flat_and_then_in_proportion_to_the_one_it_was_made_of(distance):
-    weight, flat = Stable(), Stable().flattened(distance)
+    weight, flat = Stable(), Stable().flatten(distance)
     near, far = np.linspace(0, max(distance, weight.peak) * (1 - 1e-12), 50), np.linspace(max(distance, weight.peak), 9, 50)
     assert np.ptp(flat(near)) == 0
     ratio = flat(far) / weight(far)
     assert ratio == pytest.approx(np.full(50, ratio[0]))
     assert (flat == weight) == (distance < weight.peak)
-    assert Gaussian(0.7).flattened(distance) == Gaussian(0.7)
+    assert Gaussian(0.7).flatten(distance) == Gaussian(0.7)
 
 
 def test_how_far_weights_are_flat_depends_on_codes_and_on_what_is_paid():

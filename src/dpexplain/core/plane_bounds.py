@@ -61,7 +61,7 @@ def plane_geometry(
     """The geometry of noise around a point, for slopes in a ball of this radius and weights that are flat up to the distance `flat`.
 
     `one_hot` are column ranges that hold one 1 or none."""
-    local = replace(asked, weight=asked.weight.flattened(flat))
+    local = replace(asked, weight=asked.weight.flatten(flat))
     point, weight = local.point, local.weight
     shape, within = noise_shape(point, one_hot), inf if layout is None else layout.diameter(point)
     curved = bound_curvatures(weight, plane, within)

@@ -60,7 +60,7 @@ class Weight(ABC):
         """sup of α(d) over d ≥ low, elementwise: α does not rise."""
         return np.asarray(self(low))
 
-    def flattened(self, distance: float) -> Weight:
+    def flatten(self, distance: float) -> Weight:
         """A weight that is flat within `distance` and in proportion to this one beyond it, where one is known; else this weight."""
         del distance
         return self
@@ -154,7 +154,7 @@ class Stable(Weight):
     def peak(self) -> float:
         return _knee(1.0, self.constant)
 
-    def flattened(self, distance: float) -> Weight:
+    def flatten(self, distance: float) -> Weight:
         """The stable weight whose flat part ends there: c = 2d(1 + d). Beyond it, both are in proportion to 1/(d(1 + d))."""
         return Stable(2 * distance * (1 + distance)) if distance > self.peak else self
 
