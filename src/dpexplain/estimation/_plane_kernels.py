@@ -133,7 +133,7 @@ def _solve(
 
 @compile_kernel
 def _weigh(local: Vector, everyone: Vector, unraked: Matrix) -> float:  # pragma: no cover
-    """Weights times those of rows that count alike, in place; returns the share of effective rows, 0 where no point is near."""
+    """Multiply the weights by `everyone`, those of equally weighted rows; returns the share of effective rows, 0 where no point is near."""
     total, square = 0.0, 0.0
     for r in range(len(local)):
         weight = local[r] * everyone[r]

@@ -1,13 +1,13 @@
 """Planes from moments and from reference records as one, weighted by their errors. Pure post-processing.
 
-Both answer the same question: the moments' plane knows the rows' label moments best, the records' plane what a narrow weight sees. With E the
-expected squared error of the slopes in what they predict, Σ vⱼσⱼ² over columns of variance v near the query, and d = Σ vⱼ(φ - φ')² what came out,
+Both estimate the same plane: the moments' plane has the more accurate label moments, the records' plane resolves narrow weights. With E the
+expected squared error of the slopes in what they predict, Σ vⱼσⱼ² over columns of variance v near the query, and d = Σ vⱼ(φ - φ')² the observed difference,
 
     w = E_r/(E_r + E_m'),    E_m' = max(E_m, d - E_r),
 
-is the share of the moments' plane: disagreement beyond both errors is put down to the moments' few points. Everything is averaged by w, so that
-contributions still add up. Errors that both planes have from the moments' noise count as one, w σ + (1 - w) σ'; what their points and records
-get wrong is independent; and disagreement that neither explains, w(1 - w)((φ - φ')² - σ² - σ'²), is part of the bar.
+is the share of the moments' plane: disagreement beyond both errors is attributed to the moments' few points. Everything is averaged by w, so that
+contributions still add up. Errors that both planes have from the moments' noise are fully correlated, w σ + (1 - w) σ'; errors of their points
+and records are independent; and disagreement that neither explains, w(1 - w)((φ - φ')² - σ² - σ'²), is part of the error bar.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Fitted and anchored planes from released moments and a few thousand public points. Pure post-processing.
 
-Where all rows count alike the plane is known from the moments: t₀ + φ₀·(x - μ) (`estimation/global_slopes.py`). What a local weight α changes is read off
+For rows of equal weight the moments give the plane: t₀ + φ₀·(x - μ) (`estimation/global_slopes.py`). The change due to a local weight α is estimated from
 the residuals r = y - t₀ - φ₀·(x - μ) of N public points, which the model (or, where there is none to ask, the most random labels with the released
 moments) has answered. With point weights gᵣ (raked to the released moments) and local weights sᵣ ∝ αᵣgᵣ, centre m = Σ s(x - μ), u = x - μ - m:
 
     (A + κI)δ = Σ s r u - β Σ (g/N)(r - r̄)(x - μ),    A = Σ s u uᵀ,    φ = φ₀ + δ,
 
 and the plane's level at the centre is t₀ + φ₀·m + Σ s r - βr̄, r̄ = Σ (g/N) r. The sums over g would be 0 if the points had the released moments exactly: a
-control variate. β = (Σα)²/(NΣα²), the share of effective rows, because what is wrong on average says less about a small neighbourhood.
+control variate. β = (Σα)²/(NΣα²), the share of effective rows, because the average error is less informative about a small neighbourhood.
 δ is found by a few steps of conjugate gradients that start from the moments' own inverse, so that directions which nothing determines are never entered.
 
 Through the model's answer c at z instead, with h = μ + m - z:  φ + g(a - c),  g = A⁻¹h/(1 + h·A⁻¹h),  a the fitted plane's answer at z.
@@ -39,7 +39,7 @@ KEPT = 2.0  # how much of an error of φ₀ is left in φ, for each share of eff
 BROAD = 0.25  # share of effective rows from which a sixteenth of the points shows their error
 NARROWEST = 10.0  # how much less columns may vary near a query than everywhere
 POOLED = 16.0  # effective points' worth of evidence that residuals near a query are as large as everywhere
-LIMIT = 6.0  # how many effective points one point may count for in the reference's error: its neighbours' errors are not its own
+LIMIT = 6.0  # how many effective points one point may count for in the reference's error: errors of its neighbours differ from its own
 _IN_CACHE = 1 << 18  # entries: a matrix this small is read faster as it is than through indices
 _DENSE = 0.4  # share of entries that are not zero from which a dense matrix is read faster than a sparse one
 
@@ -75,7 +75,7 @@ class MomentPlanes:
 
     @cached_property
     def dense_inverse(self) -> Matrix:
-        """The same in the columns' own basis."""
+        """The same in the basis of the columns."""
         return np.asarray((self.eigenvectors * self.inverse) @ self.eigenvectors.T)
 
     @cached_property
@@ -118,21 +118,21 @@ class MomentPlanes:
 
     @cached_property
     def weighing(self) -> tuple[Vector, Matrix]:
-        """(weight of each point where all rows count alike, raked; what takes the raking out of sums and of sums of squares)."""
+        """(raked weight of each point for rows of equal weight; factors that undo the raking in sums and in sums of squares)."""
         return self.inverse_weight * self.raked, np.stack([1 / self.raked, 1 / np.square(self.raked)])
 
     @cached_property
     def _errors(self) -> ErrorSources:
-        """Of noise and shrinkage, and of some points: with the moments' own inverse, (x - μ)A⁻¹ is how far each pulls the slopes."""
+        """Errors from noise, shrinkage and some of the points: with the moments' own inverse, (x - μ)A⁻¹ is how far each point moves the slopes."""
         return self.error_sources(EVERY)
 
     @cached_property
     def _narrow_errors(self) -> ErrorSources:
-        """The same of all points: few of them are near the query."""
+        """The same from all points, for queries with few points near them."""
         return self.error_sources(1)
 
     def error_sources(self, every: int) -> ErrorSources:
-        """What errors come from, with every so many points."""
+        """The sources of errors, from one in `every` points."""
         root = self.factors[:, None] * self.slopes.root(self.eigenvectors)
         left = 1 - self.eigenvalues * self.inverse
         return ErrorSources(root, left, (self.points[::every] - self.mean) @ self.dense_inverse, self.t0_error, self.layout)
@@ -192,7 +192,7 @@ class MomentPlanes:
         return share, local, middle / mass
 
     def _fit_one(self, query: Vector, weight: Weight) -> Planes:
-        """`fit` of one query, step by step the same: on vectors each step takes NumPy half the time."""
+        """`fit` of one query by the same steps, on vectors, which halves the time of each step."""
         share, local, middle = self._local_one(query, weight)
         sums = self._maps[1] @ (local * self.residuals)
         level, (level0, slope0) = float(sums[-1]), self.offsets

@@ -69,11 +69,11 @@ class ErrorSources:
 
     @cached_property
     def _moved_by_column(self) -> Matrix:
-        """M with one column a point."""
+        """M with a column for each point."""
         return np.ascontiguousarray(self.moved.T)
 
     def fitted_variances(self, q: QueryErrors) -> Variances:
-        """Of planes that are free at the query."""
+        """Variances of planes that are free at the query."""
         if len(q.kept) == 1 and self.moved.size <= _SMALL:
             return self._fitted_one(q)
         counted, kept = self._column_counts(q), np.square(q.kept)
@@ -89,7 +89,7 @@ class ErrorSources:
         return Variances(noise, reference, np.concatenate([added, base[:, None], answer[:, None]], axis=1))
 
     def _fitted_one(self, q: QueryErrors) -> Variances:
-        """The same of one query, by a few operations on all features at once."""
+        """The same for one query, by a few operations on all features at once."""
         weights, centre, kept = q.weights[0], q.centre[0], np.square(q.kept)
         wanted = directions(q.offset[0], -q.away[0], self.layout)  # one column for each number: d
         pulled = wanted.T @ self._moved_by_column  # u·d + l, one column a point
@@ -101,7 +101,7 @@ class ErrorSources:
         return Variances(_interpolate(kept, *self.noise)[None], reference[None], added[None])
 
     def anchored_variances(self, q: QueryErrors, turn: Matrix) -> Variances:
-        """Of planes that go through an anchor; `turn` is g."""
+        """Variances of planes that go through an anchor; `turn` is g."""
         counted, kept = self._column_counts(q), np.square(q.kept)
         excess = q.away @ self.moved.T - dots(q.away, q.centre)[:, None] - 1.0  # u·h - 1
         rotated = q.away @ self.root  # hᵀW

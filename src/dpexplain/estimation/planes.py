@@ -27,7 +27,7 @@ class Planes:
     base: Vector
     base_error: Vector
     added: Matrix
-    added_errors: Matrix  # NaN where they are not known
+    added_errors: Matrix  # NaN where they are unknown
     share: Vector  # effective rows, as a share of all rows
     capped: Flags  # whether the ball that was asked for holds the slopes
     noise: Vector  # root mean square error of the slopes from noise and shrinkage

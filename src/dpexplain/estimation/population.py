@@ -24,7 +24,7 @@ from dpexplain.estimation.raking import FLOOR, RakedWeights, Raking, Tables, res
 from dpexplain.progress import ProgressCallback, no_progress
 
 _ENOUGH, _LEAST = 0.3, 0.1  # shares of the sample that remain effective after raking: wanted, and insisted on
-_FIRST_ROUNDS = 6  # of raking, after which most tables that it does not suffice for are known
+_FIRST_ROUNDS = 6  # of raking, after which most tables for which it does not suffice can be recognised
 _LOOKED_AT = 1 << 15  # records for a first look, and fewer where many pairs of attributes make each of them slow
 _LEAST_LOOKED_AT, _PAIRS_LOOKED_AT = 1 << 13, 1 << 23
 

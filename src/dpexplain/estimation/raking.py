@@ -63,7 +63,7 @@ class RakedWeights:
 
 
 class Raking:
-    """The dual problem over the tables of a sample, in coordinates scaled by the curvature. Cells are kept table by table."""
+    """The dual problem over the tables of a sample, in coordinates scaled by the curvature. Cells are stored table by table."""
 
     def __init__(self, codes: CellCodes, found: Tables) -> None:
         self.rows, self.codes, self.found = len(codes), np.ascontiguousarray(codes.T, dtype=np.int32), found

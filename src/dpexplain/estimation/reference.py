@@ -80,7 +80,7 @@ def _draw_at(uniforms: Matrix, estimate: Estimate, layout: Layout) -> Codes:
 
 
 def sample_public_points(estimate: Estimate, layout: Layout, count: int) -> Matrix:
-    """Sample encoded rows from the same model as the reference's, but not its own points, to try explanations at.
+    """Sample encoded rows from the reference's model, other than its own points, as queries for calibration.
 
     A point of the reference itself has a neighbour at distance 0 there, which no real query has; among many columns that matters.
     """
@@ -135,7 +135,7 @@ def _panels(layout: Layout) -> list[list[int]]:
 
 
 def _choose_values(expected: Matrix, uniforms: Vector, *, missing: bool) -> Codes:
-    """One value for each point, with probabilities as near to `expected` as probabilities can be; the last is "all zeros"."""
+    """One value for each point, with probabilities nearest to `expected`; the last value is "all zeros"."""
     probabilities = np.maximum(expected, 0.0)
     if missing:
         probabilities = np.column_stack([probabilities, np.maximum(1 - expected.sum(axis=1), 0.0)])
@@ -218,7 +218,7 @@ def build(
 ) -> tuple[Reference, Vector]:
     """The reference of an estimate, rounded to what a file stores exactly, and its labels' coefficients; `start` guesses those.
 
-    The estimate describes rows weighted by w(x); 1/w(x) leads back to rows that count alike.
+    The estimate describes rows weighted by w(x); 1/w(x) converts it to rows of equal weight.
     """
     codes = draw(estimate, query.layout, points)
     rows = Reference(codes, np.empty(0), np.empty(0)).points(query.layout)

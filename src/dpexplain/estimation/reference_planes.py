@@ -13,7 +13,7 @@ Errors. Reference: drawing the records, V = Σ q²r²uuᵀ with q = s less β ti
 drawn, nV/m' with m' of them near z, fewer where they are hardly more than columns, and where they are not even that many any slope may be as
 far off as slopes are long; records that are wrong by a share τ of their residuals, nτ²V; noise of the tables that they were drawn from, by
 rehearsed changes of their weights. Noise and shrinkage: the posterior of φ₀, as far as φ follows it, and in directions along which the released
-covariance does not say whether rows vary at all.
+covariance does not determine whether rows vary at all.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ class ReferencePlanes:
 
     @cached_property
     def _open_directions(self) -> Matrix:
-        """H = (A₀ + D)⁻¹D: how much of each direction the released covariance leaves open, D = s²/λ in its eigenbasis, s by how much noise
-        moves eigenvalues. Along these the private rows may vary far less than the records do, whose slopes then say nothing about theirs.
+        """H = (A₀ + D)⁻¹D: how much of each direction the released covariance does not determine, D = s²/λ in its eigenbasis, s by how much noise
+        moves eigenvalues. Along these the private rows may vary far less than the records, and the records' slopes then carry no information.
         """
         noise = spread_of(self.second_error, len(self.eigenvalues))
         open_ = (self.eigenvectors * (noise**2 / self.eigenvalues)) @ self.eigenvectors.T
@@ -207,7 +207,7 @@ class ReferencePlanes:
         return values, answer, share, bool(capped[0]), self._variances(query, away, turn, V, root), np.diag(A)
 
     def _thin(self, s: Vector, centre: Vector) -> ThinnedRecords:
-        """Records that stand for all in what is needed to a few per cent only."""
+        """Records that represent all, for quantities that are needed to a few per cent only."""
         positions, times = thin(s * self._records.leverage(centre), max(_PER_COLUMN * self.layout.width, _FEWEST))
         return ThinnedRecords(positions, self._records.take(positions), s[positions], times)
 
@@ -218,7 +218,7 @@ class ReferencePlanes:
             along = s * self._records.times(delta)
             left = pull - self._records.sums(along) + centre * float(along.sum()) - rest @ delta
             step = K @ left
-            if not float(left @ step) < wanted:  # never where K is near: it would not get better
+            if not float(left @ step) < wanted:  # not where K is nearly the inverse: the result would not improve
                 break
             delta = delta + step
             if float(left @ step) < _CLOSE * wanted:

@@ -5,9 +5,9 @@ Wahba 1979), so nothing is fitted twice:
 
     φ_j ≈ φ̄ + (z_j - z̄)W,     residual_j = (φ_j - fitted_j)/(1 - h_j),     h the diagonal of the hat matrix.
 
-It misses what matters most to the loss. All explanations of one model say nearly the same label for the middle of the data: φ_j·(z̄ - z_j) hardly
+It misses what matters most to the loss. All explanations of one model predict nearly the same label at the mean of the data: φ_j·(z̄ - z_j) hardly
 varies, while its direction z̄ - z_j carries most of the curvature. So `LevelledRegression` moves a prediction along z̄ - z towards that common
-level. A plane that has found its answer a_j at z_j too, as one value more, says a_j + φ_j·(z̄ - z_j) there: its direction is (z̄ - z_j, 1).
+level. A plane that also has an answer a_j at z_j, as one value more, predicts a_j + φ_j·(z̄ - z_j) there: its direction is (z̄ - z_j, 1).
 
 Nothing depends on the unit of a column: with all points multiplied by s and all slopes divided by it, predictions are the same planes. So the
 penalty is relative to the inputs, and slopes and answers, which have different units, are never added up.
@@ -80,7 +80,7 @@ class Ridge:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelledRegression:
-    """Ridge predictions that agree on the label in the middle, by one Kalman step: prior variances `loose` of the values, the level's `tight`."""
+    """Ridge predictions, moved to a common label at the mean by one Kalman step: prior variances `loose` of the values, `tight` of the level."""
 
     ridge: Ridge
     level: float

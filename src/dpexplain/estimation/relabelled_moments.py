@@ -18,9 +18,7 @@ from dpexplain.core.label_moments import LabelMoments
 from dpexplain.estimation.global_slopes import guessed_slopes
 from dpexplain.estimation.local_reference import MomentRaking, MomentTargets
 
-_USUAL_DOUBT = (
-    2e-3  # τ²: how wrong records usually are about label moments, as a share of their variance (`estimation/global_slopes.py`)
-)
+_USUAL_DOUBT = 2e-3  # τ²: the usual squared error of the records' label moments, as a share of their variance (`estimation/global_slopes.py`)
 _REHEARSED = 1.75  # by which the variance over rehearsals is enlarged, as in `estimation/background.py`
 
 
@@ -111,9 +109,9 @@ def _rehearsal_variance(shifts: Any) -> Any:
 
 
 def found_moments(records: LabelledRecords, base: Vector, mean: Vector, covariance: Matrix) -> FoundMoments:
-    """Moments of the labels over rows weighted by `base`, around μ = `mean`, for a covariance that others measured.
+    """Moments of the labels over rows weighted by `base`, around μ = `mean`, for a covariance from another source.
 
-    What slopes explain is taken to that covariance, so that slopes do not change where the records' own covariance is a little off.
+    The part that slopes explain is converted to that covariance, so that slopes do not change where the records' own covariance has a small error.
     """
     weights = base * records.weights
     share = weights / weights.sum()

@@ -2,7 +2,7 @@
 
 The released tables are taken for the truth, the known noise is drawn again, and the records are raked from their own tables to these: a change of
 log weight for each record, in each of a few rehearsals. Moments are treated alike, to first order (`estimation/local_reference.py`). The normals are
-public: they have the size of the noise, and protect nothing.
+public: they have the size of the noise, but are not privacy noise.
 
 With many attributes raking is slow, and it is linearised at the records themselves: with the covariance H of a record's cells, the ridge Λ of raking
 and the change g of the tables, θ solves (H + Λ)θ = g, by a few conjugate gradients in raking's own scale, for eight rehearsals at a time. With few

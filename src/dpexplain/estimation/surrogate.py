@@ -1,4 +1,4 @@
-"""A compact stand-in for a model: functions of single features and of pairs, fitted to labelled reference records. Pure post-processing.
+"""A surrogate of a model: functions of single features and of pairs, fitted to labelled reference records. Pure post-processing.
 
     f(x) ≈ c + Σ_a s_a(x_a) + Σ_ab T_ab(x_a, x_b),
 
@@ -138,7 +138,7 @@ def fit_surrogate(
 
 @dataclass(slots=True, eq=False)
 class _Term:
-    """A table on its way: the cell of each record, and the table."""
+    """A table during fitting: the cell of each record, and the table."""
 
     features: tuple[int, ...]
     grids: tuple[Grid, ...]
@@ -183,7 +183,7 @@ class _Fitting:
             counts = np.bincount(term.cells, self.weights, len(term.table))
             gain = float(np.square(self._means(term, self.left)) @ counts) - noise * np.count_nonzero(counts)
             found.append((gain, term))
-            found = sorted(found, key=lambda one: -one[0])[:most]  # so that only the best are in memory
+            found = sorted(found, key=lambda one: -one[0])[:most]  # only the best are kept in memory
         self.pairs = [term for gain, term in found if gain > 0]
 
     def surrogate(self, fidelity: float) -> Surrogate:

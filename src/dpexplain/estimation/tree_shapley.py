@@ -1,6 +1,6 @@
 """Exact baseline Shapley values of a sum of decision trees, without asking about mixtures (interventional TreeSHAP, Lundberg et al. 2020).
 
-A leaf that a mixture of z and x reaches whenever the features in Z are z's and those in X are x's is worth its value v to that unanimity game:
+A leaf that a mixture of z and x reaches whenever the features in Z are z's and those in X are x's adds a unanimity game of value v:
 each feature in Z gets v (|Z|-1)! |X|!/(|Z|+|X|)!, each in X loses v |Z|! (|X|-1)!/(|Z|+|X|)!. Columns that belong to one feature, such as those of a
 one-hot code, move together (Laberge & Pequignot 2022).
 """
@@ -43,7 +43,7 @@ class Trees:
 
     @property
     def nodes(self) -> tuple[Index, Index, Index, Vector, Flags, Vector, Index, Index]:
-        """What kernels take."""
+        """The arrays that kernels take."""
         return self.left, self.right, self.column, self.threshold, self.missing_left, self.value, self.roots, self.output
 
     def margins(self, rows: Matrix) -> Matrix:

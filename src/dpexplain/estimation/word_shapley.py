@@ -10,7 +10,7 @@ have the word and texts that do not are two strata, where both differ from z),
 because q and the average answer Σ w f(x) are known from all background texts: ratio estimates, and what they miss of the sum is shared out by their
 variances V_j = q_j² s_j²/n_j (Deming & Stephan 1940), s_j² that of what the word adds, n_j the effective number of texts.
 
-Errors have three parts: V, less what the known sum tells; noise, as far as the released frequency of the word itself moves q_j, c_j² times the
+Errors have three parts: V, reduced by the constraint of the known sum; noise of the word's own released frequency, which moves q_j, c_j² times the
 frequency's variance; and τ² Var φ_j(x), for background texts that are not distributed as
 the private ones.
 """

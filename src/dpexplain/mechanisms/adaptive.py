@@ -57,7 +57,7 @@ class Adaptive:
     only_beta: ClassVar[bool] = False  # whether T' follows from β alone, not from max(β, √n σ_min)
 
     def __post_init__(self) -> None:
-        gdp.mu(self.epsilon, self.delta)  # refuses what has no meaning
+        gdp.mu(self.epsilon, self.delta)  # raises ParameterError for invalid values
         require_steps(self.steps)
         require_calibration(self.calibration)
         if self.rule not in ("history", "paper"):
@@ -90,7 +90,7 @@ class Adaptive:
         """`plan`, with the model's answer at the point where planes go through it."""
         if self.calibration == "paper" or self.rule == "paper":
             return self._by_the_paper(point, setting, history, anchor)
-        # The same point again is the same answer; a merely near one is worth its price.
+        # The same point again gets the same answer; a near point is computed and paid for.
         return plan_copy(history, point, within=0.0) or self._by_history(point, setting, history, hint, anchor)
 
     def _by_history(

@@ -76,7 +76,7 @@ class NoisyDescent:
         near = descend(self.start, steps[:-1], lambda phi: noisy_gradient(path(phi)), ball)
         state = descend(near, steps[-1:], lambda phi: noisy_gradient(Place(phi)), ball)
         answer = answer_at(state, gradient, self.norm, self._details)
-        if isinstance(self.schedule, HarmonicSchedule):  # the paper's own answers stay as they are
+        if isinstance(self.schedule, HarmonicSchedule):  # the paper's own answers are not changed
             return answer
         state = remove_idle(state, gradient, self.gaussian.sigma / gradient.setting.size, steps, np.array(shares))
         return replace(answer, values=gradient.setting.out_of_scaled(state)[: gradient.setting.width])
@@ -115,7 +115,7 @@ class Basic:
     plane: Plane | None = None
 
     def __post_init__(self) -> None:
-        gdp.mu(self.epsilon, self.delta)  # refuses what has no meaning
+        gdp.mu(self.epsilon, self.delta)  # raises ParameterError for invalid values
         require_steps(self.steps)
         require_calibration(self.calibration)
         plane, radius = choose_plane(self.plane, self.radius, self.norm, self.calibration, self.weight)

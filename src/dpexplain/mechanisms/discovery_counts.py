@@ -87,7 +87,7 @@ class TextCounts:
         return len(self.priors) * self.neighbours.multiplier
 
     def evaluate(self, rows: Any, at: str) -> Vector:
-        """The counts of one column in the order of its texts; only a door may ask, and only for `visible`."""
+        """The counts of one column in the order of its texts; only a `Door` calls it, and only for `visible`."""
         texts = cast(UndeclaredColumns, rows).texts(at)
         return np.array([texts[text] for text in sorted(texts)], dtype=np.float64)
 

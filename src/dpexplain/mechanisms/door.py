@@ -1,7 +1,7 @@
-"""The one door through which numbers computed from private rows leave: it evaluates, adds noise, counts, and refuses.
+"""The `Door`, through which every number computed from private rows is released: it evaluates, adds noise, counts the cost, and enforces the reservation.
 
 A `Door` is built from what was reserved. It alone holds the rows and the noise while a plan runs. Each release is charged before its noise is drawn; the
-one that would pass the reservation raises `ReservationExceeded`. What is settled afterwards is what the door counted, whatever the plan says.
+one that would pass the reservation raises `ReservationExceeded`. What is settled afterwards is what the door counted, not what the plan states.
 
     door.release(mechanism)          one Gaussian release of the mechanism's own bounded query
     door.releases(mechanism, count)  `count` of them, at public parameters that may depend on what was released before
@@ -94,7 +94,7 @@ class Door:
     def visible(self, mechanism: GaussianMechanism[Any]) -> Any:
         """What an unbounded histogram shows above its public thresholds (`mechanisms/discovery_counts.py: TextCounts`).
 
-        Every cell there could be gets the same noise; for cells that are empty it is decided at once which of them noise alone lifts above
+        Every possible cell gets the same noise; for all empty cells together it is drawn which of them noise alone lifts above
         their thresholds. Counts are whole numbers and the grid a power of two below 1, so they are on it without rounding.
         """
         self._charge(mechanism.event())

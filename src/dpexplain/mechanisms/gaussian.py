@@ -11,8 +11,8 @@ rounding can move two neighbours apart. The proof, and that of the float argumen
 
 What remains is that a computer's N is not a real number: float64 keeps 53 bits of it, so σ/grid must stay well below 2⁵³ or
 the noise itself would leave integers out. Already at σ/grid = 2³⁵ only 2¹⁸ floats share an integer, and their uneven number
-would tell a little. So the noise is a sum of Gaussians of falling scale, each blurring the rounding error of the one before
-(independent noise on top is post-processing and costs nothing). What float64 can still betray is then at most
+would leak a little. So the noise is a sum of Gaussians of falling scale, each masking the rounding error of the one before
+(adding independent noise is post-processing and costs nothing). What float64 can still leak is then at most
 `precision_cost` = √n·2⁻³¹ in μ, and it is paid for.
 """
 
@@ -43,9 +43,9 @@ Query = TypeVar("Query", bound=BoundedQuery)
 
 @dataclass(frozen=True, slots=True)
 class GaussianMechanism(Generic[Query]):
-    """Releases a bounded query at the price of `mu`-GDP. The query brings its own bound: there is no way to pass another one.
+    """Releases a bounded query at the price of `mu`-GDP. The bound is part of the query and cannot be passed separately.
 
-    What a release is charged as is (`rounded_sensitivity`, `sigma`), whose ratio is at most `mu`.
+    A release is charged as (`rounded_sensitivity`, `sigma`), whose ratio is at most `mu`.
     """
 
     query: Query

@@ -58,7 +58,7 @@ class Gradient(Protocol):
     def dimension(self) -> int: ...
     @property
     def largest_distance(self) -> float:
-        """How far a record can be from the point, over scaled columns; inf where nothing is declared."""
+        """The largest distance of a record from the point, over scaled columns; inf where nothing is declared."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""Directions that rows hardly determine, removed from an answer where its component along them can be explained by noise alone. Post-processing.
+"""Removes directions that rows hardly determine from an answer where its component along them is no larger than noise. Post-processing.
 
 Where z has a category, rows of other categories differ from it by e_j - e_z, whose entries sum to 0: the sum over a one-hot block is determined only by
 rows without any category, and most tables have none. A descent then walks at random along it. Its noise is known: with steps η_t and shares ρ_t, the

@@ -104,7 +104,7 @@ class Influence:
     label: float | None = None
 
     def __post_init__(self) -> None:
-        gdp.mu(self.epsilon, self.delta)  # refuses what has no meaning
+        gdp.mu(self.epsilon, self.delta)  # raises ParameterError for invalid values
         if self.others not in (None, "ignored", "against"):
             raise ParameterError(f"others must be 'ignored' or 'against', got {self.others!r}")
         if self.label is not None and not -1 <= self.label <= 1:

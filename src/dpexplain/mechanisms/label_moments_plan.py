@@ -63,7 +63,7 @@ def row_wise_matrix(ask: Ask, columns: int) -> Ask:
     def answers(rows: Matrix) -> Matrix:
         try:
             found = np.asarray(ask(rows), dtype=np.float64).reshape(len(rows), columns)
-        except Exception:  # whatever a foreign model raises about some row: halve until it is found
+        except Exception:  # a foreign model may raise anything about some row: halve until that row is found
             if len(rows) == 1:
                 return np.full((1, columns), missing)
             half = len(rows) // 2

@@ -26,7 +26,7 @@ from dpexplain.privacy.events import PrivacyEvent
 HISTOGRAM_SHARE = 0.1
 FEWEST_BINS, MOST_BINS = 4, 24
 MOST_VALUES, MOST_CELLS, MOST_ATTRIBUTES = 256, 1 << 20, 128
-_SIGNIFICANT = 3.0  # standard deviations of noise before a cell of missing values is believed
+_SIGNIFICANT = 3.0  # standard deviations of noise that the count of missing values must exceed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +127,7 @@ def plan_marginals(cells: tuple[Cells, ...], mu: float, setting: Setting) -> Mar
 
 
 def _bins(rows_per_noise: float) -> int:
-    """How many bins a number gets: the cube root of m̄/σ balances what a bin hides against what noise drowns."""
+    """How many bins a number gets: the cube root of m̄/σ balances the error of wide bins against the noise of narrow ones."""
     return int(np.clip(np.cbrt(rows_per_noise), FEWEST_BINS, MOST_BINS))
 
 
@@ -164,7 +164,7 @@ def _without_unknown(joined: Joined, cell: Cells, histogram: Vector, sigma: floa
 
 
 def equal_mass(mass: Vector, size: int) -> Joined:
-    """Consecutive cells, whose masses sum to one, in at most `size` bins; a cell heavier than a bin's share stands alone.
+    """Consecutive cells, whose masses sum to one, in at most `size` bins; a cell heavier than a bin's share is a bin of its own.
 
     What such cells leave, ρ, is shared by size·∛ρ bins: as many as the other rows would get if they were all (`_bins`).
     """

@@ -27,7 +27,7 @@ NORM_SHARE = 0.01  # of a query's μ², spent on β̃
 
 @dataclass(frozen=True, slots=True)
 class MeasuredDescent:
-    """A plan: release β̃ at `start`, then take as many and as noisy gradients as β̃ asks for. `proofs/adaptive.md`."""
+    """A plan: release β̃ at `start`, then gradients whose number and noise follow from β̃. `proofs/adaptive.md`."""
 
     start: Start
     norm: GaussianMechanism[GradientNorm]
@@ -54,7 +54,7 @@ class MeasuredDescent:
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
-        """β̃, and the dearest descent that any β̃ could ask for: a larger s takes s times the steps, at 1/s² of the price each."""
+        """β̃, and the most expensive descent that any β̃ can lead to: a larger s takes s times the steps, at 1/s² of the price each."""
         most = min(max(ceil(self.floor * sqrt(log(self.steps)) * self.steps), 1), self.steps - 1)
         return (self.norm.event(), self.finest.event(most))
 
@@ -78,7 +78,7 @@ class MeasuredDescent:
 
     def settings(self, beta: float) -> tuple[GaussianMechanism[Gradient], float, int]:
         """(noise, step constant, T') from β̃ alone: s = max(β̃, √n σ_min), σ = s/√n."""
-        quiet = beta <= self.floor * (1 + 1e-9)  # then exactly σ_min: rounding must not price it above the reservation
+        quiet = beta <= self.floor * (1 + 1e-9)  # then exactly σ_min: rounding must not raise its price above the reservation
         level = self.floor if quiet else beta
         gaussian = self.finest if quiet else self._at_noise_level(level)
         rate = paper.warm_rate(1, self._noise_norm(gaussian), beta, self.steps)

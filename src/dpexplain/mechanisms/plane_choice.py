@@ -1,4 +1,4 @@
-"""The plane that a mechanism explains by: its kind, the bound on its slopes, and what an answer states about it."""
+"""The plane of a mechanism's explanations: its kind, the bound on its slopes, and what an answer states about it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LEAST_RADIUS, LARGEST_RADIUS = 2.0, 20.0
 _PER_ROOT = 0.3  # the cap times the root of the noise on one gradient
-_QUIET = 1 / 350  # noise on one gradient below which weights are flat for a shorter way
+_QUIET = 1 / 350  # noise on one gradient below which weights are flat up to a shorter distance
 _USUAL_CURVATURE = 0.41  # of the default weight in a table of about ten columns, where the number above was found
 _FLAT_SHARE = 0.4  # of how far apart codes can be
 _NEARLY = 1 - 1e-6
@@ -53,7 +53,7 @@ def paid_gradient(
 ) -> GradientSum | FreeGradientSum:
     """The gradient whose noisy values a descent takes: of the plane that was asked for, with the weight and the cap on ‖φ‖ that suit what is paid.
 
-    Public things decide both, and every admissible weight has its own bound, so privacy and price do not depend on the choice.
+    Both follow from public numbers, and every admissible weight has its own bound, so privacy and price do not depend on the choice.
     """
     plane, radius, flat = asked.plane or "fitted", asked.radius, 0.0
     if plane != "paper":
@@ -72,18 +72,18 @@ def _unit_noise(gradient: Gradient) -> float:
 def radius_for(noise: float) -> float:
     """The default cap on ‖φ‖ where one mean gradient that takes the whole budget has noise of this length, in units of the usual curvature.
 
-    Noise at a known φ depends on φ and not on the cap, so a cap costs nothing by itself. But the larger φ may become, the more directions that
-    records hardly determine are followed, and filled with noise: the cap grows with the accuracy that is paid for. Numbers whose declared range is
+    Noise at a known φ depends on φ and not on the cap, so a larger cap does not add noise by itself. But the larger φ may become, the farther the
+    descent follows noise in directions that records hardly determine: the cap grows with the accuracy that is paid for. Numbers whose declared range is
     wider than what rows use need long slopes, which a smaller cap would cut (`docs/notes/interactive.md`).
     """
     return min(max(_PER_ROOT / sqrt(noise), LEAST_RADIUS), LARGEST_RADIUS)
 
 
 def flat_distance(noise: float, setting: Setting) -> float:
-    """The distance within which all records may count alike, at the noise of `radius_for`.
+    """The distance within which all records have the same weight, at the noise of `radius_for`.
 
-    Noise covers a record near the query, where α(d)d is largest; but where records have several codes, hardly any is that near. Weights that are flat
-    up to a share of how far apart codes can be need up to half of the noise, and move the answer little; as noise gets smaller, so does the share.
+    The sensitivity is that of a record near the query, where α(d)d is largest; but records with several codes are rarely that near. Weights that are flat
+    up to a share of the largest distance between codes reduce the noise, and change the answer little; the share falls with the noise.
     """
     if setting.layout is None:
         return 0.0
@@ -105,5 +105,5 @@ def answer_at(state: Vector, gradient: Gradient, norm: int, details: dict[str, A
     details = details | {"radius": gradient.radius * setting.largest_scale, "capped": capped}
     plane: Plane = "paper" if intercept is None else "fitted" if len(state) > len(values) else "anchored"
     if plane != "paper":
-        details |= {"weight": gradient.local.weight.to_dict()}  # it may be flat for longer than the weight that was asked for
+        details |= {"weight": gradient.local.weight.to_dict()}  # may be flat farther than the weight asked for
     return Outcome(values, details=details, plane=plane, intercept=0.0 if intercept is None else intercept)

@@ -171,7 +171,7 @@ class UndeclaredColumns(Protocol):
 
 @runtime_checkable
 class BoundedQuery(Protocol):
-    """A statistic of private rows together with its L2 sensitivity: one object, so that neither is ever used without the other."""
+    """A statistic of private rows and its L2 sensitivity, as one object, so that neither is used without the other."""
 
     @property
     def what(self) -> str:
@@ -210,7 +210,7 @@ Result = TypeVar("Result", covariant=True)
 
 
 class Plan(Protocol[Result]):
-    """What a mechanism will do and pay, computed before any row is read."""
+    """What a mechanism will release and its price, computed before any row is read."""
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:

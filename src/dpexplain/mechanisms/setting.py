@@ -63,7 +63,7 @@ class AuditSetup:
     """The audit in which errors of a mechanism show most: where the other rows lie, how many queries are asked, and how far apart they are."""
 
     rows: Literal["pull", "still", "spread"] = (
-        "still"  # they pull φ to the ball's edge, lie at the query, or are spread over the domain
+        "still"  # rows pull φ to the ball's edge, lie at the query, or are spread over the domain
     )
     queries: int = 1
     gap: float = 0.01

@@ -46,7 +46,7 @@ class ShapleyTotal:
 
     def evaluate(self, rows: Rows, at: None = None) -> Vector:
         del at
-        return cast(SingleRows, rows).shapley(self.asked)  # `plan` made sure of it
+        return cast(SingleRows, rows).shapley(self.asked)  # `plan` has checked it
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Shapley:
     clip: float | None = None
 
     def __post_init__(self) -> None:
-        gdp.mu(self.epsilon, self.delta)  # refuses what has no meaning
+        gdp.mu(self.epsilon, self.delta)  # raises ParameterError for invalid values
         if self.rows is not None and not (isinstance(self.rows, int) and self.rows >= 1):
             raise ParameterError(f"rows must be a whole number of at least 1, got {self.rows!r}")
         if self.clip is not None:
@@ -131,10 +131,10 @@ class ShapleyWithModel(WithModel[Shapley]):
     """`Shapley` with the black box it asks."""
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyShapley:
-        del history, hint  # each answer stands on its own
+        del history, hint  # no answer depends on earlier ones
         if not setting.single_rows:
             raise ParameterError("rows of this kind cannot be put to a model one by one: register them as a table")
-        answer = float(self.model(point[None])[0])  # a model that cannot answer is found out before anything is spent
+        answer = float(self.model(point[None])[0])  # a model that cannot answer raises before anything is spent
         owner = players_of(setting)
         share = 1.0 if self.given.rows is None else min(self.given.rows / setting.size, 1.0)
         clip = self.given.clip or largest_norm(int(owner[-1]) + 1)

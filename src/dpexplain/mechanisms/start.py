@@ -1,4 +1,4 @@
-"""What the released history offers for a new query at no cost: an answer to copy, or a starting point and an estimate of its distance."""
+"""Uses of the released history for a new query, at no cost: an answer to copy, or a starting point and an estimate of its distance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpexplain.mechanisms.setting import Outcome, Setting
 from dpexplain.privacy.events import PrivacyEvent
 
 FEWEST = 5  # answers that a regression needs at least
-MEMORY = 2000  # latest answers it learns from: older ones add little, and a plan stays quick
+MEMORY = 2000  # latest answers that it is fitted to: older ones add little, and planning stays fast
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def predict_start(history: History, point: Vector, ball: Ball | FreeBall, settin
 
     The estimate of its distance is the leave-one-out error as a share of the past answers' own length, larger where the point is unlike past
     ones, and never below `floor`: answers that hardly move from their predictions would confirm them, and each next one would move
-    less. As a share of the ball's radius it would be small where noise has shortened all answers, and predictions say nothing.
+    less. As a share of the ball's radius it would be small where noise has shortened all answers and predictions are worthless.
     """
     if history.computed_count < FEWEST:
         return cold_start(width)

@@ -28,7 +28,7 @@ _FEWEST = 20
 
 @dataclass(frozen=True, slots=True)
 class WithDetails:
-    """A plan with further public facts that end up in the answer's details."""
+    """A plan with further public facts for the answer's details."""
 
     plan: Plan[Outcome]
     details: dict[str, Any]
@@ -45,7 +45,7 @@ class WithDetails:
 def warm_plan(parameters: Adaptive, gradient: Gradient, start: Start, share: float) -> WithDetails:
     """A plan at `share` of (ε, δ)'s μ², with the schedule that Basic has in a ball of radius √`start.distance`·k and at most T-1 gradients.
 
-    The root: predictions err most where the curvature is small and the way long. On the way of `start.distance` itself, answers were
+    The root is used because predictions err most where the curvature is small and the distance long. With `start.distance` itself, answers were
     worse than fresh ones of the same price where noise is small (`tests/statistical/test_reuse.py`).
     """
     descent = _descent(parameters, gradient, start, share, None)
