@@ -1,7 +1,7 @@
 """Tiles of sums Σ_i rows[p+h, i]·rows[q+w, i], held in vector registers, written in LLVM's intermediate representation.
 
 Without this, the compiler neither keeps a square of vector sums in registers nor adds up their lanes together, and beside a store it makes
-two versions of a loop, which add in different orders. Here the order is written down: lane l of a sum takes i = l, l + LANES, …; then the
+two versions of a loop, which add in different orders. Here the order is fixed: lane l of a sum takes i = l, l + LANES, …; then the
 lanes are added in pairs.
 """
 

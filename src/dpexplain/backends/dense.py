@@ -27,7 +27,7 @@ from dpexplain.core.weights import Weight
 Weighting = Callable[[int, int], Vector]  # blocks first, last → α of their rows
 _UNIT_ROUNDOFF = 2.0**-53
 _CHUNK = 1 << 16
-_SLICE = 256  # blocks that are looked at row by row together
+_SLICE = 256  # blocks that are read row by row together
 _STRETCH = 1 << 20  # bytes of rows in a stretch
 _BATCH = 1 << 24  # bytes of sums that one thread fills during one pass
 

@@ -1,7 +1,7 @@
 """Private rows spread over a Ray cluster: each worker holds its row groups in memory and answers for them; the driver adds.
 
 A worker that dies is started again by Ray, reads its row groups again, and answers the question it had not answered. What it has read is
-compared with what was registered by a digest of every encoded row and label. Noise is drawn by the driver alone, once, after the sum,
+compared with what was registered by a digest of every encoded row and label. Only the driver draws noise, once, after the sum,
 and the ledger is charged before the first worker is asked: a worker that answers twice releases and costs nothing more.
 """
 
@@ -38,7 +38,7 @@ class Worker:
         digest = sha256()
         try:
             parts = list(source.parts(_digest(source.chunks(groups), digest)))
-            self._parts = parts or [source.part([])]  # where no row of a share is kept
+            self._parts = parts or [source.part([])]  # where no row of a share is used
             self._loaded: WorkerReply = ("done", digest.hexdigest())
         except Exception as error:
             self._loaded = _failure(error)

@@ -170,7 +170,7 @@ def _system(base: str) -> tuple[Any, str]:
 
 
 def _matches(path: str, root: str, pattern: str) -> bool:
-    """Name by name, so that * does not cross a folder."""
+    """Match folder by folder, so that * does not cross a folder."""
     names, wanted = path[len(root) :].strip("/").split("/"), pattern.split("/")
     return len(names) == len(wanted) and all(map(fnmatchcase, names, wanted))
 
@@ -189,7 +189,7 @@ def _read_identity(system: Any, path: str) -> tuple[KnownFile, pa.Schema]:
 
 
 def _footer(source: Any) -> bytes:
-    """The metadata at the end of a file, whose length stands before the last four bytes."""
+    """The metadata at the end of a file, whose length is stored before the last four bytes."""
     size = source.size()
     length = int.from_bytes(source.read_at(8, max(size - 8, 0))[:4], "little")
     return bytes(source.read_at(min(length, size) + 8, max(size - length - 8, 0)))

@@ -38,7 +38,7 @@ MOST_ROWS = 1 << 25  # as a public size, so at most twice as many: sums stay bel
 _UNIT_ROUNDOFF = 2.0**-53
 _SHARES = 16  # pieces that sums around a corner are made of, and the most threads
 _SHARE = 1 << 14  # rows of a piece at least
-_SLICE = 4096  # rows that are looked at as dense ones together
+_SLICE = 4096  # rows that are converted to dense ones together
 
 
 class SparseRows:
@@ -143,7 +143,7 @@ class SparseRows:
         return squared
 
     def _around_any(self, point: Vector, weight: Weight, scale: float) -> RawSums:
-        """Sums around a point between the corners, which keeps rows at a distance: that bounds any weight of the family."""
+        """Sums around a point between the corners. Every row has a positive distance from it, which bounds any weight of the family."""
         squared = np.empty(len(self._labels))
         self._split(lambda first, last: kernels.squared_distances_to(self._starts, self._indices, point, first, last, squared))
         nearest = sqrt(float(np.square(np.minimum(np.abs(point), np.abs(1 - point))).sum())) * (1 - 1e-9) * scale
@@ -244,7 +244,7 @@ def _bits_of(point: Vector) -> bit_kernels.Bits:
 
 
 def _shares(edges: kernels.Integers) -> list[tuple[int, int]]:
-    """Ranges of distances with about as many rows. Threads do not decide how many there are, so neither do they decide how sums are rounded."""
+    """Ranges of distances with about as many rows. Their number does not depend on the number of threads, and so the rounding of sums does not either."""
     middles = (edges[1:] + edges[:-1]) / 2
     cuts = np.searchsorted(middles, np.linspace(0, edges[-1], min(int(edges[-1]) // _SHARE + 1, _SHARES) + 1))
     return [(int(a), int(b)) for a, b in pairwise(cuts) if a < b]

@@ -13,7 +13,7 @@ from dpexplain.errors import InputError
 from dpexplain.progress import with_bar
 
 T = TypeVar("T")
-_SLOW = 1 << 28  # encoded bytes from which a progress bar is worth its line
+_SLOW = 1 << 28  # encoded bytes from which a progress bar is shown
 
 
 class StreamedRows(SummedRows):

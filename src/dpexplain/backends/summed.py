@@ -1,6 +1,6 @@
 """Rows in several parts: every part answers each question, and the answers are added in a fixed order.
 
-A running sum keeps what each addition rounds away (Ogita, Rump & Oishi 2005, Sum2): the total of K partial sums is off by at most
+A running sum also adds up what each addition rounds away (Ogita, Rump & Oishi 2005, Sum2): the total of K partial sums is off by at most
 u|S| + (Ku)²Σ|terms|, so the number of parts does not matter. `proofs/summation.md`.
 """
 
@@ -102,7 +102,7 @@ def _parts(answer: Any) -> list[Any]:
 
 
 def _rebuild(shape: Any, values: list[Any]) -> Any:
-    """Something like `shape` made of `values`, which are used up from the front."""
+    """A copy of the structure `shape` with its numbers taken from `values`, which are consumed from the front."""
     if isinstance(shape, (float, np.ndarray)):
         value = values.pop(0)
         return float(value) if isinstance(shape, float) else value

@@ -1,4 +1,4 @@
-"""`dpexplain audit`: try to refute what the installed mechanisms claim, by running them on neighbouring data sets and guessing."""
+"""`dpexplain audit`: tries to refute privacy claims by running mechanisms on neighbouring data sets and guessing which one was used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dpexplain ledger show | verify | export | total`: read a ledger without touching it."""
+"""`dpexplain ledger show | verify | export | total`: reads a ledger without changing it."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def lines(ledger: Ledger, last: int) -> list[dict[str, Any]]:
 
 
 def line(ledger: Ledger, entry: Entry) -> dict[str, Any]:
-    """One entry for people: its cost and the running total as ε at the account's δ, never rounded down."""
+    """One entry as text: its cost and the running total as ε at the account's δ, never rounded down."""
     account = ledger.account
 
     def epsilon(quanta: int) -> float:

@@ -1,4 +1,4 @@
-"""`dpexplain rehearse`: measures, on the owner's own rows, what a release would be worth. Not private, and spends nothing."""
+"""`dpexplain rehearse`: measures, on the owner's own rows, the quality of a release. Not private, and spends nothing."""
 
 from __future__ import annotations
 

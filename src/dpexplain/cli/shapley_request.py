@@ -1,4 +1,4 @@
-"""`dpexplain explain --method shapley | surrogate`: SHAP values of a model over a release's reference records, or of a stand-in for it."""
+"""`dpexplain explain --method shapley | surrogate`: SHAP values of a model over a release's reference records, or of a surrogate of it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ShapleyRequest:
     trusted: bool
 
     def explainer(self, made: Release) -> tuple[Callable[..., Contributions], Callable[..., ContributionsBatch]]:
-        """What answers about one record, and about many."""
+        """The object that answers about one record, and about many."""
         asked, named = self.labeller(made), self.target if self.target in made.targets else None
         if self.method == "surrogate":
             stand_in = made.surrogate(asked, target=named)
@@ -39,7 +39,7 @@ class ShapleyRequest:
         return partial(made.shapley, model=asked, target=named), partial(made.shapley_many, model=asked, target=named)
 
     def labeller(self, made: Release) -> Labeller | None:
-        """What asks the model; None where none was named."""
+        """The labeller that asks the model; None where no model was named."""
         if self.model is None:
             return None
         from dpexplain.cli.release import target_of

@@ -1,4 +1,4 @@
-"""Private rows behind a wall, and the only way to ask them: reserve, run, settle.
+"""Private rows, which answer paid queries only: reserve, run, settle.
 
 private_data.py  rows that answer paid questions only, and what was spent on them
 facts.py         what is public about them

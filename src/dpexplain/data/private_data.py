@@ -46,7 +46,7 @@ class PrivateData:
     def __init__(
         self, rows: Any, domain: DomainLike, *, model: Any = None, labels: Any = None, **options: Unpack[OptionKeywords]
     ) -> None:
-        from dpexplain.registration import in_memory  # here, and not above: numba takes longer to load than all the rest
+        from dpexplain.registration import in_memory  # imported here because numba takes longer to load than all the rest
 
         _require_domain(domain)
         terms, classes = RegistrationOptions(**options).split_classes(model)
@@ -95,8 +95,8 @@ class PrivateData:
         """Rows held in memory by the workers of a Ray cluster, each reading its own row groups of the files.
 
         `address` is that of a running cluster, "auto" for one on this machine; without it Ray is started here, with two workers. A
-        worker that is lost is started again by Ray, reads its rows again and answers. A `model` is asked by the workers, about the
-        rows each holds, and must answer the same each time. The rest is as for `scan`. `close()` frees the workers.
+        worker that is lost is started again by Ray, reads its rows again and answers. The workers ask the `model`, each about the
+        rows that it holds; the model must answer the same each time. The rest is as for `scan`. `close()` frees the workers.
         """
         from dpexplain.registration import scanning
 
@@ -173,7 +173,7 @@ class PrivateData:
 
     @property
     def guarantees(self) -> PersonGuarantees:
-        """What everything released so far promises a person: in these data, in the model's training data (by its card), and in both."""
+        """The guarantees of everything released so far, for a person in these data, in the model's training data (by its card), and in both."""
         return PersonGuarantees.of(self.spent, self.size, self.model_card)
 
     def qualify(self, guarantee: Guarantee) -> Guarantee:
@@ -250,8 +250,8 @@ class PrivateData:
         """Count what this ledger spends among everything spent on these data; `private=False` marks them as no longer protected.
 
         `model_answers` says that answers of the model at public points are published beside noisy sums over rows. `seeded` noise can be
-        drawn again by whoever knows the seed: from then on every guarantee about these data says so. What earlier processes did, the
-        ledger remembers.
+        drawn again by whoever knows the seed: from then on every guarantee about these data states it. The ledger stores the flags of
+        earlier processes.
         """
         self._require_whole()
         self._ledgers[ledger.identity] = ledger
@@ -282,7 +282,7 @@ class PrivateData:
         return run_plans(self._rows, paid, noise, private=private)
 
     def require_readable(self) -> None:
-        """Raise RowsUnavailable, before anything is spent, if rows outside this process's memory are not there as registered."""
+        """Raise RowsUnavailable, before anything is spent, if rows outside this process's memory are not those that were registered."""
         if isinstance(self._rows, ChangeDetecting):
             self._rows.require_unchanged()
 
@@ -295,8 +295,8 @@ class PrivateData:
         """Disjoint parts for parallel use, with size m̄/k each; these data themselves can then be used no more.
 
         A row's shard follows from a public hash of its owner (the declared unit), or else of its own content: no other row's presence changes
-        it (`proofs/parallel.md`), and the same rows split the same way in every process and order, so that each shard's ledger keeps
-        meaning the same rows.
+        it (`proofs/parallel.md`), and the same rows split the same way in every process and order, so that each shard's ledger always
+        refers to the same rows.
         """
         self._require_whole()
         if not (isinstance(shards, int) and shards >= 2):

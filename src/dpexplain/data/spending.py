@@ -58,7 +58,7 @@ class Spending:
     ledger: Ledger
     noise: Noise
     private: bool = True
-    uses: tuple[str, ...] = ()  # what the ledger remembers of every request beside its price
+    uses: tuple[str, ...] = ()  # what the ledger stores of every request beside its price
 
     @classmethod
     def open(
@@ -92,7 +92,7 @@ class Spending:
     ) -> tuple[list[Bought], DpexplainError | None]:
         """Reserve in order, up to the first refusal, which is returned; then run each plan and settle it before the next one runs.
 
-        What is reserved is answered, whatever stopped the reserving. `past_refusals` goes on where the budget cannot pay for one request. Plans about
+        Every reserved request is answered, also after a refusal. `past_refusals` continues where the budget cannot pay for one request. Plans about
         local questions share one read of the rows.
         """
         reserved: list[PaidRequest[Result] | Bought] = []

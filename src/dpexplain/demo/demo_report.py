@@ -97,7 +97,7 @@ def _card(asked: PersonAnswer) -> str:
 
 
 def _figure(answers: list[PersonAnswer], budget: Budget) -> Figure:
-    """What makes each answer, and how the budget was spent."""
+    """The figure of each answer's contributions and of the spent budget."""
     figure = Figure(figsize=(15, 9), layout="constrained")
     axes = figure.subplots(2, 3).ravel()
     for ax, asked in zip(axes, answers, strict=False):

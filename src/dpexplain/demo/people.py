@@ -2,7 +2,7 @@
 
 Each person belongs to one of four walks of life (student, worker, professional, retired), which shapes age, hours, education, work and
 marriage together. Income passes the threshold by a rule with interactions (education pays only in the professions, long hours help up to a
-point, age helps until about 55) plus luck. All draws come from one seed, so everybody sees the same people.
+point, age helps until about 55) plus random noise. All draws come from one seed, so every run has the same people.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DOMAIN = Domain(
     ]
 )
 
-TYPICAL: dict[str, Any] = {  # a public record that stands for the average where none is released
+TYPICAL: dict[str, Any] = {  # a public record that replaces the average where none is released
     "age": 43, "hours": 37, "education": "college", "work": "private", "trade": "office", "region": "north", "married": True, "city": True,
 }  # fmt: skip
 
@@ -91,7 +91,7 @@ def _odds(key: str, walk: Any) -> Vector:
 
 
 def _pick(odds: Vector, noise: SeededNoise) -> Any:
-    """One index a row, with the row's odds."""
+    """One index for each row, drawn with the row's odds."""
     cumulative = np.cumsum(odds, axis=1)
     draws = noise.uniform(len(odds)) * cumulative[:, -1]
     return (draws[:, None] > cumulative).sum(axis=1)

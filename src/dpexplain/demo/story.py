@@ -45,7 +45,7 @@ class PersonAnswer:
 
     @property
     def answer_text(self) -> str:
-        """The model's own answer, for people."""
+        """The model's own answer as text."""
         return AnswerScale.of("probability").format(self.probability)
 
 

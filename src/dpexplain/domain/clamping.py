@@ -21,7 +21,7 @@ _OWN = (Domain, TextDomain, ImageDomain)
 
 
 def encode_within(domain: DomainLike, rows: Any) -> Any:
-    """`domain.encode(rows)`, clamped to the domain's blocks unless the domain is one of the library's own, which keep to them."""
+    """`domain.encode(rows)`, clamped to the domain's blocks unless the domain is one of the library's own, whose encoding lies in them."""
     encoded = domain.encode(rows)
     return encoded if type(domain) in _OWN else clamp(encoded, domain)
 

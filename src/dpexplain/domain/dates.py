@@ -33,7 +33,7 @@ def instant(value: object) -> float:
             aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
             return (aware - _EPOCH) / timedelta(seconds=1)
         return float((value - _EPOCH.date()).days * 86400) if isinstance(value, date) else nan
-    except Exception:  # pandas' NaT, text that is no date, a year that datetime cannot hold
+    except Exception:  # pandas' NaT, text that is not a date, a year outside datetime's range
         return nan
 
 
@@ -104,7 +104,7 @@ class Datetime(Scaled):
         out[:, 0] = to_unit(np.floor(instants(column) / self.step), low, high, missing)
 
     def read(self, encoded: FloatArray) -> Column:
-        """Dates again, to the day or second; a missing one comes back as what stands for it."""
+        """Dates again, to the day or second; a missing one is returned as its substitute."""
         low, high, _ = self.span
         return np.rint(np.clip(low + encoded[:, 0] * (high - low), low, high)).astype(np.int64).astype(self.numpy_type)
 

@@ -94,7 +94,7 @@ def vector_features(width: Any, bounds: Any, names: Any) -> list[Feature]:
 
 
 def canonical_json(data: Mapping[str, Any]) -> bytes:
-    """One spelling per description: what the fingerprint is taken of."""
+    """The canonical text of a description, from which the fingerprint is computed."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
@@ -166,7 +166,7 @@ def _parse_feature(data: Any) -> Feature:
 
 
 def require_known(data: Mapping[Any, Any], known: set[str], where: str) -> None:
-    """Refuse a key that means nothing: a misspelt one would be ignored silently."""
+    """Raise DomainError for an unknown key, because a misspelt one would be ignored silently."""
     for key in data:
         if key not in known:
             raise DomainError(f"{where} has unknown key {key!r}{hint(key, known)}; use only {format_list(sorted(known))}")

@@ -1,8 +1,8 @@
 """Numbers, levels, categories and yes/no as public features, each with a total rule for private values and a strict one for queries.
 
 A feature maps one raw column to `width` encoded columns. `fill` is for private rows: it never raises, whatever they hold.
-`place` is for queries: it raises QueryError unless `fill` would represent the value exactly as asked, and returns the one encoded column
-that is not zero, and its entry: what `fill` would have written. `substitute` is the declared value that stands for a missing one, or None.
+`place` is for queries: it raises QueryError unless `fill` would represent the value exactly, and returns the one encoded column
+that is not zero, and its entry: what `fill` would have written. `substitute` is the declared value that replaces a missing one, or None.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Numeric(Scaled):
 
     @property
     def default(self) -> float:
-        """What stands for a missing value, in raw units."""
+        """The substitute of a missing value, in raw units."""
         return self.low + (self.high - self.low) / 2 if self.missing is None else self.missing
 
     @property
@@ -89,7 +89,7 @@ class Numeric(Scaled):
         out[:, 0] = to_unit(floats(column), self.low, self.high, self.default)
 
     def read(self, encoded: FloatArray) -> Column:
-        """Raw numbers again; a missing one comes back as what stands for it."""
+        """Raw numbers again; a missing one is returned as its substitute."""
         raw = np.clip(self.low + encoded[:, 0] * (self.high - self.low), self.low, self.high)
         return np.rint(raw).astype(np.int64) if self.integer else raw
 
@@ -220,7 +220,7 @@ class Categorical(Scaled):
 
     @property
     def columns(self) -> tuple[Value, ...]:
-        """The value each encoded column stands for."""
+        """The value that each encoded column represents."""
         return (*self.values, *(() if self.other is None else (self.other,)))
 
     @property
@@ -264,7 +264,7 @@ class Binary(Scaled):
     """One of two public values, encoded as 0 or 1.
 
     Without `values`: False, 0, "no", "false" are 0 and True, 1, "yes", "true" are 1 (also Capitalised or UPPER CASE). With
-    `values=("F", "M")` the first is 0 and the second 1, and nothing else is known. Private rows: a missing or unknown value
+    `values=("F", "M")` the first is 0 and the second 1, and no other value is accepted. Private rows: a missing or unknown value
     becomes `missing` (one of the accepted values), by default the 0 one. Queries: an accepted value, or a missing one where `missing` is
     declared; anything else is refused.
     """
@@ -308,7 +308,7 @@ class Binary(Scaled):
         out[:, 0] = np.array([0.0, 1.0, default])[positions(column, self.lookup)]  # position -1 is the default
 
     def read(self, encoded: FloatArray) -> Column:
-        """Values again, or booleans where none were declared; a missing one comes back as what stands for it."""
+        """Values again, or booleans where none were declared; a missing one is returned as its substitute."""
         ones = encoded[:, 0] > 0.5
         return ones if self.values is None else declared_column(self.values, ones.astype(np.intp))
 

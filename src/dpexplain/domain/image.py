@@ -16,7 +16,7 @@ from dpexplain.domain.interface import Block, FloatArray, format_list, require_w
 from dpexplain.domain.scaled import UNSCALED, require_scale
 from dpexplain.errors import DataError, DomainError, QueryError
 
-COLUMN = "image"  # where a table or a JSON record keeps the image
+COLUMN = "image"  # the column or key of the image in a table or a JSON record
 CHANNELS = {1: ("",), 3: (" red", " green", " blue"), 4: (" red", " green", " blue", " alpha")}
 _PIXELS = 1 << 22  # that are looked at together: 32 MB as floats
 _EIGHT_BITS = (0.0, 255.0)
@@ -33,11 +33,11 @@ class ImageDomain(description.DomainDescription):
     `bounds=(low, high)` any type of number is read, and the bounds are scaled to [0, 1].
 
     Private images: numbers outside the bounds, ±inf included, are clamped, NaN becomes the middle of the bounds; nothing a pixel holds
-    raises an error. In a list, what is no array of the declared shape and type counts as an image in mid-tone. Queries: every pixel within the bounds.
+    raises an error. In a list, anything but an array of the declared shape and type becomes an image in mid-tone. Queries: every pixel within the bounds.
     """
 
     shape: tuple[int, ...]
-    grid: tuple[int, int] | None = None  # always a pair once it is made
+    grid: tuple[int, int] | None = None  # always a pair after construction
     bounds: tuple[float, float] | None = None
     scale: float = UNSCALED  # of every superpixel, in distances between images
     names: tuple[str, ...] = field(init=False, compare=False)
@@ -170,8 +170,8 @@ class ImageDomain(description.DomainDescription):
         return np.asarray((sums / sizes).reshape(len(images), -1))
 
     def _readable(self, images: NDArray[Any] | list[Any]) -> NDArray[Any] | list[NDArray[Any]]:
-        """An array of images has one shape and type, which is schema. In a list, what is no image of the domain is one in mid-tone;
-        only where that is all of them the schema is wrong."""
+        """An array of images has one shape and type, which is schema. In a list, anything but an image of the domain becomes one in mid-tone;
+        a list raises DataError only where no entry is an image of the domain."""
         if isinstance(images, np.ndarray):
             reason = self._misfit(images[0]) if len(images) else None
         else:
@@ -185,7 +185,7 @@ class ImageDomain(description.DomainDescription):
         return images
 
     def _misfit(self, image: Any) -> str | None:
-        """Why this is no image of the domain, by its shape and type alone; None where it is one."""
+        """The reason why this is not an image of the domain, by its shape and type alone; None where it is one."""
         if type(image) is not np.ndarray:
             return _NO_IMAGES
         if image.shape != self.shape:

@@ -52,7 +52,7 @@ class DomainLike(Protocol):
 
     @property
     def titles(self) -> tuple[str, ...]:
-        """The same for people: with a feature's title and unit where it has them."""
+        """Display names: with a feature's title and unit where it has them."""
         ...
 
     @property
@@ -105,6 +105,6 @@ def hint(name: object, known: Iterable[object]) -> str:
 
 
 def require_width(width: int) -> None:
-    """DomainError for more columns than anything here could be computed with: a description may come from anywhere."""
+    """DomainError for more columns than can be computed with, because a description may come from an untrusted file."""
     if width > MOST_COLUMNS:
         raise DomainError(f"a domain has at most {MOST_COLUMNS:,} columns, got {width:,}: declare fewer, or a coarser grid")

@@ -1,4 +1,4 @@
-"""What people call a feature. Labels change how an answer is shown, never how a record is encoded."""
+"""Display labels of a feature. Labels change how an answer is shown, never how a record is encoded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpexplain.errors import DomainError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled:
-    """Optional words for people: `title` in place of the column's name, the `unit` numbers are in, a sentence of `help`."""
+    """Optional display texts: `title` in place of the column's name, the `unit` of numbers, a sentence of `help`."""
 
     title: str | None = None
     unit: str | None = None

@@ -151,7 +151,7 @@ def place_query(
 
 
 def substitute(feature: Feature, value: Any, clip: bool) -> tuple[Any, str]:
-    """What a value that cannot be placed is read as, and that in words; the value itself where nothing is declared or allowed."""
+    """The substitute of a value that cannot be placed, and a description of it; the value itself where nothing is declared or allowed."""
     stand_in = feature.substitute
     if is_missing(value):
         return (value, "") if stand_in is None else (stand_in, f"missing, read as {stand_in}")
@@ -162,7 +162,7 @@ def substitute(feature: Feature, value: Any, clip: bool) -> tuple[Any, str]:
 
 
 def _require_fields(features: Sequence[Feature], record: Mapping[Any, Any], rules: QueryRules) -> None:
-    """Refuse undeclared fields unless they may be ignored, and absent ones unless something stands for them.
+    """Raise QueryError for undeclared fields unless they may be ignored, and for absent ones unless they have a substitute.
 
     An undeclared field that looks like a misspelt absent one is always refused: ignoring it would silently ask about another record.
     """
@@ -182,7 +182,7 @@ def _require_fields(features: Sequence[Feature], record: Mapping[Any, Any], rule
 
 
 def read_vector(features: Sequence[Feature], vector: Any, low: Any, high: Any, rules: QueryRules) -> tuple[Any, Notes]:
-    """A record given as bare numbers, with what stands for those that are not as the domain declares; only misfits are visited."""
+    """A record given as bare numbers, with substitutes for those that are not as the domain declares; only misfits are visited."""
     within = vector.dtype.kind in "iuf"
     suspects = np.flatnonzero(~((vector >= low) & (vector <= high))) if within else np.arange(len(vector))  # NaN is never within
     notes = Notes()

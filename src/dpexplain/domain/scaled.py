@@ -1,4 +1,4 @@
-"""How long the whole declared range of a feature counts in distances: what is near to a record. Public, and nothing else depends on it."""
+"""The length of a feature's whole declared range in distances between records. It is public, and nothing else depends on it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SMALLEST, LARGEST = 1e-6, 1e6  # so that squares of scales stay far from the lim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaled(Labelled):
-    """`scale` is what the feature's whole range, or another category of it, adds to the distance between two records: half of it, and the
-    feature counts half as much for what is near. Encoded values, slopes and contributions stay per whole range."""
+    """`scale` is what the feature's whole range, or another category of it, adds to the distance between two records: with half of it, the
+    feature contributes half as much to distances. Encoded values, slopes and contributions stay per whole range."""
 
     scale: float = UNSCALED
 

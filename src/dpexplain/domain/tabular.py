@@ -49,9 +49,9 @@ class Domain(description.DomainDescription):
     with missing, infinite, out-of-range and unknown values) and row-wise (a record's vector depends on that record alone). Only
     the table's schema can be refused. `encode_query` is for public queries and strict: a query outside the declared values is
     refused rather than clamped, because the answer would explain another point than the one asked about. Only what the domain
-    declares to stand for a missing or undeclared value (`missing=`, `other=`) takes its place, and the answer says so.
+    declares as the substitute of a missing or undeclared value (`missing=`, `other=`) takes its place, and the answer states it.
 
-    `scale` decides what is near: distances between records are computed from columns multiplied by it, and by their feature's own. Encoded
+    `scale` defines distances: those between records are computed from columns multiplied by it, and by their feature's own. Encoded
     values, slopes and contributions are per whole range of a feature, whatever its scale.
     """
 
@@ -100,7 +100,7 @@ class Domain(description.DomainDescription):
     ) -> Domain:
         """The domain that a model's own preprocessing declares: names, categories of encoders, what stands for missing values.
 
-        `model` is a fitted scikit-learn estimator, the path of an .onnx file, or a KServe V2 address. What it does not say is raised as
+        `model` is a fitted scikit-learn estimator, the path of an .onnx file, or a KServe V2 address. What it does not contain is raised as
         `Undeclared`, with the list of it: pass it as `declare={"age": (17, 97), "work": ["private", …]}`. `suggested=True` also takes bounds
         from scalers and trees: these are facts of the model's *training* data, and become public. No row is read. `columns` chooses features.
         """
@@ -115,7 +115,7 @@ class Domain(description.DomainDescription):
         """The domain that a schema declares: an Arrow or polars schema, JSON Schema, a pydantic model, a pandera schema, or a file of rows
         or a JSON Schema, of which the schema alone is read.
 
-        Arrow fields may say more in their metadata: low, high, values, levels, missing, other, scale, title, unit, help (docs/domain.md). What is
+        Arrow fields may declare more in their metadata: low, high, values, levels, missing, other, scale, title, unit, help (docs/domain.md). What is
         not declared is raised as `Undeclared`, with the list of it: pass it as `declare=`. `columns` chooses the features among the fields.
         """
         from dpexplain.domain.drafts import draft_of_schema
@@ -147,7 +147,7 @@ class Domain(description.DomainDescription):
         return {feature.name: feature.read(rows[:, block.start : block.stop]) for feature, block in pairs}
 
     def decode_point(self, point: FloatArray) -> tuple[Any, ...]:
-        """One encoded row as raw values, one for each feature: `decode` with a memory, because few of the values are new."""
+        """One encoded row as raw values, one for each feature: `decode` with a cache, because few of the values are new."""
         entries, memory, found = point.tolist(), self.memory, list[Any]()
         for i, block in enumerate(self.blocks):
             key = (i, *entries[block.start : block.stop])
@@ -159,7 +159,7 @@ class Domain(description.DomainDescription):
         return self.features[feature].read(np.array([entries])).tolist()[0]
 
     def remember(self, key: Hashable, value: T) -> T:
-        """Keep what follows from the domain and a few values in `memory`, for as long as there is room. Returns the value."""
+        """Cache what follows from the domain and a few values in `memory`, as long as there is room. Returns the value."""
         if len(self.memory) >= REMEMBERED:
             self.memory.clear()
         self.memory[key] = value
@@ -213,7 +213,7 @@ class Domain(description.DomainDescription):
 
     @property
     def titles(self) -> tuple[str, ...]:
-        """One label for people per encoded column: its feature's title and unit, and the value it stands for."""
+        """One display name per encoded column: its feature's title and unit, and the value that it represents."""
         return tuple(
             feature.label_of(feature.name) + name.removeprefix(feature.name)
             for feature in self.features

@@ -51,9 +51,9 @@ def objects(items: Sequence[Any]) -> Column:
 
 
 def number(value: object) -> float:
-    """The float a value stands for (strings as Python reads them); NaN when it stands for none.
+    """The float that a value represents (strings as Python reads them); NaN when it represents none.
 
-    An integer beyond float's range stands for ±inf, so that it clamps like every other value out of bounds.
+    An integer beyond float's range becomes ±inf, so that it is clamped like every other value out of bounds.
     """
     if type(value) is float:
         return value
@@ -116,7 +116,7 @@ def lookup_table(values: Sequence[Value]) -> dict[Any, int]:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value stands for nothing: None, NaN, and what pandas and NumPy use in their place."""
+    """Whether a value is missing: None, NaN, and what pandas and NumPy use in their place."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     if isinstance(value, np.datetime64):

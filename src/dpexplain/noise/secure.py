@@ -1,6 +1,6 @@
 """Cryptographic noise: the only source a service accepts.
 
-Every block of at most `BLOCK` draws has its own AES-256 key and counter, fresh from the operating system. Nothing is kept between
+Every block of at most `BLOCK` draws has its own AES-256 key and counter, fresh from the operating system. Nothing is stored between
 calls, so there is no state that threads could race for, a forked child inherit or a pickle replay; and no key ever encrypts more
 than 16·BLOCK = 2¹⁸ bytes, so that a keystream's lack of repeated blocks distinguishes it from randomness by less than 2⁻¹⁰⁰.
 """
@@ -33,7 +33,7 @@ class SecureNoise:
     secure: ClassVar[bool] = True  # these draws can be neither predicted nor replayed
 
     def uniform(self, size: int) -> Vector:
-        """`size` uniforms in (0, 1), none below 2⁻¹²⁸, each within a factor 1 ± 2⁻⁵¹ of the real number it stands for.
+        """`size` uniforms in (0, 1), none below 2⁻¹²⁸, each within a factor 1 ± 2⁻⁵¹ of the real number that it represents.
 
         The last holds down to 2⁻⁷⁵: small values are as precise as large ones, so tails computed from them are right.
         """

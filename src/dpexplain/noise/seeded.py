@@ -1,4 +1,4 @@
-"""Repeatable noise for tests and experiments. Never in production."""
+"""Reproducible noise for tests and experiments. Never in production."""
 
 from __future__ import annotations
 

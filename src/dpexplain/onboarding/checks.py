@@ -173,7 +173,7 @@ def _of_size(data: PrivateData, budget: Budget | None, rows: int | None) -> Iter
 
 
 def _of_quality(what: str, expected: ExpectedQuality) -> Finding:
-    """Good only where the least to expect is: a middle alone promises more than is known."""
+    """Good only where the lower end of the interval is: the middle alone would claim more than is known."""
     interval = expected.cosine_interval
     ends = "not measured at so little" if interval is None else f"usually {interval[0]:.2f} to {interval[1]:.2f}"
     found = f"{what}: {expected.verdict} (cosine about {expected.cosine:.2f}, {ends})"
@@ -268,7 +268,7 @@ def _ends(feature: Any, inside: Vector, changes: Vector) -> Iterator[Finding]:
 
 
 def _value_at(feature: Any, share: float) -> str:
-    """The value at this share of a feature's range, as people write it."""
+    """The value at this share of a feature's range, as text."""
     if isinstance(feature, Numeric):
         return f"{feature.low + share * (feature.high - feature.low):.3g}"
     return str(feature.read(np.array([[share]]))[0])

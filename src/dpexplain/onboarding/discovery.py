@@ -58,8 +58,8 @@ def discover(
 ) -> Domain:
     """The domain of private rows, with bounds and categories found privately and paid from `budget` (or `spend`, a part of it).
 
-    `columns` says what each column is: {"age": "number", "children": "integer", "work": "category", "married": "yes-no", "opened": "date"},
-    or a draft or schema (`Domain.from_schema`). Arrow tables, polars frames and Parquet files bring their own. `declare` gives what is known
+    `columns` gives the kind of each column: {"age": "number", "children": "integer", "work": "category", "married": "yes-no", "opened": "date"},
+    or a draft or schema (`Domain.from_schema`). Arrow tables, polars frames and Parquet files have their own. `declare` gives what is known
     and need not be paid for, as for `Domain.from_model`; `candidates` lists public values that categories may have, which makes those easier
     to find. Only values that many rows share are found; the rest is read as "other". `unit`, `max_rows_per_unit`, `relation` and `name` are as
     for `PrivateData`. The same `ledger` takes the release that follows; the same `request_id` gives the same answer and spends nothing.

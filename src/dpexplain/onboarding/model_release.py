@@ -32,7 +32,7 @@ def release_model(
 ) -> Release:
     """A private release that explains a fitted estimator: `release_model(pipeline, frame, dpx.Budget(1.0, 1e-6)).explain(record)`.
 
-    The domain is that of the model's own metadata (`Domain.from_model`, with `declare=` and `suggested=`); `Undeclared` lists what it does not say.
+    The domain is that of the model's own metadata (`Domain.from_model`, with `declare=` and `suggested=`); `Undeclared` lists what it does not contain.
     The model is tried on made-up records first (`dpx.check`), so that nothing is paid for a constant answer or a model that refuses. The rest is
     as for `PrivateData` (`target=`, `output=`, `unit=`, …) and `dpx.release`.
     """

@@ -107,7 +107,7 @@ def shades(values: Sequence[Any], levels: Sequence[Any] | None = None) -> Vector
 
 
 def _offsets(values: Vector, extent: float) -> Vector:
-    """How far each dot is moved off its row's line so that dots of one place lie beside each other; no randomness."""
+    """The offset of each dot from its row's line, so that dots at the same position do not overlap; no randomness."""
     bins = np.round(values / extent * _BINS).astype(np.int64)
     _, which, counts = np.unique(bins, return_inverse=True, return_counts=True)
     order = np.argsort(which, kind="stable")

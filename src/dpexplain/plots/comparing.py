@@ -29,7 +29,7 @@ def comparison(
     """One row for each of the features strongest in the first method, one marker for each method.
 
     Methods have different units, so each explanation is scaled to length 1, its errors with it; the legend has its cosine to the first
-    method's. `errors` are standard errors of the methods that know them, drawn as ±2.
+    method's. `errors` are standard errors of the methods that have them, drawn as ±2.
     """
     scaled = {name: np.asarray(values, dtype=np.float64) / _length(values) for name, values in methods.items()}
     if not scaled or any(values.shape != (len(names),) for values in scaled.values()):

@@ -29,7 +29,7 @@ def dependence(
     palette: PaletteName = "blue-red",
     ax: Axes | None = None,
 ) -> Figure:
-    """Average answers with ±2 standard errors, where everybody has the feature's value and keeps all others."""
+    """Average answers with ±2 standard errors, with the feature's value set in every record, the others unchanged."""
     figure, ax = new_axes(ax, 6.5, 3.6)
     factor, colour = 100.0 if scale.in_percent else 1.0, palette_of(palette).positive
     numeric = all(isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in values)
@@ -64,7 +64,7 @@ def scatter(
     palette: PaletteName = "blue-red",
     ax: Axes | None = None,
 ) -> Figure:
-    """A dot for each record: what the feature adds, against its value there, with ±2 standard errors. Levels and categories have a place each."""
+    """A dot for each record: what the feature adds, against its value there, with ±2 standard errors. Levels and categories have a position each."""
     figure, ax = new_axes(ax, 6.5, 3.8)
     factor, colour = 100.0 if scale.in_percent else 1.0, palette_of(palette).positive
     numeric = all(isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in values)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Span = tuple[int, int, str]  # text[start:stop] stands for this name
+Span = tuple[int, int, str]  # text[start:stop] is an occurrence of this name
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _SIZE, _SPACE, _LINE = 11.0, 3.5, 21.0  # points: letters, between words, from one line to the next
 

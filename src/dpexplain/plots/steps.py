@@ -63,7 +63,7 @@ def sentence(answer: float, base: float, scale: AnswerScale, average: str, *, ex
 
 
 def format_value(value: Any) -> str:
-    """A raw value as text for people."""
+    """A raw value as text."""
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return "missing"
     if isinstance(value, (bool, np.bool_)):

@@ -42,7 +42,7 @@ def waterfall(
 ) -> Figure:
     """Blue raises the answer, red lowers it, grey is uncertain: its interval of ±2 errors contains zero. Unknown errors: outlined bars.
 
-    Numbers stand beside the bars, in percentage points or in the model's own units.
+    Numbers are shown beside the bars, in percentage points or in the model's own units.
     """
     figure, ax = new_axes(ax, 7.5, 1.5 + 0.36 * (len(found) + 2))
     colours, last = palette_of(palette), len(found) + 1

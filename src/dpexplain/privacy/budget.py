@@ -16,12 +16,12 @@ from dpexplain.privacy import gdp
 from dpexplain.privacy.events import QUANTUM_BITS, mu_of
 from dpexplain.privacy.relation import Neighbours
 
-_WEAK = 10.0  # ε from which a budget promises little
+_WEAK = 10.0  # ε from which a budget guarantees little
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most that may ever be learnt about one unit: (ε, δ), worth exactly `mu` of Gaussian differential privacy."""
+    """The largest total privacy loss of one unit: (ε, δ), equivalent to exactly `mu` of Gaussian differential privacy."""
 
     epsilon: float
     delta: float
@@ -32,7 +32,7 @@ class Budget:
         for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):
             if not is_number(value):
                 raise ParameterError(f"{name} must be a number, got {value!r}: write Budget(epsilon=1.0, delta=1e-6)")
-        mu = gdp.mu(self.epsilon, self.delta)  # refuses what has no meaning, naming the remedy
+        mu = gdp.mu(self.epsilon, self.delta)  # raises ParameterError, with the remedy, for invalid values
         object.__setattr__(self, "mu", mu)
         object.__setattr__(self, "quanta", floor(Fraction(mu) ** 2 * (1 << QUANTUM_BITS)))
 
@@ -61,7 +61,7 @@ class Guarantee:
 
     @classmethod
     def of_quanta(cls, quanta: int, delta: float, neighbours: Neighbours, **stated: Any) -> Guarantee:
-        """What so many quanta of μ² amount to."""
+        """The guarantee that so many quanta of μ² imply."""
         return cls(mu_of(quanta), delta, neighbours, **stated)
 
     @property
@@ -135,12 +135,12 @@ def warn_if_weak(budget: Budget, size: int) -> None:
 
 
 def round_up(value: float, digits: int = 3) -> str:
-    """A number for people, never smaller than the truth."""
+    """A number as text, rounded up."""
     return _round(value, digits, ROUND_CEILING)
 
 
 def round_down(value: float, digits: int = 3) -> str:
-    """A number for people, never larger than the truth."""
+    """A number as text, rounded down."""
     return _round(value, digits, ROUND_FLOOR)
 
 

@@ -1,7 +1,7 @@
 """Privacy events: what was released, with which sensitivity and noise. The meaning of a stored event never changes.
 
 Costs are counted in whole quanta of μ² = 2⁻¹²⁸. Each event is converted exactly (rational arithmetic) and rounded up once, so
-adding a million tiny costs is integer addition and never sums to less than the truth.
+adding a million tiny costs is integer addition and never gives less than the true sum.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def mu_of(quanta: int) -> float:
     return nextafter(sqrt(quanta / (1 << QUANTUM_BITS)), float("inf")) if quanta else 0.0
 
 
-@lru_cache(maxsize=4096)  # exact and slow; the answers of one service cost the same few sums
+@lru_cache(maxsize=4096)  # exact and slow; the answers of one service have the same few prices
 def _gaussian_quanta(sensitivity: float, sigma: float, count: int) -> int:
     return quanta_up(count * (Fraction(sensitivity) / Fraction(sigma)) ** 2)
 

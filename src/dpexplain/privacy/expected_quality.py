@@ -8,15 +8,15 @@ that is not given widens the interval by what it could change.
 
 The constants are fitted to 32 made-up tables (3,100 to 54,100 rows, 11 to 65 columns, linear models and forests, 5 to 50 % positives, five ε
 from 0.03 to 3, five questions each; `experiments/plan_calibration.py`). The interval was 90 % of how far each table lay from the curve of the
-others; with all facts given it held as little as 79 % of what came out of tables that had chosen nothing, so its ends were moved outwards by
-what 22 more tables of that family (of seeds 7321 and 9100) and twelve of `experiments/strangers.py` asked for. Ten strange tables that had
-been seen by nobody (two ε, 20 values a column) then lay inside
+others; with all facts given it held as little as 79 % of the results on held-out tables, so its ends were moved outwards by
+what 22 more tables of that family (of seeds 7321 and 9100) and twelve of `experiments/strangers.py` required. Ten tables of other kinds that had
+not been used before (two ε, 20 values a column) then lay inside
 
 - with no fact given: releases with all excesses and cosines, Basic with 90 % and 100 %;
-- with all facts given: releases with 100 % and 95 %, Basic with 70 % and 85 %. Most that missed were better than promised, so the lower end of
-  Basic's excess was moved once more: for that number nothing is held out.
+- with all facts given: releases with 100 % and 95 %, Basic with 70 % and 85 %. Most results outside were better than the interval, so the lower end of
+  Basic's excess was moved once more: that number has no held-out check.
 
-An upper end of the cosine that is near exact is 1: an answer that is better than the rule breaks no promise.
+An upper end of the cosine that is near 1 is set to 1: an answer that is better than the rule is not an error.
 
 Basic's curves were fitted anew when its caps were, to the same 32 tables; the ends of its excess stayed where they were.
 
@@ -62,7 +62,7 @@ class ExpectedQuality:
     """Quality to expect of one answer: `relative_excess` is 0 for the exact optimum and 1 for the best constant (the paper's plane: for 0).
 
     The intervals held 5 to 95 % of what was measured; None where there is no such measurement. The verdict is the cosine in words: those of
-    both ends of the interval where they differ, because the middle alone promises more than is known.
+    both ends of the interval where they differ, because the middle alone would claim more than is known.
     """
 
     relative_excess: float

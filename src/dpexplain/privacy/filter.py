@@ -19,7 +19,7 @@ from dpexplain.privacy.relation import Neighbours
 class Filter:
     """What has been spent of a budget. Immutable: spending returns the next filter, a refusal leaves this one as it was.
 
-    `uses` is what guarantees have to mention beside the price, such as noise from a seed, as a ledger remembers it.
+    `uses` is what guarantees have to mention beside the price, such as noise from a seed, as a ledger stores it.
     """
 
     budget: Budget

@@ -26,7 +26,7 @@ from dpexplain.core.arrays import Vector
 from dpexplain.errors import ParameterError
 
 _SAFE = 1e-11
-_MOST_EPSILON = 1e9  # far beyond any meaning; larger ones leave the range in which μ is searched
+_MOST_EPSILON = 1e9  # beyond any use; larger values leave the range in which μ is searched
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(48)
 _remembered = lru_cache(maxsize=4096)  # pure and milliseconds long; a service asks for the same few numbers with every answer
 _LARGE = 6.0  # beyond this, 1 - tR(t) cancels and the continued fraction converges fast

@@ -1,6 +1,6 @@
-"""A model card: the differential privacy that a model's training promises, with the parameters from which it can be computed again.
+"""A model card: the differential privacy guarantee of a model's training, with the parameters from which it can be computed again.
 
-Whoever trains the model writes it (JSON); `PrivateData(…, model_card=…)` reads it, and `data.guarantees` then states what a person is promised
+Whoever trains the model writes it (JSON); `PrivateData(…, model_card=…)` reads it, and `data.guarantees` then states the guarantee of a person
 whose record trained the model, is among the explanation data, or both (`proofs/training.md`).
 """
 
@@ -24,7 +24,7 @@ _REMEDY = 'a model card is {"epsilon": 2.0, "delta": 1e-5, …}; "epsilon": null
 class ModelCard:
     """(ε̂, δ̂) of a model's training, for one record of its training data added or removed unless `protects` says otherwise.
 
-    `epsilon=None` says that training was not private. `trainer` names the software, `rows` the number of training records, and `parameters` what the
+    `epsilon=None` states that training was not private. `trainer` names the software, `rows` the number of training records, and `parameters` what the
     accountant was given: noise multiplier, sampling rate, steps, clipping norm, name of the accountant. They are stated, not checked.
     """
 

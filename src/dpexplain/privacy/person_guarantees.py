@@ -1,4 +1,4 @@
-"""What a person is promised, by where their records are: in the explanation data, in the model's training data, or in both."""
+"""The guarantee of a person, by where their records are: in the explanation data, in the model's training data, or in both."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNKNOWN = "nothing is promised: no model card says how the model was trained"
 
 @dataclass(frozen=True, slots=True)
 class PersonGuarantees:
-    """Three statements. `training` and `both` are None where nothing can be promised, and the printed sentence says why."""
+    """Three statements. `training` and `both` are None where nothing can be guaranteed, and the printed sentence gives the reason."""
 
     explained: Guarantee
     training: Training | None

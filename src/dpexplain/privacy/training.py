@@ -1,4 +1,4 @@
-"""What explanations say about the model's *training* data (SPEC §8): a separate promise from the one about explanation data.
+"""What explanations reveal about the model's *training* data (SPEC §8): a separate guarantee from that about explanation data.
 
 Four statements (`proofs/training.md`):
 
@@ -102,7 +102,7 @@ class AmplifiedGuarantee:
 
 @dataclass(frozen=True, slots=True)
 class PostProcessedGuarantee:
-    """(ε̂, δ̂)-DP for the training set of an (ε̂, δ̂)-DP model: explanations are computed from the model, and take nothing from its guarantee."""
+    """(ε̂, δ̂)-DP for the training set of an (ε̂, δ̂)-DP model: explanations are computed from the model and do not weaken its guarantee."""
 
     model_epsilon: float
     model_delta: float
@@ -160,7 +160,7 @@ class Unconditional:
 
     @property
     def worthless(self) -> bool:
-        """Whether the statement promises practically nothing."""
+        """Whether the statement guarantees practically nothing."""
         return self.epsilon > 20
 
     def __str__(self) -> str:

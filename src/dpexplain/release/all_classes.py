@@ -57,7 +57,7 @@ class LabelsOfClasses:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassesPlan:
-    """A plan that makes a release before it asks about its classes: around which centre it asks depends on what was released."""
+    """A plan that makes a release before it releases label moments of the classes: their centre depends on what was released."""
 
     release: ReleasePlan
     build: Callable[[ReleasedStatistics], Release]
@@ -72,7 +72,7 @@ class ClassesPlan:
 
 
 def plan_classes(data: PrivateData, mu: float) -> LabelsOfClasses | None:
-    """What `target="all"` adds to a release, at a part of `mu`; None where one class was asked about."""
+    """The plan that `target="all"` adds to a release, at a part of `mu`; None where one class was asked about."""
     facts = data.facts
     if not facts.targets:
         return None

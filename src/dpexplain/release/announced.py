@@ -1,4 +1,4 @@
-"""A progress bar for releases of many columns or with a reference, which take long: it moves with each rehearsal of the noise."""
+"""A progress bar for releases of many columns or with a reference, which take long: it advances with each rehearsal of the noise."""
 
 from __future__ import annotations
 

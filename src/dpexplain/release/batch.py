@@ -60,7 +60,7 @@ class Explanations(ExplanationBatch):
     radius: float | None = None
     anchors: Vector | None = None
     notes: tuple[Notes, ...] = ()
-    rows: tuple[int, ...] = ()  # the place of each in the batch that was asked about
+    rows: tuple[int, ...] = ()  # the position of each in the batch that was asked about
     skipped: tuple[Skipped, ...] = ()
     widths: Vector | None = None  # of the Gaussian weight that was chosen for each record, where it was
     more: Mapping[str, Any] = field(default_factory=dict)  # details of all of them

@@ -1,4 +1,4 @@
-"""The section of a model card that a release can write about itself: what is guaranteed, what was declared, what is not protected."""
+"""The section of a model card about a release: what is guaranteed, what was declared, what is not protected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lets a release answer by compiled loops, in a process that is asked often enough for loading a compiler to pay."""
+"""Compiled loops for a release, in a process that answers often enough to make up for loading a compiler."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpexplain.release.release import Release
 
 
 def compile_release(release: Release) -> Release:
-    """The same release with compiled planes, its other classes and models too. Compiling takes seconds once, and is kept between processes."""
+    """The same release with compiled planes, its other classes and models too. Compiling takes seconds once; the result is cached between processes."""
     made = CompiledPlanes(release.planes)
     made.fit(release.average[None], DEFAULT_WEIGHT)
     return replace(release, compiled=made, named={name: compile_release(one) for name, one in release.named.items()})

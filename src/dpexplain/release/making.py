@@ -59,7 +59,7 @@ def release(
     `budget` is the total of the account that pays and `spend` how much of it to use, by default all. Raises BudgetExhausted before a row
     is read. `weight`, `plane` and `radius` say which local plane explanations fit, unless a question says otherwise (`Release.explain`).
     A model that the data were registered with is asked about a few thousand public points, which sharpens the answers and costs nothing.
-    The ledger keeps the release: asking again with the same `request_id`, after a crash say, returns it and spends nothing.
+    The ledger stores the release: asking again with the same `request_id`, after a crash say, returns it and spends nothing.
     `fingerprint` is any text by which the owner recognises the data set later; it is stored as given, and never computed from rows.
     With `reference=True`, or the number of reference records wanted, half of what is spent goes to a private model of the records:
     reference data labelled by the model, and explanations of any locality (docs/locality.md).
@@ -177,7 +177,7 @@ class ReleaseRecipe:
 def _plan_recipe(
     data: PrivateData, spend: Budget, weight: Weight, plane: Plane, radius: float | None, fingerprint: str | None, records: int
 ) -> ReleaseRecipe:
-    """Plan from public things only; `records` is how many synthetic records are wanted."""
+    """Plan from public numbers only; `records` is how many synthetic records are wanted."""
     from dpexplain.release.all_classes import left_for_release, plan_classes
     from dpexplain.release.plan_for_data import plan_release  # making a release needs much that reading one does not
 

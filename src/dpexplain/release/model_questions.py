@@ -69,8 +69,8 @@ class ModelQuestions:
         domain's own terms; None is the model that labelled this release, in the process that made it. `target` is another class than the
         release's. `background` is how many reference
         records to compare with: more take longer and err less. Error bars hold the choice of records and orders, the privacy noise and
-        the reference's estimated bias. Private for the explanation data by post-processing; what the model's answers say about its
-        training data is another matter (docs/shap.md).
+        the reference's estimated bias. Private for the explanation data by post-processing; what the model's answers reveal about its
+        training data is not covered (docs/shap.md).
 
         Of a release of texts: what each word of the vocabulary adds, present or absent, compared with background texts that have the released
         frequencies and pairs of words, and what the other words add together (docs/text.md).
@@ -115,8 +115,8 @@ class ModelQuestions:
         """LIME's explanation of `record` without private rows: a plane fitted to the model's answers at records drawn from the release's
         margins, each feature by itself. Free, any number of times; the model is asked 32,768 questions the first time.
 
-        `explain` fits its plane where people are, so of two features that go together one may stand for the other; here each answers for
-        itself, as for SHAP. `model` and `target` are as for `shapley`; needs no reference records. Error bars hold the choice of points and
+        `explain` fits its plane to the distribution of records, so an effect of one feature may be attributed to a correlated one; here each feature has
+        its own effect, as for SHAP. `model` and `target` are as for `shapley`; needs no reference records. Error bars hold the choice of points and
         the noise of the margins, and `details["columns"]` is "independent".
         """
         point, notes = read_query(self.domain, record, self.other_columns, extra, clip)
@@ -165,10 +165,10 @@ class ModelQuestions:
         return summarise(release._with_reference, labeller, records, background, scale_of(self), self.guarantee)
 
     def surrogate(self, model: Any = None, *, target: Any = None) -> ReleaseSurrogate:
-        """A compact stand-in for the model, fitted to the labelled reference: answers and SHAP values in microseconds, without the model.
+        """A surrogate of the model, fitted to the labelled reference: answers and SHAP values in microseconds, without the model.
 
-        `model` is asked to measure how far its SHAP values are from the stand-in's; by default the model that labelled this release, in the
-        process that made it. Without one, errors are what the stand-in does not explain. `target` is one of `.targets`. It repeats how the
+        `model` is asked to measure how far its SHAP values are from the surrogate's; by default the model that labelled this release, in the
+        process that made it. Without one, errors are what the surrogate does not explain. `target` is one of `.targets`. It reproduces how the
         model behaves: hand it out only where that may be known.
         """
         from dpexplain.release.surrogates import make_surrogate
@@ -181,7 +181,7 @@ class ModelQuestions:
     def relabel(self, model: Any, *, target: Any = None) -> Release:
         """A release for another model, or another class: the reference records labelled anew. Free for the explanation data.
 
-        Error bars are wider than those of a release that was made for the model: what its answers do on the private rows is known from the
+        Error bars are wider than those of a release that was made for the model: its label moments on the private rows are estimated from the
         reference alone. `refine` buys that. `model=None` is this release's own model, for another `target`.
         """
         from dpexplain.release.relabelling import relabel

@@ -20,7 +20,7 @@ class PageTarget:
 
 @dataclass(frozen=True, slots=True)
 class PageTargets:
-    """The choices of a page. Classes replace the release's own answer; models stand beside it."""
+    """The choices of a page. Classes replace the release's own answer; models are shown beside it."""
 
     kind: Literal["class", "model"]
     choices: tuple[PageTarget, ...]

@@ -16,7 +16,7 @@ WIDEST = 2048  # columns: a release holds n² moments, and rehearsing it takes n
 def plan_release(data: PrivateData, mu: float, reference: int) -> ReleasePlan:
     """A plan that costs at most `mu`; `reference` is how many records to draw, 0 for none.
 
-    Too wide a domain, or a model that cannot answer, is found out here, before anything is spent.
+    A domain that is too wide and a model that cannot answer raise here, before anything is spent.
     """
     _require_narrow(data)
     facts = data.facts

@@ -27,7 +27,7 @@ from dpexplain.release.reference_data import ReferenceData, columns_of, stored_c
 from dpexplain.release.release_planes import ask, reference_slopes
 
 STEPS = 5  # that `build_reference` announces, at most
-_FAR = 1 << 48  # a place in the public numbers that drawing records does not reach
+_FAR = 1 << 48  # a position in the public sequence that drawing records does not reach
 
 
 @dataclass(frozen=True, slots=True, eq=False)

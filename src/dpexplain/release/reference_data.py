@@ -1,4 +1,4 @@
-"""Private reference data: synthetic records in the domain's own terms, safe to hand to any tool.
+"""Private reference data: synthetic records in the domain's own terms, which any tool may read.
 
 They are drawn from a model of noisy counts (`mechanisms/marginals_plan.py`, `estimation/population.py`) and labelled by the black box, so whatever is
 computed from them is private for the explanation data by post-processing.
@@ -44,7 +44,7 @@ class ReferenceData:
     labels: Vector | None
     weights: Vector | None
     radius: float
-    changes: Changes | None = None  # what error bars are made of (estimation/response.py)
+    changes: Changes | None = None  # from which error bars are computed (estimation/response.py)
     bias: float = 0.0
     slopes: Slopes | None = None  # of the plane through all rows, by these records and the moments
     position_errors: Matrix | None = None  # of numbers within their bins: column, upper edge, error; None in older files
@@ -97,7 +97,7 @@ class ReferenceData:
         return self._weighted_records.changes[:, positions]
 
     def background(self, count: int, *, with_labels: bool) -> Background:
-        """About `count` records that stand for all of them (estimation/background.py); chosen once for each count."""
+        """About `count` records that represent all of them (estimation/background.py); chosen once for each count."""
         if (key := (count, with_labels)) not in self._backgrounds:
             labels = self.labels if with_labels else None
             self._backgrounds[key] = choose_background(self._weighted_records, labels, self.domain.blocks, count)
@@ -236,7 +236,7 @@ def _values_of(feature: Feature, codes: CellCodes, layout: Layout, attribute: in
 
 
 def stored_changes(changes: Matrix) -> Changes:
-    """Rounded to what a file stores; a change by more than e² is a record that noise decides about, and is cut there."""
+    """Rounded to what a file stores; log weights change by at most 2 in absolute value, larger changes are cut."""
     return np.rint(np.clip(changes, -2, 2) * CHANGE_STEPS).astype(np.int8)
 
 
@@ -251,7 +251,7 @@ def every_value(domain: Domain, fewest: int) -> dict[str, Any]:
 
 
 def trial_columns(domain: Domain) -> dict[str, Any]:
-    """A few public records, to see that the model answers before anything is paid."""
+    """A few public records, to check that the model answers before anything is paid."""
     layout = Layout.of(domain.blocks)
     sizes = np.array(layout.stops) - np.array(layout.starts)
     largest = np.where(layout.is_number, NUMBER_STEPS, sizes - 1)

@@ -2,7 +2,7 @@
 
 Interventional SHAP compares a record with background records. Here these are the reference records of a release with their raked weights, so the values are
 post-processing of what was released: private for the explanation data, whatever is asked. The model itself is asked about mixtures of the record with
-reference records, so its answers, and what they say about its training data, are not protected by the release.
+reference records, so its answers, and what they reveal about its training data, are not protected by the release.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from dpexplain.release.reference_data import ReferenceData, every_value
 if TYPE_CHECKING:
     from dpexplain.release.tree_model import TreeModel
 
-QUESTIONS = 1 << 15  # that a model is asked for one answer, about
+QUESTIONS = 1 << 15  # about how many the model is asked for one answer
 FEWEST_RECORDS, MOST_RECORDS = 64, 1 << 12
 _PROBED = 64
 _REMEMBERED = 4  # models, or classes of models
-_MANY = 8  # records from which a bar is worth its line
+_MANY = 8  # records from which a progress bar is shown
 _SAME = 1 / LABEL_STEPS  # stored labels are rounded
 TRAINING = (
     "The model was asked about this record and about mixtures of it with reference records; what its answers say about the data it was "

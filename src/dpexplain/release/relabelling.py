@@ -35,7 +35,7 @@ from dpexplain.release.release_planes import ask
 if TYPE_CHECKING:
     from dpexplain.release.release import Release
 
-_FAR = 3 << 48  # a place in the public numbers that nothing else reaches
+_FAR = 3 << 48  # a position in the public sequence that nothing else reaches
 
 
 def relabel(release: Release, labeller: Labeller, bought: BoughtMoments | None = None) -> Release:

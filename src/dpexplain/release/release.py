@@ -49,7 +49,7 @@ from dpexplain.release.release_planes import (
 if TYPE_CHECKING:
     from dpexplain.estimation.compiled_planes import CompiledPlanes
 
-LARGEST_KEPT = 64 << 20  # bytes of a release file that a ledger keeps: 70 columns take 0.1 MB, 500 take 2
+LARGEST_KEPT = 64 << 20  # bytes of a release file that a ledger stores: 70 columns take 0.1 MB, 500 take 2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,15 +96,15 @@ class Release(ModelQuestions):
 
         Another `weight` than the release's own asks for another locality; the farther it is from uniform, the more the answer relies on
         the reference distribution. A release with labelled reference data answers from them, whatever the weight. `weights.Nearest(2000)`
-        chooses the width for each record, from what is released, so that about 2,000 rows count; `.details["width"]` says it.
+        chooses the width for each record, from what is released, so that about 2,000 rows count; `.details["width"]` has it.
 
         The plane is "fitted" at the record, as LIME's is; "anchored" goes through `anchor`, the model's answer there in its own units
         (`.scale`: a probability from 0 to 1, a value within its bounds, or a label from -1 to 1 where only labels were registered); "paper"
         goes through 0, in a ball of radius 1. How strongly slopes are shrunk is chosen from the released moments and their noise; a `radius` holds
-        them in a ball as well, and `.details["cap"]` says where it binds.
+        them in a ball as well, and `.details["cap"]` states where it binds.
 
-        A value may be missing where the domain declares what stands for it; `extra="ignore"` leaves out fields that the domain does not
-        know, and `clip=True` asks about the nearest value within the bounds. `.notes` of the answer says what was read how.
+        A value may be missing where the domain declares a substitute; `extra="ignore"` leaves out fields that the domain does not
+        declare, and `clip=True` asks about the nearest value within the bounds. `.notes` of the answer states how values were read.
 
         `target` is one of `.targets`: another class, or another model that was added to this release by name.
         """
@@ -136,17 +136,17 @@ class Release(ModelQuestions):
     ) -> Explanations:
         """The same for many records: a data frame, a list of dicts, a dict of columns, or an array where all is numeric. `anchor`, where
         it is given, has the model's answer for each. With `on_error="skip"` records that cannot be asked about are left out, and
-        `.skipped` says which and why.
+        `.skipped` has their positions and the reasons.
         """
         read = read_queries(self.domain, records, QueryRules(extra, clip, on_error, self.other_columns))
         anchors = _select_anchors(anchor, read.rows, len(read.rows) + len(read.skipped))
         return self._answer(read, weight, anchors, plane, radius)
 
     def influence(self, record: Any, weight: Weight | None = None) -> Explanation:
-        """The signed influence sum (1/m) Σ α y (x - z) at `record`, what `dpx.Influence(others="against")` pays for; here it is free.
+        """The signed influence sum (1/m) Σ α y (x - z) at `record`. `dpx.Influence(others="against")` pays for it; here it is free.
 
-        Rows that count alike are known from the moments; what a local weight changes is estimated from the reference distribution, and
-        that estimate's own bias is not in the error bars (docs/baselines.md has how large it is).
+        The sum for equal weights follows from the moments; the change due to a local weight is estimated from the reference distribution, and
+        that estimate's own bias is not in the error bars (docs/baselines.md states its size).
         """
         local = weight or self.weight
         point, notes = read_query(self.domain, record, self.other_columns)
@@ -280,8 +280,8 @@ class Release(ModelQuestions):
     def publish(self, path: str | Path, *, title: str = TITLE, outcome: str = OUTCOME, surrogate: Any = False) -> Path:
         """Write one self-contained interactive page; `outcome` says what a positive effect leads towards. Returns its path.
 
-        With `surrogate=True` the page has a compact stand-in for the model and shows its answer and SHAP values for any record: whoever reads
-        the page then knows how the model behaves. A release from a file takes the model itself, `surrogate=model`, to measure it by.
+        With `surrogate=True` the page has a surrogate of the model and shows its answer and SHAP values for any record: whoever reads
+        the page can then evaluate the model approximately. A release from a file takes the model itself, `surrogate=model`, to measure its error.
         Where there are `.targets`, the reader chooses among them.
         """
         asked, model = surrogate is not False and surrogate is not None, None if surrogate is True else surrogate

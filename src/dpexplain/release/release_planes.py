@@ -25,7 +25,7 @@ from dpexplain.estimation.reference_planes import ReferencePlanes
 from dpexplain.release.reference_data import CHANGE_STEPS, ReferenceData
 
 Model: TypeAlias = Callable[[dict[str, Any]], Vector]
-_LARGEST = 1e100  # of a number in a file: its square is a number too
+_LARGEST = 1e100  # of a number in a file: its square does not overflow
 _ARRAYS = ("slopes", "spread", "factors", "labels", "raked", "average")
 
 

@@ -33,7 +33,7 @@ Kind = Literal["bar", "beeswarm", "dependence", "scatter"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dependence:
-    """Average answers over the reference where everybody has one of `values` of a feature and keeps all others (partial dependence)."""
+    """Average answers over the reference with one of `values` of a feature in every record, the others unchanged (partial dependence)."""
 
     name: str
     values: tuple[Any, ...]
@@ -146,7 +146,7 @@ class MeanSizes:
 
 
 def mean_sizes(over: ShapleyReference, queries: dict[str, NDArray[Any]], answers: Vector, changes: Matrix) -> MeanSizes:
-    """For records that count alike.
+    """For records of equal weight.
 
     `changes` are of the queries' log weights in each rehearsal of the noise, (K, queries): noise moves the contributions of each record, and which
     records there are.

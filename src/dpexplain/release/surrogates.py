@@ -1,6 +1,6 @@
-"""A compact stand-in for the model of a release: answers and SHAP values in microseconds, without the model. Post-processing of the release.
+"""A surrogate of the model of a release: answers and SHAP values in microseconds, without the model. Post-processing of the release.
 
-It repeats how the model behaves, so whoever gets it knows the model approximately: it is made, and published, only when it is asked for by name.
+It reproduces the model approximately for whoever gets it, so it is made, and published, only when it is asked for by name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpexplain.registration.labels import Labeller
 from dpexplain.release.reference_data import ReferenceData
 from dpexplain.release.reference_shapley import prepare
 
-_COMPARED, _BACKGROUND = 24, 256  # records on which the stand-in's SHAP values are compared with the model's own
+_COMPARED, _BACKGROUND = 24, 256  # records on which the surrogate's SHAP values are compared with the model's own
 _DIGITS = 6
 
 
@@ -31,7 +31,7 @@ _DIGITS = 6
 class ReleaseSurrogate:
     """Tables for single features and pairs. `fidelity` is R² on reference records that were held out.
 
-    `error` is each contribution's standard error: how far the stand-in's SHAP values are from the model's own, on some reference records, together
+    `error` is each contribution's standard error: how far the surrogate's SHAP values are from the model's own, on some reference records, together
     with those of the model's.
     """
 
@@ -50,7 +50,7 @@ class ReleaseSurrogate:
         return self.scale.answers(np.clip(self.tables.predict(read_queries(self.domain, records, QueryRules()).points), -1, 1))
 
     def shapley(self, record: Any, *, extra: Extra = "refuse", clip: bool = False) -> Contributions:
-        """SHAP values of the stand-in at `record`; they add up to its answer. `extra` and `clip` are as for `Release.explain`."""
+        """SHAP values of the surrogate at `record`; they add up to its answer. `extra` and `clip` are as for `Release.explain`."""
         point, _ = read_query(self.domain, record, (), extra, clip)
         return self._contributions(point[None])[0]
 

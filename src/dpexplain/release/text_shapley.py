@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from dpexplain.release.release import Release
 
 OTHER_WORDS = "(other words)"
-QUESTIONS = 1 << 15  # that a model is asked for one text, about
+QUESTIONS = 1 << 15  # about how many the model is asked for one text
 MOST_TEXTS = 1 << 10
 _TOGETHER = 1 << 11  # texts that the model is shown at once
-_FAR = 1 << 48  # a place in the public numbers that orders do not reach
-_MANY = 4  # texts from which a bar is worth its line
+_FAR = 1 << 48  # a position in the public sequence that orders do not reach
+_MANY = 4  # texts from which a progress bar is shown
 TRAINING = (
     "The model was asked about this text and about mixtures of it with background texts; what its answers say about the data it was "
     "trained on is not limited by this release."

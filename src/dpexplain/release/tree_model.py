@@ -1,6 +1,6 @@
 """Models made of decision trees: their Shapley values are computed from the trees instead of by asking the model.
 
-Only where it is the same question: every input column of the trees depends on one feature of the record (so that mixing features is mixing columns), and
+Only where both agree: every input column of the trees depends on one feature of the record (so that mixing features is mixing columns), and
 the trees give the model's own answers on mixtures of records, which is checked. Everything else is asked as a black box.
 """
 
@@ -121,7 +121,7 @@ def find_trees(model: Any, target: Any, table: Callable[[Columns], Any], ask: La
         return _check_trees(found, prepare, ask, records)
     except (
         Exception
-    ):  # whatever a foreign model or its steps raise: it is asked as a black box instead, which reports what is wrong
+    ):  # a foreign model or its steps may raise anything: it is asked as a black box instead, which reports the error
         return None
 
 
@@ -153,7 +153,7 @@ def _fit_link(
     """Labels as 2p - 1; with one output the constant follows from the least certain of the answers."""
     if found.constants is not None:
         return TreeModel(found.trees, prepare, owner, found.constants, True, found.target)
-    sign = 1.0 if found.target == 1 else -1.0  # with two classes, the trees speak about the second
+    sign = 1.0 if found.target == 1 else -1.0  # with two classes, the trees predict the second
     trees, at = replace(found.trees, value=found.trees.value * sign), int(np.abs(labels).argmin())
     constant = 2 * float(np.arctanh(labels[at])) - sign * float(margins[at, 0])
     return TreeModel(trees, prepare, owner, np.array([constant]), True)
@@ -169,7 +169,7 @@ def _owners(prepare: Callable[[Columns], Matrix], some: Columns) -> NDArray[np.i
         if (owner[changed] >= 0).any():
             return None
         owner[changed] = j
-    owner[owner < 0] = len(some) - 1  # columns that never change belong to anyone
+    owner[owner < 0] = len(some) - 1  # columns that never change may be assigned to any feature
     return owner
 
 

@@ -1,4 +1,4 @@
-"""What LightGBM and XGBoost store of their input columns: names, categories of pandas, the range of numbers.
+"""Facts that LightGBM and XGBoost store about their input columns: names, categories of pandas, the range of numbers.
 
 Neither library is imported: only attributes of the fitted model are read.
 """

@@ -27,7 +27,7 @@ EXAMPLES = {
 @dataclass(frozen=True, slots=True)
 class DraftFeature:
     """One column. `known` holds arguments of its kind that may be used as they are, `suggested` facts that a model learnt from its
-    training data: whoever accepts those makes them public. `source` says where they come from.
+    training data: whoever accepts those makes them public. `source` names their origin.
     """
 
     name: str
@@ -149,7 +149,7 @@ class Draft:
         return ", or ".join(ways) + (". A feature may be declared too: dpx.Binary(…), dpx.Categorical(…)" if unsure else "")
 
     def to_toml(self) -> str:
-        """The draft as a domain file for a person to complete: what is open and what is suggested stands in comments."""
+        """The draft as a domain file for a person to complete: what is open and what is suggested is written as comments."""
         head = f'# A draft from {self.source}. Complete what is marked "declare", then use it as the domain.\nkind = "tabular"\n'
         head += "" if self.scale == UNSCALED else to_toml({"scale": require_scale("a domain's ", self.scale)})
         return head + "".join(f"\n[[features]]\n{_lines(one)}" for one in self.features)

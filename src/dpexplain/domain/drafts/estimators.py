@@ -169,7 +169,7 @@ def _trees(step: Any, columns: Sequence[str], facts: Facts) -> None:
             room = (max(found) - min(found)) / 10
             low = (
                 min(found) - room if min(found) < 0 else max(min(found) - room, 0.0)
-            )  # no negative numbers where there were none
+            )  # no negative bound where no threshold is negative
             facts[name].setdefault("bounds", round_out(low, max(found) + room))
             facts[name].setdefault("source", "the thresholds of the model's trees")
 

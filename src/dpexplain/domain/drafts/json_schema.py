@@ -47,7 +47,7 @@ def _feature(name: str, given: Any, root: Any) -> DraftFeature:
 
 
 def _bounds(one: Mapping[str, Any]) -> dict[str, Any]:
-    """Exclusive bounds of whole numbers are one step inwards; others count as inclusive, because what lies on them is clamped there."""
+    """Exclusive bounds of whole numbers are one step inwards; others are treated as inclusive, because clamping maps values to them."""
     step = 1 if one["type"] == "integer" else 0
     low, high = one.get("minimum"), one.get("maximum")
     if low is None and isinstance(one.get("exclusiveMinimum"), (int, float)):
@@ -58,7 +58,7 @@ def _bounds(one: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_default(one: Mapping[str, Any]) -> dict[str, Any]:
-    """A default is what stands for a value that is left out."""
+    """A default is the substitute of a value that is left out."""
     return {"missing": one["default"]} if one.get("default") is not None else {}
 
 

@@ -118,7 +118,7 @@ def _arrow_kind(type_: Any) -> tuple[str | None, dict[str, Any]]:
 
 
 def _metadata(name: str, metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
-    """The field's own words about itself: each key by itself, or one JSON object under "dpexplain". Values are JSON, or plain text."""
+    """The metadata of an Arrow field: single keys, or one JSON object under "dpexplain". Values are JSON, or plain text."""
     texts = {key.decode("utf-8", "replace"): value.decode("utf-8", "replace") for key, value in metadata.items()}
     declared = {key: _read(texts[key]) for key in METADATA if key in texts}
     if "description" in texts:

@@ -1,9 +1,9 @@
-"""An empirical check of a privacy claim: runs a mechanism on two neighbouring data sets, guesses which is which, and counts.
+"""An empirical check of a privacy claim: runs a mechanism on two neighbouring data sets, guesses from the output which one it was, and counts errors.
 
-How well guesses can do is bounded by the claim; how well they do is bounded from below by counting (`evaluation/audit/bounds.py`). If the second bound passes
-the first, the claim is wrong. The other way round nothing is proven: an audit finds errors, proofs exclude them. `proofs/audit.md`, `docs/audit.md`.
+The claim bounds the success of any guess from above; counting bounds it from below (`evaluation/audit/bounds.py`). If the second bound passes
+the first, the claim is wrong. Otherwise nothing is proven: an audit can refute a claim, but not prove it. `proofs/audit.md`, `docs/audit.md`.
 
-Offline only: it sees the rows, and reads them without paying.
+Offline only: it reads private rows without paying.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from dpexplain.progress import with_bar
 
 View = Literal["transcript", "answer"]
 MakeNoise = Callable[[int], Noise]
-_TARGET = 1.75  # the μ of a group of canaries at which counting wastes least
+_TARGET = 1.75  # the μ of a group of canaries at which bounds from counts are tightest
 _CHOOSING = 0.2  # of the runs
-_ROWS = {"pull": 100, "still": 25, "spread": 400}  # for each canary: the more there are, the less a path or a centre wanders
+_ROWS = {"pull": 100, "still": 25, "spread": 400}  # for each canary: the more there are, the less a path or a centre varies
 _SEEN = {"transcript": "everything that accounting assumes is seen", "answer": "what a user sees"}
 
 
@@ -49,8 +49,8 @@ _SEEN = {"transcript": "everything that accounting assumes is seen", "answer": "
 class Audit:
     """What an audit found. `mu` is a lower bound on the true μ with probability `confidence`; `estimate` is the likely μ, and bounds nothing.
 
-    A sound mechanism fails with probability at most 1 - `confidence`. `notices` is how many times too small the noise would have to be for an audit
-    like this one to fail nine times out of ten; None where no error of the noise would be seen.
+    A sound mechanism fails with probability at most 1 - `confidence`. `notices` is by what factor the noise would have to be too small for an audit
+    like this one to fail nine times out of ten; None where no error of the noise would be detected.
     """
 
     name: str
@@ -130,10 +130,10 @@ def audit(
 ) -> Audit:
     """An empirical lower bound on what `mechanism` (or `evaluation.Releasing(ε, δ)`, for `dpx.release`) really costs, against what it claims.
 
-    Without `data` the stage is made up to be the worst case, in `domain` if given. With them it is your own data and a canary beside them; nothing is
-    charged. `view` is what the guesser sees: the "transcript", each released number, which is what accounting pays for; or the "answer" alone, which
-    for many noisy steps shows less. `canary` is a record and its label; without it the record that moves most is looked for. The data sets
-    differ in `copies` of it, because μ for one record is kμ for k, and errors show best near kμ = 2. `query` is a record or a list
+    Without `data` the audit makes up worst-case data, in `domain` if given. With `data` it uses them and a canary beside them; nothing is
+    charged. `view` is the output that guesses use: the "transcript", each released number, which is what accounting pays for; or the "answer" alone, which
+    for many noisy steps reveals less. `canary` is a record and its label; by default the record that moves the statistic most is searched. The data sets
+    differ in `copies` of it, because μ for one record is kμ for k, and errors are detected best near kμ = 2. `query` is a record or a list
     of records that are asked about one after another; `queries` is their number where they are made up.
 
     Of the runs on each data set the first fifth (30 to 200) choose the guess, on noise that both share; the others are counted, on `SecureNoise`
@@ -228,7 +228,7 @@ def _set_up(mechanism: Any, data: PrivateData | None, scenario: _Scenario, view:
 
 
 def _setup_for(mechanism: Any, view: View) -> AuditSetup:
-    """The setup that the mechanism names as the one in which its errors show most. A last iterate shows most where other rows pull nowhere."""
+    """The setup in which the mechanism's errors are largest, as it declares. A last iterate reveals most where other rows have no gradient."""
     setup: AuditSetup = getattr(mechanism, "audit_setup", AuditSetup())
     return replace(setup, rows="still") if view == "answer" and setup.rows == "pull" else setup
 
@@ -258,7 +258,7 @@ def _worlds(stage: _Stage, subject: Subject, given: tuple[Any, float] | None) ->
 def _distance(subject: Subject, one: World, other: World) -> float:
     """How far apart two data sets are in what is released, in units of the noise, at the public parameters of one run on the `other`.
 
-    At the same parameters: paths that part from each other are further apart than accounting allows, and say nothing about noise.
+    The parameters must be the same: different paths are further apart than accounting allows, whatever the noise.
     """
     seen = subject.run(other.fresh(), SeededNoise(0), Ratio(one.rows, other.rows).with_stored_sums())
     if seen.released:
@@ -270,7 +270,7 @@ def _distance(subject: Subject, one: World, other: World) -> float:
 def _run_pair(
     subject: Subject, worlds: tuple[World, World], ratio: Ratio, view: View, noise: MakeNoise, seed: int
 ) -> tuple[Vector, Vector]:
-    """What is seen of both data sets under the same noise."""
+    """The outputs for both data sets under the same noise."""
     first, second = (getattr(subject.run(each.fresh(), noise(seed), ratio.with_stored_sums()), view) for each in worlds)
     return first, second
 

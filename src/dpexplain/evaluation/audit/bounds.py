@@ -1,11 +1,11 @@
-"""Lower bounds on μ from counts of right and wrong guesses: exact at any number of runs, whatever the guesses are. `proofs/audit.md`.
+"""Lower bounds on μ from counts of right and wrong guesses: valid at any number of runs and for any guesses. `proofs/audit.md`.
 
 A score distinguishes two data sets. If what it is computed from is μ-GDP then, whatever the score,
 
     P(score with > score without) ≤ Φ(μ/√2)                      (the area under the ROC curve)
     Φ⁻¹(1 - α) - Φ⁻¹(β) ≤ μ                                       (false alarms α, misses β, at any one threshold)
 
-so a Clopper-Pearson bound on the left is one on μ. The first wastes least where the leak is Gaussian, the second sees leaks that are rare and certain.
+so a Clopper-Pearson bound on the left is one on μ. The first is tighter where the leak is Gaussian, the second where it is rare and certain.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from dpexplain.core.arrays import Vector
 
 _WINS = 0.8  # of the error probability goes to the bound from wins, the rest to that from one threshold
 _POWER = 0.9
-_MOST = 50.0  # times too little noise: beyond it nothing is looked for
+_MOST = 50.0  # times too little noise: larger factors are not searched
 
 
 def mu_from_scores(inside: Vector, outside: Vector, threshold: float, error: float) -> float:
     """A μ that the scores' source exceeds or equals with probability at least 1 - `error`.
 
-    `threshold` was chosen on other runs. The two bounds share `error`, and the better one counts.
+    `threshold` was chosen on other runs. The two bounds share `error`, and the larger one is returned.
     """
     wins = int((inside > outside).sum())
     misses, alarms = int((inside <= threshold).sum()), int((outside > threshold).sum())
@@ -67,9 +67,9 @@ def best_threshold(inside: Vector, outside: Vector, runs: int, error: float) -> 
 
 
 def noticed_factor(mu: float, claimed: float, runs: int, error: float) -> float | None:
-    """How many times too small noise would have to be for an audit like this to notice, nine times out of ten.
+    """By what factor noise would have to be too small for an audit like this to detect it, nine times out of ten.
 
-    `mu` is what a sound mechanism shows here; with 1/f of the noise it shows fμ. None where nothing short of 50 is noticed.
+    `mu` is what a sound mechanism shows here; with 1/f of the noise it shows fμ. None where no factor up to 50 is detected.
     """
     if mu <= 0:
         return None

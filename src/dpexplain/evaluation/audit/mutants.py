@@ -1,6 +1,6 @@
-"""The library broken on purpose, one fault at a time, and what notices each: the door, an audit, or the check of registration.
+"""Mutation tests of the privacy checks: one fault at a time, and what detects it: the door, an audit, or the check of registration.
 
-An alarm that never rang may be dead. Every mutant here is a fault that would make a printed guarantee false. Offline only.
+A check that never failed may be unable to fail. Every mutant here is a fault that would make a printed guarantee false. Offline only.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _BINARY = Domain([Binary(name) for name in "abcdef"])
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A fault, how to bring it about, and the check that should notice it."""
+    """A fault, a context that inserts it, and the check that should detect it."""
 
     name: str
     broken: Callable[[], AbstractContextManager[Any]]
@@ -61,7 +61,7 @@ class Mutant:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What noticed a mutant; `by` is None for one that survived, and `sound` is whether the same check is silent without the fault."""
+    """What detected a mutant; `by` is None for one that survived, and `sound` is whether the same check passes without the fault."""
 
     name: str
     by: str | None
@@ -73,7 +73,7 @@ class Verdict:
 
 
 def find_mutants(runs: int = 600, names: tuple[str, ...] | None = None) -> Iterator[Verdict]:
-    """Each mutant with what caught it; every check is also run on the sound library."""
+    """Each mutant with what detected it; every check is also run on the sound library."""
     chosen = [one for one in MUTANTS if names is None or one.name in names]
     for mutant in with_bar(chosen, "mutants"):
         sound = mutant.check(runs) is None

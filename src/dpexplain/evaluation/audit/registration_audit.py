@@ -1,6 +1,6 @@
-"""Does registration keep rows apart? One record more, of any kind a file can hold, may move a bounded query by its sensitivity and no further.
+"""Checks that registration treats rows independently: one more record, of any kind a file can hold, moves a bounded query by at most its sensitivity.
 
-A made-up table is registered with and without a few odd records, the whole way that a user's is, and bounded queries are evaluated on both. Nothing is random:
+A made-up table is registered with and without a few odd records, by the same code as a user's, and bounded queries are evaluated on both. Nothing is random:
 one record that moves a sum further than its bound refutes the bound. `tests/property/test_registration.py` compares the registered rows
 themselves, bit by bit; this compares bounded queries, which the guarantee is about.
 """

@@ -1,7 +1,7 @@
 """Sets up an audit: two neighbouring data sets that differ in a canary, a record that moves what is released as far as a record can.
 
-The made-up stage is chosen so that bounds are attained (`proofs/audit.md`). For gradients all rows pull φ to the ball's edge, where a record with the
-opposite label moves the gradient by all of 2αd(kd + 1); or they lie at the query itself and pull nowhere, which shows most in a last iterate.
+The made-up data are chosen so that bounds are attained (`proofs/audit.md`). For gradients all rows pull φ to the ball's edge, where a record with the
+opposite label moves the gradient by all of 2αd(kd + 1); or they lie at the query itself and have no gradient, which reveals most in a last iterate.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class MadeUp:
     relation: str
 
     def register(self, canary: Canary | None = None, copies: int = 1) -> PrivateData:
-        """All records through registration, the canaries first: whatever reading one record does to others is part of the audit."""
+        """Register all records, the canaries first, so that effects of one record on the reading of others are part of the audit."""
         rows, labels = self.rows, self.labels
         if canary is not None:
             rows = np.concatenate([np.tile(canary.row, (copies, 1)), rows])

@@ -38,7 +38,7 @@ class Releasing:
     reference: bool = False
 
     def __post_init__(self) -> None:
-        Budget(self.epsilon, self.delta)  # refuses what has no meaning
+        Budget(self.epsilon, self.delta)  # raises ParameterError for invalid values
 
     @property
     def budget(self) -> Budget:
@@ -88,7 +88,7 @@ class Sketching:
 
 @dataclass(frozen=True, slots=True)
 class Publishing:
-    """A whole `dpx.release`, of which its moments and its answers to `queries` are seen. It takes about a second a run."""
+    """A whole `dpx.release`; its moments and its answers to `queries` are recorded. It takes about a second a run."""
 
     releasing: Releasing
     queries: Sequence[Any]

@@ -2,7 +2,7 @@
 
 The transcript is what accounting assumes an attacker sees; an answer (the last iterate, say) is less. Beside the numbers themselves it holds their
 log-likelihood ratio: an attacker who knows both data sets knows what each release would have been without noise, given the public parameters at
-which it was made (such as φ_t), so that Σ_t (m₁ - m₀)·(r_t - (m₁ + m₀)/2)/σ² is the best score there is where noise is Gaussian.
+which it was made (such as φ_t), so that Σ_t (m₁ - m₀)·(r_t - (m₁ + m₀)/2)/σ² is the optimal score where noise is Gaussian.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Ratio:
         return ratio, float((apart * apart).sum()) / mechanism.sigma**2
 
     def _means(self, mechanism: GaussianMechanism[Any], at: Any) -> tuple[Vector, Vector]:
-        """The query of both data sets; kept where it has no parameters. The query is kept with it, so that its number stays its own."""
+        """The query's values on both data sets, cached where it has no parameters. The query is cached with them, so that its id is not reused."""
         query = mechanism.query
         if at is None and id(query) in self.known:
             return self.known[id(query)][1:]
@@ -49,7 +49,7 @@ class Ratio:
         return first, second
 
     def with_stored_sums(self) -> Ratio:
-        """The same, with the sums of a local question kept while all steps ask it."""
+        """The same, with the sums of a local question cached while all steps ask it."""
         return Ratio(ReadOnce.of(self.inside), ReadOnce.of(self.outside), self.known)
 
 
@@ -67,7 +67,7 @@ class Record:
 
     @property
     def transcript(self) -> Vector:
-        """All that accounting assumes is seen, after its log-likelihood ratio."""
+        """All that accounting assumes an attacker sees, after its log-likelihood ratio."""
         return np.concatenate([[self.likelihood], *self.released, np.array(self.details)])
 
     @property
@@ -76,21 +76,21 @@ class Record:
         return np.concatenate([*self.values, np.array(self.details)])
 
     def hear_release(self, mechanism: GaussianMechanism[Any], at: Any, released: Vector) -> None:
-        """What passes the door."""
+        """Record a release that passes the door."""
         self.released.append(released.ravel() / mechanism.sigma)
         if self.ratio is not None:
             ratio, apart = self.ratio.of(mechanism, at, released)
             self.likelihood, self.apart = self.likelihood + ratio, self.apart + apart
 
     def hear_answer(self, answer: Any) -> None:
-        """An `Explanation`: its numbers, and whatever else it says."""
+        """Record an `Explanation`: its numbers, and all else that it contains."""
         self.values += [answer.values] if answer.error is None else [answer.values, answer.error]
         self.details += [answer.cost.mu, float(answer.copied), *numbers(answer.details)]
 
 
 @dataclass(slots=True)
 class PlannedOnce:
-    """A mechanism that keeps its plans of first queries: they follow from public things alone, and runs of an audit share them."""
+    """A mechanism that caches its plans of first queries: they follow from public information alone, and runs of an audit share them."""
 
     given: Mechanism
     first: dict[bytes, Plan[Any]] = field(default_factory=dict)

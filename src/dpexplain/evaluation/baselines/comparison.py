@@ -35,7 +35,7 @@ METHODS = ("optimum", "lime", "shap", "mim")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """One vector for each method, all about the same point and in the same rows; `reference` is what the others are held against."""
+    """One vector for each method, all about the same point and in the same rows; `reference` is the method that the others are compared with."""
 
     names: tuple[str, ...]
     methods: Mapping[str, Vector]
@@ -66,7 +66,7 @@ class Comparison:
         return nw.from_dict(columns, backend=chosen).to_native()  # type: ignore[arg-type]
 
     def plot(self, top: int = 10, *, title: str = "One answer, explained by several methods", ax: Axes | None = None) -> Figure:
-        """One marker a method, the reference first, each scaled to length 1."""
+        """One marker for each method, the reference first, each scaled to length 1."""
         first = {self.reference: self.methods[self.reference]}
         return plots.comparison(self.names, first | dict(self.methods), top=top, title=title, ax=ax)
 

@@ -59,7 +59,7 @@ def scale_of(data: PrivateData) -> Vector | None:
 
 
 def column_spread(data: PrivateData) -> ColumnSpread:
-    """Mean and deviation of each encoded column: from the sums that every backend offers, with all rows counted alike."""
+    """Mean and deviation of each encoded column: from the sums that every backend offers, with equal weights."""
     sums = data.private_rows.raw(RawMoments(np.zeros(data.domain.width), Window(2 * sqrt(data.domain.width) + 1)))
     mean = sums.S1 / sums.S0
     return ColumnSpread(mean, np.sqrt(np.maximum(np.diag(sums.S2) / sums.S0 - mean**2, 0.0)))

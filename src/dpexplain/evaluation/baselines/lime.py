@@ -1,7 +1,7 @@
 """LIME (Ribeiro et al. 2016) by the lime package, on the same point, in the domain's own terms (extra `[baselines]`).
 
 Two forms, as in the package. Both ask the model about valid records only and return one number for each encoded column, in units of the
-label (from -1 to 1) per unit of the column, so that they stand beside our φ:
+label (from -1 to 1) per unit of the column, so that they can be compared with our φ:
 
 tabular     `LimeTabularExplainer`, numbers not cut into quartiles. LIME draws each feature by itself: numbers from a normal with the rows' mean
             and deviation, other features by their frequencies. A number's coefficient is divided by the deviation, which LIME scales

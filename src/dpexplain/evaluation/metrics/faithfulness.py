@@ -45,7 +45,7 @@ class Curve:
 
 
 def deletion(values: Any, model: Model, domain: DomainLike, query: Any, baseline: Any, *, kind: Kind = "slope") -> Curve:
-    """Features of z become the baseline's, the one that speaks most for z's class first. A faithful explanation makes the curve fall early.
+    """Features of z become the baseline's, the one that supports z's class most first. A faithful explanation makes the curve fall early.
 
     `baseline` is one encoded row, or several, over which answers are averaged (Quantus' PixelFlipping; Petsiuk et al. 2018).
     """
@@ -95,7 +95,7 @@ def infidelity(
 ) -> float:
     """Mean of (predicted change - (f(z) - f(z')))² over perturbed z' (Yeh et al. 2019).
 
-    A slope predicts φ·(z - z'). A contribution speaks of a feature's absence: z' then takes random features, each with probability ½, from rows of the
+    A slope predicts φ·(z - z'). A contribution describes a feature's absence: z' then takes random features, each with probability ½, from rows of the
     `baseline`, and the prediction is the sum of their contributions. `rescaled` first multiplies the explanation by the best number, for
     explanations that have a direction but no unit, such as MIM.
     """
@@ -162,7 +162,7 @@ def _sign(model: Model, point: Vector) -> float:
 
 
 def _order(values: Any, model: Model, domain: DomainLike, point: Vector, rows: Matrix, kind: Kind) -> list[int]:
-    """Features by how much they speak for z's class, strongest first."""
+    """Features by how strongly they support z's class, strongest first."""
     strength = feature_strength(values, domain.blocks, point - rows.mean(axis=0), kind)
     return [int(i) for i in np.argsort(-_sign(model, point) * strength, kind="stable")]
 

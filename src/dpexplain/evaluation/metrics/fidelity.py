@@ -23,7 +23,7 @@ class Score:
     """How an explanation φ compares with the exact optimum φ* on the private rows. Not private: never publish one unpaid.
 
     `relative_excess` is (L(φ) - L(φ*)) / (L(0) - L(φ*)): 0 is perfect, 1 is no better than no explanation. For the fitted plane each φ is
-    judged with its best constant, so 1 means: as good as the average answer.
+    evaluated with its best constant, so 1 means: as good as the average answer.
     """
 
     excess_loss: float

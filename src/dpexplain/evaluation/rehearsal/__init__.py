@@ -1,1 +1,1 @@
-"""Rehearsals: what a release would be worth, measured on the owner's own rows before anything is published. Offline only."""
+"""Rehearsals: the quality of a release, measured on the owner's own rows before anything is published. Offline only."""

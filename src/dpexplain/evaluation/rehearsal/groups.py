@@ -1,4 +1,4 @@
-"""Which groups of people get worse answers: records that share a value, a half of a range, an answer or a sparse neighbourhood."""
+"""Finds groups of people who get worse answers: records that share a value, a half of a range, an answer or a sparse neighbourhood."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class GroupQuality:
 
     @property
     def is_worse(self) -> bool:
-        """Whether the difference is larger than two standard errors. Of many groups, one in forty is so by chance."""
+        """Whether the difference is larger than two standard errors. By chance this is true of about one group in forty."""
         return self.excess - self.others > _CLEAR * self.error
 
 

@@ -74,7 +74,7 @@ def _is_valid_query(domain: Domain, record: dict[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exact:
-    """The exact answer about one record: slopes, contributions, the moments that judge others, and how many rows count."""
+    """The exact answer about one record: slopes, contributions, the moments that other answers are compared by, and how many rows count."""
 
     slopes: Vector
     added: Vector

@@ -32,7 +32,7 @@ class NearRows:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """What one way is worth at one ε, over all draws and records; None where the way does not have it.
+    """The quality of one way at one ε, over all draws and records; None where the way does not have it.
 
     `coverage` is the share of exact slopes within two errors, `lowest_coverage` that of the column where it is lowest. `top_5_stability` is how many
     of the five strongest columns two draws share, `top_5_exact` how many a draw shares with the exact answer. `expected` is the estimate of `plan`.

@@ -1,4 +1,4 @@
-"""`rehearse`: noise draws of a release at several ε on the owner's own rows, held against the exact answers. Offline only.
+"""`rehearse`: noise draws of a release at several ε on the owner's own rows, compared with the exact answers. Offline only.
 
 Nothing here is private: exact answers, coverage and groups are computed from private rows without noise. Rehearsals run on a copy of the
 data's public facts with an account of its own, so that nothing is spent from the owner's ledgers and budgets.
@@ -71,9 +71,9 @@ def rehearse(
     groups: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Rehearsal:
-    """Measure what answers would be worth at each total ε, before anything is published. For the eyes of the data's owner only.
+    """Measure the quality of answers at each total ε, before anything is published. For the data's owner only.
 
-    Reads private rows without paying, spends nothing and remembers nothing. `ways` are "release", "reference" (a release with reference
+    Reads private rows without paying, spends nothing and stores nothing. `ways` are "release", "reference" (a release with reference
     records), "basic" and "adaptive" (where ε is the price of each answer). `records` are asked about, or else `queries` private rows.
     `draws` is how often the noise is drawn for each ε, `groups` the features by which people are grouped (all, unless given).
     """
@@ -165,7 +165,7 @@ def _run(
 def _judge(
     asked: _Asked, exact: ExactAnswers, way: Way, epsilon: float, draws: Sequence[_Draw], groups: dict[str, Members]
 ) -> Quality:
-    """What one way is worth at one ε, over all draws and records."""
+    """The quality of one way at one ε, over all draws and records."""
     size, names = asked.data.size, asked.data.domain.names
     count = len(asked.questions)
     truths = [[exact.answer_at(i, draw.weights[i]) for i in range(count)] for draw in draws]
