@@ -14,7 +14,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.compiling import compile_kernel
-from dpexplain.estimation.tree_shapley import Flags, Index, Trees
+from dpexplain.estimation.tree_shapley import Flags, Index, Nodes, Trees, goes_left
 
 MOST_PLAYERS = 12  # features of which all coalitions are computed
 _DEEPEST = 1 << 10
@@ -46,7 +46,7 @@ def boosted_values(
     out = np.zeros((len(rows), players))
     numbers = np.ascontiguousarray(point, dtype=np.float64), np.ascontiguousarray(rows, dtype=np.float64)
     shares = _shares(most)
-    _values(*trees.nodes, constants, target, owner, used, *numbers, *shares, np.empty((len(constants), 1 << most)), out)
+    _values(trees.nodes, constants, target, owner, used, *numbers, *shares, np.empty((len(constants), 1 << most)), out)
     return out
 
 
@@ -98,18 +98,18 @@ def _add_tree(
         node, mine, theirs = waiting[top, 0], waiting[top, 1], waiting[top, 2]
         while left[node] >= 0:
             at = column[node]
-            x_left = x[at] <= threshold[node] or (missing_left[node] and x[at] != x[at])
-            z_left = point[at] <= threshold[node] or (missing_left[node] and point[at] != point[at])
-            goes_left = z_left
+            x_left = goes_left(x[at], threshold[node], missing_left[node])
+            z_left = goes_left(point[at], threshold[node], missing_left[node])
+            follows_left = z_left
             if x_left != z_left:
                 mask = 1 << bit[owner[at]]
                 if theirs & mask:
-                    goes_left = x_left
+                    follows_left = x_left
                 elif not mine & mask:
                     waiting[top, 0] = left[node] if x_left else right[node]
                     waiting[top, 1], waiting[top, 2] = mine, theirs | mask
                     top, mine = top + 1, mine | mask
-            node = left[node] if goes_left else right[node]
+            node = left[node] if follows_left else right[node]
         free, rest, v = (size - 1) & ~(mine | theirs), 0, value[node]
         while True:
             margins[mine | rest] += v
@@ -145,14 +145,7 @@ def _add_worths(
 
 @compile_kernel
 def _values(
-    left: Index,
-    right: Index,
-    column: Index,
-    threshold: Vector,
-    missing_left: Flags,
-    value: Vector,
-    roots: Index,
-    output: Index,
+    trees: Nodes,
     constants: Vector,
     target: int,
     owner: Index,
@@ -164,6 +157,7 @@ def _values(
     margins: Matrix,
     out: Matrix,
 ) -> None:  # pragma: no cover
+    left, right, column, threshold, missing_left, value, roots, output = trees
     bit = np.empty(out.shape[1], np.int64)
     member = np.empty(margins.shape[1], np.int64)
     waiting = np.empty((_DEEPEST, 3), np.int64)  # node, features that are z's, features that are x's

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,19 @@ from dpexplain.core.compiling import compile_kernel
 Index = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 _DEEPEST = 1 << 10
+
+
+class Nodes(NamedTuple):
+    """The arrays of `Trees`, in the form that kernels take."""
+
+    left: Index
+    right: Index
+    column: Index
+    threshold: Vector
+    missing_left: Flags
+    value: Vector
+    roots: Index
+    output: Index
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,14 +56,13 @@ class Trees:
         return int(self.output.max(initial=0)) + 1
 
     @property
-    def nodes(self) -> tuple[Index, Index, Index, Vector, Flags, Vector, Index, Index]:
-        """The arrays that kernels take."""
-        return self.left, self.right, self.column, self.threshold, self.missing_left, self.value, self.roots, self.output
+    def nodes(self) -> Nodes:
+        return Nodes(self.left, self.right, self.column, self.threshold, self.missing_left, self.value, self.roots, self.output)
 
     def margins(self, rows: Matrix) -> Matrix:
         """The sum over trees of each row's leaf, (rows, outputs)."""
         out = np.zeros((len(rows), self.outputs))
-        _margins(*self.nodes, np.ascontiguousarray(rows, dtype=np.float64), out)
+        _margins(self.nodes, np.ascontiguousarray(rows, dtype=np.float64), out)
         return out
 
     def predict(self, rows: Matrix) -> Vector:
@@ -62,7 +75,7 @@ def tree_values(trees: Trees, owner: Index, point: Vector, rows: Matrix, players
     players = int(owner.max()) + 1 if players is None else players
     out = np.zeros((len(rows), players))
     numbers = np.ascontiguousarray(point, dtype=np.float64), np.ascontiguousarray(rows, dtype=np.float64)
-    _values(*trees.nodes[:-1], owner, *numbers, _shares(players), out)
+    _values(trees.nodes, owner, *numbers, _shares(players), out)
     return out
 
 
@@ -76,42 +89,25 @@ def _shares(players: int) -> Matrix:
 
 
 @compile_kernel
-def _margins(
-    left: Index,
-    right: Index,
-    column: Index,
-    threshold: Vector,
-    missing_left: Flags,
-    value: Vector,
-    roots: Index,
-    output: Index,
-    rows: Matrix,
-    out: Matrix,
-) -> None:  # pragma: no cover
+def goes_left(number: float, threshold: float, missing_left: bool) -> bool:  # pragma: no cover
+    """Whether a row with this number in a node's column goes to the left child."""
+    return number <= threshold or (missing_left and number != number)
+
+
+@compile_kernel
+def _margins(trees: Nodes, rows: Matrix, out: Matrix) -> None:  # pragma: no cover
+    left, right, column, threshold, missing_left, value, roots, output = trees
     for r in range(rows.shape[0]):
         for t in range(roots.shape[0]):
             node = roots[t]
             while left[node] >= 0:
-                x = rows[r, column[node]]
-                node = left[node] if x <= threshold[node] or (missing_left[node] and x != x) else right[node]
+                node = left[node] if goes_left(rows[r, column[node]], threshold[node], missing_left[node]) else right[node]
             out[r, output[t]] += value[node]
 
 
 @compile_kernel
-def _values(
-    left: Index,
-    right: Index,
-    column: Index,
-    threshold: Vector,
-    missing_left: Flags,
-    value: Vector,
-    roots: Index,
-    owner: Index,
-    point: Vector,
-    rows: Matrix,
-    shares: Matrix,
-    out: Matrix,
-) -> None:  # pragma: no cover
+def _values(trees: Nodes, owner: Index, point: Vector, rows: Matrix, shares: Matrix, out: Matrix) -> None:  # pragma: no cover
+    left, right, column, threshold, missing_left, value, roots, _ = trees
     side = np.zeros(out.shape[1], np.int8)  # of each feature on the path: 1 z's, 2 x's, 0 not decided
     decided = np.empty(out.shape[1], np.int64)
     waiting = np.empty((_DEEPEST, 3), np.int64)  # node, feature that takes x's side there, how many were decided before
@@ -136,14 +132,15 @@ def _values(
                 while left[node] >= 0:
                     at = column[node]
                     player = owner[at]
-                    x_left = x[at] <= threshold[node] or (missing_left[node] and x[at] != x[at])
-                    z_left = point[at] <= threshold[node] or (missing_left[node] and point[at] != point[at])
+                    x_left = goes_left(x[at], threshold[node], missing_left[node])
+                    z_left = goes_left(point[at], threshold[node], missing_left[node])
                     if x_left != z_left and side[player] == 0:
-                        waiting[top, 0], waiting[top, 1], waiting[top, 2] = left[node] if x_left else right[node], player, count
+                        waiting[top, 0] = left[node] if x_left else right[node]
+                        waiting[top, 1], waiting[top, 2] = player, count
                         side[player], decided[count] = 1, player
                         top, count, mine = top + 1, count + 1, mine + 1
-                    goes_left = x_left if side[player] == 2 else z_left
-                    node = left[node] if goes_left else right[node]
+                    follows_left = x_left if side[player] == 2 else z_left
+                    node = left[node] if follows_left else right[node]
                 for k in range(count):
                     if side[decided[k]] == 1:
                         out[r, decided[k]] += value[node] * shares[mine, theirs]

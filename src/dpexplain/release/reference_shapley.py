@@ -40,7 +40,7 @@ _REMEMBERED = 4  # models, or classes of models
 _MANY = 8  # records from which a progress bar is shown
 _SAME = 1 / LABEL_STEPS  # stored labels are rounded
 TRAINING = (
-    "The model was asked about this record and about mixtures of it with reference records; what its answers say about the data it was "
+    "The model was asked about this {asked} and about mixtures of it with {background}; what its answers say about the data it was "
     "trained on is not limited by this release."
 )
 
@@ -113,7 +113,7 @@ class ShapleyReference:
             "records": len(self.at_records),
             "questions": asked,
             "same_model": self.same_model,
-            "training_data": TRAINING,
+            "training_data": TRAINING.format(asked="record", background="reference records"),
         }
 
 

@@ -24,7 +24,7 @@ from dpexplain.estimation.word_shapley import Flags, Positions, WordBackground
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.progress import with_bar
 from dpexplain.registration.labels import Labeller
-from dpexplain.release.reference_shapley import FEWEST_RECORDS, checked_count
+from dpexplain.release.reference_shapley import FEWEST_RECORDS, TRAINING, checked_count
 
 if TYPE_CHECKING:
     from dpexplain.release.release import Release
@@ -35,10 +35,6 @@ MOST_TEXTS = 1 << 10
 _TOGETHER = 1 << 11  # texts that the model is shown at once
 _FAR = 1 << 48  # a position in the public sequence that orders do not reach
 _MANY = 4  # texts from which a progress bar is shown
-TRAINING = (
-    "The model was asked about this text and about mixtures of it with background texts; what its answers say about the data it was "
-    "trained on is not limited by this release."
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,9 +50,8 @@ class WordReference:
         self, texts: Sequence[str], scale: AnswerScale, guarantee: Guarantee, fingerprint: str | None, records: int | None = None
     ) -> ContributionsBatch:
         """Contributions of each text's words; `records` is how many background texts to compare with."""
-        answers = ask_texts(
-            self.labeller, self.domain, list(texts)
-        )  # one question for all: a model that cannot answer raises before anything is computed
+        # One question for all: a model that cannot answer raises before anything is computed.
+        answers = ask_texts(self.labeller, self.domain, list(texts))
         each = with_bar(range(len(texts)), "explaining", len(texts)) if len(texts) >= _MANY else range(len(texts))
         shown = [ShownText.of(text, self.domain) for text in texts]
         chosen = [self._positions(text, records) for text in shown]
@@ -102,7 +97,7 @@ class WordReference:
             "method": "paired orders",
             "records": max(records, default=0),
             "same_model": self.same_model,
-            "training_data": TRAINING,
+            "training_data": TRAINING.format(asked="text", background="background texts"),
         }
 
 
