@@ -1,7 +1,7 @@
 """Private binary rows in memory, sparse: the words of a text. Every sum is exact before its last few roundings. `proofs/sparse.md`.
 
 Around a binary point z, u = x - z is ±1 where x and z differ and 0 elsewhere, and ‖u‖² is a whole number. So rows are sorted by distance,
-the differences x ⊕ z kept as bits, and
+the differences x ⊕ z stored as bits, and
 
     |Σ α u_i u_j| = Σ_d α(√d) · #{rows at distance d that differ from z in both i and j}
 

@@ -18,7 +18,7 @@ from dpexplain.errors import DataError, DomainError, QueryError
 
 COLUMN = "image"  # the column or key of the image in a table or a JSON record
 CHANNELS = {1: ("",), 3: (" red", " green", " blue"), 4: (" red", " green", " blue", " alpha")}
-_PIXELS = 1 << 22  # that are looked at together: 32 MB as floats
+_PIXELS = 1 << 22  # that are read together: 32 MB as floats
 _EIGHT_BITS = (0.0, 255.0)
 
 

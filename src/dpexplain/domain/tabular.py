@@ -98,7 +98,7 @@ class Domain(description.DomainDescription):
         suggested: bool = False,
         scale: float = UNSCALED,
     ) -> Domain:
-        """The domain that a model's own preprocessing declares: names, categories of encoders, what stands for missing values.
+        """The domain that a model's own preprocessing declares: names, categories of encoders, substitutes of missing values.
 
         `model` is a fitted scikit-learn estimator, the path of an .onnx file, or a KServe V2 address. What it does not contain is raised as
         `Undeclared`, with the list of it: pass it as `declare={"age": (17, 97), "work": ["private", …]}`. `suggested=True` also takes bounds
@@ -137,7 +137,7 @@ class Domain(description.DomainDescription):
     def decode(self, encoded: Any) -> dict[str, NDArray[Any]]:
         """Encoded rows (m, n) → one column of raw values per feature, such that encoding them gives the rows again.
 
-        What encoding loses stays lost: a missing number or yes/no is read as the value that stands for it, a missing level or category
+        Decoding cannot restore what encoding lost: a missing number or yes/no is read as its substitute, a missing level or category
         as None.
         """
         rows = np.asarray(encoded, dtype=np.float64)

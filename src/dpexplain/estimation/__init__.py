@@ -1,6 +1,6 @@
 """From noisy statistics to estimates and synthetic records. Pure post-processing: nothing here reads private rows or draws private noise.
 
-denoise.py       moments from noisy sums                reference.py        public points that stand in for rows
+denoise.py       moments from noisy sums                reference.py        public points in place of rows
 answer.py        planes from moments                    local_solve.py      many constrained least-squares problems at once
 calibrate.py     error bars by parametric bootstrap     regression.py       planes from past explanations
 population.py    records from noisy tables              gibbs.py            potentials for all pairs of attributes

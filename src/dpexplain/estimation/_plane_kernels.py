@@ -148,8 +148,8 @@ def fit_planes(
     local: Matrix,
     queries: Matrix,
     points: Matrix,
-    about: tuple[Vector, Vector, Matrix],  # of the points: residuals, weights of rows that count alike, what takes raking out
-    alike: tuple[Vector, Vector, Vector],  # where rows count alike: slopes φ₀, mean μ, Σ (g/N)(r - r̄)(x - μ)
+    about: tuple[Vector, Vector, Matrix],  # of the points: residuals, weights for rows of equal weight, factors that undo raking
+    alike: tuple[Vector, Vector, Vector],  # for rows of equal weight: slopes φ₀, mean μ, Σ (g/N)(r - r̄)(x - μ)
     constants: tuple[float, float, float],  # t₀, r̄, κ
     inverse: Matrix,
     found: tuple[Matrix, Matrix, Vector, Vector],
@@ -161,7 +161,7 @@ def fit_planes(
     sums, right, pulled = np.empty(columns + 1), np.empty(columns + 1), np.empty(count)
     for i in range(len(local)):
         share = _weigh(local[i], everyone, unraked)
-        if share == 0.0:  # where no point is near, all count alike
+        if share == 0.0:  # where no point is near, all have equal weight
             local[i, :] = 1.0
             share = _weigh(local[i], everyone, unraked)
         weights, middle = local[i], middles[i]

@@ -31,7 +31,7 @@ from dpexplain.core.layout import BlockLike
 Positions = NDArray[np.intp]
 
 _BINS = 8  # of a number
-_FEWEST = 16  # records of the subsample that a bin must have to be worth a calibration
+_FEWEST = 16  # records of the subsample that a bin must have to be calibrated
 _SLACK = 1e-4  # of a feature's variance, by which its average may be missed: limits the weights
 _TOGETHER = 1 << 14  # records whose features are in memory at once
 _REHEARSED = 1.75  # by which their variance is enlarged: rehearsals are linear, and do not choose bins or records again

@@ -86,7 +86,7 @@ def plane_factors(
 ) -> Vector:
     """The ratio of each slope's error over rehearsals to its posterior standard error.
 
-    Each rehearsal takes slopes from the posterior for the truth, so that it knows directions that the estimate shrank away. Only label moments
+    Each rehearsal takes slopes from the posterior for the truth, so that it includes directions that the estimate shrank to zero. Only label moments
     depend on them, so that the covariances that `calibrate` rehearsed serve again.
     """
     found, moved, stated = calibrated.found, [], []

@@ -2,7 +2,7 @@
 
 The public encoding improves accuracy at no cost: within a code, columns are 0/1 and exclude each other, so their covariance is
 diag(μ) - μμᵀ; where no mass is missing they sum to one, so every moment of their sum is known. What is left is shrunk by empirical Bayes: a
-covariance with prior N(0, ρ vᵢvⱼ), ρ estimated for each pair of attributes, and noise σ² keeps the share ρvᵢvⱼ/(ρvᵢvⱼ + σ²).
+covariance with prior N(0, ρ vᵢvⱼ), ρ estimated for each pair of attributes, and noise σ² is multiplied by ρvᵢvⱼ/(ρvᵢvⱼ + σ²).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.core.release_moments import SIGNIFICANT, SMALLEST_VARIANCE, NormalisedMoments, NormalisedSums
 
-WIDE = 128  # columns from which cheaper arithmetic is worth results that differ in their last digits
+WIDE = 128  # columns from which faster arithmetic is used, whose results differ in their last digits
 SMALLEST_MEAN = 1e-5
 RIDGE = 1e-7  # makes every direction determined; far below any variance that matters
 _POOLED = 4.0  # how many entries' worth of evidence the common ρ is given against a pair's own

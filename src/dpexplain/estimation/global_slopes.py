@@ -1,6 +1,6 @@
 """Slopes of the plane through all rows, from noisy moments: a Bayesian estimate for each eigenvector of the covariance. Pure post-processing.
 
-Where every row counts alike, the fitted plane has Cφ = t₁, C the covariance and t₁ = E y(x - μ); the constant separates. Both are noisy: in C's
+With equal weights the fitted plane has Cφ = t₁, C the covariance and t₁ = E y(x - μ); the constant separates. Both are noisy: in C's
 eigenbasis τ = λφ + e with e ~ N(0, s²), s² = s_t² + s_C²‖φ‖². With a prior φ ~ N(c, v) in each direction,
 
     φ̂ = c + vλ(τ - λc)/(vλ² + s²),    Var(φ | τ) = vs²/(vλ² + s²):

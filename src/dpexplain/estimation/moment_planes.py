@@ -13,7 +13,7 @@ control variate. β = (Σα)²/(NΣα²), the share of effective rows, because t
 Through the model's answer c at z instead, with h = μ + m - z:  φ + g(a - c),  g = A⁻¹h/(1 + h·A⁻¹h),  a the fitted plane's answer at z.
 
 Errors have two parts. Noise and shrinkage: the posterior of φ₀, scaled by rehearsals (`estimation/calibrate.py`), as far as φ follows φ₀: where
-rows count alike, and always in directions that κ keeps from being entered. Reference: the sum above moves by Σ qᵣξᵣu, q = (s - βg/N)r, when the
+rows have equal weight, and always in directions that κ excludes. Reference: the sum above moves by Σ qᵣξᵣu, q = (s - βg/N)r, when the
 points' residuals are wrong by a share τ of themselves, ξ ~ N(0, τ²N); near a query columns vary less, so that this moves φ by more.
 """
 
@@ -56,7 +56,7 @@ class MomentPlanes:
     layout: Layout
     points: Matrix
     labels: Vector
-    inverse_weight: Vector  # from rows as the moments weigh them to rows that count alike
+    inverse_weight: Vector  # from rows as the moments weigh them to rows of equal weight
     raked: Vector  # g, of mean one
     average: Average
     factors: Vector  # factors of each column's error, from rehearsals
@@ -183,7 +183,7 @@ class MomentPlanes:
         np.sqrt(np.maximum(distance, 0.0, out=distance), out=distance)
         local = np.multiply(weight(distance), everyone, out=distance)
         total, squares = local @ unraked[0], np.square(local) @ unraked[1]
-        if not (squares > 0).all():  # where no point is near, all count alike
+        if not (squares > 0).all():  # where no point is near, all have equal weight
             local[~(squares > 0)] = everyone
             total, squares = local @ unraked[0], np.square(local) @ unraked[1]
         share = np.square(total) / (local.shape[1] * squares)

@@ -48,7 +48,7 @@ class Variances:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Average:
-    """The mean of rows that count alike, which contributions are compared with, and the standard error of each of its numbers."""
+    """The unweighted mean of the rows, which contributions are compared with, and the standard error of each of its numbers."""
 
     values: Vector
     error: float
@@ -82,7 +82,7 @@ def directions(offset: Vector, towards: Vector, layout: Layout) -> Matrix:
 
 
 def hold_in_ball(values: Matrix, eigenvalues: Vector, vectors: Matrix, radius: float | None) -> tuple[Matrix, Flags]:
-    """Slopes in the ball, nearest to the given ones in what they predict for rows that count alike; and where that moved them."""
+    """Slopes in the ball, nearest to the given ones in what they predict for rows of equal weight; and where that moved them."""
     capped = np.zeros(len(values), dtype=bool)
     if radius is None:
         return values, capped

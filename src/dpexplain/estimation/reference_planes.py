@@ -45,7 +45,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThinnedRecords:
-    """Records that stand for all, each for `times` of its kind."""
+    """A subsample that represents all records; each of its records represents `times` records."""
 
     positions: Positions
     rows: CodedRows

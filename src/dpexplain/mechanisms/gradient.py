@@ -2,7 +2,7 @@
 
 Through a given point (0, or the model's answer c) the bound is sup 2α(d)d(kd + l) for labels |y - c| ≤ l (`proofs/sensitivity.md`); for a plane that is
 free at the query, whose state is (φ, a), it is sup 2α(d)√(d² + s²)(kd + 2) (`proofs/free_plane.md`). Both are in coordinates divided by the noise's shape
-(`proofs/shape.md`). Where a domain says what records look like, values are also divided by the share of the bound that records can reach at
+(`proofs/shape.md`). Where the possible records are declared, values are also divided by the share of the bound that records can reach at
 that φ (`proofs/reach.md`). All of it is over columns multiplied by the domain's public scales, and so are states and radii here
 (`proofs/scale.md`); `plane_gradient` takes a radius of slopes per whole range.
 """

@@ -1,4 +1,4 @@
-"""An explanation of an image as a heat map over it: as in the paper's figures, blue speaks for the explained class and red against."""
+"""An explanation of an image as a heat map over it: as in the paper's figures, blue supports the explained class and red opposes it."""
 
 from __future__ import annotations
 

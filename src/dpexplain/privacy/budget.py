@@ -44,7 +44,7 @@ SEEDED_NOISE = "Its noise came from a seed: it is for tests and experiments, not
 class Guarantee:
     """A differential privacy statement: μ-GDP for `neighbours`, stated as (ε, δ) at a chosen δ.
 
-    `private` is False for the paper's own calibration with its exact, unpaid β: such a number bounds nothing, and the printed sentence says so.
+    `private` is False for the paper's own calibration with its exact, unpaid β: such a number bounds nothing, and the printed sentence states it.
     """
 
     mu: float
@@ -117,7 +117,7 @@ def _describe(guarantee: Guarantee) -> dict[str, Any]:
 
 
 def warn_if_weak(budget: Budget, size: int) -> None:
-    """WeakBudget where (ε, δ) promises little to the people in `size` rows, whatever is released."""
+    """Warn with WeakBudget where (ε, δ) guarantees little to the people in `size` rows, whatever is released."""
     if budget.epsilon > _WEAK:
         warnings.warn(
             f"ε={budget.epsilon:g} lets any outcome become {round_up(exp(min(budget.epsilon, 700.0)))} times as likely with one person's data: "

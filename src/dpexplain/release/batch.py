@@ -45,7 +45,7 @@ _ANCHORS = {
     "class": "1 for the class that is explained and 0 for others",
     "value": "in the model's own units",
 }
-_SLOW = 20_000  # queries from which a progress bar is worth its line
+_SLOW = 20_000  # queries from which a progress bar is shown
 
 
 @dataclass(frozen=True, eq=False, repr=False)

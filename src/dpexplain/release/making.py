@@ -57,7 +57,7 @@ def release(
     """Release private moments of `data` once; the result explains any number of records free of further charge.
 
     `budget` is the total of the account that pays and `spend` how much of it to use, by default all. Raises BudgetExhausted before a row
-    is read. `weight`, `plane` and `radius` say which local plane explanations fit, unless a question says otherwise (`Release.explain`).
+    is read. `weight`, `plane` and `radius` define the local plane of explanations, unless a question has its own (`Release.explain`).
     A model that the data were registered with is asked about a few thousand public points, which sharpens the answers and costs nothing.
     The ledger stores the release: asking again with the same `request_id`, after a crash say, returns it and spends nothing.
     `fingerprint` is any text by which the owner recognises the data set later; it is stored as given, and never computed from rows.

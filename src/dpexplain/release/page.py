@@ -181,7 +181,7 @@ def _shape(payload: Mapping[str, Any]) -> str:
 
 
 def _stand_in(surrogate: Mapping[str, Any] | None) -> str:
-    """The note for readers about answers that come from a stand-in."""
+    """The note for readers about answers that come from a surrogate."""
     if surrogate is None:
         return ""
     return (

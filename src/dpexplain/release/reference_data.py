@@ -87,7 +87,7 @@ class ReferenceData:
         return columns_of(self.codes[:, positions], self.domain)
 
     def positions_by_weight(self, count: int) -> NDArray[np.intp]:
-        """`count` records that count alike: at equal distances along the sum of the weights."""
+        """`count` records of equal weight: at equal distances along the sum of the weights."""
         reached = np.cumsum(self._weighted_records.weights)
         places = (np.arange(count) + 0.5) / count * reached[-1]
         return np.asarray(np.minimum(np.searchsorted(reached, places), len(self) - 1))

@@ -120,7 +120,7 @@ def baselines(
 
     per="feature": what each feature adds to this answer. A slope φ becomes Σ φ_j(z_j - mean_j) over the feature's columns, the mean taken over the
     rows; a SHAP value is such a contribution already. Only then are all methods about the same quantity. per="column": each method's own
-    numbers. `reference` is the first method unless named; `plane`, `anchor` and `radius` say which optimum (`evaluation.optimum`).
+    numbers. `reference` is the first method unless named; `plane`, `anchor` and `radius` define the optimum (`evaluation.optimum`).
     Offline only: it reads private rows without paying.
     """
     if unknown := set(methods) - set(_RUN):
