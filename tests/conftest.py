@@ -49,9 +49,25 @@ LONGEST = [
 ]
 
 
+# Files that start Ray: two that start at the same time may find each other's cluster, so one process runs all of them.
+WITH_RAY = {
+    "contract/test_marginals.py",
+    "contract/test_rows.py",
+    "e2e/test_cluster.py",
+    "e2e/test_cluster_nodes.py",
+    "property/test_registration.py",
+    "unit/test_batches.py",
+}
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    place = {Path(__file__).parent / name: k for k, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: place.get(item.path, len(place)))
+    """The longest files first; the tests of a file share a process, and so its fixtures."""
+    names = {item.path: item.path.relative_to(Path(__file__).parent).as_posix() for item in items}
+    place = {name: k for k, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(names[item.path], len(place)))
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("ray" if names[item.path] in WITH_RAY else names[item.path]))
 
 
 def pytest_collection_finish():

@@ -18,9 +18,12 @@ FLAGS = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Chromium from the system or from Playwright's own bundle; skipped, with the remedy, where there is none."""
+    """Chromium from the system or from Playwright's own bundle; skipped, with the remedy, where there is none.
+
+    It ends with the file: while Playwright is open, other tests of the process cannot run event loops of their own.
+    """
     sync_api = pytest.importorskip(
         "playwright.sync_api", reason="Playwright is missing, the page is NOT tested: pip install playwright"
     )

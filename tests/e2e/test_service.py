@@ -88,7 +88,7 @@ def test_from_the_owners_files_to_an_answer_on_the_page(owner, place, browser, a
         assert client.remaining.epsilon < 0.3
         assert 'dpexplain_refusals_total{reason="budget"} 1' in get(f"{service.url}/metrics", key)
         keys = KeyFile(owner / "keys.json")
-        keys.revoke(keys.all()[0].id)
+        keys.revoke(keys.list_keys()[0].id)
         with pytest.raises(ServiceError, match="401"):
             client.explain(RECORD)
     assert service.process.returncode == 0

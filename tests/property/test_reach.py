@@ -177,7 +177,7 @@ def test_what_is_released_differs_by_no_more_than_is_paid_for_and_comes_near_it(
     paid = plan.events[0].sensitivity
     largest = np.max(sent, axis=0)  # of each gradient, over records
     assert (largest <= paid).all()
-    assert (largest[:-1] > 0.95 * paid).all()  # every one but the last, whose noise is not reduced
+    assert (largest[:-1] > 0.9 * paid).all()  # every one but the last, whose noise is not reduced
     assert largest[0] > 0.99 * paid
 
 
@@ -187,5 +187,5 @@ def test_the_compiled_bound_is_that_of_arrays(weight, point, query, phi, offset,
     if free:
         reach = FreeReach.with_constant(z, LAYOUT, weights.Stable(), 1.0, 0.5)
     else:
-        reach = Reach.around(z, LAYOUT, weight, 1.0, offset)
+        reach = Reach.around_point(z, LAYOUT, weight, 1.0, offset)
     assert reach._bound(phi, offset) == pytest.approx(reach.bound_by_arrays(phi, offset), rel=1e-12)
