@@ -8,7 +8,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS)
 # Two processes share two cores: each computes with one thread. Bytecode is kept, or every process would compile all modules and rewrite all
 # tests again. A file's tests run in one process, which sets up once, and files that take longest come first (tests/conftest.py has the list).
 TESTING := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
-PYTEST := $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 # Schemathesis' plug-in takes longer to load than the fast tests have.
 
 .PHONY: demo test test-fast coverage lint web bench docs gallery clients serve clean

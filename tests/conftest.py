@@ -21,12 +21,12 @@ settings.load_profile(PROFILE)
 
 # Files that take longest, longest first: they start first, so that neither core waits for one at the end.
 LONGEST = [
+    "e2e/test_cluster_nodes.py",  # before any other test starts Ray
     "statistical/test_mutants.py",
     "e2e/test_tutorial.py",
     "unit/test_gallery.py",
     "unit/test_reproduction.py",
     "e2e/test_three_tables.py",
-    "e2e/test_cluster_nodes.py",
     "e2e/test_service.py",
     "statistical/test_audit.py",
     "e2e/test_page.py",
@@ -49,25 +49,9 @@ LONGEST = [
 ]
 
 
-# Files that start Ray: two that start at the same time may find each other's cluster, so one process runs all of them.
-WITH_RAY = {
-    "contract/test_marginals.py",
-    "contract/test_rows.py",
-    "e2e/test_cluster.py",
-    "e2e/test_cluster_nodes.py",
-    "property/test_registration.py",
-    "unit/test_batches.py",
-}
-
-
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """The longest files first; the tests of a file share a process, and so its fixtures."""
-    names = {item.path: item.path.relative_to(Path(__file__).parent).as_posix() for item in items}
-    place = {name: k for k, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: place.get(names[item.path], len(place)))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("ray" if names[item.path] in WITH_RAY else names[item.path]))
+    place = {Path(__file__).parent / name: k for k, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path, len(place)))
 
 
 def pytest_collection_finish():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import contextmanager
 from functools import lru_cache
@@ -53,6 +55,14 @@ def watch(mark: str) -> None:
                 os.kill(pid, sign)
             except ProcessLookupError:
                 continue
+
+
+@contextmanager
+def ray_start():
+    """One process at a time starts Ray: two that start together may find each other's cluster."""
+    with (Path(tempfile.gettempdir()) / "dpexplain-tests-ray.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from dpexplain.backends.streaming import StreamedRows
 from dpexplain.core.layout import Layout
 from dpexplain.registration.options import RegistrationOptions
 from dpexplain.registration.scanning import ColumnLabels, read_registered
-from process_support import end_with_this_process
+from process_support import end_with_this_process, ray_start
 
 
 def dense(X, y):
@@ -103,6 +103,7 @@ def _started_ray():
     os.environ.setdefault("RAY_AUTH_TOKEN", token_hex(32))  # before the import; then none is written to this user's home
     end_with_this_process()
     try:
-        return connect(None, 2)[0], None
+        with ray_start():
+            return connect(None, 2)[0], None
     except Exception as error:
         return None, f"{type(error).__name__}: {error}"

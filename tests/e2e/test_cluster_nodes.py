@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from process_support import MARK, ROOT, S3_SERVER, end_with_this_process, marked, s3_server
+from process_support import MARK, ROOT, S3_SERVER, end_with_this_process, marked, ray_start, s3_server
 
 SCRIPT = ROOT / "tests/clients/ray_nodes.py"
 KEYS = {"AWS_ACCESS_KEY_ID": "tests", "AWS_SECRET_ACCESS_KEY": "tests", "AWS_DEFAULT_REGION": "us-east-1"}
@@ -24,6 +24,7 @@ def story(folder):
     """What became of the questions in `tests/clients/ray_nodes.py`; the rows are local files where there is no S3 server."""
     end_with_this_process()
     with ExitStack() as stack:
+        stack.enter_context(ray_start())
         server = []
         if S3_SERVER.exists():
             server = [stack.enter_context(s3_server())[0]]

@@ -2,10 +2,12 @@
 
 import json
 import warnings
+from contextlib import nullcontext
 
 import pytest
 
 import gallery
+from process_support import ray_start
 
 
 @pytest.mark.slow
@@ -13,7 +15,7 @@ import gallery
 def test_it_runs_as_it_stands(notebook, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), ray_start() if notebook.stem == "cluster" else nullcontext():
         warnings.filterwarnings("ignore", category=ResourceWarning)  # Ray's own
         exec(compile(gallery.code_of(notebook), str(notebook), "exec"), {"__name__": notebook.stem})
 
