@@ -59,7 +59,8 @@ def watch(mark: str) -> None:
 
 @contextmanager
 def ray_start():
-    """One process at a time starts Ray: two that start together may find each other's cluster."""
+    """One process at a time starts Ray: two that start together may find each other's cluster. All that one process starts have its token."""
+    os.environ.setdefault("RAY_AUTH_TOKEN", token_hex(32))  # before the import; then none is written to this user's home
     with (Path(tempfile.gettempdir()) / "dpexplain-tests-ray.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

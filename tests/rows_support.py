@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from secrets import token_hex
 from weakref import finalize
 
 import numpy as np
@@ -100,7 +98,6 @@ def ray_session():
 
 @lru_cache(maxsize=1)
 def _started_ray():
-    os.environ.setdefault("RAY_AUTH_TOKEN", token_hex(32))  # before the import; then none is written to this user's home
     end_with_this_process()
     try:
         with ray_start():
