@@ -59,6 +59,24 @@ def test_kserves_own_client_finds_everything_it_looks_for(service, python):
     }
 
 
+def find_mistakes(python, manifest):
+    words = [python, ROOT / "tests/clients/kserve_manifest.py", manifest]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_explainer_slot_is_as_the_types_of_kserve_and_kubernetes_have_it(python, tmp_path):
+    text = (ROOT / "deploy/kserve-inferenceservice.yaml").read_text(encoding="utf-8")
+    assert find_mistakes(python, ROOT / "deploy/kserve-inferenceservice.yaml") == []
+    wrong = text.replace("minReplicas:", "minReplica:").replace("maxReplicas: 1", "maxReplicas: many")
+    wrong = wrong.replace("readinessProbe:", "readynessProbe:").replace("claimName: income-owner", "claim: income-owner")
+    (tmp_path / "wrong.yaml").write_text(wrong, encoding="utf-8")
+    found = find_mistakes(python, tmp_path / "wrong.yaml")
+    for part in ("minReplica: there is no such field", "maxReplicas: 'many' is no int", "readynessProbe", "claimName"):
+        assert any(part in one for one in found), (part, found)
+
+
 CALL = """
 import json, sys
 sys.path.insert(0, sys.argv[1])

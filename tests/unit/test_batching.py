@@ -204,3 +204,46 @@ def test_a_release_answers_questions_together_as_it_does_one_by_one(data):
         assert found.contributions().error == pytest.approx(alone.contributions().error, rel=1e-9)
     with pytest.raises(QueryError, match="x0"):
         backend.explain_many([at(0.1), at(9.0)], ["a", "b"])
+
+
+def test_callers_that_were_answered_just_now_are_waited_for(monkeypatch):
+    """Two callers who ask again at once would else be answered in turn, each alone, for ever."""
+    monkeypatch.setattr("dpexplain.service.batching.LINGER", 60.0)
+    sizes, second_asked = [], threading.Event()
+
+    def answer(questions):
+        sizes.append(len(questions))
+        assert second_asked.wait(60)
+        return list(questions)
+
+    async def ask_three_times(batcher, name):
+        for _ in range(3):
+            assert await batcher.ask(name) == name
+
+    async def main():
+        batcher = Batcher(answer, 8, patience=120.0)
+        first = asyncio.create_task(ask_three_times(batcher, "a"))
+        while not sizes:
+            await asyncio.sleep(0.001)
+        second = asyncio.create_task(ask_three_times(batcher, "b"))
+        while not batcher._waiting:
+            await asyncio.sleep(0.001)
+        second_asked.set()
+        await first
+        batcher.close()  # nobody else will come: what waits is answered at once
+        await second
+
+    asyncio.run(main())
+    assert sizes == [1, 2, 2, 1]
+
+
+def test_who_asks_alone_is_not_made_to_wait_for_others(monkeypatch):
+    monkeypatch.setattr("dpexplain.service.batching.LINGER", 60.0)
+
+    async def main():
+        batcher = Batcher(list, 8)
+        for number in range(3):
+            assert await asyncio.wait_for(batcher.ask(number), 30) == number
+        batcher.close()
+
+    asyncio.run(main())

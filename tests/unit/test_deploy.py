@@ -46,6 +46,19 @@ def test_alerts_and_the_board_name_metrics_that_exist(metrics):
         subprocess.run([promtool, "check", "rules", DEPLOY / "prometheus-alerts.yml"], check=True, capture_output=True)
 
 
+def test_the_documented_line_counts_the_answers_of_each_key(tmp_path):
+    """The first line that a service writes is no JSON."""
+    if shutil.which("jq") is None:
+        pytest.skip("jq is missing, the documentation's line is NOT tested")
+    text = (DEPLOY.parent / "docs/operations.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^jq '?(?:.|\n)*?serve\.log$", text, re.MULTILINE)
+    facts = [{"key": "a", "epsilon": 0.1}, {"key": "b", "epsilon": 0.1}, {"key": "a", "epsilon": 0.1}, {"path": "/readyz"}]
+    log = ["Serving income at http://127.0.0.1:8000 with 1 worker(s).", *map(json.dumps, facts)]
+    (tmp_path / "serve.log").write_text("\n".join(log), encoding="utf-8")
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=tmp_path, timeout=30, check=True)
+    assert done.stdout.splitlines() == ["a 2 answers, each at ε=0.1", "b 1 answers, each at ε=0.1"]
+
+
 def test_the_image_is_pinned_unprivileged_and_starts_what_there_is():
     lines = [line for line in read("Dockerfile").replace("\\\n", " ").splitlines() if line and not line.startswith("#")]
     words = [line.split(None, 1) for line in lines]

@@ -74,6 +74,10 @@ def test_revoking_works_at_once_and_a_broken_file_lets_nobody_in(keys):
         keys.list_keys()
     keys.path.unlink()
     assert running.find(again) is None
+    os.mkfifo(keys.path)  # it could be waited for without end
+    assert running.find(again) is None
+    with pytest.raises(IntegrityError):
+        keys.list_keys()
 
 
 def test_key_mistakes_are_told(keys):

@@ -40,11 +40,13 @@ LONGEST_ID = 256
 
 
 class Page:
-    """One account within one transaction."""
+    """One account within one transaction, which is going to look up `requests`."""
 
-    def __init__(self, session: Session, dataset: str, clock: Callable[[], datetime], recent: Recent) -> None:
+    def __init__(
+        self, session: Session, dataset: str, clock: Callable[[], datetime], recent: Recent, requests: Sequence[str] = ()
+    ) -> None:
         self._session, self.dataset, self._clock, self._recent = session, dataset, clock, recent
-        self.last = last_entry(session, dataset, recent)
+        self.last = last_entry(session, dataset, recent, requests)
 
     def first_entry(self) -> Entry:
         row = self._session.row(self.dataset, 1)
@@ -71,9 +73,9 @@ class Page:
         return row
 
 
-def last_entry(session: Session, dataset: str, recent: Recent) -> Tail | None:
+def last_entry(session: Session, dataset: str, recent: Recent, requests: Sequence[str] = ()) -> Tail | None:
     """The end that the mark points to, checked unless this process has checked it before; None for an account that does not exist."""
-    mark = session.mark(dataset)
+    mark = session.mark(dataset, requests)
     if mark is None:
         if session.rows(dataset, 0, 1):
             raise LedgerCorrupt(f"the ledger has entries for {dataset!r} but its account is gone. {RESTORE}")
@@ -133,13 +135,15 @@ class Book:
         for request in requests:
             require_id("request id", request.id)
         self._step("before reserve")
-        found = self._write(lambda page: [outcome_of(self._reserve, page, request) for request in requests])
+        ids = [request.id for request in requests]
+        found = self._write(lambda page: [outcome_of(self._reserve, page, request) for request in requests], ids)
         self._step("after reserve")
         return found
 
     def settle_many(self, settlements: Sequence[Settlement]) -> list[Settled | DpexplainError]:
         self._step("before settle")
-        done = self._write(lambda page: [outcome_of(self._settle, page, one) for one in settlements])
+        ids = [one.request_id for one in settlements]
+        done = self._write(lambda page: [outcome_of(self._settle, page, one) for one in settlements], ids)
         self._step("after settle")
         return done
 
@@ -228,9 +232,9 @@ class Book:
         floor = self._seen
         return self._remember(*self._store.read(lambda session: self._turn(session, floor, work)))
 
-    def _write(self, work: Callable[[Page], T]) -> T:
+    def _write(self, work: Callable[[Page], T], requests: Sequence[str] = ()) -> T:
         floor = self._seen
-        return self._remember(*self._store.write(lambda session: self._turn(session, floor, work)))
+        return self._remember(*self._store.write(lambda session: self._turn(session, floor, work, requests)))
 
     def _stream(self, fetch: Fetch, *, sequence: int = 0, position: int = 0) -> Iterator[Row]:
         """Rows page by page, so that a long history needs little memory and no long transaction."""
@@ -239,8 +243,8 @@ class Book:
             yield from rows
             last = rows[-1]
 
-    def _turn(self, session: Session, floor: Head, work: Callable[[Page], T]) -> tuple[Page, T]:
-        page = Page(session, self.account.dataset, self._clock, self._recent)
+    def _turn(self, session: Session, floor: Head, work: Callable[[Page], T], requests: Sequence[str] = ()) -> tuple[Page, T]:
+        page = Page(session, self.account.dataset, self._clock, self._recent, requests)
         require_no_rollback(floor, page.last)
         return page, work(page)
 

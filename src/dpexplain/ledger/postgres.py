@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from dpexplain.errors import DpexplainError, LedgerBusy, LedgerCorrupt, LedgerMissing, LedgerUnavailable, ParameterError
 from dpexplain.ledger.book import Book
@@ -17,15 +17,17 @@ from dpexplain.ledger.chain import RESTORE
 from dpexplain.ledger.connection import Connection
 from dpexplain.ledger.port import Account
 from dpexplain.ledger.schema import Run, create, is_old, migrate, require_current
-from dpexplain.ledger.sql import SqlSession
+from dpexplain.ledger.sql import NEWEST, SqlSession
 from dpexplain.ledger.store import Mark
-from dpexplain.ledger.write_queue import AGAIN, Turn, WriteQueue
+from dpexplain.ledger.write_queue import AGAIN, Turn, Undo, WriteQueue
 
 if TYPE_CHECKING:
     import psycopg
 
 T = TypeVar("T")
+Rows: TypeAlias = list[tuple[Any, ...]]
 OPENING = 0x6470785F6C656467  # "dpx_ledg": the advisory lock under which tables and accounts are made
+SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 LOCKED = "55P03"
 RECENT = 0.25  # seconds: who has just written need not ask whether writing is possible
 SHORT = 0.9  # of the timeout: a caller that has waited that long already waits less for the server
@@ -47,18 +49,30 @@ DAMAGE = (
 
 
 class PostgresSession(SqlSession):
-    """A session that waits, where an account does not exist, for another process that may be making it."""
+    """A session that waits, where an account does not exist, for another process that may be making it.
+
+    `mark` sends the queries for the newest rows of requests along: one wait for the server instead of one for each. They run after the lock was
+    had, on a snapshot of their own, so they read what the lock's last holder committed. Each result is used once.
+    """
 
     def __init__(self, connection: psycopg.Connection[Any], *, write: bool) -> None:
-        super().__init__(runner(connection), " FOR UPDATE" if write else "")
-        self._write = write
+        super().__init__(self._fetch, " FOR UPDATE" if write else "")
+        self._connection, self._write = connection, write
+        self._sent: dict[tuple[str, tuple[Any, ...]], psycopg.Cursor[Any]] = {}
 
-    def mark(self, dataset: str) -> Mark | None:
+    def mark(self, dataset: str, requests: Sequence[str] = ()) -> Mark | None:
+        queries = ((self._mark, (dataset,)), *((NEWEST, (dataset, request)) for request in requests))
+        self._sent = {query: send(self._connection, *query) for query in queries}
         found = super().mark(dataset)
         if found is None and self._write:
-            self._run("SELECT pg_advisory_xact_lock(?)", (OPENING,))
+            self._sent.clear()
+            self._fetch("SELECT pg_advisory_xact_lock(?)", (OPENING,))
             found = super().mark(dataset)
         return found
+
+    def _fetch(self, sql: str, values: tuple[Any, ...]) -> Rows:
+        sent = self._sent.pop((sql, values), None)
+        return fetch(sql, send(self._connection, sql, values) if sent is None else sent)
 
 
 class PostgresStore:
@@ -104,8 +118,7 @@ class PostgresStore:
                 return work()
 
     def _read(self, work: Callable[[SqlSession], T]) -> T:
-        with self._reader.use(self._connect) as connection, connection.pipeline(), connection.transaction():
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        with self._reader.use(self._connect) as connection, transaction(connection, SNAPSHOT):
             return work(PostgresSession(connection, write=False))
 
     def _write_together(self, turns: Sequence[Turn], seconds: float) -> None:
@@ -113,7 +126,7 @@ class PostgresStore:
 
     def _attempt(self, turns: Sequence[Turn], seconds: float) -> None:
         """All turns in one durable transaction; one that is refused is undone by itself."""
-        with self._writer.use(self._connect) as connection, connection.pipeline(), connection.transaction():
+        with self._writer.use(self._connect) as connection, transaction(connection):
             if seconds < SHORT * self._timeout:
                 wait_at_most(connection, seconds)
             session = PostgresSession(connection, write=True)
@@ -121,8 +134,12 @@ class PostgresStore:
                 self._take(session, turns[0])
                 return
             for turn in turns:
-                with connection.transaction():
+                connection.execute("SAVEPOINT turn")
+                with suppress(Undo):
                     self._take(session, turn)
+                if turn.error is not None:
+                    connection.execute("ROLLBACK TO turn")
+                connection.execute("RELEASE turn")
 
     def _take(self, session: SqlSession, turn: Turn) -> None:
         """What the driver raises ends the transaction; anything else undoes this turn alone."""
@@ -132,10 +149,10 @@ class PostgresStore:
             raise
         except Exception as error:
             turn.error = error
-            raise self._driver.Rollback from None
+            raise Undo from None
 
     def _try_lock(self, dataset: str, seconds: float) -> None:
-        with self._prober.use(self._connect) as connection, connection.transaction():
+        with self._prober.use(self._connect) as connection, transaction(connection):
             wait_at_most(connection, seconds)
             connection.execute("SELECT 1 FROM dpexplain_accounts WHERE dataset = %s FOR UPDATE", (dataset,))
 
@@ -219,6 +236,24 @@ class PostgresLedger(Book):
         self.open(may_create=may_create)
 
 
+@contextmanager
+def transaction(connection: psycopg.Connection[Any], begin: str = "BEGIN") -> Iterator[None]:
+    """Commit at the end of the block, or undo all of it. Statements are sent without waiting for their results.
+
+    psycopg's own `transaction` waits for the server before and after each block. A statement that fails lets the server skip those after it, COMMIT too.
+    """
+    try:
+        with connection.pipeline():
+            connection.execute(begin.encode())
+            yield
+            connection.execute(b"COMMIT")
+    except BaseException as error:
+        with suppress(Exception):  # the connection may be lost already
+            connection.execute(b"ROLLBACK")
+        if not isinstance(error, Undo):
+            raise
+
+
 def close_quietly(connection: Any) -> None:
     with suppress(Exception):  # the connection may be lost already
         connection.close()
@@ -261,9 +296,14 @@ def setting(connection: psycopg.Connection[Any], name: str) -> str:
     return str(row[0]) if row else ""
 
 
-def runner(connection: psycopg.Connection[Any]) -> Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]:
-    def run(sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        cursor = connection.execute(sql.replace("?", "%s").encode(), values)
-        return cursor.fetchall() if sql.startswith("SELECT") else []
+def runner(connection: psycopg.Connection[Any]) -> Run:
+    return lambda sql, values: fetch(sql, send(connection, sql, values))
 
-    return run
+
+def send(connection: psycopg.Connection[Any], sql: str, values: tuple[Any, ...]) -> psycopg.Cursor[Any]:
+    """In a pipeline this does not wait for the result."""
+    return connection.execute(sql.replace("?", "%s").encode(), values)
+
+
+def fetch(sql: str, cursor: psycopg.Cursor[Any]) -> Rows:
+    return cursor.fetchall() if sql.startswith("SELECT") else []

@@ -48,7 +48,9 @@ def is_old(run: Run) -> bool:
 def require_current(run: Run) -> None:
     """Raise unless the tables have this version: readers do not migrate."""
     if is_old(run):
-        raise LedgerUnavailable(f"the ledger's schema is older than {len(MIGRATIONS)}: open it once for writing to bring it up")
+        raise LedgerUnavailable(
+            f"the ledger's schema version is older than {len(MIGRATIONS)}: open it once for writing to upgrade it"
+        )
 
 
 def require_known(run: Run, migrations: Migrations) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dpexplain.errors import LedgerCorrupt
@@ -11,6 +12,8 @@ from dpexplain.ledger.store import Mark
 
 COLUMNS = "sequence, kind, request, position, document, hash"
 SELECT = f"SELECT {COLUMNS} FROM dpexplain_entries WHERE dataset = ?"
+MARK = "SELECT sequence, hash FROM dpexplain_accounts WHERE dataset = ?"
+NEWEST = f"{SELECT} AND request = ? ORDER BY sequence DESC LIMIT 2"
 INSERT = f"INSERT INTO dpexplain_entries (dataset, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 TYPES: tuple[Any, ...] = (int, str, str, (int, type(None)), str, str)
 
@@ -19,10 +22,11 @@ class SqlSession:
     """One transaction. `lock` is what makes a SELECT keep its row until the end of a write transaction."""
 
     def __init__(self, run: Run, lock: str = "") -> None:
-        self._run, self._lock = run, lock
+        self._run, self._mark = run, MARK + lock
 
-    def mark(self, dataset: str) -> Mark | None:
-        found = self._run(f"SELECT sequence, hash FROM dpexplain_accounts WHERE dataset = ?{self._lock}", (dataset,))
+    def mark(self, dataset: str, requests: Sequence[str] = ()) -> Mark | None:
+        del requests
+        found = self._run(self._mark, (dataset,))
         if not found:
             return None
         sequence, digest = found[0]
@@ -35,7 +39,7 @@ class SqlSession:
         return found[0] if found else None
 
     def newest(self, dataset: str, request: str) -> list[Row]:
-        return self._rows(f"{SELECT} AND request = ? ORDER BY sequence DESC LIMIT 2", (dataset, request))
+        return self._rows(NEWEST, (dataset, request))
 
     def append(self, dataset: str, row: Row) -> None:
         self._run(INSERT, (dataset, *row.values))
@@ -63,5 +67,7 @@ class SqlSession:
 
 def as_row(found: tuple[Any, ...]) -> Row:
     if not all(isinstance(value, kind) for value, kind in zip(found, TYPES, strict=True)):
-        raise LedgerCorrupt(f"ledger entry {found[0]!r} is damaged: a column changed its type. {RESTORE}")
+        raise LedgerCorrupt(
+            f"ledger entry {found[0]!r} is damaged: a column has another type than it was written with. {RESTORE}"
+        )
     return Row(*found)

@@ -36,7 +36,7 @@ from dpexplain.ledger.file_checks import (
 from dpexplain.ledger.port import Account
 from dpexplain.ledger.schema import create, is_old, migrate, require_current
 from dpexplain.ledger.sql import SqlSession
-from dpexplain.ledger.write_queue import AGAIN, Turn, WriteQueue
+from dpexplain.ledger.write_queue import AGAIN, Turn, Undo, WriteQueue
 
 T = TypeVar("T")
 PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "trusted_schema = OFF", "cell_size_check = ON")
@@ -216,10 +216,6 @@ class SqliteStore:
         return LedgerCorrupt(f"the ledger {self.path} is damaged or not a ledger ({name or error}). {RESTORE}")
 
 
-class _Undo(Exception):
-    """Undo this transaction. The error that led here is raised by the caller."""
-
-
 class _NotInPlace(Exception):
     """The file under an open connection is no longer the one at its path."""
 
@@ -258,7 +254,7 @@ def commit_or_undo(connection: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
         connection.execute("COMMIT")
-    except _Undo:
+    except Undo:
         connection.execute("ROLLBACK")
     except BaseException:
         with suppress(sqlite3.Error):
@@ -286,7 +282,7 @@ def take_alone(session: SqlSession, turn: Turn) -> None:
         raise
     except Exception as error:
         turn.error = error
-        raise _Undo from None
+        raise Undo from None
 
 
 def take_turn(connection: sqlite3.Connection, session: SqlSession, turn: Turn) -> None:

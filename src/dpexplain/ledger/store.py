@@ -6,7 +6,7 @@ acts on them; a store only has to make write transactions durable and one at a t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from dpexplain.ledger.chain import Row
@@ -18,8 +18,11 @@ Mark = tuple[int, str]  # sequence and hash of the last entry, as stored beside 
 class Session(Protocol):
     """One transaction."""
 
-    def mark(self, dataset: str) -> Mark | None:
-        """Where this account's entries end; None for an account that does not exist. A write transaction keeps it locked."""
+    def mark(self, dataset: str, requests: Sequence[str] = ()) -> Mark | None:
+        """Where this account's entries end; None for an account that does not exist. A write transaction keeps it locked.
+
+        `requests` are those whose newest rows will be asked for next: a server can send them with the same response.
+        """
         ...
 
     def row(self, dataset: str, sequence: int) -> Row | None: ...

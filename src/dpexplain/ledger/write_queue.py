@@ -23,6 +23,10 @@ MOST_TOGETHER = 256  # pieces of work in one transaction
 TAKEN_PATIENCE = 1.0  # seconds between looks at work that a leader has taken
 
 
+class Undo(Exception):
+    """Undo this transaction. The error that led here is raised by the caller."""
+
+
 class Turn:
     """One piece of work, and its result or error."""
 

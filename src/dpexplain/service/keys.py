@@ -22,6 +22,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from dpexplain.arguments import require_regular_file
 from dpexplain.errors import IntegrityError, ParameterError
 
 ROLES = ("analyst", "owner")
@@ -114,6 +115,7 @@ class KeyFile:
 
 def _read(path: Path) -> list[Key]:
     try:
+        require_regular_file(path)
         data: Any = json.loads(path.read_text(encoding="utf-8"))
         if data["format"] != "dpexplain.keys" or data["version"] != 1:
             raise ValueError("format")
