@@ -171,12 +171,13 @@ def main() -> int:
         complain(error)
         return BAD_INPUT
     if options.jobs > 1:
+        Inputs(options.data, options.output).prepare([study(name) for name in chosen])
         run_beside(chosen, options)
         options.again = False
     clock = Clock(sum(study(name).minutes for name in chosen))
     seeds = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
     inputs, found = Inputs(options.data, options.output, options.again, seeds, clock), {}
-    inputs.shards = options.shards
+    inputs.shards, inputs.quick = options.shards, options.quick
     for number, name in enumerate(chosen, 1):
         if not options.json:
             console.print(f"[{number}/{len(chosen)}] {name} …", markup=False)

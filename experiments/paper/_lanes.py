@@ -16,17 +16,30 @@ from experiments.paper._cells import compiled
 from experiments.paper._exact import axes
 
 
-def descend(A, b, start, sigma, rate, counts, rng):
-    """φ ← Proj(φ - rate/√t (2(Aφ - b) + N(0, σ²))) for t = 1 … count, each lane with its own σ, rate, count, and b if there are several.
+def descend(A, b, start, sigma, rate, noise):
+    """φ ← Proj(φ - rate/√t (2(Aφ - b) + σN)) for each row N of a lane's noise, each lane with its own σ, rate, and b if there are several.
 
     (A, b) are means over rows. Noise and ball look the same from all sides, so steps are taken along A's eigenvectors, where A is a list of numbers.
     """
     values, vectors = axes(A)
     phi, targets = _project(start) @ vectors, np.broadcast_to(b @ vectors, start.shape)
-    for lane, count in enumerate(counts):
-        noise = rng.standard_normal((int(count), len(values)))
-        _walk(values, targets[lane], phi[lane], sigma[lane], rate[lane], noise)
+    for lane, each in enumerate(noise):
+        _walk(values, targets[lane], phi[lane], sigma[lane], rate[lane], each)
     return phi @ vectors.T
+
+
+class Normal:
+    """Standard normal noise of each query, (lanes, steps, width), which all algorithms take their steps with.
+
+    Drawing it takes most of a descent's time, so it is drawn once for all of them, by a fast generator and in single precision. Each algorithm's
+    errors are what they are with noise of its own; differences between algorithms have less noise.
+    """
+
+    def __init__(self, lanes, steps, width, seed):
+        self.shape, self.rng = (lanes, steps, width), np.random.Generator(np.random.SFC64(seed))
+
+    def draw(self):
+        return self.rng.standard_normal(self.shape, dtype=np.float32)
 
 
 def _project(phi):
@@ -52,21 +65,21 @@ def _walk(values, target, phi, sigma, rate, noise):  # pragma: no cover
 class Basic:
     """Algorithm 1. `sigma` may be given instead of the printed formula's, to have the noise of another number of rows."""
 
-    def __init__(self, size, width, epsilon, delta, steps, lanes, seed, total_delta=1e-6, sigma=None):
+    def __init__(self, size, width, epsilon, delta, steps, lanes, total_delta=1e-6, sigma=None):
         self.sigma = paper.basic_sigma(size, epsilon, delta, steps) if sigma is None else sigma
         self.rate = paper.learning_rate(width, self.sigma)
         self.steps, self.epsilon, self.lanes, self.width = steps, epsilon, lanes, width
-        self.rng, self.book, self.slack = np.random.default_rng(seed), paper.Bookkeeping(), total_delta
+        self.book, self.slack = paper.Bookkeeping(), total_delta
         self.each, self.mu2 = (steps - 1) / (self.sigma * size) ** 2, 0.0
 
-    def answer(self, point, A, b):
-        """(one answer a lane, iterations a lane); iterations 0 means copied."""
+    def answer(self, point, A, b, noise):
+        """(one answer a lane, iterations a lane); iterations 0 means copied. Noise for more steps than these may be given."""
         del point
-        full = np.full(self.lanes, self.steps - 1)
         same = np.ones(self.lanes)
-        values = descend(A, b, np.zeros((self.lanes, self.width)), self.sigma * same, self.rate * same, full, self.rng)
+        start = np.zeros((self.lanes, self.width))
+        values = descend(A, b, start, self.sigma * same, self.rate * same, noise[:, : self.steps - 1])
         self.mu2, self.book = self.mu2 + self.each, self.book.add(self.epsilon)
-        return values, full + 1
+        return values, np.full(self.lanes, self.steps)
 
     @property
     def mu(self):
@@ -93,14 +106,14 @@ class Adaptive:
         self.mu2, self.books = np.zeros(lanes), [paper.Bookkeeping()] * lanes
         self.betas = []
 
-    def answer(self, point, A, b):
+    def answer(self, point, A, b, noise):
         if self.count:
             distances = np.linalg.norm(self.points - point, axis=1)
             nearest = int(distances.argmin())
             if distances[nearest] <= self.near:
                 self.sources.append(nearest)
                 return self.answers[nearest], np.zeros(self.lanes, dtype=int)
-        values, iterations = self._computed(A, b) if self.count else self._first(A, b)
+        values, iterations = self._computed(A, b, noise) if self.count else self._first(A, b, noise)
         self._keep(point, values)
         return values, iterations
 
@@ -112,14 +125,15 @@ class Adaptive:
         self.answers[self.count] = values
         self.count += 1
 
-    def _first(self, A, b):
+    def _first(self, A, b, noise):
         same = np.ones(self.lanes)
         rate, counts = paper.learning_rate(self.width, self.sigma_min), np.full(self.lanes, self.steps - 1)
-        values = descend(A, b, np.zeros((self.lanes, self.width)), self.sigma_min * same, rate * same, counts, self.rng)
+        start = np.zeros((self.lanes, self.width))
+        values = descend(A, b, start, self.sigma_min * same, rate * same, noise[:, : self.steps - 1])
         self._book(self.sigma_min * same, counts, selected=False)
         return values, counts + 1
 
-    def _computed(self, A, b):
+    def _computed(self, A, b, noise):
         start, beta = self._selected(A, b)
         root = sqrt(self.width)
         sigma = np.where(beta <= root * self.sigma_min * (1 + 1e-9), self.sigma_min, beta / root)
@@ -127,7 +141,7 @@ class Adaptive:
         iterations = np.array([paper.iterations(float(s), self.steps) for s in level])
         rate = np.array([paper.warm_rate(self.width, s, one, self.steps) for s, one in zip(sigma, beta, strict=True)])
         self.betas.append(beta)
-        values = descend(A, b, start, sigma, rate, iterations - 1, self.rng)
+        values = descend(A, b, start, sigma, rate, [each[: count - 1] for each, count in zip(noise, iterations, strict=True)])
         self._book(sigma, iterations - 1, selected=True)
         return values, iterations
 

@@ -8,6 +8,8 @@ gradient is the multiplier over the batch, so that a batch of 16, as one has it 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -103,14 +105,21 @@ def _optimiser(net, recipe) -> torch.optim.Optimizer:
     return torch.optim.SGD(net.parameters(), lr=recipe.rate, momentum=recipe.momentum)
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without Opacus' warnings: random numbers are no secret here, orders of Rényi divergence are not used for ε̂, hooks warn at their first call."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def _train_privately(net, loader, optimiser, count, epsilon, recipe) -> Trained:
     share = loader.batch_size / count
-    noise = recipe.noise or get_noise_multiplier(
-        target_epsilon=epsilon, target_delta=DELTA, sample_rate=share, epochs=recipe.epochs, accountant=ACCOUNTANT
-    )
-    engine = PrivacyEngine(accountant=ACCOUNTANT)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's random numbers are no secret here, and hooks warn at their first call
+    with _quiet():
+        noise = recipe.noise or get_noise_multiplier(
+            target_epsilon=epsilon, target_delta=DELTA, sample_rate=share, epochs=recipe.epochs, accountant=ACCOUNTANT
+        )
+        engine = PrivacyEngine(accountant=ACCOUNTANT)
         private, noisy, sampled = engine.make_private(
             module=net, optimizer=optimiser, data_loader=loader, noise_multiplier=noise, max_grad_norm=recipe.clip
         )
@@ -142,7 +151,8 @@ def spent(noise: float, share: float, steps: int) -> float:
     """Opacus' ε̂ at DELTA of so many steps: an upper bound, by at most 0.001."""
     accountant = create_accountant(ACCOUNTANT)
     accountant.history = [(noise, share, steps)]
-    return float(accountant.get_epsilon(DELTA, eps_error=1e-3))
+    with _quiet():
+        return float(accountant.get_epsilon(DELTA, eps_error=1e-3))
 
 
 def _epoch(net, loader, optimiser, most: int | None = None) -> int:

@@ -59,7 +59,7 @@ def printed(size, width, epsilon, lanes, seed):
     """The paper's three algorithms to the letter."""
     common = {"lanes": lanes, "total_delta": TOTAL_DELTA}
     return {
-        "basic, paper": _lanes.Basic(size, width, epsilon, DELTA, STEPS, seed=seed, **common),
+        "basic, paper": _lanes.Basic(size, width, epsilon, DELTA, STEPS, **common),
         "adaptive, paper": _lanes.Adaptive(size, width, epsilon, DELTA, STEPS, seed=seed + 1, **common),
         "enhanced, paper": _lanes.Adaptive(size, width, epsilon, DELTA, STEPS, seed=seed + 2, only_beta=True, **common),
     }
@@ -70,10 +70,11 @@ def asked_printed(plan, lanes, seed, stored=None, names=PRINTED):
     points, later = plan.points()
     everything = printed(plan.size, points.shape[1], plan.epsilon, lanes, 1000 * seed)
     chosen = {name: everything[name] for name in names}
-    told = {name: [] for name in chosen}
+    told, normal = {name: [] for name in chosen}, _lanes.Normal(lanes, STEPS, points.shape[1], 1000 * seed)
     for problem in with_bar(problems(plan.shard, points, stored), "the paper's", len(points)):
+        noise = normal.draw()
         for name, one in chosen.items():
-            values, iterations = one.answer(problem.point, problem.A, problem.b)
+            values, iterations = one.answer(problem.point, problem.A, problem.b, noise)
             spent = {"mu": one.mu, "claimed": one.claimed, "iterations": iterations}
             told[name].append(problem.scores(values) | spent)
     histories = {f"adaptive, paper|{k}": _history(chosen["adaptive, paper"], k, points) for k in range(min(lanes, FREE_SEEDS))}

@@ -86,5 +86,5 @@ STUDY = Study(
     quick=1,
     run=run,
     draw=draw,
-    minutes=4,
+    minutes=6,
 )

@@ -79,5 +79,5 @@ STUDY = Study(
     quick=10,
     run=run,
     draw=draw,
-    minutes=50,
+    minutes=40,
 )

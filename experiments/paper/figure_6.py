@@ -27,7 +27,7 @@ EXACT = "exact, 12×12, not private"
 def run(inputs, queries):
     faces = inputs.faces
     test_truth = np.where(faces.test_happy, 1.0, -1.0)
-    models = _private_models.of_faces(faces, inputs.sums("x").parent, SEEN)
+    models = _private_models.of_faces(faces, inputs, SEEN)
     answers = {name: model(faces.test) for name, model in models.items()}
     fooled = np.flatnonzero((test_truth < 0) & np.all([each > 0 for each in answers.values()], axis=0))
     asked = list(faces.test[fooled[:queries] if len(fooled) >= queries else np.arange(queries)])

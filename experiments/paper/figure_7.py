@@ -33,7 +33,7 @@ def run(inputs, queries):
     reviews, rng = inputs.reviews, np.random.default_rng(SEED)
     rows = reviews.domain.encode(reviews.texts)
     training, test = np.split(rng.permutation(rows.shape[0]), [rows.shape[0] * 7 // 10])
-    models = _private_models.of_reviews(rows[training], reviews.truth[training], inputs.sums("x").parent)
+    models = _private_models.of_reviews(rows[training], reviews.truth[training], inputs)
     some = np.sort(rng.permutation(rows.shape[0])[:EXPLAINED])
     labels = np.array([model(rows[some]) for model in models.values()])
     chosen = reviews.drawn(queries, SEED + 1)
@@ -70,10 +70,8 @@ def explained(work, points, first):
     reviews, some = work.reviews, work.some
     data = dpx.PrivateData([reviews.texts[i] for i in some], reviews.domain, labels=reviews.truth[some])
     own, count = _Ours(data, len(work.names), reviews.domain), len(work.names)
-    printed = {
-        name: _Printed(reviews.paper_rows, steps, count, work.draws, [SEED, first, steps]) for name, steps in PRINTED.items()
-    }
-    lines = []
+    printed = {name: _Printed(reviews.paper_rows, steps, count, work.draws) for name, steps in PRINTED.items()}
+    lines, normal = [], _lanes.Normal(count * work.draws, max(PRINTED.values()), points.shape[1], [SEED, first])
     for number, point in enumerate(with_bar(points, "reviews")):
         alpha, near = weighed(work.rows, point)
         A = evaluation.local_moments_of(data, [point])[0].A / data.size
@@ -82,7 +80,8 @@ def explained(work, points, first):
         gains = 2 * np.einsum("ij,ij->i", targets, best) - np.einsum("ij,ij->i", best @ A, best)
         found = {"no explanation": gains, "optimum moved": np.linalg.norm(best - best[0], axis=1)}
         found["wrong nearby"] = (work.labels[:, near] != reviews.truth[some][near]).mean(axis=1)
-        answers = {name: one.answer(A, targets) for name, one in printed.items()}
+        noise = normal.draw()
+        answers = {name: one.answer(A, targets, noise) for name, one in printed.items()}
         if number % OURS_EVERY == 0:
             answers[OURS] = own.answer(point, A, targets)
         for name, values in answers.items():
@@ -95,16 +94,16 @@ def explained(work, points, first):
 class _Printed:
     """Algorithm 1 at the noise of so many rows, for all models and draws at once."""
 
-    def __init__(self, size, steps, models, draws, seed):
+    def __init__(self, size, steps, models, draws):
         self.sigma = paper.basic_sigma(size, EPSILON, DELTA, steps)
-        self.steps, self.draws, self.lanes, self.rng = steps, draws, models * draws, np.random.default_rng(seed)
+        self.steps, self.draws, self.lanes = steps, draws, models * draws
 
-    def answer(self, A, targets):
+    def answer(self, A, targets, noise):
         """(models, draws, width)."""
         width, same = len(A), np.ones(self.lanes)
-        rate, counts = paper.learning_rate(width, self.sigma), np.full(self.lanes, self.steps - 1)
+        rate, start = paper.learning_rate(width, self.sigma), np.zeros((self.lanes, width))
         repeated = np.repeat(targets, self.draws, axis=0)
-        values = _lanes.descend(A, repeated, np.zeros((self.lanes, width)), self.sigma * same, rate * same, counts, self.rng)
+        values = _lanes.descend(A, repeated, start, self.sigma * same, rate * same, noise[:, : self.steps - 1])
         return values.reshape(-1, self.draws, width)
 
 

@@ -12,7 +12,7 @@ from experiments.paper._exact import problems
 from experiments.paper._streams import KnownRows, OnPapersPlane, stacked, with_error
 from experiments.paper._study import ACS_FILE, SEED, Study, figure, legend_above, mean
 
-EPSILON, DELTA = 0.1, 1e-6
+EPSILON, DELTA, STEPS = 0.1, 1e-6, 300
 GROUPS = {1: "White", 2: "Black", 3: "Asian", 4: "American Indian\nor Alaska Native", 5: "other,\nor several"}
 OURS = {"ours, ε = 0.1": dpx.Basic(EPSILON, DELTA, plane="paper"), "ours, ε = 0.01": dpx.Basic(0.01, DELTA, plane="paper")}
 PRINTED, RELEASE = "paper, ε = 0.1", "release, ε = 0.1 once"
@@ -49,11 +49,13 @@ def explained(data, chosen, inputs):
     }
     found = {}
     for code, positions in chosen.items():
-        lanes, told = _lanes.Basic(private.size, width, EPSILON, DELTA, 300, inputs.seeds, [SEED, code]), []
+        lanes, told = _lanes.Basic(private.size, width, EPSILON, DELTA, STEPS, inputs.seeds), []
+        normal = _lanes.Normal(inputs.seeds, STEPS, width, [SEED, code])
         records = data.frame[names].iloc[positions].to_dict("records")
         for record, problem in zip(records, problems(private, data.encoded[positions]), strict=True):
             rows.problem = problem
-            answers = {PRINTED: lanes.answer(problem.point, problem.A, problem.b)[0], RELEASE: [release.explain(record).values]}
+            printed, _ = lanes.answer(problem.point, problem.A, problem.b, normal.draw())
+            answers = {PRINTED: printed, RELEASE: [release.explain(record).values]}
             answers |= {name: [one.explain(record).values for one in each] for name, each in explainers.items()}
             scored = {name: problem.scores(np.asarray(values))["relative_excess"] for name, values in answers.items()}
             told.append(scored | {"gain": np.array([problem.gain])})
@@ -92,5 +94,5 @@ STUDY = Study(
     quick=10,
     run=run,
     draw=draw,
-    minutes=10,
+    minutes=7,
 )

@@ -67,15 +67,16 @@ def printed(data, reviews, chosen, scale, seeds):
     points = reviews.domain.encode_queries([reviews.texts[i] for i in chosen])
     sizes = {PRINTED: data.size, AT_ITS_SIZE: reviews.paper_rows}
     basic = {
-        name + scaled(scale): _lanes.Basic(size, points.shape[1], EPSILON, DELTA, STEPS, seeds, [SEED, k])
-        for k, (name, size) in enumerate(sizes.items())
+        name + scaled(scale): _lanes.Basic(size, points.shape[1], EPSILON, DELTA, STEPS, seeds) for name, size in sizes.items()
     }
+    normal = _lanes.Normal(seeds, STEPS, points.shape[1], SEED)
     found = {name: [] for name in (*basic, BASIS[0] + scaled(scale))}
     for point, (A, b) in zip(points, with_bar(sums(data, points, Nearer(scale)), "printed", len(points)), strict=True):
         problem = Problem.of(point, A * scale**2, b * scale)
         found[BASIS[0] + scaled(scale)].append(problem.best[None])
+        noise = normal.draw()
         for name, one in basic.items():
-            found[name].append(one.answer(problem.point, problem.A, problem.b)[0])
+            found[name].append(one.answer(problem.point, problem.A, problem.b, noise)[0])
     return {name: {"values": np.array(each)} for name, each in found.items()}
 
 

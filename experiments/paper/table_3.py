@@ -31,8 +31,8 @@ REPORTED = {"Face": (1.4e-2, 2.2e-3), "Text": (2.7e-3, 4.3e-4), "ACS": (5.7e-3, 
 STEPS = {"Face": 200, "Text": 300, "ACS": 300}
 OTHER_STEPS = {"ACS": (30, 100, 1000), "Text": (100, 1000, 3000)}
 SCALES = {"Face": (1.0, 0.025), "Text": (1.0, 0.3, 0.1, 0.03), "ACS": (1.0, 0.3, 0.12)}
-SHARE = {"Face": 1 / 3, "Text": 0.3, "ACS": 1.0}  # of the queries: sums over 2,304 pixels take seconds
-MOST_FACES = 50
+SHARE = {"Face": 0.05, "Text": 0.2, "ACS": 1.0}  # of the queries: 2,304 pixels take five seconds, 500 words half a second
+PIECE, OURS_EVERY = 100, 4  # the library takes most of the time, and answers about every fourth point
 BUDGET = dpx.Budget(1e7, DELTA)
 DRAWN = dict(
     zip(
@@ -52,26 +52,34 @@ DRAWN = dict(
 
 
 def run(inputs, queries):
-    parts, rows = inputs.parts("table-3", queries), []
-    pieces = sum(len(each) for each in SCALES.values())
-    for name, source in {"Face": faces, "ACS": people, "Text": texts}.items():
+    rows = []
+    for name, source in {"ACS": people, "Text": texts, "Face": faces}.items():
         for scale in SCALES[name]:
-            count = max(2, round(queries * SHARE[name]))
-            compute = partial(measure, name, source, inputs, min(count, MOST_FACES) if name == "Face" else count, scale)
-            told = parts.get(f"{name}-{scale:g}", compute, STUDY.minutes / pieces)
-            rows += [line(name, scale, key, one) for key, one in told.items()]
+            rows += [line(name, scale, key, one) for key, one in in_pieces(name, source, inputs, queries, scale).items()]
     return {"rows": rows}
 
 
-def measure(name, source, inputs, queries, scale):
-    return measured(name, source(inputs, queries, scale), inputs)
+def in_pieces(name, source, inputs, queries, scale):
+    """{"ε/explanation": {quantity: (seeds, points)}}, computed and stored PIECE points at a time."""
+    parts, count = inputs.parts("table-3", queries), max(2, round(queries * SHARE[name]))
+    starts = range(0, count, PIECE)
+    size = STUDY.minutes / sum(map(len, SCALES.values())) / len(starts)
+
+    def measure(start):
+        return measured(name, source(inputs, slice(start, min(start + PIECE, count)), scale), inputs, start)
+
+    pieces = [parts.get(f"{name}-{scale:g}-{start}", partial(measure, start), size) for start in starts]
+    return {
+        key: {what: np.concatenate([piece[key][what] for piece in pieces], axis=1) for what in one}
+        for key, one in pieces[0].items()
+    }
 
 
-def faces(inputs, queries, scale):
+def faces(inputs, chosen, scale):
     """What is asked about, with columns in [0, s]."""
     images = inputs.faces
     data = dpx.PrivateData(images.training, dpx.ImageDomain(shape=images.training.shape[1:]), model=inputs.face_model)
-    chosen = np.random.default_rng(SEED).permutation(len(images.test))[:queries]
+    chosen = np.random.default_rng(SEED).permutation(len(images.test))[chosen]
     points = np.array([data.domain.encode_query(face) for face in images.test[chosen]])
     rows = evaluation.labelled_rows(data)
     return Asked(points * scale, around(rows, points, scale), data.size)
@@ -86,20 +94,19 @@ def around(rows, points, scale):
         yield (scaled.T @ scaled).astype(np.float64) / len(rows), (alpha * rows[:, -1]) @ gaps / len(rows)
 
 
-def texts(inputs, queries, scale):
-    reviews = inputs.reviews
-    data = dpx.PrivateData(reviews.texts, reviews.domain, labels=reviews.truth)
-    records = [reviews.texts[i] for i in reviews.drawn(queries)]
+def texts(inputs, chosen, scale):
+    reviews, data = inputs.reviews, inputs.private_reviews
+    records = [reviews.texts[i] for i in reviews.drawn(chosen.stop)[chosen]]
     points = np.array([reviews.domain.encode_query(record) for record in records])
     found = ((A * scale**2, b * scale) for A, b in sums(data, points, Nearer(scale)))
     return Asked(points * scale, found, data.size, reviews.paper_rows, *((data, records) if scale == 1 else ()))
 
 
-def people(inputs, queries, scale):
+def people(inputs, chosen, scale):
     """Encoded columns in [0, s]: a domain that takes them for columns in [0, 1/s] has the same numbers, times s."""
     data = inputs.acs
     domain = dpx.Domain.encoded(data.encoded.shape[1], bounds=(0, 1 / scale))
-    chosen = data.encoded[np.random.default_rng(SEED).integers(0, len(data.encoded), queries)]
+    chosen = data.encoded[np.random.default_rng(SEED).integers(0, len(data.encoded), chosen.stop)[chosen]]
     private = dpx.PrivateData(data.encoded, domain, labels=data.labels)
     cells = Cells.kept(data, lambda: Cells(data.encoded.astype(np.float32), data.labels))
     found = (cells.moments(point, dpx.weights.Stable(), scale) for point in chosen)
@@ -129,24 +136,26 @@ class Nearer(dpx.weights.Stable):
     def __call__(self, distance):
         return super().__call__(np.asarray(distance) * self.scale)
 
+    def to_dict(self):
+        return super().to_dict() | {"scale": self.scale}  # what caches of sums know it by
+
 
 def printed(name, size, width, lanes, paper_rows):
     """Algorithm 1 for all seeds at once: the printed noise, that of the paper's size, exact noise, and other numbers of steps."""
     steps, found = STEPS[name], {}
-    for i, epsilon in enumerate(EPSILONS):
-        seed = [SEED, i]
+    for epsilon in EPSILONS:
 
-        def basic(rows, j, count, sigma=None, epsilon=epsilon, seed=seed):
-            return _lanes.Basic(rows, width, epsilon, DELTA, count, lanes, [*seed, j], sigma=sigma)
+        def basic(rows, count, sigma=None, epsilon=epsilon):
+            return _lanes.Basic(rows, width, epsilon, DELTA, count, lanes, sigma=sigma)
 
         exact = sqrt(steps - 1) / gdp.mu(epsilon, DELTA)  # one record moves a gradient sum by at most 1
-        found[epsilon, "paper"] = basic(size, 0, steps)
-        found[epsilon, "exact noise"] = basic(size, 2, steps, exact / size)
+        found[epsilon, "paper"] = basic(size, steps)
+        found[epsilon, "exact noise"] = basic(size, steps, exact / size)
         if paper_rows is not None:
-            found[epsilon, "paper, noise of its size"] = basic(paper_rows, 1, steps)
-            found[epsilon, "exact noise of its size"] = basic(paper_rows, 3, steps, exact / paper_rows)
-        for j, count in enumerate(OTHER_STEPS.get(name, ()), 4):
-            found[epsilon, f"paper, T = {count}"] = basic(paper_rows or size, j, count)
+            found[epsilon, "paper, noise of its size"] = basic(paper_rows, steps)
+            found[epsilon, "exact noise of its size"] = basic(paper_rows, steps, exact / paper_rows)
+        for count in OTHER_STEPS.get(name, ()):
+            found[epsilon, f"paper, T = {count}"] = basic(paper_rows or size, count)
     return found
 
 
@@ -159,29 +168,32 @@ def ours(asked, seeds):
         factor = asked.paper_rows / asked.size
         chosen |= {(e, "ours, μ of its size"): gdp.epsilon(gdp.mu(e, DELTA) * factor, DELTA) for e in EPSILONS}
     kinds = {key: dpx.Basic(epsilon, DELTA, plane="paper") for key, epsilon in chosen.items()}
-    return {key: [_explainer(asked.data, one, k) for k in range(seeds)] for key, one in kinds.items()}
+    return {key: [_explainer(asked.data, one, k) for k in seeds] for key, one in kinds.items()}
 
 
 def _explainer(data, mechanism, seed):
     return dpx.Explainer(data, BUDGET, mechanism, noise=SeededNoise(seed))
 
 
-def measured(name, asked, inputs):
+def measured(name, asked, inputs, first):
     """{"ε/explanation": {quantity: (seeds, points)}}: each point's sums are computed once for all."""
     width, rows = asked.points.shape[1], KnownRows(asked.size)
     lanes = printed(name, asked.size, width, inputs.seeds, asked.paper_rows)
     if asked.data is not None:
         asked.data.wrap_rows(rows.around)
-    explainers = ours(asked, inputs.own_seeds)
+    explainers = ours(asked, range(first, first + inputs.own_seeds))
     told = {key: [] for key in (*lanes, *explainers)} | {(e, "no explanation"): [] for e in EPSILONS}
+    normal = _lanes.Normal(inputs.seeds, max(one.steps for one in lanes.values()), width, [SEED, first])
     for i, (A, b) in enumerate(with_bar(asked.means, name, len(asked.points))):
         problem = rows.problem = Problem.of(asked.points[i], A, b)
+        noise = normal.draw()
         for key, one in lanes.items():
-            told[key].append(problem.scores(one.answer(problem.point, problem.A, problem.b)[0]))
-        for key, each in explainers.items():
+            told[key].append(problem.scores(one.answer(problem.point, problem.A, problem.b, noise)[0]))
+        for key, each in explainers.items() if i % OURS_EVERY == 0 else ():
             told[key].append(problem.scores(np.array([one.explain(asked.records[i]).values for one in each])))
         for epsilon in EPSILONS:
             told[epsilon, "no explanation"].append(problem.scores(np.zeros((1, width))))
+    rows.problem = None  # the same data are asked again, at another scale
     return {f"{epsilon}/{kind}": stacked(lines) for (epsilon, kind), lines in told.items()}
 
 
@@ -234,5 +246,5 @@ STUDY = Study(
     quick=6,
     run=run,
     draw=draw,
-    minutes=58,
+    minutes=27,
 )

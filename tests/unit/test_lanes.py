@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from experiments.paper import _lanes
-from experiments.paper._exact import Problem, optima, problems
+from experiments.paper._exact import Problem, axes, optima, problems
 
 import dpexplain as dpx
 from dpexplain import evaluation
@@ -59,8 +59,8 @@ def test_scores_are_the_librarys(data):
 def test_a_basic_answer_has_the_librarys_noise_and_cost(data):
     """Means and spreads of many seeds against the library's over as many seeds, and the same total."""
     problem = next(iter(problems(data, QUERIES[:1])))
-    lanes = _lanes.Basic(900, 5, 50.0, DELTA, STEPS, lanes=400, seed=1)
-    values, iterations = lanes.answer(problem.point, problem.A, problem.b)
+    lanes = _lanes.Basic(900, 5, 50.0, DELTA, STEPS, lanes=400)
+    values, iterations = lanes.answer(problem.point, problem.A, problem.b, _lanes.Normal(400, STEPS, 5, seed=1).draw())
     explainer = dpx.Explainer(
         data, dpx.Budget(1e6, 1e-6), dpx.Basic(50.0, DELTA, STEPS, calibration="paper"), noise=SeededNoise(5)
     )
@@ -72,8 +72,21 @@ def test_a_basic_answer_has_the_librarys_noise_and_cost(data):
     assert values.std(axis=0) == pytest.approx(there.std(axis=0), rel=0.25)
 
 
+def test_noise_that_several_algorithms_share_is_used_from_its_first_step(data):
+    problem = next(iter(problems(data, QUERIES[:1])))
+    noise = RNG.standard_normal((2, STEPS, 5)).astype(np.float32)
+    short, long = (
+        _lanes.Basic(900, 5, 50.0, DELTA, steps, lanes=2).answer(problem.point, problem.A, problem.b, noise)[0]
+        for steps in (2, STEPS)
+    )
+    one = _lanes.Basic(900, 5, 50.0, DELTA, 2, lanes=2)
+    expected = one.rate * (2 * problem.b @ axes(problem.A)[1] - one.sigma * noise[:, 0]) @ axes(problem.A)[1].T
+    assert short == pytest.approx(expected / np.maximum(np.linalg.norm(expected, axis=1), 1)[:, None], abs=1e-6)
+    assert not np.allclose(short, long)
+
+
 def test_noise_of_another_size_is_that_of_its_formula():
-    many = _lanes.Basic(8_815_568, 500, 0.1, 1e-6, 300, lanes=1, seed=0)
+    many = _lanes.Basic(8_815_568, 500, 0.1, 1e-6, 300, lanes=1)
     assert many.sigma == paper.basic_sigma(8_815_568, 0.1, 1e-6, 300)
     assert many.sigma < paper.basic_sigma(50_000, 0.1 * 8_815_568 / 50_000, 1e-6, 300) / 1.15  # a larger ε is not the same
 
@@ -84,7 +97,7 @@ def test_adaptive_answers_take_the_librarys_path(data, only_beta, kind):
     huge, loose = 1e4, 0.5
     lanes = _lanes.Adaptive(900, 5, huge, loose, STEPS, lanes=3, seed=0, only_beta=only_beta)
     lanes.rng = Silent()
-    found = [lanes.answer(each.point, each.A, each.b) for each in problems(data, QUERIES)]
+    found = [lanes.answer(each.point, each.A, each.b, np.zeros((3, STEPS, 5))) for each in problems(data, QUERIES)]
     explainer = dpx.Explainer(data, dpx.Budget(1e9, 0.6), kind(huge, loose, STEPS, calibration="paper"), noise=Silent())
     there = [explainer.explain(query) for query in QUERIES]
     assert [int(iterations[0] == 0) for _, iterations in found] == [int(one.copied) for one in there]

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from experiments.paper import __main__ as runner
-from experiments.paper import _private_models, _streams, _training, figure_1, figure_4, figure_5, figure_6, table_2
+from experiments.paper import _private_models, _streams, _training, figure_1, figure_4, figure_5, figure_6, table_2, table_3
 from experiments.paper._study import Inputs
 from typer.testing import CliRunner
 
@@ -86,6 +86,20 @@ def test_it_runs_on_made_up_data_and_draws_from_its_file(name, inputs):
     assert found == inputs.result(runner.study(name), 2)  # from the file
     runner.study(name).draw(found).savefig(inputs.output / f"{name}.png", dpi=30)
     assert (inputs.output / f"{name}.png").stat().st_size > 2000
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small")
+def test_reviews_are_asked_anew_at_another_scale(inputs):
+    """Sums that were given for one scale of the columns are not given for another."""
+    before, after = [], []
+    for found in (before, after):
+        found += table_3.texts(inputs, slice(0, 2), 0.3).means
+        table_3.measured("Text", table_3.texts(inputs, slice(0, 2), 1.0), inputs, 0)
+    for (A, b), (other, pull) in zip(before, after, strict=True):
+        assert np.array_equal(A, other)
+        assert np.array_equal(b, pull)
+    assert not np.allclose(before[0][0], next(table_3.texts(inputs, slice(0, 2), 1.0).means)[0])
 
 
 def test_totals_over_shards_are_the_worst_shards():
