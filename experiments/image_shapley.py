@@ -1,5 +1,5 @@
 """SHAP over superpixels of faces: what is lost if the background images are made from superpixels' means and covariances alone,
-without noise and as a release knows them (its public points).
+without noise and as `release.shapley` does it, with the coverage of its bars.
 
 python -m experiments.image_shapley --data DIR [--queries 2]
 """
@@ -52,16 +52,12 @@ def drawn(values, count, rng):
     return flat(rng.multivariate_normal(values.mean(axis=0), np.cov(values.T), count))
 
 
-def released(faces, model):
-    """Flat images by the public points of releases, which have the released moments."""
+def releases(faces, model):
+    """One for each ε."""
     domain = dpx.ImageDomain(shape=(48, 48), grid=(GRID, GRID))
     data = dpx.PrivateData(faces.training, domain, model=lambda images: model(np.asarray(images, dtype=np.float64)))
     for epsilon in EPSILONS:
-        release = dpx.release(data, dpx.Budget(10, 1e-6), spend=dpx.Budget(epsilon, 1e-6), noise=SeededNoise(1))
-        points = release.solver.reference.points(release.solver.layout)
-        reached = np.cumsum(release.planes.inverse_weight * release.planes.raked)
-        chosen = np.searchsorted(reached / reached[-1], (np.arange(RECORDS) + 0.5) / RECORDS)
-        yield f"public points of a release, total ε = {epsilon:g}", flat(255 * points[np.minimum(chosen, len(points) - 1)])
+        yield epsilon, dpx.release(data, dpx.Budget(10, 1e-6), spend=dpx.Budget(epsilon, 1e-6), noise=SeededNoise(1))
 
 
 def shap(model, image, background, seed=0):
@@ -100,18 +96,23 @@ def main():
         "drawn from means and covariances": drawn(values, RECORDS, rng),
         "the average image, flat": flat(values.mean(axis=0)[None]).repeat(RECORDS, axis=0),
     }
-    backgrounds |= dict(released(faces, model))
-    found = {name: [] for name in backgrounds}
-    for image in faces.test[: options.queries].astype(np.float64):
+    found, covered, made = {name: [] for name in backgrounds}, {}, dict(releases(faces, model))
+    for shown in faces.test[: options.queries]:
+        image = shown.astype(np.float64)
         truth = shap(model, image, images[:TRUTH])
         for name, background in backgrounds.items():
             found[name].append(scores(shap(model, image, background, seed=1), truth))
+        for epsilon, release in made.items():
+            answer = release.shapley(shown)
+            found.setdefault(f"release.shapley, total ε = {epsilon:g}", []).append(scores(answer.values, truth))
+            covered.setdefault(epsilon, []).append((np.abs(answer.values - truth) <= 2 * answer.error).mean())
     title = f"{GRID}x{GRID} superpixels against SHAP on {TRUTH:,} true images; the network is right about {right:.0%}"
     table = Table(f"{RECORDS} background images", "relative error", "cosine", "top 5 shared", title=title)
     for name, all_ in found.items():
         error, cosine, top = np.mean(all_, axis=0)
         table.add_row(name, f"{error:.3f}", f"{cosine:.3f}", f"{top:.1f}")
     console.print(table)
+    console.print(*(f"ε = {epsilon:g}: {np.mean(shares):.0%} within two errors" for epsilon, shares in covered.items()), sep="; ")
 
 
 if __name__ == "__main__":

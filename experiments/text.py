@@ -31,12 +31,23 @@ PAPER_ROWS, PAPER_EPSILON = 8_765_568 + 50_000, 0.1
 BASIS = ("exact optimum", "LIME", "MIM", "MIM, signed")
 
 
-def reviews(folder):
-    """(public domain, private texts, ±1 labels)."""
-    public = pd.read_parquet(folder / "imdb_reviews_unlabelled_50k.parquet").review
+def reviews(folder, cache=None):
+    """(public domain, private texts, ±1 labels). With a `cache` the vocabulary is made once."""
     frame = pd.read_parquet(folder / "imdb_reviews_50k.parquet")
+    return vocabulary(folder, cache), frame.review.tolist(), np.where(frame.label == "pos", 1.0, -1.0)
+
+
+def vocabulary(folder, cache):
+    """The 500 words that most of the public reviews have."""
+    stored = cache and cache / "words.txt"
+    if stored is not None and stored.exists():
+        return dpx.TextDomain(stored.read_text(encoding="utf-8").split())
+    public = pd.read_parquet(folder / "imdb_reviews_unlabelled_50k.parquet").review
     domain = dpx.TextDomain.from_public_text(with_bar(public, "public vocabulary"), size=500)
-    return domain, frame.review.tolist(), np.where(frame.label == "pos", 1.0, -1.0)
+    if stored is not None:
+        stored.parent.mkdir(parents=True, exist_ok=True)
+        stored.write_text("\n".join(domain.names), encoding="utf-8")
+    return domain
 
 
 def shared(first, second, allowed, k=5):

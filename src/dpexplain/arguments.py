@@ -50,7 +50,7 @@ def file_errors(path: str | Path, action: str) -> Iterator[None]:
             f"cannot {action} {str(path)!r}: {error.strerror or type(error).__name__}. Check the name, and that you may {action} it"
         ) from None
     except ValueError:  # a NUL in the name
-        raise InputError(f"cannot {action} {str(path)!r}: this is no file name. Check it") from None
+        raise InputError(f"cannot {action} {str(path)!r}: it is not a valid file name. Pass the path of a file") from None
 
 
 def require_regular_file(path: str | Path) -> int:

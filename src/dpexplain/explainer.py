@@ -28,8 +28,7 @@ from dpexplain.ledger.port import Ledger, Settled
 from dpexplain.mechanisms.basic import Basic
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.ports import HistoryFree, Mechanism, Noise, Plan, UsesModel
-from dpexplain.mechanisms.setting import Outcome
-from dpexplain.mechanisms.shapley import QUANTITY as SHAPLEY_VALUES
+from dpexplain.mechanisms.setting import Outcome, WithModel
 from dpexplain.mechanisms.start import Start
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
@@ -107,7 +106,7 @@ class Explainer:
         self._baseline = _baseline(baseline, release, data.facts.domain)
         if not self._mechanism.private and ledger is not None:
             raise NotPrivateError("this mechanism is for offline reproduction and is not private: use it without a ledger")
-        asked_model = self._plane == "anchored" or self._quantity == SHAPLEY_VALUES
+        asked_model = isinstance(self._mechanism, WithModel)
         private = self._mechanism.private
         self._spending = Spending.open(data, budget, ledger, noise, private=private, model_answers=asked_model)
         self._ledger = self._spending.ledger

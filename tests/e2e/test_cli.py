@@ -211,7 +211,7 @@ def test_records_in_and_explanations_out(release, tmp_path, suffix, output):
 
 @pytest.mark.slow
 def test_reference_records_come_from_the_model(owner, tmp_path, monkeypatch):
-    monkeypatch.setattr(import_module("dpexplain.release.reference_data"), "ROWS", 1024)
+    monkeypatch.setattr(import_module("dpexplain.release.reference_data"), "_USUAL", 1024)
     monkeypatch.syspath_prepend(tmp_path)
     code = "import numpy as np\n\ndef answer(table):\n    return np.where(np.arange(len(table)) % 2, 1.0, -1.0)\n"
     (tmp_path / "alternating_box.py").write_text(code)

@@ -227,7 +227,7 @@ def test_the_picture_of_imports_is_current():
 
 
 # Compiled kernels take plain arrays, and commands their options, one by one.
-MANY_PARAMETERS = re.compile(r"(cli|plots)/|backends/_\w+|estimation/(tree|boosted)_shapley|estimation/_plane_kernels")
+MANY_PARAMETERS = re.compile(r"(cli|plots)/|backends/_\w+|estimation/(tree|boosted)_shapley|estimation/_(plane|record)_kernels")
 
 
 def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[int, int]:

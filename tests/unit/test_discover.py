@@ -157,7 +157,7 @@ def test_rows_that_do_not_fit_a_domain_are_counted_with_noise(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"ledger": None}, ParameterError, "this is paid for: pass ledger="),
+        ({"ledger": None}, ParameterError, "discovery spends budget and must be recorded: pass ledger="),
         ({"columns": None}, ParameterError, 'pass columns={"age": "number"'),
         ({"columns": {"age": "numbre"}}, ParameterError, r"did you mean 'number'\?"),
         ({"columns": {"nothing": "number"}}, dpx.DpexplainError, "column 'nothing' is missing"),

@@ -15,7 +15,7 @@ from dpexplain.estimation.regression import PENALTIES, LevelledRegression, Ridge
 from dpexplain.mechanisms.history import History, ReleasedAnswer
 from dpexplain.mechanisms.history_prediction import by_regression
 from dpexplain.mechanisms.setting import Setting
-from dpexplain.mechanisms.start import predict_start
+from dpexplain.mechanisms.start import cold_start, predict_start
 from dpexplain.privacy.relation import Neighbours
 
 SETTING = Setting(6, 1000, Neighbours(), 1e-13)
@@ -157,5 +157,5 @@ def test_predictions_do_not_depend_on_the_unit_of_the_columns(intercept, seed, s
     assert scaled.error * scale == pytest.approx(found.error, rel=1e-5)
     if intercept:
         assert scaled.intercept == pytest.approx(found.intercept, rel=1e-5, abs=1e-9)
-    starts = [predict_start(past(s), here * s, Ball(100.0 / s), SETTING, 6, 0.1) for s in (1.0, scale)]
+    starts = [predict_start(past(s), here * s, Ball(100.0 / s), SETTING, cold_start(6), 0.1) for s in (1.0, scale)]
     assert starts[1].distance == pytest.approx(starts[0].distance, rel=1e-5)

@@ -6,7 +6,7 @@ import pytest
 import dpexplain as dpx
 from dpexplain.core.layout import Layout
 from dpexplain.estimation.reference import Reference
-from dpexplain.release.reference_data import ReferenceData, columns_of, largest_codes
+from dpexplain.release.reference_data import ReferenceData, columns_of, largest_codes, reference_rows
 
 FEATURES = [
     dpx.Numeric("age", 0, 100, integer=True),
@@ -33,3 +33,17 @@ def test_each_record_is_decoded_and_encoded_as_by_itself(known):
         assert column.dtype == plain[name].dtype
         np.testing.assert_array_equal(column, plain[name])
     np.testing.assert_array_equal(ReferenceData(domain, codes, None, None, 1.0).encoded, domain.encode(plain))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "rows", "columns", "records"),
+    [
+        (False, 5_000_000, 10, 0),
+        (True, 999_999, 10, 1 << 17),
+        (True, 1_000_000, 128, 1 << 19),
+        (True, 1_000_000, 129, 1 << 17),
+        (2048, 5_000_000, 10, 2048),
+    ],
+)
+def test_large_tables_get_more_records_by_default(wanted, rows, columns, records):
+    assert reference_rows(wanted, rows, columns) == records

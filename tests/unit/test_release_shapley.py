@@ -207,7 +207,7 @@ def test_a_summary_has_mean_absolute_contributions_with_errors(summary):
     values = summary.contributions.values
     np.testing.assert_allclose(summary.importance, np.abs(values).mean(axis=0))
     assert (summary.error[:5] > 0).all()
-    assert summary.importance[5] == summary.error[5] == 0
+    assert summary.importance[5] == 0 < summary.error[5] < summary.error[:5].max()  # ignored as far as the records show
     assert len(summary.top(3)) == 3
     np.testing.assert_allclose(summary.contributions.base + values.sum(axis=1), summary.contributions.answer)
 

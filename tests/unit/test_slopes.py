@@ -51,11 +51,30 @@ def test_the_posterior_covers_and_less_of_it_does_not():
 def test_a_good_guess_is_followed_where_moments_are_noisy_and_a_bad_one_is_not():
     rng = np.random.default_rng(4)
     phi = 0.5 * rng.standard_normal(25)
-    made, _ = equations(phi, np.full(25, 0.05), 0.05)
     near, far = phi + 0.02 * rng.standard_normal(25), phi + rng.standard_normal(25)
-    plain, helped, misled = (made.slopes(guess).values for guess in (None, Guess(near, 0.2), Guess(far, 0.2)))
+    noisy, clear = (equations(phi, np.full(25, 0.05), noise)[0] for noise in (0.05, 0.02))
+    plain, helped = (noisy.slopes(guess).values for guess in (None, Guess(near, 0.2)))
     assert np.linalg.norm(helped - phi) < 0.3 * np.linalg.norm(plain - phi)
+    plain, misled = (clear.slopes(guess).values for guess in (None, Guess(far, 0.2)))
     assert np.linalg.norm(misled - phi) < 1.5 * np.linalg.norm(plain - phi)
+
+
+def test_quiet_moments_do_not_outvote_the_model():
+    """Label moments that shrinkage made smaller than their noise are likelier without slopes; that says nothing against the model's answers."""
+    phi = np.random.default_rng(5).standard_normal(20)
+    made, _ = equations(phi, np.full(20, 0.02), 0.05)
+    quiet = replace(made, t1=0.6 * made.t1, second_error=0.01)
+    assert quiet.slopes(Guess(phi, 0.05)).values == pytest.approx(phi, abs=0.1)
+
+
+def test_weights_of_points_decide_how_far_each_column_is_shrunk():
+    rng = np.random.default_rng(7)
+    flags = (rng.random((4000, 2)) < [0.5, 0.002]).astype(float)
+    flags = np.vstack([flags, np.column_stack([rng.random(64) < 0.5, np.ones(64)])])
+    weights = np.where(flags[:, 1] == 1, 4000 / (4000 + 64 / 0.002), 1.0)
+    guess = guessed_slopes(flags, flags @ [0.3, -0.8], weights)
+    assert guess.values == pytest.approx([0.3, -0.8], abs=0.02)
+    assert guess.few[1] < 0.2 * guess.few[0]
 
 
 def test_guesses_are_least_squares_with_a_little_ridge():

@@ -99,12 +99,12 @@ def test_nothing_is_promised_whatever_the_model_where_its_own_answers_were_publi
     explainer = dpx.Explainer(data, dpx.Budget(5, 1e-6), dpx.Basic(0.1, 1e-6, steps=3, plane="anchored"))
     explainer.explain({"a": 0.5, "b": 0.5})
     assert data.spent.model_answers
-    with pytest.raises(ParameterError, match="answers of the model itself were published"):
+    with pytest.raises(ParameterError, match="the model's own answers were published"):
         guarantee(data.spent, data.size)
     assert guarantee(data.spent, data.size, model_epsilon=2.0, model_delta=1e-5, last=NOISY).delta == 1e-5  # no amplification
     assert dpx.Guarantee.from_dict(data.spent.to_dict()).model_answers
     plain = dpx.PrivateData({"a": rows[:, 0], "b": rows[:, 1]}, DOMAIN, model=lambda table: 2 * np.asarray(table["a"]) - 1)
-    dpx.Explainer(plain, dpx.Budget(5, 1e-6), dpx.Basic(0.1, 1e-6, steps=3)).explain({"a": 0.5, "b": 0.5})
+    dpx.Explainer(plain, dpx.Budget(5, 1e-6), dpx.Basic(0.1, 1e-6, steps=3, plane="paper")).explain({"a": 0.5, "b": 0.5})
     assert not plain.spent.model_answers
     dpx.release(plain, dpx.Budget(1, 1e-6), reference=1024)
     assert plain.spent.model_answers

@@ -7,7 +7,6 @@ added or taken out. `web/changes.js` does the same for pages.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dpexplain.core.arrays import Vector
@@ -16,8 +15,7 @@ from dpexplain.domain.features import Binary, Categorical, Ordinal
 from dpexplain.plots.steps import format_value
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One change of one value: what it adds to the answer, and its standard error, at most; None where errors are unknown."""
 
     name: str

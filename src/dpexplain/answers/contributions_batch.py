@@ -112,7 +112,9 @@ class ContributionsBatch(Sequence[Contributions]):
         if name not in self.names:
             raise ParameterError(f"there is no feature {name!r}: name one of {', '.join(self.names[:20])}")
         if self.record is None:
-            raise ParameterError("the records' own values are not known here, so there is nothing to draw contributions against")
+            raise ParameterError(
+                "the records' values are unknown, so contributions cannot be plotted against them: explain records instead of encoded points"
+            )
         i, own = self.names.index(name), [record[self.names.index(name)] for record in self.record]
         shown = (self.titles or self.names)[i]
         heading = f"What {shown} adds to the model's answer, {len(self):,} records" if title is None else title

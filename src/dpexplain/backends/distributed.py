@@ -128,7 +128,7 @@ class ClusterRows(SummedRows):
             return list(self._ray.get(promises, timeout=PATIENCE))
         except self._ray.exceptions.RayError:
             raise RowsUnavailable(
-                "the cluster did not answer: see whether its workers have memory and can reach the files"
+                "the cluster did not answer: check that its workers have enough memory and can read the files"
             ) from None
 
 

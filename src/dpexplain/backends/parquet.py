@@ -69,7 +69,7 @@ class ParquetFiles:
             raise DataError(f"there are no Parquet files at {', '.join(map(str, places))}. Check the name or the pattern")
         system, paths = found[0][0], sorted({path for _, more in found for path in more})
         if any(other != system for other, _ in found):
-            raise DataError("the files are in different places of storage. Name files of one of them")
+            raise DataError("the files are on different file systems. Name files of one of them")
         known, schemas = zip(*(_read_identity(system, path) for path in paths), strict=True)
         for path, schema in zip(paths, schemas, strict=True):
             _require_columns(path, schema, schemas[0], columns)

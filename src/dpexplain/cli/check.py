@@ -72,7 +72,7 @@ def _of_files(
     from dpexplain.registration.model_sources import ModelSource
 
     if domain is None or model is None:
-        raise ParameterError("say what to check. Pass --domain and --model, or a service's configuration")
+        raise ParameterError("nothing to check was named. Pass --domain and --model, or a service's configuration")
     declared, source = Domain.load(domain), ModelSource(model, trusted)
     if target is not None:
         options["target"] = target_of(target, source)

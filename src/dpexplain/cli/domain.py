@@ -43,7 +43,7 @@ def draft(
     from dpexplain.domain.drafts import draft_of_model, draft_of_schema
 
     if (model is None) == (schema is None):
-        raise ParameterError("say where to read it from. Pass either --model or --schema")
+        raise ParameterError("a draft is made from one source. Pass either --model or --schema")
     if output is not None:
         require_new(output, force)
     found = draft_of_schema(schema) if model is None else draft_of_model(open_model(model, trusted))

@@ -80,7 +80,7 @@ def explain(
     Prints the model's approximate answer, the average, the contribution of each value, and what would change the answer.
     """
     if (record is None) == (rows is None):
-        raise ParameterError("say what to explain. Pass either --record with JSON, or --rows with a file")
+        raise ParameterError("nothing to explain was named. Pass either --record with JSON, or --rows with a file")
     if method not in METHODS:
         raise ParameterError(f"--method must be {', '.join(METHODS[:-1])} or {METHODS[-1]}, got {method!r}")
     if (method == "shapley" and model is None) or (method == "plane" and model is not None):
@@ -136,7 +136,7 @@ def explain_file(
     elif as_json:
         print(json.dumps([one.to_dict() for one in answers], ensure_ascii=False))
     else:
-        raise ParameterError("many explanations need a place. Pass -o explanations.parquet, or --json to print them")
+        raise ParameterError("several explanations need an output file. Pass -o explanations.parquet, or --json to print them")
 
 
 def _number(text: str) -> float:

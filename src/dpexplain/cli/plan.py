@@ -95,7 +95,7 @@ def plan(
 
 def columns_of(features: int | None, domain: Path | None) -> int:
     if (features is None) == (domain is None):
-        raise ParameterError("say how many encoded columns there are. Pass either --features or --domain")
+        raise ParameterError("the number of encoded columns is missing. Pass either --features or --domain")
     if domain is None:
         return cast(int, features)
     from dpexplain.domain import Domain

@@ -77,7 +77,7 @@ def explain_by_shapley(
     from dpexplain.registration.tables import read_query_file
 
     if output is None and not as_json:
-        raise ParameterError("many explanations need a place. Pass -o contributions.parquet, or --json to print them")
+        raise ParameterError("several explanations need an output file. Pass -o contributions.parquet, or --json to print them")
     if output is not None:
         require_writable_kind(output)
     answers = many(read_query_file(Path(str(rows)), made.domain), **rules)

@@ -15,9 +15,10 @@ u and φ are over columns multiplied by their public scales (`proofs/scale.md`):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from math import hypot, inf, sqrt
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,14 +107,15 @@ class Reach:
     everywhere: float  # the bound for the whole ball
     steepness: float  # sup α(d)d²
     least: float = LEAST_SHARE
+    _arrays: tuple[Any, Any] = field(init=False)  # what the compiled loop takes of the codes and numbers
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_arrays", (self.codes.arrays, self.numbers.arrays))
 
     @classmethod
     def around_point(cls, point: Vector, layout: Layout, weight: Weight, radius: float, anchor: float = 0.0) -> Reach:
-        codes, loose = _codes(point, layout)
-        numbers = _numbers(point, loose, layout)
-        low, high = _cells(codes, numbers)
+        codes, numbers, (low, high), within = _geometry(layout, np.asarray(point, dtype=np.float64).tobytes())
         pulls = 2 * weight.largest_pull(low, high)
-        within = layout.diameter(point)
         everywhere = sensitivity.gradient(weight, radius, 1 + abs(anchor), within)
         return cls(codes, numbers, pulls, anchor, everywhere, sensitivity.quadratic(weight, within))
 
@@ -132,7 +134,7 @@ class Reach:
     def _bound(self, phi: Vector, offset: float) -> float:
         from dpexplain.core._reach_kernels import largest_pull  # numba takes long to load
 
-        return largest_pull(phi, offset, self.codes.arrays, self.numbers.arrays, self.pulls) * _ROUND_UP
+        return largest_pull(phi, offset, *self._arrays, self.pulls) * _ROUND_UP
 
     def bound_by_arrays(self, phi: Vector, offset: float) -> float:
         """`_bound` by NumPy, to compare with."""
@@ -173,11 +175,8 @@ class FreeReach(Reach):
 
     @classmethod
     def with_constant(cls, point: Vector, layout: Layout, weight: Weight, radius: float, constant: float) -> Self:
-        codes, loose = _codes(point, layout)
-        numbers = _numbers(point, loose, layout)
-        low, high = _cells(codes, numbers)
+        codes, numbers, (low, high), within = _geometry(layout, np.asarray(point, dtype=np.float64).tobytes())
         pulls = 2 * np.hypot(weight.largest_pull(low, high), constant * weight.largest_weight(low)) * _ROUND_UP
-        within = layout.diameter(point)
         everywhere = sensitivity.free_gradient(weight, radius, constant, within)
         unit = intercept_unit(weight, within)
         steepness = sensitivity.free_steepness(weight, constant, unit, within)
@@ -190,6 +189,15 @@ class FreeReach(Reach):
     def state_distance(self, phi: Vector, other: Vector) -> float:
         moved = phi - other
         return hypot(sqrt(float(moved[:-1] @ moved[:-1])), float(moved[-1]) / self.unit)
+
+
+@lru_cache(maxsize=64)  # a plan asks several times, with other weights and radii
+def _geometry(layout: Layout, entries: bytes) -> tuple[Codes, Numbers, tuple[Matrix, Matrix], float]:
+    """Codes, numbers and cells around the point with these entries, and how far a record can be from it."""
+    point = np.frombuffer(entries)
+    codes, loose = _codes(point, layout)
+    numbers = _numbers(point, loose, layout)
+    return codes, numbers, _cells(codes, numbers), layout.diameter(point)
 
 
 def _cells(codes: Codes, numbers: Numbers) -> tuple[Matrix, Matrix]:
@@ -210,7 +218,9 @@ def _codes(point: Vector, layout: Layout) -> tuple[Codes, Indices]:
     columns = np.concatenate([np.arange(b.start, b.stop) for b in fitting]) if fitting else np.zeros(0, dtype=np.int64)
     held = np.array([point[b].sum() == 1 for b in fitting], dtype=bool)
     starts = np.cumsum(sizes) - sizes
-    loose = np.setdiff1d(np.arange(layout.width), columns)
+    others = np.ones(layout.width, dtype=bool)
+    others[columns] = False
+    loose = np.flatnonzero(others)
     return Codes(columns, starts, point[columns], held, held & (sizes > 1), scale), loose
 
 

@@ -118,7 +118,7 @@ class PrivateData:
         self._keys = registered.keys  # a hash of each row's owner, which decides its shard; None without owners
         self._ledgers: dict[str, Ledger] = {}
         self._elsewhere: dict[str, Guarantee] = {}  # releases that other ledgers paid for
-        self._model_answers = False  # whether answers of the model itself were published
+        self._model_answers = False  # whether the model's own answers were published
         self._seeded = False  # whether noise that came from a seed was used
         self._leak = ""  # the uses of these rows that no accounting covers
         self._shards: tuple[PrivateData, ...] = ()

@@ -126,9 +126,18 @@ class ImageDomain(description.DomainDescription):
         flat = np.asarray(values, dtype=np.float64)
         if flat.shape != (self.width,):
             raise DataError(f"there are {self.width} columns, got shape {flat.shape}: pass one number for each")
+        return np.asarray(self.on_pixels(flat[None])[0])
+
+    def on_pixels(self, values: NDArray[Any]) -> NDArray[Any]:
+        """(k, n) → (k, h, w[, c]): each superpixel's value on all of its pixels."""
         rows, columns = (np.diff(edges) for edges in self._edges)
-        cells = flat.reshape(*self._grid, *self.shape[2:])
-        return np.repeat(np.repeat(cells, rows, axis=0), columns, axis=1)
+        cells = values.reshape(len(values), *self._grid, *self.shape[2:])
+        return np.repeat(np.repeat(cells, rows, axis=1), columns, axis=2)
+
+    def flat_images(self, points: FloatArray) -> FloatArray:
+        """Encoded images (k, n) → (k, h, w[, c]) within the bounds: every pixel has the mean of its superpixel."""
+        low, high = self.bounds or _EIGHT_BITS
+        return np.asarray(self.on_pixels(np.clip(low + points * (high - low), low, high)))
 
     def to_dict(self) -> dict[str, Any]:
         """The description in JSON's types."""

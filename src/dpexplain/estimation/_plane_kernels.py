@@ -1,43 +1,63 @@
 """Compiled loops behind `compiled_planes.py`: one plane after the other, with points in stretches that stay in cache.
 
-`points` has a row for each column of the data and a column for each point, so that vector instructions work on many points at once. The formulas are those of
-`moment_planes.py` and `plane_errors.py`, which tests compare with.
+`points` has a row for each column of the data and a column for each point, so that vector instructions work on many points at once. Rows of zeros make
+their number a multiple of four, because four are read together. They are in single precision, in which a grid of 1/4096 is exact, and all sums
+are in double precision. The formulas are those of `moment_planes.py` and `plane_errors.py`, which tests compare with.
 """
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
+from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.compiling import compile_kernel, widest_registers
 from dpexplain.core.layout import Indices
 from dpexplain.estimation.moment_planes import KEPT, LIMIT, NARROWEST, POOLED, STEPS
 
-_STRETCH = 512
-_ONES = np.ones(_STRETCH)
+Points: TypeAlias = NDArray[np.float32]
+TOGETHER = 4  # columns that are read together
+_STRETCH = 256
 _ANY_ORDER = {"reassoc", "contract", "nsz"}  # sums may be taken in any order
 
 
-def _sum_up(points: Matrix, weights: Vector, out: Vector) -> None:  # pragma: no cover
-    """out = Σ weights · points, and the sum of weights last."""
+def _sum_up(points: Points, weights: Vector, residuals: Vector, out: Matrix) -> None:  # pragma: no cover
+    """out[0] = Σ weights · points, and the sum of weights last; out[1] the same with weights · residuals."""
     widest_registers()
     columns, count = points.shape
+    scratch = np.empty(_STRETCH)
     out[:] = 0.0
     for first in range(0, count, _STRETCH):
         last = min(first + _STRETCH, count)
-        part = weights[first:last]  # loops over slices are vectorised, over first + r they are not
-        for j in range(columns + 1):
-            row = points[j, first:last] if j < columns else _ONES[: last - first]
-            total = 0.0
+        # Loops over slices are vectorised, over first + r they are not.
+        pulled, part, rest = scratch[: last - first], weights[first:last], residuals[first:last]
+        p, q = 0.0, 0.0
+        for r in range(last - first):
+            pulled[r] = part[r] * rest[r]
+            p += part[r]
+            q += pulled[r]
+        out[0, columns] += p
+        out[1, columns] += q
+        for j in range(0, columns, 2):
+            one, two = points[j, first:last], points[j + 1, first:last]
+            p, q, s, t = 0.0, 0.0, 0.0, 0.0
             for r in range(last - first):
-                total += row[r] * part[r]
-            out[j] += total
+                p += part[r] * one[r]
+                q += part[r] * two[r]
+                s += pulled[r] * one[r]
+                t += pulled[r] * two[r]
+            out[0, j] += p
+            out[0, j + 1] += q
+            out[1, j] += s
+            out[1, j + 1] += t
 
 
 _sum_up = compile_kernel(_sum_up, _ANY_ORDER)
 
 
-def _bend(points: Matrix, weights: Vector, ahead: Vector, constant: float, out: Vector) -> None:  # pragma: no cover
+def _bend(points: Points, weights: Vector, ahead: Vector, constant: float, out: Vector) -> None:  # pragma: no cover
     """out = Σ weights · along · points for along = points·ahead + constant; then Σ weights · along, and Σ weights · along²."""
     widest_registers()
     columns, count = points.shape
@@ -47,32 +67,50 @@ def _bend(points: Matrix, weights: Vector, ahead: Vector, constant: float, out: 
         last = min(first + _STRETCH, count)
         along, part = scratch[: last - first], weights[first:last]
         along[:] = constant
-        for j in range(columns):
-            row, slope = points[j, first:last], ahead[j]
+        for j in range(0, columns, TOGETHER):
+            one, two, three, four = (
+                points[j, first:last],
+                points[j + 1, first:last],
+                points[j + 2, first:last],
+                points[j + 3, first:last],
+            )
+            p, q, s, t = ahead[j], ahead[j + 1], ahead[j + 2], ahead[j + 3]
             for r in range(last - first):
-                along[r] += slope * row[r]
-        total, square = 0.0, 0.0
+                along[r] += p * one[r] + q * two[r] + s * three[r] + t * four[r]
+        p, q = 0.0, 0.0
         for r in range(last - first):
             moved = along[r] * part[r]
-            square += moved * along[r]
-            total += moved
+            q += moved * along[r]
+            p += moved
             along[r] = moved
-        out[columns] += total
-        out[columns + 1] += square
-        for j in range(columns):
-            row, total = points[j, first:last], 0.0
+        out[columns] += p
+        out[columns + 1] += q
+        for j in range(0, columns, TOGETHER):
+            one, two, three, four = (
+                points[j, first:last],
+                points[j + 1, first:last],
+                points[j + 2, first:last],
+                points[j + 3, first:last],
+            )
+            p, q, s, t = 0.0, 0.0, 0.0, 0.0
             for r in range(last - first):
-                total += along[r] * row[r]
-            out[j] += total
+                p += along[r] * one[r]
+                q += along[r] * two[r]
+                s += along[r] * three[r]
+                t += along[r] * four[r]
+            out[j] += p
+            out[j + 1] += q
+            out[j + 2] += s
+            out[j + 3] += t
 
 
 _bend = compile_kernel(_bend, _ANY_ORDER)
 
 
-def measure(queries: Matrix, points: Matrix, metric: Vector, lengths: Vector, out: Matrix) -> None:  # pragma: no cover
+def measure(queries: Matrix, points: Points, metric: Vector, lengths: Vector, out: Matrix) -> None:  # pragma: no cover
     """The distance of each point from each query; `lengths` are the squared lengths of the points."""
     widest_registers()
-    columns, count = points.shape
+    columns, count = queries.shape[1], points.shape[1]
     for i in range(len(queries)):
         own = 0.0
         for j in range(columns):
@@ -94,12 +132,14 @@ def measure(queries: Matrix, points: Matrix, metric: Vector, lengths: Vector, ou
 measure = compile_kernel(measure, _ANY_ORDER)
 
 
-@compile_kernel
 def _dot(a: Vector, b: Vector) -> float:  # pragma: no cover
     total = 0.0
     for j in range(len(a)):
         total += a[j] * b[j]
     return total
+
+
+_dot = compile_kernel(_dot, _ANY_ORDER)
 
 
 @compile_kernel
@@ -110,11 +150,11 @@ def _multiply(matrix: Matrix, vector: Vector, out: Vector) -> None:  # pragma: n
 
 @compile_kernel
 def _solve(
-    points: Matrix, weights: Vector, middle: Vector, rest: Vector, inverse: Matrix, ridge: float, found: Vector
+    points: Points, weights: Vector, middle: Vector, rest: Vector, inverse: Matrix, ridge: float, found: Vector
 ) -> None:  # pragma: no cover
     """found = (A + κI)⁻¹ rest by conjugate gradients, preconditioned by the moments' inverse; `rest` becomes the residual."""
-    n = len(rest)
-    ahead, turned, bent = np.zeros(n), np.empty(n), np.empty(n + 2)
+    n, wide = len(rest), len(points)
+    ahead, turned, bent = np.zeros(wide), np.empty(n), np.empty(wide + 2)
     found[:] = 0.0
     before = 1.0
     for _ in range(STEPS):
@@ -122,16 +162,15 @@ def _solve(
         size = _dot(rest, turned)
         for j in range(n):
             ahead[j] = turned[j] + size / max(before, 1e-300) * ahead[j]
-        _bend(points, weights, ahead, -_dot(ahead, middle), bent)
-        curvature = bent[n + 1] + ridge * _dot(ahead, ahead)
+        _bend(points, weights, ahead, -_dot(middle, ahead), bent)
+        curvature = bent[wide + 1] + ridge * _dot(ahead, ahead)
         length = size / max(curvature, 1e-300)
         for j in range(n):
             found[j] += length * ahead[j]
-            rest[j] -= length * (bent[j] - bent[n] * middle[j] + ridge * ahead[j])
+            rest[j] -= length * (bent[j] - bent[wide] * middle[j] + ridge * ahead[j])
         before = size
 
 
-@compile_kernel
 def _weigh(local: Vector, everyone: Vector, unraked: Matrix) -> float:  # pragma: no cover
     """Multiply the weights by `everyone`, those of equally weighted rows; returns the share of effective rows, 0 where no point is near."""
     total, square = 0.0, 0.0
@@ -143,11 +182,14 @@ def _weigh(local: Vector, everyone: Vector, unraked: Matrix) -> float:  # pragma
     return total * total / (len(local) * square) if square > 0 else 0.0
 
 
+_weigh = compile_kernel(_weigh, _ANY_ORDER)
+
+
 @compile_kernel
 def fit_planes(
     local: Matrix,
     queries: Matrix,
-    points: Matrix,
+    points: Points,
     about: tuple[Vector, Vector, Matrix],  # of the points: residuals, weights for rows of equal weight, factors that undo raking
     alike: tuple[Vector, Vector, Vector],  # for rows of equal weight: slopes φ₀, mean μ, Σ (g/N)(r - r̄)(x - μ)
     constants: tuple[float, float, float],  # t₀, r̄, κ
@@ -157,24 +199,23 @@ def fit_planes(
     """For each row of `local`, weights of the points: fills slopes, centre, answer and the share of effective rows. `local` becomes s."""
     (residuals, everyone, unraked), (slopes0, mean, right0), (t0, level0, ridge) = about, alike, constants
     slopes, middles, answers, shares = found
-    columns, count = points.shape
-    sums, right, pulled = np.empty(columns + 1), np.empty(columns + 1), np.empty(count)
+    columns, wide = queries.shape[1], len(points)
+    sums, right = np.empty((2, wide + 1)), np.empty(columns)
     for i in range(len(local)):
         share = _weigh(local[i], everyone, unraked)
         if share == 0.0:  # where no point is near, all have equal weight
             local[i, :] = 1.0
             share = _weigh(local[i], everyone, unraked)
         weights, middle = local[i], middles[i]
-        _sum_up(points, weights, sums)
-        for r in range(count):
-            weights[r] /= sums[columns]
-            pulled[r] = weights[r] * residuals[r]
-        _sum_up(points, pulled, right)
+        _sum_up(points, weights, residuals, sums)
+        total = sums[0, wide]
+        weights /= total
+        level = sums[1, wide] / total
         for j in range(columns):
-            middle[j] = sums[j] / sums[columns]
-            right[j] -= right[columns] * middle[j] + share * right0[j]
-        _solve(points, weights, middle, right[:columns], inverse, ridge, slopes[i])
-        answer = t0 + right[columns] - share * level0
+            middle[j] = sums[0, j] / total
+            right[j] = sums[1, j] / total - level * middle[j] - share * right0[j]
+        _solve(points, weights, middle, right, inverse, ridge, slopes[i])
+        answer = t0 + level - share * level0
         for j in range(columns):
             slopes[i, j] += slopes0[j]
             answer += (middle[j] - mean[j]) * slopes0[j] - (middle[j] - queries[i, j]) * slopes[i, j]

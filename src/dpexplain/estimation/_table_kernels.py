@@ -114,9 +114,17 @@ def count_pairs(codes: Bins, offsets: Index, out: Matrix) -> None:  # pragma: no
     """How many records have each two bins, as a symmetric matrix over all bins; the margins on its diagonal."""
     attributes, rows = codes.shape
     for a in range(attributes):
-        for b in range(a, attributes):
+        own = codes[a]
+        for b in range(a, attributes - 1, 2):  # two tables at a time, so that one does not wait for the other's last count
+            one, two, first, second = codes[b], codes[b + 1], offsets[b], offsets[b + 1]
             for r in range(rows):
-                out[offsets[a] + codes[a, r], offsets[b] + codes[b, r]] += 1.0
+                counts = out[offsets[a] + own[r]]
+                counts[first + one[r]] += 1.0
+                counts[second + two[r]] += 1.0
+        if (attributes - a) % 2:
+            last, first = codes[attributes - 1], offsets[attributes - 1]
+            for r in range(rows):
+                out[offsets[a] + own[r], first + last[r]] += 1.0
     for i in range(len(out)):
         for j in range(i):
             out[i, j] = out[j, i]
@@ -126,7 +134,7 @@ def count_pairs(codes: Bins, offsets: Index, out: Matrix) -> None:  # pragma: no
 def refresh(codes: Bins, offsets: Index, pair: Floats, single: Floats, uniforms: Matrix) -> None:  # pragma: no cover
     """Gibbs sampling in place: attribute a of record r given its others, by uniforms[r, s·attributes + a] in sweep s.
 
-    A record's energies in all bins are stored, and updated where a bin changes; `pair` is zero within an attribute.
+    A record's energies in all bins are stored, and updated where a bin changes, as far as they are used again; `pair` is zero within an attribute.
     """
     attributes, rows = codes.shape
     bins, turns = len(single), uniforms.shape[1]
@@ -139,8 +147,9 @@ def refresh(codes: Bins, offsets: Index, pair: Floats, single: Floats, uniforms:
             given = pair[offsets[a] + codes[a, r]]
             for k in range(bins):
                 energy[k] += given[k]
+        a = -1
         for turn in range(turns):
-            a = turn % attributes
+            a = a + 1 if a + 1 < attributes else 0
             low, high = offsets[a], offsets[a + 1]
             top = energy[low]
             for k in range(low + 1, high):
@@ -161,9 +170,10 @@ def refresh(codes: Bins, offsets: Index, pair: Floats, single: Floats, uniforms:
             before = low + codes[a, r]
             if now != before:
                 codes[a, r] = now - low
-                gone, come = pair[before], pair[now]
-                for k in range(bins):
-                    energy[k] += come[k] - gone[k]
+                first = high if turns - turn <= attributes else 0
+                later, gone, come = energy[first:], pair[before, first:], pair[now, first:]
+                for k in range(bins - first):
+                    later[k] += come[k] - gone[k]
 
 
 @compile_kernel

@@ -12,13 +12,14 @@ The variance of an average of φ adds up
 - of a number's own Shapley value, the unknown distribution within bins (`estimation/records_from_bins.py`): with π the share of a bin, u the standardised
   number within it and e the error of its mean, Σ π² e² (E[φu]² + E[φ(u² - 1)]²/2);
 - of a Shapley value, an effect that is too rare to be in the subsample: with c its typical size, where it is not 0, and B effective records, a share 1/B
-  of all could have it, (c/B)². Where the model is known to ignore the feature there is no such effect.
+  of all could have it, (c/B)². Where the model is known to ignore the feature there is no such effect;
+- codes that noise may have hidden (`estimation/hidden_codes.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import BlockLike
+from dpexplain.estimation.hidden_codes import Alternatives
 
 Positions = NDArray[np.intp]
 
@@ -34,8 +36,7 @@ _BINS = 8  # of a number
 _FEWEST = 16  # records of the subsample that a bin must have to be calibrated
 _SLACK = 1e-4  # of a feature's variance, by which its average may be missed: limits the weights
 _TOGETHER = 1 << 14  # records whose features are in memory at once
-_REHEARSED = 1.75  # by which their variance is enlarged: rehearsals are linear, and do not choose bins or records again
-_UNSEEN = 1.0  # times the variance of an effect that is too rare to be seen
+_REHEARSED = 1.25  # by which their variance is enlarged: rehearsals are linear, and do not choose bins or records again
 _COMMON = 8.0  # rehearsals' worth of evidence for what all columns have in common
 
 
@@ -65,14 +66,27 @@ class Background:
     bias: float
     records: float  # effective number of all records
     tilts: tuple[Matrix | None, ...] = ()  # of each feature: by what errors of its bins multiply the weights, (errors, B)
+    alternatives: Alternatives | None = None
+
+    def with_alternatives(self, alternatives: Alternatives) -> Background:
+        """The same; values then have further rows, one for each alternative."""
+        return replace(self, alternatives=alternatives if len(alternatives) else None)
 
     def average(self, values: Matrix) -> tuple[Vector, Vector]:
-        """(averages, standard errors) of the columns of `values`, one row for each record of the subsample."""
+        """(averages, standard errors) of the columns of `values`, one row for each record of the subsample, then one for each alternative."""
+        hidden = np.square(self.hidden_shifts(values)).sum(axis=0)
+        values = values[: len(self.weights)]
         found, (_, left) = self.weights @ values, self._regress(values)
         spare = max(len(values) - self.features.shape[1], 1) / len(values)
         drawn = np.square(self.weights) @ np.square(left) / spare
         spread = np.maximum(self.weights @ np.square(values) - np.square(found), 0.0)
-        return found, np.sqrt(drawn + self.noise_variance(self.shifts(values), spread) + (self.bias + 1 / self.records) * spread)
+        noise = self.noise_variance(self.shifts(values), spread)
+        return found, np.sqrt(drawn + noise + (self.bias + 1 / self.records) * spread + hidden)
+
+    def average_one(self, values: Vector) -> tuple[float, float]:
+        """(average, standard error) of one number a record."""
+        average, error = self.average(values[:, None])
+        return float(average[0]), float(error[0])
 
     def average_by_feature(self, values: Matrix, *, ignored: bool = True) -> tuple[Vector, Vector]:
         """`average` of Shapley values, one column for each feature, with the error of the unknown distribution of numbers within their bins.
@@ -81,18 +95,22 @@ class Background:
         that no record of the subsample shows.
         """
         found, error = self.average(values)
-        inside = [0.0 if tilt is None else float(np.square(tilt @ values[:, j]).sum()) for j, tilt in enumerate(self.tilts)]
+        own = values[: len(self.weights)]
+        inside = [0.0 if tilt is None else float(np.square(tilt @ own[:, j]).sum()) for j, tilt in enumerate(self.tilts)]
         variance = np.square(error) + inside if inside else np.square(error)
-        return found, np.sqrt(variance + self._unseen(values) * ((values != 0).any(axis=0) | (not ignored)))
+        return found, np.sqrt(variance + self.unseen_variance(values, ignored=ignored))
 
-    def _unseen(self, values: Matrix) -> float:
-        """The variance that a share 1/B of the records would cause, if each of them had a typical effect other than 0 and none were drawn."""
-        typical = float(np.square(values).sum()) / max(int(np.count_nonzero(values)), 1)
-        return _UNSEEN * typical * float(np.square(self.weights).sum()) ** 2
+    def unseen_variance(self, values: Matrix, *, ignored: bool) -> Vector:
+        """Of effects that are too rare to be in the subsample."""
+        return unseen_variance(values[: len(self.weights)], self.weights, ignored=ignored)
+
+    def hidden_shifts(self, values: Matrix) -> Matrix:
+        """(hidden codes, columns): by how much they may move the averages of `values`."""
+        return np.zeros((0, values.shape[1])) if self.alternatives is None else self.alternatives.shifts(values)
 
     def shifts(self, values: Matrix) -> Matrix:
         """(K, columns): by how much other noise would move the averages of `values`, in each rehearsal."""
-        slopes, left = self._regress(values)
+        slopes, left = self._regress(values[: len(self.weights)])
         return np.asarray(self.responses @ slopes + (self.changes * self.weights) @ left)
 
     @staticmethod
@@ -112,6 +130,16 @@ class Background:
         gram = weighted.T @ self.features
         slopes = scipy.linalg.solve(gram + _penalty(gram), weighted.T @ values, assume_a="pos")
         return slopes, values - self.features @ slopes
+
+
+def unseen_variance(values: Matrix, weights: Vector, *, ignored: bool) -> Vector:
+    """Of averages of the columns: what a share 1/B of the records would cause, if each of them had an effect of typical size and none were drawn.
+
+    The typical size is that of the column's own values other than 0, and one value of the size that is typical for all columns.
+    """
+    counts, sums = np.count_nonzero(values, axis=0), np.square(values).sum(axis=0)
+    typical = (sums + float(sums.sum()) / max(int(counts.sum()), 1)) / (counts + 1)
+    return np.asarray(typical * float(np.square(weights).sum()) ** 2 * ((counts > 0) | (not ignored)))
 
 
 def positions_of(records: int, count: int) -> Positions:

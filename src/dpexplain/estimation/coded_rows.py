@@ -1,68 +1,67 @@
 """Records of a table held as numbers and category numbers instead of one-hot columns: products with them take a fraction of the time.
 
 A code of k columns that hold one 1 or none is one cell number from 0 to k, k for none. Then Xv is a look-up, Xᵀw a count with weights, and a block of
-Xᵀ diag(w) X for two codes is a count of pairs of cells. For Xv and Xᵀw several codes are one, as long as their joint cells stay in the processor's
-cache: one look-up or count for all of them.
+Xᵀ diag(w) X for two codes is a count of pairs of cells. For passes over all records several codes are one, as long as their joint cells stay in the
+processor's cache, and numbers are in single precision. The loops are in `_record_kernels.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
+from dpexplain.estimation import _record_kernels as kernels
 
 _FEWEST_COLUMNS = 5  # of a code: counting pairs of smaller ones takes longer than multiplying their columns
 _JOINT_CELLS = 1 << 12
 _LEAST_SHARE = 1e-9
 
-Cells = NDArray[np.intp]
+Cells = NDArray[np.int32]
 Positions = NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class JointCode:
-    """Some codes as one: the joint cell of each row is Σ cellᵢ strideᵢ."""
-
-    blocks: tuple[slice, ...]
-    sizes: tuple[int, ...]  # cells of each
-    cells: Cells
-
-    def times(self, vector: Vector) -> Vector:
-        return self._look_up([np.append(vector[block], 0.0) for block in self.blocks])
-
-    def rarity(self, sums: Vector) -> Vector:
-        """Σ over codes of 1/(the share of the row's cell), given those of all columns."""
-        masses = [np.append(sums[block], 1 - sums[block].sum()) for block in self.blocks]
-        return self._look_up([1 / np.maximum(mass, _LEAST_SHARE) for mass in masses])
-
-    def _look_up(self, values: list[Vector]) -> Vector:
-        table = np.zeros(1)
-        for one in values:
-            table = (table[:, None] + one).ravel()
-        return table[self.cells]
-
-    def add_sums(self, weights: Vector, out: Vector) -> None:
-        table = np.bincount(self.cells, weights, int(np.prod(self.sizes))).reshape(self.sizes)
-        for axis, block in enumerate(self.blocks):
-            out[block] = table.sum(axis=tuple(i for i in range(len(self.sizes)) if i != axis))[:-1]
-
-
 @dataclass(frozen=True, eq=False)
-class CodedRows:
-    """Rows X, (N, width): columns that stay as they are, and codes as cell numbers."""
+class CodedColumns:
+    """Which columns stay as they are, and which are codes."""
 
     width: int
-    plain: NDArray[np.intp]  # the columns that stay
-    numbers: Matrix  # (len(plain), N)
+    plain: Positions  # the columns that stay
     blocks: tuple[slice, ...]
-    cells: Cells  # (blocks, N)
+
+    @cached_property
+    def starts(self) -> Positions:
+        """Where the cells of each code begin among all, the cell for none last in each; one entry more than there are codes."""
+        return np.concatenate([[0], np.cumsum([b.stop - b.start + 1 for b in self.blocks])]).astype(np.intp)
+
+    @cached_property
+    def code_columns(self) -> Positions:
+        """The columns of all cells but those for none."""
+        return np.concatenate([np.empty(0, np.intp), *(np.arange(b.start, b.stop) for b in self.blocks)])
+
+    @cached_property
+    def known(self) -> Positions:
+        """All cells but those for none."""
+        return np.delete(np.arange(self.starts[-1]), self.starts[1:] - 1)
+
+    @cached_property
+    def order(self) -> Positions:
+        """The place of each column after `code_columns` and then `plain`."""
+        return np.argsort(np.concatenate([self.code_columns, self.plain]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodedRows:
+    """Rows X, (N, width): columns that stay as they are, and codes as cell numbers among those of all codes."""
+
+    columns: CodedColumns
+    numbers: Matrix  # (N, columns that stay)
+    cells: Cells  # (N, codes)
 
     @classmethod
     def of(cls, points: Matrix, layout: Layout) -> CodedRows:
@@ -70,99 +69,163 @@ class CodedRows:
         blocks = tuple(b for b in large if _is_one_hot(points[:, b]))
         coded = {column for b in blocks for column in range(b.start, b.stop)}
         plain = np.array([j for j in range(points.shape[1]) if j not in coded], dtype=np.intp)
-        cells = np.array([_cells(points[:, b]) for b in blocks], dtype=np.intp).reshape(len(blocks), len(points))
-        return cls(points.shape[1], plain, np.ascontiguousarray(points[:, plain].T, dtype=np.float64), blocks, cells)
+        columns, cells = CodedColumns(points.shape[1], plain, blocks), np.empty((len(points), len(blocks)), dtype=np.int32)
+        for i, block in enumerate(blocks):
+            cells[:, i] = _cells(points[:, block]) + columns.starts[i]
+        return cls(columns, np.ascontiguousarray(points[:, plain], dtype=np.float64), cells)
 
     def take(self, positions: Positions) -> CodedRows:
         """Some of the rows."""
-        return CodedRows(self.width, self.plain, self.numbers[:, positions], self.blocks, self.cells[:, positions])
-
-    @cached_property
-    def _one_hot(self) -> Any:
-        """The codes' columns one below the other, the cells for none included, as a sparse matrix."""
-        columns, (count, rows) = self.cells + np.array(self._starts, dtype=np.intp)[:, None], self.cells.shape
-        shape = rows, sum(self._sizes)
-        return scipy.sparse.csr_array(
-            (np.ones(columns.size), columns.T.ravel(), np.arange(0, columns.size + 1, count)), shape=shape
-        ).T
-
-    @cached_property
-    def _single(self) -> tuple[NDArray[np.intp], Matrix, tuple[JointCode, ...]]:
-        """(columns that are numbers, these, all codes and columns of zeros and ones in as few joint codes as there may be)."""
-        binary = np.array([_is_one_hot(row[:, None]) for row in self.numbers], dtype=bool)
-        ones = [
-            (slice(int(j), int(j) + 1), 1 - row.astype(np.intp))
-            for j, row in zip(self.plain[binary], self.numbers[binary], strict=True)
-        ]
-        codes = sorted([*zip(self.blocks, self.cells, strict=True), *ones], key=lambda code: code[0].start - code[0].stop)
-        return self.plain[~binary], self.numbers[~binary], _join(codes)
-
-    @property
-    def _sizes(self) -> list[int]:
-        """Cells of each code, the one for none included."""
-        return [b.stop - b.start + 1 for b in self.blocks]
-
-    @property
-    def _starts(self) -> list[int]:
-        return [sum(self._sizes[:i]) for i in range(len(self.blocks))]
+        return CodedRows(self.columns, self.numbers[positions], self.cells[positions])
 
     def times(self, vector: Vector) -> Vector:
         """Xv."""
-        columns, numbers, codes = self._single
-        found = vector[columns] @ numbers
-        for code in codes:
-            found += code.times(vector)
-        return np.asarray(found)
-
-    def leverage(self, sums: Vector) -> Vector:
-        """Approximate statistical leverage of rows, relative to their weights w, where Xᵀw = `sums` and Σw = 1: largest for rows of rare cells."""
-        found = self._away + 1.0
-        for code in self._single[2]:
-            found += code.rarity(sums)
-        return found
-
-    @cached_property
-    def _away(self) -> Vector:
-        """For each row, the sum over its numbers of the squared distance from the mean, in variances."""
-        numbers = self._single[1]
-        away = np.square(numbers - numbers.mean(axis=1, keepdims=True))
-        return np.asarray((1 / np.maximum(away.mean(axis=1), 1e-12)) @ away)
+        values = np.zeros(int(self.columns.starts[-1]))
+        values[self.columns.known] = vector[self.columns.code_columns]
+        return np.asarray(self.numbers @ vector[self.columns.plain] + values[self.cells].sum(axis=1))
 
     def sums(self, weights: Vector) -> Vector:
         """Xᵀw."""
-        columns, numbers, codes = self._single
-        found = np.empty(self.width)
-        found[columns] = numbers @ weights
-        for code in codes:
-            code.add_sums(weights, found)
-        return found
+        return np.asarray(self.sums_of_each(weights[:, None])[0])
 
     def sums_of_each(self, weights: Matrix) -> Matrix:
-        """Xᵀw for each row w, (K, width)."""
-        found = np.empty((len(weights), self.width))
-        found[:, self.plain] = weights @ self.numbers.T
-        if self.blocks:
-            sums = self._one_hot @ np.ascontiguousarray(weights.T)
-            for block, start in zip(self.blocks, self._starts, strict=True):
-                found[:, block] = sums[start : start + block.stop - block.start].T
-        return found
+        """Xᵀw for each column w of weights, (K, width)."""
+        cells = np.zeros((int(self.columns.starts[-1]), weights.shape[1]))
+        kernels.add_values(self.cells, np.ascontiguousarray(weights), cells)
+        return np.concatenate([cells[self.columns.known], self.numbers.T @ weights])[self.columns.order].T
 
     def products(self, weights: Vector) -> Matrix:
         """Xᵀ diag(w) X."""
-        found, weighted = np.zeros((self.width, self.width)), self.numbers * weights
-        found[np.ix_(self.plain, self.plain)] = weighted @ self.numbers.T
-        if not self.blocks:
-            return found
-        mixed, sizes = self._one_hot @ np.ascontiguousarray(weighted.T), self._sizes
-        for i, (block, start) in enumerate(zip(self.blocks, self._starts, strict=True)):
-            size = sizes[i] - 1
-            found[block, self.plain] = mixed[start : start + size]
-            found[self.plain, block] = mixed[start : start + size].T
-            found[block, block] = np.diag(np.bincount(self.cells[i], weights, sizes[i])[:-1])
-            for j in range(i):
-                joint = self.cells[i] * sizes[j] + self.cells[j]
-                table = np.bincount(joint, weights, sizes[i] * sizes[j]).reshape(sizes[i], sizes[j])[:-1, :-1]
-                found[block, self.blocks[j]], found[self.blocks[j], block] = table, table.T
+        cells, known, order = int(self.columns.starts[-1]), self.columns.known, self.columns.order
+        pairs, mixed = np.zeros((cells, cells)), np.zeros((cells, self.numbers.shape[1]))
+        kernels.add_pairs(self.cells, weights, self.numbers, pairs, mixed)
+        upper, beside = pairs[known][:, known], mixed[known]
+        within = upper + upper.T - np.diag(np.diag(upper))
+        found = np.block([[within, beside], [beside.T, self.numbers.T @ (self.numbers * weights[:, None])]])
+        return np.asarray(found[order][:, order])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointCode:
+    """Some codes as one: the joint cell of a row is Σ cellᵢ strideᵢ."""
+
+    blocks: tuple[slice, ...]
+    sizes: tuple[int, ...]  # cells of each
+
+    def table(self, values: Sequence[Vector]) -> Vector:
+        """For each joint cell, the sum of the values of its cells; `values` has the cells of each code."""
+        found = np.zeros(1)
+        for one in values:
+            found = (found[:, None] + one).ravel()
+        return found
+
+    def add_margins(self, table: Matrix, out: Matrix) -> None:
+        """Sums of each row of the table over all codes but one, in that code's columns of `out`."""
+        joint = table.reshape(len(table), *self.sizes)
+        for axis, block in enumerate(self.blocks, 1):
+            out[:, block] = joint.sum(axis=tuple(i for i in range(1, joint.ndim) if i != axis))[:, :-1]
+
+
+@dataclass(frozen=True, eq=False)
+class PackedRows:
+    """All codes and columns of zeros and ones in as few joint codes as there may be, and the numbers."""
+
+    width: int
+    columns: Positions  # that are numbers
+    numbers: kernels.Floats  # (len(columns), N)
+    codes: tuple[JointCode, ...]
+    cells: Cells  # (codes, N)
+
+    @classmethod
+    def of(cls, rows: CodedRows) -> PackedRows:
+        """Each code with others of at most `_JOINT_CELLS` joint cells; the largest come first."""
+        columns, plain = rows.columns, rows.columns.plain
+        binary = np.array([_is_one_hot(column[:, None]) for column in rows.numbers.T], dtype=bool)
+        ones = [
+            (slice(int(j), int(j) + 1), 1 - column.astype(np.int32))
+            for j, column in zip(plain[binary], rows.numbers.T[binary], strict=True)
+        ]
+        coded = zip(columns.blocks, rows.cells.T - columns.starts[:-1, None].astype(np.int32), strict=True)
+        found: list[tuple[list[slice], list[int], Cells]] = []
+        for block, own in sorted([*coded, *ones], key=lambda one: one[0].start - one[0].stop):
+            size = block.stop - block.start + 1
+            for i, (others, sizes, joint) in enumerate(found):
+                if int(np.prod(sizes)) * size <= _JOINT_CELLS:
+                    found[i] = ([*others, block], [*sizes, size], joint * np.int32(size) + own)
+                    break
+            else:
+                found.append(([block], [size], own))
+        cells = np.array([joint for _, _, joint in found], dtype=np.int32).reshape(len(found), len(rows.numbers))
+        numbers = np.ascontiguousarray(rows.numbers.T[~binary], dtype=np.float32)
+        codes = tuple(JointCode(tuple(others), tuple(sizes)) for others, sizes, _ in found)
+        return cls(columns.width, plain[~binary], numbers, codes, cells)
+
+    @cached_property
+    def _starts(self) -> Positions:
+        """Where the joint cells of each code begin among all; one entry more than there are codes."""
+        return np.concatenate([[0], np.cumsum([np.prod(code.sizes) for code in self.codes])]).astype(np.intp)
+
+    def measure(self, squares: Vector, vector: Vector, own: float) -> Vector:
+        """The root of q + Xv + c for squares q and the number c: distances."""
+        out = np.empty(len(squares))
+        kernels.measure(self.cells, self._starts, self._table(vector), self.numbers, vector[self.columns], squares, own, out)
+        return out
+
+    def sums(self, weights: Vector, values: Vector) -> Matrix:
+        """Xᵀw and Xᵀ diag(w) v, (2, width)."""
+        table, numbers = self._empty(2)
+        kernels.add_up(self.cells, self._starts, self.numbers, weights, values, table, numbers)
+        return self._collect(table, numbers)
+
+    def bend(self, weights: Vector, vector: Vector) -> Vector:
+        """Xᵀ diag(w) Xv."""
+        (table, numbers), values = self._empty(1), self._table(vector)
+        kernels.bend(self.cells, self._starts, values, self.numbers, vector[self.columns], weights, table, numbers)
+        return np.asarray(self._collect(table, numbers)[0])
+
+    def leverage(self, sums: Vector) -> Vector:
+        """Approximate statistical leverage of rows, relative to their weights w, where Xᵀw = `sums` and Σw = 1: largest for rows of rare cells."""
+        masses = [[np.append(sums[block], 1 - sums[block].sum()) for block in code.blocks] for code in self.codes]
+        table = [
+            code.table([1 / np.maximum(mass, _LEAST_SHARE) for mass in own]) for code, own in zip(self.codes, masses, strict=True)
+        ]
+        found = self._away.copy()
+        kernels.look_up(self.cells, self._starts, _join(table), self.numbers, np.zeros(len(self.columns)), found)
+        return found
+
+    @staticmethod
+    def localise(weights: Vector, base: Vector, negligible: float) -> Vector:
+        """Shares of weights times base, or of the base where all are 0, without those below a share of the largest; `weights` is overwritten."""
+        if not kernels.localise(weights, base, negligible) > 0:
+            weights[:] = base / base.sum()
+        return weights
+
+    def thin(self, share: Vector, sums: Vector, count: int) -> tuple[Positions, Vector]:
+        """`thin` by share times leverage, where Xᵀ share = `sums`: about `count` rows whose Xᵀ diag(share) X is near that of all in every direction."""
+        found = self.leverage(sums)
+        found *= share
+        return thin(found, count)
+
+    @cached_property
+    def _away(self) -> Vector:
+        """For each row, one plus the sum over its numbers of the squared distance from the mean, in variances."""
+        found = np.ones(self.numbers.shape[1])
+        for number in self.numbers:
+            away = np.square(number - number.mean(dtype=np.float64))
+            found += away / max(float(away.mean()), 1e-12)
+        return found
+
+    def _table(self, vector: Vector) -> Vector:
+        return _join([code.table([np.append(vector[block], 0.0) for block in code.blocks]) for code in self.codes])
+
+    def _empty(self, rows: int) -> tuple[Matrix, Matrix]:
+        return np.zeros((rows, int(self._starts[-1]))), np.zeros((rows, len(self.columns)))
+
+    def _collect(self, table: Matrix, numbers: Matrix) -> Matrix:
+        found = np.empty((len(table), self.width))
+        found[:, self.columns] = numbers
+        for code, start, stop in zip(self.codes, self._starts[:-1], self._starts[1:], strict=True):
+            code.add_margins(table[:, start:stop], found)
         return found
 
 
@@ -170,34 +233,17 @@ def thin(share: Vector, count: int) -> tuple[Positions, Vector]:
     """(positions, how many rows each represents): about `count` rows that represent all, each with a `share` of at least 0.
 
     Rows above a limit τ represent themselves. Of the others one is taken for every τ of their shares, so that it has the share τ in the end.
-    With shares by `CodedRows.leverage`, Xᵀ diag(w) X of the chosen rows is near that of all in every direction (Drineas et al. 2006).
+    With shares by `PackedRows.leverage`, Xᵀ diag(w) X of the chosen rows is near that of all in every direction (Drineas et al. 2006).
     """
     if count >= len(share):
         return np.arange(len(share)), np.ones(len(share))
-    total = float(share.sum())
-    limit = total / count
-    for _ in range(4):  # each round finds rows that are above what is left for the others
-        heavy = share[share >= limit]
-        if len(heavy) < count:
-            limit = (total - float(heavy.sum())) / (count - len(heavy))
-    kept = np.minimum(share / max(limit, 1e-300), 1.0)
-    reached = np.floor(np.cumsum(kept) + 0.5)
-    positions = np.flatnonzero(np.diff(reached, prepend=0.0) > 0)
-    return positions, 1 / kept[positions]
+    positions, times = np.empty(count + 1, dtype=np.intp), np.empty(count + 1)
+    found = kernels.thin(share, count, positions, times)
+    return positions[:found], times[:found]
 
 
-def _join(codes: list[tuple[slice, Cells]]) -> tuple[JointCode, ...]:
-    """Each code with others of at most `_JOINT_CELLS` joint cells; the largest come first."""
-    found: list[tuple[list[slice], list[int], Cells]] = []
-    for block, cells in codes:
-        size = block.stop - block.start + 1
-        for i, (blocks, sizes, joint) in enumerate(found):
-            if int(np.prod(sizes)) * size <= _JOINT_CELLS:
-                found[i] = ([*blocks, block], [*sizes, size], joint * size + cells)
-                break
-        else:
-            found.append(([block], [size], cells))
-    return tuple(JointCode(tuple(blocks), tuple(sizes), joint) for blocks, sizes, joint in found)
+def _join(tables: Sequence[Vector]) -> Vector:
+    return np.concatenate([np.empty(0), *tables])
 
 
 def _is_one_hot(columns: Matrix) -> bool:
@@ -206,4 +252,4 @@ def _is_one_hot(columns: Matrix) -> bool:
 
 def _cells(columns: Matrix) -> Cells:
     """Which column is 1; their number where none is."""
-    return np.asarray(np.where(columns.any(axis=1), columns.argmax(axis=1), columns.shape[1]), dtype=np.intp)
+    return np.asarray(np.where(columns.any(axis=1), columns.argmax(axis=1), columns.shape[1]), dtype=np.int32)

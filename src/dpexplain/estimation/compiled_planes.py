@@ -49,7 +49,7 @@ class CompiledPlanes:
         metric = np.broadcast_to(given.layout.metric, given.mean.shape).copy()
         about, alike = (given.residuals, everyone, unraked), (given.slopes.values, given.mean, right0)
         constants = (float(given.t0), level0, given.ridge)
-        return np.ascontiguousarray(given.points.T), metric, given.lengths, about, alike, constants
+        return _pad_columns(given.points), metric, given.lengths, about, alike, constants
 
     def _finish(self, queries: Matrix, found: tuple[Matrix, Matrix, Vector, Vector], variances: Variances) -> Planes:
         slopes, _, answer, share = found
@@ -110,6 +110,14 @@ class CompiledPlanes:
     @cached_property
     def _narrow(self) -> Sources:
         return _sources(self.given.error_sources(1))
+
+
+def _pad_columns(points: Matrix) -> kernels.Points:
+    """The points as the kernels read them."""
+    count, columns = points.shape
+    rows = np.zeros((-(-columns // kernels.TOGETHER) * kernels.TOGETHER, count), dtype=np.float32)
+    rows[:columns] = points.T
+    return rows
 
 
 def _sources(errors: ErrorSources) -> Sources:

@@ -6,13 +6,14 @@ eigenbasis τ = λφ + e with e ~ N(0, s²), s² = s_t² + s_C²‖φ‖². With
     φ̂ = c + vλ(τ - λc)/(vλ² + s²),    Var(φ | τ) = vs²/(vλ² + s²):
 
 where vλ² ≫ s² the estimate is τ/λ; where vλ² ≪ s² it is the prior's centre with the prior's standard deviation.
-There are two priors, and the one with the larger likelihood is taken:
+There are two priors. The first is for labels that no model gave; where a model answers, it needs a likelihood that is _ODDS times larger:
 
 - c = 0, v = ρf: slopes of any sign, all of about one size, times what is usual in the direction;
 - c = the slopes of the model's answers at public points, 1/v = λ/ν + 1/(ρf): as far off as the slopes of a sample with residual variance ν would
-  be that is drawn from another population, and never further than slopes of the usual size, or these ones themselves, are from 0. Directions
-  that hardly a point takes have their guess drawn to 0, and v is larger by the share of ρf that this hides. Where numbers nearly determine each
-  other, as in total = rate x time, ν is larger: what is left of them is a curved relation among the rows, which the public points do not have.
+  be that is drawn from another population, and never further than slopes of the usual size, or these ones themselves, are from 0.
+  Directions that hardly a point takes have their guess drawn to 0, and v is larger by the share of ρf that this hides. Where numbers nearly
+  determine each other, as in total = rate x time, ν is larger: what is left of them is a curved relation among the rows, which the public points
+  do not have.
 
 A number that hardly varies usually has larger slopes than one that varies much, because models respond to variation among the records, not to units:
 f averages (v̄/variance)^γ over a direction's numbers, v̄ the columns' mean variance, and 1 over its codes. γ is 0, 1/2 or 1. ρ or ν, and γ, are
@@ -22,7 +23,7 @@ averaged over their likelihood: every order of magnitude of ρ is equally likely
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import log, sqrt
 
 import numpy as np
 
@@ -30,22 +31,24 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Indices
 
 _SIZES = np.geomspace(1e-6, 1e3, 91)  # values of ρ that are tried
-_DOUBTS = np.geomspace(1e-5, 1.0, 51)  # values of ν that are tried, as shares τ² of the residuals' variance
+_DOUBTS = np.geomspace(1e-5, 1.0, 26)  # values of ν that are tried, as shares τ² of the residuals' variance
 _USUAL_DOUBT, _DECADES = 2e-3, 0.5  # what τ² is on other tables: its median, and the spread of its logarithm
+_ODDS = 1e3  # of the second prior against the first beforehand: answers of the model itself seldom mislead, few noisy moments often do
 _POWERS = (0.0, 0.5, 1.0)  # values of γ that are tried
 _CURVED = 0.1  # how much τ² grows where numbers determine each other
 _ROUNDS = 5  # s² depends on ‖φ‖², which depends on s²
+_IDLE = 1e-12  # of the largest variance: sums over points are exact to about 1e-16 of it
 PRECISION = 1e-6  # of the largest eigenvalue: sums are known to about 1e-7 of it, so that directions of smaller eigenvalues are rounding errors
 _DOUBT_WITHOUT_MODEL = 5e-3  # τ² of labels that no model gave
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guess:
-    """Slopes of the model's answers at public points, the variance of their residuals, and one over the number of effective points."""
+    """Slopes of the model's answers at public points, the variance of their residuals, and one over the number of effective points, by column."""
 
     values: Vector
     residual: float
-    few: float = 0.0
+    few: Vector | float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,25 +81,29 @@ class NoisyEquations:
 
     def slopes(self, guess: Guess | None = None) -> Slopes:
         """φ̂ under the likelier prior."""
-        usual, powers = self._usual_sizes, len(self._usual_sizes)
-        sizes = np.concatenate([_SIZES[:, None] * f for f in usual])
+        sizes = np.concatenate([_SIZES[:, None] * f for f in self._usual_sizes])
         flat = np.zeros(len(sizes))
         likelihood, plain = self._posterior(np.zeros(len(self.t1)), sizes, flat, flat)
         if guess is None:
             return Slopes(plain.values, plain.spread, _DOUBT_WITHOUT_MODEL)
-        towards, doubts = np.square(guess.values @ self.vectors), _DOUBTS + guess.few  # plus the error of a sample this large
-        spread = (doubts[:, None] + _CURVED * self._collinearity) * max(guess.residual, 1e-12)
+        few = np.broadcast_to(guess.few, self.t1.shape)
+        priors = self._priors_around(guess, few @ np.square(self.vectors))
+        times = len(priors) // len(_DOUBTS)
+        doubts = np.tile(_DOUBTS + float(few.max()), times)  # plus the error of a sample this large
+        before = np.tile(-0.5 * np.square(np.log10(_DOUBTS / _USUAL_DOUBT) / _DECADES), times)
+        guessed_likelihood, guessed = self._posterior(guess.values, priors, doubts, before)
+        kept = guessed_likelihood + log(_ODDS) >= likelihood
+        return guessed if kept else Slopes(plain.values, plain.spread, guessed.doubt)
+
+    def _priors_around(self, guess: Guess, few: Vector) -> Matrix:
+        """v of each direction: one row for each γ and doubt. `few` is one over the number of points in each direction."""
+        towards, squared = np.square(guess.values @ self.vectors), np.square(self.vectors)
+        spread = (_DOUBTS[:, None] + few + _CURVED * self._collinearity) * max(guess.residual, 1e-12)
         wide = np.maximum(self.eigenvalues, PRECISION * float(self.eigenvalues.max()))
-        felt = np.square(guess.values) @ np.square(
-            self.vectors
-        )  # a column with a large slope may share it otherwise with another
-        usual = [f * max(float((towards / f).mean()), 1e-12) + felt for f in usual]
-        unseen = guess.few / (self.eigenvalues + guess.few + 1e-300)
-        priors = [1 / (wide / spread + 1 / f) + unseen * f for f in usual]
-        before = -0.5 * np.square(np.log10(_DOUBTS / _USUAL_DOUBT) / _DECADES)
-        found = self._posterior(guess.values, np.concatenate(priors), np.tile(doubts, powers), np.tile(before, powers))
-        guessed_likelihood, guessed = found
-        return guessed if guessed_likelihood >= likelihood else Slopes(plain.values, plain.spread, guessed.doubt)
+        felt = np.square(guess.values) @ squared  # a column with a large slope may share it otherwise with another
+        usual = [f * max(float((towards / f).mean()), 1e-12) + felt for f in self._usual_sizes]
+        unseen = few / (self.eigenvalues + few + 1e-300)
+        return np.concatenate([1 / (wide / spread + 1 / f) + unseen * f for f in usual])
 
     @property
     def _usual_sizes(self) -> list[Vector]:
@@ -147,14 +154,29 @@ class NoisyEquations:
 
 
 def guessed_slopes(points: Matrix, labels: Vector, weights: Vector) -> Guess:
-    """Least squares over labelled points; columns that hardly a point has are shrunk to 0, as one more point would shrink them."""
+    """Least squares over labelled points; columns that hardly a point has are shrunk to 0, as one more point would shrink them.
+
+    Along directions in which no point differs from another, such as the sum of a code's columns, slopes are 0.
+    """
     share = weights / weights.sum()
-    centred = points - share @ points
-    level = labels - float(share @ labels)
-    few = float(np.square(share).sum())  # one over the number of effective points
-    second = (centred * share[:, None]).T @ centred
-    values = np.linalg.solve(second + few * np.eye(len(second)), (share * level) @ centred)
-    return Guess(values, float(share @ np.square(level - centred @ values)), few)
+    centre, level = share @ points, labels - float(share @ labels)
+    rooted = points * np.sqrt(share)[:, None]
+    second = rooted.T @ rooted - np.outer(centre, centre)  # of a matrix with itself: half the operations
+    few = _one_over_effective(points, share, centre, np.diag(second))
+    values = np.linalg.solve(second + np.diag(few), (share * level) @ points)
+    barely = np.maximum(_IDLE * float(np.diag(second).max()), 1e-300) * np.eye(len(few))
+    values = np.linalg.solve(second + barely, second @ values)
+    return Guess(values, float(share @ np.square(level - (points @ values - float(centre @ values)))), few)
+
+
+def _one_over_effective(points: Matrix, share: Vector, centre: Vector, variance: Vector) -> Vector:
+    """Σ share² v²/Σ share v² of each column, v = x - centre: one over the number of points where all have the same weight."""
+    every = float(np.square(share).sum())
+    if float(np.ptp(share)) <= 1e-12 * float(share.max()):
+        return np.full(len(variance), every)
+    squared = np.square(share)
+    above = squared @ np.square(points) - 2 * centre * (squared @ points) + every * np.square(centre)
+    return np.where(variance > _IDLE * float(variance.max()), above / np.maximum(variance, 1e-300), every)
 
 
 def typical_ridge(eigenvalues: Vector) -> float:

@@ -1,8 +1,8 @@
 """Local explanations from labelled reference rows, raked to the released moments. Pure post-processing, for any weight and any query.
 
 Moments describe how the black box's answers y vary with x over the private rows; the reference describes how rows are distributed. Instead of adding the
-difference of the two to every local problem, rows get weights g = exp(θ·f), f = (y, v, (y - φ₀·v)v), v = x - μ, so that the reference has the
-released moments itself (raking: a control variate that keeps A positive and adapts to the locality). φ₀ is the explanation that the moments
+difference of the two to every local problem, rows get weights g = exp(θ·f), f = (y, v, (y - φ₀·v)v, v² of numbers), v = x - μ, so that the reference
+has the released moments itself (raking: a control variate that keeps A positive and adapts to the locality). φ₀ is the explanation that the moments
 alone give at μ: raking the moments of its *residual*, not of y, keeps A and b of the reference consistent where its covariance has a small error.
 Then, with u = x - z and α the local weight,
 
@@ -21,7 +21,9 @@ A column that less than one effective row near z has gets the error that one suc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
@@ -29,16 +31,21 @@ from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.ball import minimise_2
+from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.answer import PlaneAnswers
 from dpexplain.estimation.denoise import WIDE
 
+if TYPE_CHECKING:
+    from dpexplain.estimation.coded_rows import CodedRows, PackedRows
+
 _PRIOR = 0.1  # how large θ is expected to be, for columns of unit spread
-_LEAST = 1e-4
+_LEAST, _LEAST_SQUARED = 1e-4, 1e-6  # ridges; θ of a square is large, because squares of numbers are small
 _STEPS, _HESSIANS, _WORTH = 40, 12, 0.5
 _BLOCK = 4096
 _PER_FEATURE, _FEWEST = 64, 1 << 14  # records by which covariances of features are known well enough to step by
-_UNDETERMINED = 1e-6  # of the largest eigenvalue of A, which is summed in single precision
+_UNDETERMINED = 1e-6  # of the largest eigenvalue of A
+_PER_COLUMN, _FEWEST_ROWS = 128, 1 << 13  # rows that errors are computed from
 _NEGLIGIBLE = 1e-9  # weights below this share of the largest are left out
 
 Floats = NDArray[np.float32]
@@ -62,16 +69,24 @@ class MomentTargets:
 class MomentRaking:
     """The reference's label moments beside the released ones; `base` is the weight w(x) of the latter."""
 
-    def __init__(self, points: Matrix, labels: Vector, base: Vector, found: MomentTargets) -> None:
-        start = found.start
+    def __init__(
+        self, points: Matrix, labels: Vector, base: Vector, found: MomentTargets, squared: Positions | None = None
+    ) -> None:
+        """`squared` are the columns whose variances are matched too, by default none."""
+        start, squares = found.start, np.zeros(0, dtype=np.intp) if squared is None else squared
         label_error = np.hypot(found.label_error, found.second_error * np.linalg.norm(start))
-        self.features = _features(points, labels, found)
-        self.target = np.concatenate([[found.t0], np.zeros(len(start)), found.t1 - found.covariance @ start])
-        self.errors = np.repeat([found.label_error, found.first_error, label_error], [1, len(start), len(start)])
+        self.features, self.columns = _features(points, labels, found, squares), len(start)
+        self.target = np.concatenate(
+            [[found.t0], np.zeros(len(start)), found.t1 - found.covariance @ start, np.diag(found.covariance)[squares]]
+        )
+        sizes = [1, len(start), len(start), len(squares)]
+        self.errors = np.repeat([found.label_error, found.first_error, label_error, found.second_error], sizes)
         self.base = base / base.sum()
         self._start = _weighted_means(self.base, self.features)
         self.spread = np.maximum(self._covariance(self.base)[1], 1e-6)
         self.ridge = np.maximum(label_error**2 / (self.spread * _PRIOR**2), _LEAST)
+        last = slice(2 * len(start) + 1, None)
+        self.ridge[last] = np.maximum(found.second_error**2 / self.spread[last], _LEAST_SQUARED)
 
     def weights(self) -> Vector:
         """g, of mean one, for which Σ g·base·f / Σ g·base has the released moments, up to their own error.
@@ -109,7 +124,7 @@ class MomentRaking:
 
     def bias(self, before: Matrix) -> float:
         """τ²: the mean squared miss of the label moments before raking, relative to their spread, beyond what noise explains."""
-        labels = slice(len(self.target) // 2 + 1, None)
+        labels = slice(self.columns + 1, 2 * self.columns + 1)
         moved = ((before - (before @ self.base)[:, None]) * self.base).astype(np.float32) @ self.features[:, labels]
         noise = self.errors[labels] ** 2 + np.square(moved).mean(axis=0) + self.spread[labels] / len(self.base)
         missed = np.square((self.target - self._start)[labels])
@@ -132,16 +147,17 @@ class MomentRaking:
         return scipy.linalg.cho_factor(self._covariance(weights)[0] + np.diag(self.ridge), lower=True)
 
 
-def _features(points: Matrix, labels: Vector, found: MomentTargets) -> Floats:
+def _features(points: Matrix, labels: Vector, found: MomentTargets, squares: Positions) -> Floats:
     """f of each row."""
     n = points.shape[1]
-    out = np.empty((len(points), 2 * n + 1), dtype=np.float32)
+    out = np.empty((len(points), 2 * n + 1 + len(squares)), dtype=np.float32)
     for start in range(0, len(points), _BLOCK):
         part = slice(start, start + _BLOCK)
         v = (points[part] - found.mean).astype(np.float32)
         residual = (labels[part] - v @ found.start).astype(np.float32)
         out[part, 0], out[part, 1 : n + 1] = labels[part], v
-        np.multiply(v, residual[:, None], out=out[part, n + 1 :])
+        np.multiply(v, residual[:, None], out=out[part, n + 1 : 2 * n + 1])
+        np.square(v[:, squares], out=out[part, 2 * n + 1 :])
     return out
 
 
@@ -159,7 +175,7 @@ def _tilt_weights(features: Floats, theta: Vector, base: Vector) -> Vector:
     return np.asarray(weights / weights.sum())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class LocalReference:
     """Labelled rows with weights; solves the local problem on them."""
 
@@ -169,19 +185,34 @@ class LocalReference:
     radius: float
     changes: Floats  # (K, N): of the rows' log weights, under other noise
     bias: float  # τ²
-    metric: Vector | float = 1.0  # the squares of the columns' scales in distances
-    _points: Floats = field(init=False)
-    _norms: Vector = field(init=False)
-    _everyone: tuple[Matrix, Vector, Vector] = field(init=False)
+    layout: Layout
 
-    def __post_init__(self) -> None:
-        points = self.points.astype(np.float32)
-        weighted = (points * self.weights[:, None].astype(np.float32)).T
-        labels, rows = self.labels.astype(np.float32), len(points)
-        second, label = (weighted @ points / rows).astype(np.float64), (weighted @ labels / rows).astype(np.float64)
-        object.__setattr__(self, "_points", points)
-        object.__setattr__(self, "_norms", (np.square(self.points) * self.metric).sum(axis=1))
-        object.__setattr__(self, "_everyone", (second, self.weights @ self.points / rows, label))
+    @cached_property
+    def _records(self) -> CodedRows:
+        from dpexplain.estimation.coded_rows import CodedRows  # which compiles its loops
+
+        return CodedRows.of(self.points, self.layout)
+
+    @cached_property
+    def _packed(self) -> PackedRows:
+        from dpexplain.estimation.coded_rows import PackedRows
+
+        return PackedRows.of(self._records)
+
+    @cached_property
+    def _norms(self) -> Vector:
+        return np.asarray((np.square(self.points) * self.layout.metric).sum(axis=1))
+
+    @cached_property
+    def _changes(self) -> Floats:
+        """(N, K): so that those of a row are together."""
+        return np.ascontiguousarray(self.changes.T)
+
+    @cached_property
+    def _everyone(self) -> tuple[Matrix, Vector, Vector]:
+        """Σ g xxᵀ, Σ g x and Σ g y x over all rows, each divided by their number."""
+        first, label = self._packed.sums(self.weights, self.labels) / len(self.points)
+        return self._records.products(self.weights) / len(self.points), first, label
 
     def answer(self, queries: Matrix, weight: Weight, anchors: Vector | None = None) -> PlaneAnswers:
         """Explanations at encoded queries, (q, n); with `anchors`, one a query, they fit y - anchor."""
@@ -192,40 +223,40 @@ class LocalReference:
             return PlaneAnswers(empty, empty)
         return PlaneAnswers(np.array([value for value, _ in pairs]), np.array([error for _, error in pairs]))
 
-    def _local_weights(self, query: Vector, weight: Weight) -> Vector:
-        measured = self.metric * query
-        squared = self._norms - 2 * (self.points @ measured) + query @ measured
-        return weight(np.sqrt(np.maximum(squared, 0.0))) * self.weights
+    def _local_shares(self, query: Vector, weight: Weight) -> Vector:
+        """s."""
+        measured = self.layout.metric * query
+        distance = self._packed.measure(self._norms, -2 * measured, float(query @ measured))
+        return self._packed.localise(weight(distance), self.weights, _NEGLIGIBLE)
 
     def _solve_query(self, query: Vector, weight: Weight, anchor: float) -> tuple[Vector, Vector]:
-        local = self._local_weights(query, weight)
-        total = float(local.sum())
-        if not total > 0:
-            local, total = self.weights, float(self.weights.sum())
-        near = np.flatnonzero(local > _NEGLIGIBLE * local.max())
-        share, y = local[near] / total, self.labels[near] - anchor
-        u = self._points[near] - query.astype(np.float32)
-        scaled = u * share[:, None].astype(np.float32)
-        few = float(np.square(share).sum())
+        share = self._local_shares(query, weight)
+        few = float(share @ share)
+        (first, label), level = self._packed.sums(share, self.labels), float(share @ self.labels) - anchor
         A, b = self._moments_around(query, anchor)
-        A = (scaled.T @ u).astype(np.float64) + few * A
-        b = (scaled.T @ y.astype(np.float32)).astype(np.float64) + few * b
+        A = _centre_moments(query, self._records.products(share), first, 1.0) + few * A
+        b = label - anchor * first - level * query + few * b
         phi = minimise_2(A, b, self.radius, _UNDETERMINED)
-        residual = (y - u @ phi.astype(np.float32)).astype(np.float32)[:, None] * scaled
-        errors, multiplier = self._errors(A, b, phi, self._variance(residual, near, few))
+        errors, multiplier = self._errors(A, b, phi, self._variance(query, share, first, phi, anchor))
         return phi, np.where(np.diag(A) < few, np.maximum(errors, few / (multiplier + few)), errors)
 
-    def _variance(self, residual: Floats, near: Positions, few: float) -> Matrix:
-        """The variance of b - Aφ from sampling, bias and noise. `few` is one over the effective rows."""
+    def _variance(self, query: Vector, share: Vector, centre: Vector, phi: Vector, anchor: float) -> Matrix:
+        """The variance of b - Aφ from sampling, bias and noise; the first two from rows that represent all."""
+        few = float(share @ share)  # one over the effective rows
+        pull = share * (self.labels - anchor - self._records.times(phi) + float(query @ phi))
+        positions, times = self._packed.thin(share, centre, max(_PER_COLUMN * len(query), _FEWEST_ROWS))
+        rows, squares = self._records.take(positions), times * np.square(pull[positions])
+        spread = _centre_moments(query, rows.products(squares), rows.sums(squares), float(squares.sum()))
+        pulls = self._changes * pull[:, None]
+        moved = self._records.sums_of_each(pulls) - np.outer(pulls.sum(axis=0), query)
         biased = self.bias / few * max(1 - 1 / (few * len(self.labels)), 0.0)
-        moved = (self.changes[:, near] @ residual).astype(np.float64)
-        return np.asarray((1 + biased) * (residual.T @ residual) + moved.T @ moved / max(len(moved) / 2, 1))
+        return np.asarray((1 + biased) * spread + moved.T @ moved / max(len(moved) / 2, 1))
 
     def _moments_around(self, query: Vector, anchor: float) -> tuple[Matrix, Vector]:
         """(A, b) of all rows alike."""
         second, first, label = self._everyone
-        cross, mean_label = np.outer(first, query), float(self.weights @ self.labels) / len(self.labels) - anchor
-        return second - cross - cross.T + np.outer(query, query), label - anchor * first - mean_label * query
+        mean_label = float(self.weights @ self.labels) / len(self.labels) - anchor
+        return _centre_moments(query, second, first, 1.0), label - anchor * first - mean_label * query
 
     def _errors(self, A: Matrix, b: Vector, phi: Vector, variance: Matrix) -> tuple[Vector, float]:
         """(√diag(K V K), λ): K is the inverse of A + λI, along the sphere where the ball binds."""
@@ -240,3 +271,9 @@ class LocalReference:
         if length > (1 - 1e-9) * self.radius**2 and float(phi @ q) > 1e-12 * length:
             K = K - np.outer(q, q) / float(phi @ q)
         return np.sqrt(np.maximum(np.einsum("ij,ij->i", K @ variance, K), 0.0)), multiplier
+
+
+def _centre_moments(query: Vector, second: Matrix, first: Vector, total: float) -> Matrix:
+    """Σ w (x - z)(x - z)ᵀ, from Σ w xxᵀ, Σ w x and Σ w."""
+    cross = np.outer(first, query)
+    return np.asarray(second - cross - cross.T + total * np.outer(query, query))

@@ -10,19 +10,20 @@ from dpexplain.core.arrays import Vector
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import Calibrated, Normals, equations_of, plane_factors
 from dpexplain.estimation.denoise import NoisySketch
-from dpexplain.estimation.global_slopes import guessed_slopes
 from dpexplain.estimation.local_reference import MomentRaking, MomentTargets
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.planes import Average
+from dpexplain.estimation.public_points import PublicModel
 
 
 def build_planes(
-    sketch: NoisySketch, calibrated: Calibrated, solver: Solver, answers: Vector | None, normals: Normals
+    sketch: NoisySketch, calibrated: Calibrated, solver: Solver, model: PublicModel | None, normals: Normals
 ) -> MomentPlanes:
-    """From what was released and its estimate; `answers` are a model's at the public points of the solver's reference, `normals` are for rehearsals."""
+    """From what was released and its estimate; `model` may be asked about public points, `normals` are for rehearsals."""
+    answered = None if model is None else model.ask_about(solver)
     found, points = calibrated.found, solver.reference.points(solver.layout)
-    labels = solver.reference.labels if answers is None else answers
-    guess = None if answers is None else guessed_slopes(points, answers, np.ones(len(points)))
+    labels = solver.reference.labels if answered is None else answered.labels[: len(points)]
+    guess = None if answered is None else answered.guess
     slopes = equations_of(found, solver.layout).slopes(guess)
     return MomentPlanes(
         mean=found.mean,

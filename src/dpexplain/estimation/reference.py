@@ -102,7 +102,7 @@ def _draw_codes(codes: Codes, uniforms: Matrix, covariance: Matrix, estimate: Es
     if not columns.size:
         return
     lower = scipy.linalg.cholesky(
-        covariance[np.ix_(columns, columns)] + _ridge(estimate, layout) * np.eye(len(columns)), lower=True
+        covariance[np.ix_(columns, columns)] + noise_ridge(estimate.spread.s2, layout) * np.eye(len(columns)), lower=True
     )
     residuals, start = np.zeros((codes.shape[1], len(columns))), 0
     for panel in _panels(layout):
@@ -151,7 +151,7 @@ def _numbers(rows: Matrix, uniforms: Matrix, covariance: Matrix, estimate: Estim
     residual = covariance[np.ix_(numbers, numbers)]
     centre = np.zeros((len(rows), len(numbers)))
     if others.size:
-        ridge = _ridge(estimate, layout)
+        ridge = noise_ridge(estimate.spread.s2, layout)
         gram = covariance[np.ix_(others, others)] + ridge * np.eye(len(others))
         slope = scipy.linalg.solve(gram, covariance[np.ix_(others, numbers)], assume_a="pos")
         residual = residual - slope.T @ (gram + ridge * np.eye(len(others))) @ slope
@@ -166,9 +166,9 @@ def _numbers(rows: Matrix, uniforms: Matrix, covariance: Matrix, estimate: Estim
     )
 
 
-def _ridge(estimate: Estimate, layout: Layout) -> float:
+def noise_ridge(second_error: float, layout: Layout) -> float:
     """The typical norm of the noise in a column of the released covariance."""
-    noise = estimate.spread.s2 * float(np.sqrt((~layout.same_attribute()).sum(axis=1).mean()))
+    noise = second_error * float(np.sqrt((~layout.same_attribute()).sum(axis=1).mean()))
     return max(noise, _FLOOR)
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +30,11 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.core.release_moments import SMALLEST_VARIANCE, NormalisedMoments
 from dpexplain.core.weights import Weight
-from dpexplain.estimation.coded_rows import CodedRows, Positions, thin
 from dpexplain.estimation.global_slopes import PRECISION, Slopes, spread_of
 from dpexplain.estimation.planes import Average, FittedPlanes, Planes, Variances, assemble, directions, hold_in_ball
+
+if TYPE_CHECKING:
+    from dpexplain.estimation.coded_rows import CodedRows, PackedRows, Positions
 
 _PRIOR_ROWS = 1.0  # how many rows' worth of evidence the plane through all rows has against the local ones
 _ELSEWHERE = 2.0  # times as wrong as the plane through all rows shows may the records be in a neighbourhood, squared
@@ -56,13 +59,13 @@ class ThinnedRecords:
         """A."""
         share = self.share * self.times
         share = share / share.sum()
-        centre = self.rows.sums_of_each(share[None])[0]
+        centre = self.rows.sums(share)
         return self.rows.products(share) - np.outer(centre, centre)
 
 
 def _sum_pulls(records: CodedRows, pulls: Matrix, centre: Vector) -> Matrix:
-    """Σ pull (u, 1) for each row of pulls."""
-    totals = pulls.sum(axis=1)
+    """Σ pull (u, 1) for each column of pulls."""
+    totals = pulls.sum(axis=0)
     return np.column_stack([records.sums_of_each(pulls) - np.outer(totals, centre), totals])
 
 
@@ -87,7 +90,20 @@ class ReferencePlanes:
 
     @cached_property
     def _records(self) -> CodedRows:
+        from dpexplain.estimation.coded_rows import CodedRows  # which compiles its loops
+
         return CodedRows.of(self.points, self.layout)
+
+    @cached_property
+    def _packed(self) -> PackedRows:
+        from dpexplain.estimation.coded_rows import PackedRows
+
+        return PackedRows.of(self._records)
+
+    @cached_property
+    def _changes(self) -> Floats:
+        """(N, K): so that those of a record are together."""
+        return np.ascontiguousarray(self.changes.T)
 
     @cached_property
     def _norms(self) -> Vector:
@@ -138,9 +154,9 @@ class ReferencePlanes:
     def _all_records_moments(self) -> tuple[Matrix, Vector]:
         """(A₀, b₀)."""
         share = self.weights / self.weights.sum()
-        centre, pulled = self._records.sums(share), share * self._residuals
+        centre, pulled = self._packed.sums(share, self._residuals)
         A0 = self._records.products(share) - np.outer(centre, centre)
-        return A0, self._records.sums(pulled) - centre * float(pulled.sum())
+        return A0, pulled - centre * float(share @ self._residuals)
 
     def fit(self, queries: Matrix, weight: Weight, anchors: Vector | None = None, radius: float | None = None) -> Planes:
         """The planes at encoded queries, (q, n); through `anchors`, one a query, where they are given; in a ball where a radius is given."""
@@ -163,18 +179,15 @@ class ReferencePlanes:
     def _local_shares(self, query: Vector, weight: Weight) -> Vector:
         """s: the share of each record in the neighbourhood."""
         measured = self.layout.metric * query
-        squared = self._norms - 2 * self._records.times(measured) + query @ measured
-        local = weight(np.sqrt(np.maximum(squared, 0.0))) * self.weights
-        local = local if float(local.sum()) > 0 else self.weights
-        local = np.where(local > _NEGLIGIBLE * local.max(), local, 0.0)
-        return np.asarray(local / local.sum())
+        distance = self._packed.measure(self._norms, -2 * measured, float(query @ measured))
+        return self._packed.localise(weight(distance), self.weights, _NEGLIGIBLE)
 
     def _solve_query(
         self, query: Vector, weight: Weight, anchor: float | None, radius: float | None
     ) -> tuple[Vector, float, float, bool, Variances, Vector]:
-        s, r, records = self._local_shares(query, weight), self._residuals, self._records
+        s, r = self._local_shares(query, weight), self._residuals
         few = float(s @ s)  # 1/n
-        centre, pulled = records.sums(s), s * r
+        (centre, pulled), level1 = self._packed.sums(s, r), float(s @ r)
         away = centre - query  # h
         A0, b0 = self._all_records_moments
         some = self._thin(s, centre)
@@ -184,8 +197,7 @@ class ReferencePlanes:
         share = min(1 / (few * len(self.labels)), 1.0)
         beta = share**2
         _, level0, slope0 = self._global_residuals
-        level1 = float(pulled.sum())
-        pull = records.sums(pulled) - centre * level1 + _PRIOR_ROWS * few * b0 - beta * slope0
+        pull = pulled - centre * level1 + _PRIOR_ROWS * few * b0 - beta * slope0
         delta = self._solve(s, centre, rest, K, pull)
         held, capped = hold_in_ball((self.slopes.values + delta)[None], self.eigenvalues, self.eigenvectors, radius)
         values = held[0]
@@ -194,7 +206,7 @@ class ReferencePlanes:
         if anchor is not None:
             turn = K @ away / (1 + float(away @ K @ away))
             values, answer = values + turn * (answer - anchor), anchor
-        wrong = (r - records.times(delta))[some.positions] + float(centre @ delta)
+        wrong = r[some.positions] - some.rows.times(delta) + float(centre @ delta)
         rows = self.rows * min(1 / few / len(self.labels), 1.0)  # private ones that count
         fitted = float(np.einsum("ij,ji->", K, A))
         V = self._spread(centre, some, wrong, few, 1 / (rows * max(1 - fitted / rows, _CROWDED)))
@@ -208,15 +220,14 @@ class ReferencePlanes:
 
     def _thin(self, s: Vector, centre: Vector) -> ThinnedRecords:
         """Records that represent all, for quantities that are needed to a few per cent only."""
-        positions, times = thin(s * self._records.leverage(centre), max(_PER_COLUMN * self.layout.width, _FEWEST))
+        positions, times = self._packed.thin(s, centre, max(_PER_COLUMN * self.layout.width, _FEWEST))
         return ThinnedRecords(positions, self._records.take(positions), s[positions], times)
 
     def _solve(self, s: Vector, centre: Vector, rest: Matrix, K: Matrix, pull: Vector) -> Vector:
         """(A + rest)⁻¹ pull with the A of all records: K is the inverse for some of them, and what it leaves is solved for again."""
         delta, wanted = K @ pull, float(pull @ K @ pull)
         for _ in range(_REFINEMENTS):
-            along = s * self._records.times(delta)
-            left = pull - self._records.sums(along) + centre * float(along.sum()) - rest @ delta
+            left = pull - self._packed.bend(s, delta) + centre * float(centre @ delta) - rest @ delta
             step = K @ left
             if not float(left @ step) < wanted:  # not where K is nearly the inverse: the result would not improve
                 break
@@ -235,7 +246,7 @@ class ReferencePlanes:
         V = np.empty((len(first) + 1, len(first) + 1))
         V[:-1, :-1] = records.products(pull) - np.outer(centre, first) - np.outer(between, centre)
         V[-1, :-1], V[:-1, -1], V[-1, -1] = between, between, total
-        moved = _sum_pulls(records, self.changes[:, some.positions] * (some.times * some.share * wrong), centre)
+        moved = _sum_pulls(records, self._changes[some.positions] * (some.times * some.share * wrong)[:, None], centre)
         doubt = _ELSEWHERE * self.slopes.doubt / sqrt(share)
         return np.asarray((1 + (doubt + few_private) / few) * V + moved.T @ moved / max(len(moved) / 2, 1))
 

@@ -20,14 +20,15 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import PAPER_RADIUS, Plane
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.errors import ParameterError
-from dpexplain.mechanisms.gradient import plain_gradient
+from dpexplain.mechanisms.gradient import Gradient, plain_gradient
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.measured import measured_plan
+from dpexplain.mechanisms.model_start import ModelPlane, StartsFromModel
 from dpexplain.mechanisms.paper_algorithms import paper_plan
 from dpexplain.mechanisms.plane_choice import choose_plane, described_plane, paid_gradient, require_model
 from dpexplain.mechanisms.ports import Plan
-from dpexplain.mechanisms.setting import AuditSetup, Calibration, Outcome, Setting, WithModel, require_calibration, require_steps
-from dpexplain.mechanisms.start import Start, best_start, nearest_start, plan_copy, predict_start
+from dpexplain.mechanisms.setting import AuditSetup, Calibration, Outcome, Setting, require_calibration, require_steps
+from dpexplain.mechanisms.start import Start, best_start, cold_start, nearest_start, plan_copy, predict_start
 from dpexplain.mechanisms.warm import cold_plan, warm_plan
 from dpexplain.privacy import gdp, paper
 
@@ -76,30 +77,36 @@ class Adaptive:
         """Enough queries for the history to matter. They lie farther apart under the paper's rule, which copies answers to near points."""
         return AuditSetup("pull", 2, 1.0) if "paper" in (self.rule, self.calibration) else AuditSetup("pull", 7)
 
-    def with_model(self, model: Callable[[Matrix], Vector]) -> Adaptive | AnchoredAdaptive:
-        """The mechanism with a black box that answers about encoded public points."""
-        return AnchoredAdaptive(self, model) if self.plane == "anchored" else self
+    def with_model(self, model: Callable[[Matrix], Vector]) -> Adaptive | AdaptiveWithModel:
+        """The mechanism with a black box that answers about encoded public points. The paper's plane does not use it."""
+        return self if self.plane == "paper" else AdaptiveWithModel(self, model)
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan[Outcome]:
         require_model(self.plane)
-        return self.plan_with(point, setting, history, hint, None)
+        return self.plan_with(point, setting, history, hint)
 
     def plan_with(
-        self, point: Vector, setting: Setting, history: History, hint: Start | None, anchor: float | None
+        self,
+        point: Vector,
+        setting: Setting,
+        history: History,
+        hint: Start | None,
+        anchor: float | None = None,
+        plane: ModelPlane | None = None,
     ) -> Plan[Outcome]:
-        """`plan`, with the model's answer at the point where planes go through it."""
+        """`plan`, with the model's answer at the point where planes go through it, and with the model's plane over the domain."""
         if self.calibration == "paper" or self.rule == "paper":
             return self._by_the_paper(point, setting, history, anchor)
-        # The same point again gets the same answer; a near point is computed and paid for.
-        return plan_copy(history, point, within=0.0) or self._by_history(point, setting, history, hint, anchor)
+        copied = plan_copy(
+            history, point, within=0.0
+        )  # the same point again gets the same answer; a near point is computed and paid for
+        return copied or self._by_history(paid_gradient(self, point, setting, anchor), history, hint, plane)
 
-    def _by_history(
-        self, point: Vector, setting: Setting, history: History, hint: Start | None, anchor: float | None
-    ) -> Plan[Outcome]:
-        gradient = paid_gradient(self, point, setting, anchor)
+    def _by_history(self, gradient: Gradient, history: History, hint: Start | None, plane: ModelPlane | None) -> Plan[Outcome]:
         ball, floor = gradient.feasible(self.norm), FLOOR ** (1 / self.exponent)
-        start = best_start(history, point, ball, setting, gradient.dimension, floor, hint)
-        return warm_plan(self, gradient, start, start.distance**self.exponent)
+        cold = cold_start(gradient.dimension) if plane is None else Start(plane.state(gradient), 1.0, "model")
+        start = best_start(history, gradient.local.point, ball, gradient.setting, cold, floor, hint)
+        return warm_plan(self, gradient, start, start.distance**self.exponent, plane)
 
     def _by_the_paper(self, point: Vector, setting: Setting, history: History, anchor: float | None) -> Plan[Outcome]:
         copied = plan_copy(history, point, paper.reuse_distance(self.steps))
@@ -111,7 +118,7 @@ class Adaptive:
         if history.computed_count == 0:
             return cold_plan(self, gradient)
         ball, width = gradient.feasible(self.norm), gradient.dimension
-        start = predict_start(history, point, ball, setting, width, FLOOR)
+        start = predict_start(history, point, ball, setting, cold_start(width), FLOOR)
         start = start if start.kind == "prediction" else nearest_start(history, point, ball, setting, width)
         return measured_plan(self, replace(gradient, reach=None), start)
 
@@ -131,8 +138,10 @@ class Adaptive:
 
 
 @dataclass(frozen=True, slots=True)
-class AnchoredAdaptive(WithModel[Adaptive]):
-    """`Adaptive` or `Enhanced` with the black box that it asks about each query. The query is public, so asking costs nothing."""
+class AdaptiveWithModel(StartsFromModel[Adaptive]):
+    """`Adaptive` or `Enhanced` with the black box, as `BasicWithModel`: the model's plane is the start while there is no history."""
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan[Outcome]:
-        return self.given.plan_with(point, setting, history, hint, self.label_of(point))
+        return self.given.plan_with(
+            point, setting, history, hint, self.anchor_of(self.given.plane, point), self.public.plane(setting)
+        )

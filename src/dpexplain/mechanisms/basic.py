@@ -18,20 +18,20 @@ from dpexplain.core.plane import Plane
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.mechanisms.descent import (
     MOST,
+    Guide,
     HarmonicSchedule,
     Schedule,
     descend,
-    free_travel_length,
     schedule,
-    travel_length,
 )
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.gradient import Gradient, GradientSum, Place, plain_gradient
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.idle import remove_idle
-from dpexplain.mechanisms.plane_choice import answer_at, choose_plane, described_plane, paid_gradient, require_model
-from dpexplain.mechanisms.setting import AuditSetup, Calibration, Outcome, Setting, WithModel, require_calibration, require_steps
+from dpexplain.mechanisms.model_start import ModelPlane, StartsFromModel
+from dpexplain.mechanisms.plane_choice import answer_at, choose_plane, described_plane, paid_gradient, require_model, travel_of
+from dpexplain.mechanisms.setting import AuditSetup, Calibration, Outcome, Setting, require_calibration, require_steps
 from dpexplain.privacy import gdp, paper
 from dpexplain.privacy.events import PrivacyEvent
 
@@ -50,6 +50,8 @@ class NoisyDescent:
     start: Vector
     schedule: Schedule | HarmonicSchedule
     norm: int = 2
+    guide: Guide | None = None
+    kind: str = "cold"  # of the start
     events: tuple[PrivacyEvent, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -71,20 +73,23 @@ class NoisyDescent:
 
         def noisy_gradient(at: Place) -> Vector:
             shares.append(at.share)
-            return gradient.mean(release(at), at)
+            found = gradient.mean(release(at), at)
+            return found if self.guide is None else self.guide.turn(found)
 
         near = descend(self.start, steps[:-1], lambda phi: noisy_gradient(path(phi)), ball)
         state = descend(near, steps[-1:], lambda phi: noisy_gradient(Place(phi)), ball)
         answer = answer_at(state, gradient, self.norm, self._details)
         if isinstance(self.schedule, HarmonicSchedule):  # the paper's own answers are not changed
             return answer
-        state = remove_idle(state, gradient, self.gaussian.sigma / gradient.setting.size, steps, np.array(shares))
+        idle_steps = steps if self.guide is None else steps * self.guide.rest  # a guide's direction has no part along idle ones
+        state = remove_idle(state, gradient, self.gaussian.sigma / gradient.setting.size, idle_steps, np.array(shares))
         return replace(answer, values=gradient.setting.out_of_scaled(state)[: gradient.setting.width])
 
     @property
     def _details(self) -> dict[str, Any]:
         """Public facts about the descent. `privacy.training` needs the last step; it is proven for the paper's plane over unscaled columns only."""
         details: dict[str, Any] = {"gradients": self.schedule.gradients}
+        details |= {} if isinstance(self.schedule, HarmonicSchedule) else {"start": self.kind}
         if not isinstance(self.gradient, GradientSum):
             return details
         if self.gradient.anchor is not None:
@@ -126,9 +131,9 @@ class Basic:
     def audit_setup(self) -> AuditSetup:
         return AuditSetup("pull")
 
-    def with_model(self, model: Callable[[Matrix], Vector]) -> Basic | AnchoredBasic:
-        """The mechanism with a black box that answers about encoded public points."""
-        return AnchoredBasic(self, model) if self.plane == "anchored" else self
+    def with_model(self, model: Callable[[Matrix], Vector]) -> Basic | BasicWithModel:
+        """The mechanism with a black box that answers about encoded public points. The paper's plane does not use it."""
+        return self if self.plane == "paper" else BasicWithModel(self, model)
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyDescent:
         del history, hint
@@ -161,31 +166,26 @@ class Basic:
 
 
 @dataclass(frozen=True, slots=True)
-class AnchoredBasic(WithModel[Basic]):
-    """`Basic` with the black box that it asks about each query. The query is public, so asking costs nothing."""
+class BasicWithModel(StartsFromModel[Basic]):
+    """`Basic` with the black box: descents start from the model's plane, and anchored planes go through its answer at the query."""
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyDescent:
         del history, hint
         return self.plan_alone(point, setting)
 
     def plan_alone(self, point: Vector, setting: Setting) -> NoisyDescent:
-        return exact_descent(self.given, point, setting, self.label_of(point))
+        return exact_descent(self.given, point, setting, self.anchor_of(self.given.plane, point), self.public.plane(setting))
 
 
-def exact_descent(basic: Basic, point: Vector, setting: Setting, anchor: float | None = None) -> NoisyDescent:
-    """T-1 noisy gradients that together cost exactly (ε, δ), with steps from public quantities."""
+def exact_descent(
+    basic: Basic, point: Vector, setting: Setting, anchor: float | None = None, plane: ModelPlane | None = None
+) -> NoisyDescent:
+    """T-1 noisy gradients that together cost exactly (ε, δ), with steps from public quantities, from the model's plane where there is one."""
     mu = gdp.mu(basic.epsilon, basic.delta)
     gradient: Gradient = paid_gradient(basic, point, setting, anchor)
     most = 2 * MOST if gradient.dimension > setting.width else MOST  # a plane that is free at the query is steeper
     steps = schedule(travel_of(gradient, mu), gradient.curvatures.state, basic.steps and basic.steps - 1, most)
     gaussian = GaussianMechanism(gradient, gdp.part(mu, 1 / steps.gradients))
-    return NoisyDescent(gaussian, np.zeros(gradient.dimension), steps, basic.norm)
-
-
-def travel_of(gradient: Gradient, mu: float, way: float = 1.0) -> float:
-    """How far a descent at accuracy μ should walk, in units of its steps; `way` is the share of the way that is left from its start."""
-    curvature, width = gradient.curvatures.slopes, gradient.setting.width
-    accuracy = way * mu / gradient.noise_norm
-    if gradient.dimension > width:
-        return free_travel_length(accuracy / gradient.setting.largest_scale, curvature)
-    return travel_length(accuracy * gradient.radius, width, curvature)
+    if plane is None:
+        return NoisyDescent(gaussian, np.zeros(gradient.dimension), steps, basic.norm)
+    return NoisyDescent(gaussian, plane.state(gradient), steps, basic.norm, plane.guide(gradient, mu), "model")

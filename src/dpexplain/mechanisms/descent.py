@@ -47,6 +47,20 @@ class HarmonicSchedule:
         return np.asarray(self.rate / np.sqrt(np.arange(1, self.gradients + 1)))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Guide:
+    """Steps that are as long as the schedule says along one unit vector, and in the coordinates after the slopes; in all others `rest` of that."""
+
+    direction: Vector
+    slopes: int  # how many coordinates are slopes
+    rest: float
+
+    def turn(self, gradient: Vector) -> Vector:
+        turned = self.rest * gradient + ((1 - self.rest) * float(self.direction @ gradient)) * self.direction
+        turned[self.slopes :] = gradient[self.slopes :]
+        return turned
+
+
 def travel_length(reach: float, dimension: int, curvature: float) -> float:
     """Σ η_t, the classical step for noisy gradients, shortened where it would overshoot.
 

@@ -139,10 +139,12 @@ def _exact_scale(sensitivity: float, dimension: int, mu: float) -> tuple[float, 
 def quantise(value: NDArray[np.float64], grid: float) -> NDArray[np.int64]:
     """`value` in whole grid units, clamped to ±2⁶⁰, which moves no two values apart. NaN, a breach of contract, becomes 0."""
     with np.errstate(all="ignore"):
-        units = np.rint(np.asarray(value, dtype=np.float64) / grid)
-    numbers = np.where(units == units, units, 0.0)  # NaN alone differs from itself
-    clamped: NDArray[np.float64] = np.minimum(np.maximum(numbers, -_LARGEST_UNITS), _LARGEST_UNITS)
-    return clamped.astype(np.int64)
+        units = np.divide(value, grid, dtype=np.float64)
+        np.rint(units, out=units)
+    units[np.isnan(units)] = 0.0
+    np.maximum(units, -_LARGEST_UNITS, out=units)
+    np.minimum(units, _LARGEST_UNITS, out=units)
+    return units.astype(np.int64)
 
 
 def rounded_gaussian(scale: float, size: int, noise: Noise) -> NDArray[np.int64]:

@@ -12,6 +12,7 @@ from math import sqrt
 import numpy as np
 
 from dpexplain.core.arrays import Vector
+from dpexplain.core.layout import is_code
 from dpexplain.mechanisms.gradient import Gradient, ShapedNoise
 
 _SIGNIFICANT = 3.0  # standard deviations
@@ -24,7 +25,7 @@ def remove_idle(state: Vector, gradient: Gradient, sigma: float, steps: Vector, 
     shape = gradient.shape if isinstance(gradient, ShapedNoise) else 1.0
     for start, stop in gradient.setting.one_hot:
         block = point[start:stop]
-        if stop - start < 2 or block.sum() != 1 or not np.isin(block, (0.0, 1.0)).all():
+        if stop - start < 2 or block.sum() != 1 or not is_code(block):
             continue
         noise = walked * float(np.linalg.norm(np.broadcast_to(shape, state.shape)[start:stop])) / (stop - start)
         mean = float(state[start:stop].mean())

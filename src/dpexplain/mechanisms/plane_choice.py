@@ -12,6 +12,7 @@ from dpexplain.core.plane import PAPER_RADIUS, Plane
 from dpexplain.core.plane_bounds import require_bounded
 from dpexplain.core.weights import Weight
 from dpexplain.errors import ParameterError
+from dpexplain.mechanisms.descent import free_travel_length, travel_length
 from dpexplain.mechanisms.gradient import FreeGradientSum, Gradient, GradientSum, plane_gradient
 from dpexplain.mechanisms.setting import Outcome, Setting
 from dpexplain.privacy import gdp
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 LEAST_RADIUS, LARGEST_RADIUS = 2.0, 20.0
 _PER_ROOT = 0.3  # the cap times the root of the noise on one gradient
-_QUIET = 1 / 350  # noise on one gradient below which weights are flat up to a shorter distance
+QUIET = 1 / 350  # noise on one gradient below which weights are flat up to a shorter distance
 _USUAL_CURVATURE = 0.41  # of the default weight in a table of about ten columns, where the number above was found
 _FLAT_SHARE = 0.4  # of how far apart codes can be
 _NEARLY = 1 - 1e-6
@@ -58,15 +59,24 @@ def paid_gradient(
     plane, radius, flat = asked.plane or "fitted", asked.radius, 0.0
     if plane != "paper":
         mu = gdp.mu(asked.epsilon, asked.delta)
-        flat = flat_distance(_unit_noise(plane_gradient(point, setting, asked.weight, 1.0, plane, anchor)) / mu, setting)
+        flat = flat_distance(unit_noise(plane_gradient(point, setting, asked.weight, 1.0, plane, anchor)) / mu, setting)
         if radius is None:
-            radius = radius_for(_unit_noise(plane_gradient(point, setting, asked.weight, 1.0, plane, anchor, flat)) / mu)
+            radius = radius_for(unit_noise(plane_gradient(point, setting, asked.weight, 1.0, plane, anchor, flat)) / mu)
     return plane_gradient(point, setting, asked.weight, PAPER_RADIUS if radius is None else radius, plane, anchor, flat)
 
 
-def _unit_noise(gradient: Gradient) -> float:
+def unit_noise(gradient: Gradient) -> float:
     """The length of the noise on one mean gradient at μ = 1, in units of the usual curvature."""
     return gradient.planned_noise * gradient.setting.largest_scale * _USUAL_CURVATURE / gradient.curvatures.slopes
+
+
+def travel_of(gradient: Gradient, mu: float, way: float = 1.0) -> float:
+    """How far a descent at accuracy μ should walk, in units of its steps; `way` is the share of the way that is left from its start."""
+    curvature, width = gradient.curvatures.slopes, gradient.setting.width
+    accuracy = way * mu / gradient.noise_norm
+    if gradient.dimension > width:
+        return free_travel_length(accuracy / gradient.setting.largest_scale, curvature)
+    return travel_length(accuracy * gradient.radius, width, curvature)
 
 
 def radius_for(noise: float) -> float:
@@ -88,7 +98,7 @@ def flat_distance(noise: float, setting: Setting) -> float:
     if setting.layout is None:
         return 0.0
     farthest = min(_FLAT_SHARE * setting.layout.codes_apart, sqrt(2) * setting.largest_scale)
-    return farthest * min(noise / _QUIET, 1.0)
+    return farthest * min(noise / QUIET, 1.0)
 
 
 def require_model(plane: Plane | None) -> None:

@@ -91,10 +91,10 @@ class WithModel(Generic[Given]):
     private: ClassVar[bool] = True
     given: Given
     model: Callable[[Matrix], Vector]
+    delta: float = field(init=False)
 
-    @property
-    def delta(self) -> float:
-        return self.given.delta
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", self.given.delta)
 
     def to_dict(self) -> dict[str, Any]:
         return self.given.to_dict()

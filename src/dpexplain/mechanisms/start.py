@@ -54,30 +54,30 @@ def plan_copy(history: History, point: Vector, within: float) -> Copy | None:
 
 
 def best_start(
-    history: History, point: Vector, ball: Ball | FreeBall, setting: Setting, width: int, floor: float, hint: Start | None
+    history: History, point: Vector, ball: Ball | FreeBall, setting: Setting, cold: Start, floor: float, hint: Start | None
 ) -> Start:
-    """The history's prediction or the `hint` of a release, whichever has the smaller estimated distance."""
-    found = predict_start(history, point, ball, setting, width, floor)
+    """The history's prediction or the `hint` of a release, whichever has the smaller estimated distance; `cold` where neither is known."""
+    found = predict_start(history, point, ball, setting, cold, floor)
     if hint is None or hint.distance >= found.distance:
         return found
     return Start(ball.project(setting.into_scaled(hint.values)), max(hint.distance, floor), hint.kind)
 
 
-def predict_start(history: History, point: Vector, ball: Ball | FreeBall, setting: Setting, width: int, floor: float) -> Start:
-    """A start by ridge regression of past answers on their points; `cold_start` while there are too few. `width` is that of a state.
+def predict_start(history: History, point: Vector, ball: Ball | FreeBall, setting: Setting, cold: Start, floor: float) -> Start:
+    """A start by ridge regression of past answers on their points; `cold` while there are too few.
 
     The estimate of its distance is the leave-one-out error as a share of the past answers' own length, larger where the point is unlike past
     ones, and never below `floor`: answers that hardly move from their predictions would confirm them, and each next one would move
     less. As a share of the ball's radius it would be small where noise has shortened all answers and predictions are worthless.
     """
     if history.computed_count < FEWEST:
-        return cold_start(width)
+        return cold
     points, states = history.latest(MEMORY)
     fitted = LevelledRegression.fit(points, states)
     distance = _relative_error(fitted, states[:, : len(point)], ball.radius * setting.largest_scale) * fitted.ridge.spread(point)
     if distance >= 1:
-        return cold_start(width)
-    state = setting.into_scaled(_widen(fitted.predict(point), width))
+        return cold
+    state = setting.into_scaled(_widen(fitted.predict(point), len(cold.values)))
     return Start(ball.project(state), max(distance, floor), "prediction")
 
 

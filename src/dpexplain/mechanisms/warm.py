@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpexplain.mechanisms.basic import NoisyDescent, travel_of
+from dpexplain.mechanisms.basic import NoisyDescent
 from dpexplain.mechanisms.descent import Schedule
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.gradient import Gradient
+from dpexplain.mechanisms.model_start import ModelPlane
+from dpexplain.mechanisms.plane_choice import travel_of
 from dpexplain.mechanisms.ports import Plan
 from dpexplain.mechanisms.setting import Outcome
 from dpexplain.mechanisms.start import Start, cold_start
@@ -42,13 +44,18 @@ class WithDetails:
         return replace(outcome, details={**outcome.details, **self.details})
 
 
-def warm_plan(parameters: Adaptive, gradient: Gradient, start: Start, share: float) -> WithDetails:
+def warm_plan(
+    parameters: Adaptive, gradient: Gradient, start: Start, share: float, plane: ModelPlane | None = None
+) -> WithDetails:
     """A plan at `share` of (ε, δ)'s μ², with the schedule that Basic has in a ball of radius √`start.distance`·k and at most T-1 gradients.
 
     The root is used because predictions err most where the curvature is small and the distance long. With `start.distance` itself, answers were
     worse than fresh ones of the same price where noise is small (`tests/statistical/test_reuse.py`).
     """
     descent = _descent(parameters, gradient, start, share, None)
+    if plane is not None:
+        mu = gdp.part(gdp.mu(parameters.epsilon, parameters.delta), share)
+        descent = replace(descent, guide=plane.guide(gradient, mu, sqrt(start.distance)))
     return WithDetails(descent, {"start": start.kind, "distance": start.distance, "share": share})
 
 

@@ -21,6 +21,7 @@ from dpexplain.errors import DpexplainError, ParameterError, WeakBudget
 from dpexplain.privacy import expected_quality
 from dpexplain.privacy.budget import Budget, warn_if_weak
 from dpexplain.privacy.expected_quality import ExpectedQuality
+from dpexplain.release.reference_data import reference_rows
 
 Frame: TypeAlias = Literal["pandas", "polars", "pyarrow"]
 Level: TypeAlias = Literal["problem", "warning", "note", "good"]
@@ -123,7 +124,7 @@ def _of_data(data: PrivateData, budget: Budget | None, rows: int | None) -> Iter
         yield Finding("note", "there is no model to ask: labels were registered, or records cannot be made up")
         return
     try:
-        yield from _of_model(data.domain, data.labeller)
+        yield from _of_model(data.domain, data.labeller, reference_rows(True, rows or data.size, data.domain.width))
     except DpexplainError as error:
         yield Finding("problem", f"the model does not accept made-up records of the domain: {error}")
 
@@ -184,14 +185,15 @@ def _of_quality(what: str, expected: ExpectedQuality) -> Finding:
     return Finding("good", found)
 
 
-def _of_model(domain: Domain, ask: Any) -> Iterator[Finding]:
+def _of_model(domain: Domain, ask: Any, wanted: int) -> Iterator[Finding]:
+    """`wanted`: how many records a reference would have."""
     records = made_up_records(domain)
     columns = domain.decode(records)
     answers, seconds = _ask_timed(ask, columns)
     each = _seconds_each(ask, columns, seconds)
     speed = "more than a million" if each < 1e-6 else f"about {1 / each:,.0f}"
     yield Finding("good", f"the model accepts made-up records of the domain ({speed} a second in large batches)")
-    yield Finding("note", f"labelling 131,072 reference records takes about {max(1, round(each * (1 << 17)))} s")
+    yield Finding("note", f"labelling {wanted:,} reference records takes about {max(1, round(each * wanted))} s")
     spread = float(answers.max() - answers.min())
     if spread < 1e-9:
         yield Finding(

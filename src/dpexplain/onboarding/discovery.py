@@ -113,7 +113,9 @@ def count_misfits(
 
 def _require_payment(budget: Any, spend: Any, ledger: Any, options: Mapping[str, Any]) -> None:
     if ledger is None:
-        raise ParameterError("this is paid for: pass ledger=, the same as for the release that follows, so that both are counted")
+        raise ParameterError(
+            "discovery spends budget and must be recorded: pass ledger=, the same as for the release that follows, so that both are counted"
+        )
     for name, given in (("budget", budget), *((("spend", spend),) if spend is not None else ())):
         require_kind(name, given, Budget, "write dpx.Budget(epsilon=0.05, delta=1e-6)")
     if options.get("cap") is not None:
@@ -187,7 +189,7 @@ def _plan(draft: Draft, mu: float, terms: RegistrationOptions, candidates: Mappi
     for name in candidates:
         if name not in names:
             raise ParameterError(
-                f"candidates for {name!r}{hint(name, names)}, which is not among what is open: {format_list(names)}"
+                f"candidates for {name!r}{hint(name, names)}, which is not an undeclared column. Undeclared are {format_list(names)}"
             )
     numbers = tuple(one.name for one in draft.open if one.kind in RANGED)
     texts = [one.name for one in draft.open if one.kind == "categorical"]

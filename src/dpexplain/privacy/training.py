@@ -130,8 +130,8 @@ class PostProcessedGuarantee:
 class Unconditional:
     """4m̄μ-GDP for any training process: one training record may flip the labels of all rows, at most 2m̄, each moving a sum as two records would.
 
-    It holds for noisy sums over rows only. Where answers of the model itself were published (anchored explanations, labelled reference data), it is
-    refused: they depend on the training data without any noise.
+    It holds for noisy sums over rows only. Where the model's own answers were published (anchored explanations, starts from its plane,
+    labelled reference data), it is refused: they depend on the training data without any noise.
     """
 
     explained: Guarantee  # about the explanation data, whatever was released
@@ -142,8 +142,8 @@ class Unconditional:
             raise ParameterError(f"rows must be at least 1, got {self.rows}: pass the public size of the explanation data")
         if self.explained.model_answers:
             raise ParameterError(
-                "answers of the model itself were published (anchored explanations or labelled reference data): without a model that was "
-                "trained with differential privacy nothing can be promised about its training data. Pass model_epsilon= if it was"
+                "the model's own answers were published (anchored explanations, starts from its plane, labelled reference data): without a model "
+                "that was trained with differential privacy nothing can be promised about its training data. Pass model_epsilon= if it was"
             )
 
     @property

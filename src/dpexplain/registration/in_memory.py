@@ -15,7 +15,7 @@ from dpexplain.backends.dense import DenseRows
 from dpexplain.backends.sparse import SparseRows
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Vector
-from dpexplain.domain import Domain, DomainLike, TextDomain
+from dpexplain.domain import Domain, DomainLike, ImageDomain, TextDomain
 from dpexplain.domain.clamping import encode_within
 from dpexplain.domain.columns import read_columns
 from dpexplain.errors import DataError
@@ -26,7 +26,13 @@ from dpexplain.registration.labels import UNREADABLE, Labeller, label_rows
 from dpexplain.registration.made_up import made_up_like
 from dpexplain.registration.options import RegistrationOptions
 from dpexplain.registration.owners import keep_first, owner_keys, owners_of
-from dpexplain.registration.presentation import as_text_records, same_kind, same_kind_of_texts, take
+from dpexplain.registration.presentation import (
+    as_text_records,
+    same_kind,
+    same_kind_of_images,
+    same_kind_of_texts,
+    take,
+)
 from dpexplain.registration.registered import Registered
 
 _CHUNK, _NUMBERS = 1 << 16, 1 << 22  # at most so many rows are encoded at a time, and fewer where they are wide: 32 MB
@@ -43,9 +49,14 @@ def register_in_memory(rows: Any, domain: DomainLike, model: Any, labels: Any, t
         return register_labelled(rows, domain, read_labels(labels, count, declared), terms, declared.resolve().scale)
     scale = check_declaration(model, declared, lambda: made_up_like(rows, domain))
     values = _label(model, rows, count, declared, domain)
-    if not isinstance(domain, (Domain, TextDomain)):  # only records of tables and texts are made up for the model later
+    if isinstance(domain, Domain):
+        table = same_kind(rows)
+    elif isinstance(domain, TextDomain):
+        table = same_kind_of_texts(rows, domain)
+    elif isinstance(domain, ImageDomain):
+        table = same_kind_of_images(rows)
+    else:  # records of a domain that is not ours are never made up for the model
         return register_labelled(rows, domain, values, terms, scale)
-    table = same_kind(rows) if isinstance(domain, Domain) else same_kind_of_texts(rows, domain)
     labeller = Labeller(model, terms.target, terms.output, table, terms.bounds, domain)
     return register_labelled(rows, domain, values, terms, scale, labeller)
 

@@ -55,7 +55,7 @@ def _opener(where: str) -> Callable[[ModelSource, DomainLike], Model]:
     if ":" in where:
         return _open_import
     raise DataError(
-        f"cannot tell what kind of model {where!r} is. Name a {', '.join(sorted(_FILES))} file, a KServe address, or module:function"
+        f"the kind of model {where!r} is unknown. Name a {', '.join(sorted(_FILES))} file, a KServe address, or module:function"
     )
 
 

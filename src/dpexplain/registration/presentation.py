@@ -23,6 +23,7 @@ from dpexplain.domain import Domain, DomainLike, TextDomain
 from dpexplain.domain.columns import plain_columns, read_columns
 from dpexplain.domain.features import Binary, Categorical, Numeric, Ordinal
 from dpexplain.domain.frames import open_frame, open_series
+from dpexplain.domain.image import COLUMN
 from dpexplain.domain.values import Column, floats, is_missing
 from dpexplain.errors import DataError
 
@@ -116,6 +117,21 @@ def same_kind_of_texts(rows: Any, domain: TextDomain) -> Callable[[dict[str, Any
     if series:
         return lambda texts: nw.new_series(name, list(_only_column(texts)), backend=backend).to_native()
     return lambda texts: nw.from_dict({name: list(_only_column(texts))}, backend=backend).to_native()
+
+
+def same_kind_of_images(rows: Any) -> Callable[[dict[str, Any]], Any]:
+    """A function from the one column of images to the kind of container that `rows` is, and to its type of number. It keeps nothing of the rows."""
+    if isinstance(rows, Mapping):
+        inside = same_kind_of_images(rows[COLUMN])
+        return lambda images: {COLUMN: inside(images)}
+    if not isinstance(rows, np.ndarray) or rows.dtype == object:
+        return lambda images: list(_only_column(images))
+    dtype = rows.dtype
+    return lambda images: _as_type(_only_column(images), dtype)
+
+
+def _as_type(images: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    return (np.rint(images) if dtype.kind in "iu" else images).astype(dtype)
 
 
 def as_text_records(rows: Any, domain: DomainLike) -> Any:

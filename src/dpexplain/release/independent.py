@@ -9,10 +9,10 @@ from dpexplain.domain import Domain, DomainLike
 from dpexplain.errors import ParameterError
 from dpexplain.estimation.independent_planes import IndependentPlanes, independent_codes
 from dpexplain.estimation.moment_planes import MomentPlanes
+from dpexplain.estimation.public_points import ask
 from dpexplain.estimation.reference import Reference
 from dpexplain.registration.labels import Labeller
 from dpexplain.release.reference_data import ReferenceData
-from dpexplain.release.release_planes import ask
 
 
 def independent_planes(

@@ -17,7 +17,7 @@ from dpexplain.answers.explanation import Explanation
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix
 from dpexplain.core.weights import Weight
-from dpexplain.domain import Domain, DomainLike, QueryRules, TextDomain, read_queries, read_query
+from dpexplain.domain import Domain, DomainLike, ImageDomain, QueryRules, TextDomain, read_queries, read_query
 from dpexplain.domain.columns import plain_columns
 from dpexplain.domain.queries import Extra, Queries
 from dpexplain.errors import ParameterError
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dpexplain.mechanisms.ports import Noise
     from dpexplain.privacy.budget import Budget
     from dpexplain.release.batch import Explanations
+    from dpexplain.release.image_shapley import ImageReference
     from dpexplain.release.reference_shapley import ShapleyReference
     from dpexplain.release.release import Release
     from dpexplain.release.summary import Summary
@@ -73,11 +74,15 @@ class ModelQuestions:
         training data is not covered (docs/shap.md).
 
         Of a release of texts: what each word of the vocabulary adds, present or absent, compared with background texts that have the released
-        frequencies and pairs of words, and what the other words add together (docs/text.md).
+        frequencies and pairs of words, and what the other words add together (docs/text.md). Of a release of images: what each superpixel adds,
+        compared with flat images that have the released means and covariances (docs/images.md).
         """
         if isinstance(self.domain, TextDomain):
             read_query(self.domain, record, self.other_columns, extra, clip)
             return self._word_shapley([self.domain.query_text(record)], model, target, background)[0]
+        if isinstance(self.domain, ImageDomain):
+            read_query(self.domain, record, self.other_columns, extra, clip)
+            return self._image_shapley([self.domain.picture(record)], model, target, background)[0]
         point, notes = read_query(self.domain, record, self.other_columns, extra, clip)
         found = self._shapley(point[None], model, target, background)[0]
         return replace(found, details={**found.details, "read_as": notes}) if notes else found
@@ -96,6 +101,8 @@ class ModelQuestions:
         read = read_queries(self.domain, records, QueryRules(extra, clip, "raise", self.other_columns))
         if isinstance(self.domain, TextDomain):
             return self._word_shapley([self.domain.query_text(one) for one in read.records], model, target, background)
+        if isinstance(self.domain, ImageDomain):
+            return self._image_shapley([self.domain.picture(one) for one in read.records], model, target, background)
         found, notes = (
             self._shapley(read.points, model, target, background),
             {row: note for row, note in enumerate(read.notes) if note},
@@ -278,6 +285,20 @@ class ModelQuestions:
         """Models that were asked about background texts."""
         return {}
 
+    def _image_shapley(self, images: list[Any], model: Any, target: Any, background: int | None) -> ContributionsBatch:
+        from dpexplain.release.image_shapley import prepare_images
+
+        labeller = labeller_of(model, self.labeller, scale_of(self), target, self.domain)
+        key = id(labeller.model), repr(labeller.target), background
+        if key not in self._image_references:  # the model is stored too, so that no other gets its id
+            self._image_references[key] = prepare_images(self._whole, labeller, background)
+        return self._image_references[key].explain(images, scale_of(self), self.guarantee, self.fingerprint)
+
+    @cached_property
+    def _image_references(self) -> dict[tuple[int, str, int | None], ImageReference]:
+        """Models that were asked about flat images."""
+        return {}
+
     def _shapley_reference(self, model: Any, target: Any, background: int | None) -> ShapleyReference:
         """The model with the reference records that its answers are compared with."""
         from dpexplain.release.reference_shapley import prepare_once
@@ -298,7 +319,7 @@ class ModelQuestions:
         if self.reference is None and not isinstance(self.domain, Domain):
             raise ParameterError(
                 "this needs reference records, which releases of texts and images do not have. explain() gives slopes of words or superpixels, "
-                "and contributions() of them what each adds; shapley() of a text gives SHAP values of its words (docs/text.md, docs/images.md)"
+                "and contributions() of them what each adds; shapley() gives SHAP values of words or superpixels (docs/text.md, docs/images.md)"
             )
         if self.reference is None:
             raise ParameterError(
@@ -335,7 +356,7 @@ def labeller_of(
 ) -> Labeller:
     """The labeller that asks `model`: like the release's own model, or with data frames and the release's kind of answers.
 
-    Texts of a `domain` without a column are shown as a list.
+    Texts of a `domain` without a column are shown as a list, images as an array.
     """
     if isinstance(model, Labeller):
         return model if target is None else replace(model, target=target)
@@ -345,13 +366,20 @@ def labeller_of(
         return replace(known, model=known.model if model is None else model, target=known.target if target is None else target)
     declared = answer_options(scale)
     listed = isinstance(domain, TextDomain) and domain.column is None
-    return Labeller(model, target, declared.get("output"), _as_list if listed else _as_frame, declared.get("bounds"))
+    table = _as_array if isinstance(domain, ImageDomain) else _as_list if listed else _as_frame
+    return Labeller(model, target, declared.get("output"), table, declared.get("bounds"))
 
 
 def _as_list(columns: dict[str, Any]) -> list[Any]:
     """The one column there is."""
     (texts,) = columns.values()
     return list(texts)
+
+
+def _as_array(columns: dict[str, Any]) -> Any:
+    """The one column there is, as it is."""
+    (images,) = columns.values()
+    return images
 
 
 def _as_frame(columns: dict[str, Any]) -> Any:

@@ -14,9 +14,11 @@ from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.denoise import estimate
+from dpexplain.estimation.hidden_codes import find_hidden_codes
 from dpexplain.estimation.local_reference import MomentRaking
 from dpexplain.estimation.plane_building import moment_targets
 from dpexplain.estimation.population import draw, tables
+from dpexplain.estimation.public_points import ask
 from dpexplain.estimation.records_from_bins import draw_within_bins, position_errors
 from dpexplain.estimation.response import REHEARSALS, normals, table_changes
 from dpexplain.mechanisms.marginals_plan import NoisyMarginals
@@ -24,7 +26,7 @@ from dpexplain.mechanisms.moments_plan import NoisySketch
 from dpexplain.progress import ProgressCallback, no_progress
 from dpexplain.release.plan_for_data import require_tabular
 from dpexplain.release.reference_data import ReferenceData, columns_of, stored_changes
-from dpexplain.release.release_planes import ask, reference_slopes
+from dpexplain.release.release_planes import reference_slopes
 
 STEPS = 5  # that `build_reference` announces, at most
 _FAR = 1 << 48  # a position in the public sequence that drawing records does not reach
@@ -37,6 +39,7 @@ class DrawnRecords:
     codes: CellCodes
     changes: Matrix
     position_errors: Matrix  # of numbers within their bins (`estimation/records_from_bins.py`)
+    hidden_codes: Matrix  # that noise may hide (`estimation/hidden_codes.py`)
 
 
 def draw_records(
@@ -51,7 +54,8 @@ def draw_records(
     changes = table_changes(codes, believed, uniforms, rehearsals)
     layout = Layout.of(domain.blocks)
     drawn = draw_within_bins(codes, bins, found.histograms, found.histogram_sigma, layout, uniforms)
-    return DrawnRecords(drawn, changes, position_errors(bins, found.histograms, found.histogram_sigma, layout))
+    positions = position_errors(bins, found.histograms, found.histogram_sigma, layout)
+    return DrawnRecords(drawn, changes, positions, find_hidden_codes(believed, bins, layout))
 
 
 def build_reference(
@@ -65,7 +69,15 @@ def build_reference(
     """Records drawn from the noisy counts, labelled by the model and raked to the noisy moments."""
     domain = require_tabular(data)
     drawn = draw_records(marginals, domain, rows, watch)
-    plain = ReferenceData(domain, drawn.codes, None, None, solver.radius, position_errors=drawn.position_errors)
+    plain = ReferenceData(
+        domain,
+        drawn.codes,
+        None,
+        None,
+        solver.radius,
+        position_errors=drawn.position_errors,
+        hidden_codes=drawn.hidden_codes,
+    )
     if data.labeller is None:
         return plain
     watch("asking the model")
@@ -73,7 +85,11 @@ def build_reference(
     watch("raking records to the moments")
     base, found = sketch.query.weights(plain.encoded), estimate(sketch.sums, sketch.query, sketch.sigma)
     slopes = reference_slopes(plain.encoded, labels, base, found, solver.layout)
-    moments = MomentRaking(plain.encoded, labels, base, moment_targets(solver, slopes.values))
+    targets, numbers = (
+        moment_targets(solver, slopes.values),
+        solver.layout.numbers,
+    )  # whose tails are too long: noise fills empty cells
+    moments = MomentRaking(plain.encoded, labels, base, targets, numbers)
     weights = moments.weights()
     shape = (len(drawn.changes), len(moments.target))
     noise = normals(Uniforms(_FAR), shape[0] * shape[1]).reshape(shape)

@@ -24,10 +24,13 @@ from dpexplain.errors import ParameterError
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.background import Background, WeightedRecords, choose_background
 from dpexplain.estimation.global_slopes import Slopes
+from dpexplain.estimation.hidden_codes import Alternatives, propose_alternatives
 from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.estimation.reference import NUMBER_STEPS
 
-ROWS, FEWEST, MOST = 1 << 17, 1 << 10, 1 << 20
+FEWEST, MOST = 1 << 10, 1 << 20
+_USUAL, _MANY = 1 << 17, 1 << 19  # records that `reference=True` asks for
+_LARGE, _WIDE = 1_000_000, 128  # rows from which these are many, columns up to which many fit into memory
 CHANGE_STEPS = 63
 Changes: TypeAlias = NDArray[np.int8]
 
@@ -48,6 +51,7 @@ class ReferenceData:
     bias: float = 0.0
     slopes: Slopes | None = None  # of the plane through all rows, by these records and the moments
     position_errors: Matrix | None = None  # of numbers within their bins: column, upper edge, error; None in older files
+    hidden_codes: Matrix | None = None  # that noise may hide: attribute, code, share; None in older files
 
     @cached_property
     def encoded(self) -> Matrix:
@@ -75,7 +79,7 @@ class ReferenceData:
             return None
         changes = (self.changes / CHANGE_STEPS).astype(np.float32)
         return LocalReference(
-            self.encoded, self.labels, self.weights, self.radius, changes, self.bias, Layout.of(self.domain.blocks).metric
+            self.encoded, self.labels, self.weights, self.radius, changes, self.bias, Layout.of(self.domain.blocks)
         )
 
     @property
@@ -103,6 +107,14 @@ class ReferenceData:
             self._backgrounds[key] = choose_background(self._weighted_records, labels, self.domain.blocks, count)
         return self._backgrounds[key]
 
+    def alternatives(self, count: int) -> Alternatives:
+        """Hidden codes in the records of a background of this `count` of records."""
+        return propose_alternatives(np.empty((0, 3)) if self.hidden_codes is None else self.hidden_codes, count)
+
+    def columns_of_alternatives(self, alternatives: Alternatives, positions: NDArray[np.intp]) -> dict[str, Any]:
+        """Alternatives of the records at `positions`, in the domain's own terms."""
+        return columns_of(alternatives.of(self.codes[:, positions]), self.domain)
+
     @cached_property
     def _backgrounds(self) -> dict[tuple[int, bool], Background]:
         return {}
@@ -129,6 +141,8 @@ class ReferenceData:
             stored |= {"reference_doubt": np.array([self.slopes.doubt])}
         if self.labels is not None and self.position_errors is not None:
             stored |= {"reference_positions": self.position_errors}
+        if self.labels is not None and self.hidden_codes is not None:
+            stored |= {"reference_hidden": self.hidden_codes}
         return stored
 
     def __len__(self) -> int:
@@ -139,10 +153,13 @@ class ReferenceData:
         return f"<ReferenceData: {len(self):,} records of {len(self.domain.features)} features, {labelled}>"
 
 
-def reference_rows(wanted: bool | int) -> int:
-    """How many records `reference=` asks for."""
+def reference_rows(wanted: bool | int, rows: int, columns: int) -> int:
+    """How many records `reference=` asks for, given the public size of the table.
+
+    From a million rows on, what limits narrow weights is how few records are near a query, and not what is known about the rows.
+    """
     if isinstance(wanted, bool):
-        return ROWS if wanted else 0
+        return (_MANY if rows >= _LARGE and columns <= _WIDE else _USUAL) if wanted else 0
     if not (isinstance(wanted, int) and FEWEST <= wanted <= MOST):
         raise ParameterError(f"reference must be True, False or a number of records from {FEWEST:,} to {MOST:,}, got {wanted!r}")
     return wanted
@@ -168,7 +185,19 @@ def restore_reference(arrays: dict[str, Any], domain: DomainLike, solver: Solver
         raise ValueError("reference errors")
     slopes, positions = _restore_slopes(arrays, layout), _restore_positions(arrays, layout)
     made = ReferenceData(domain, codes.astype(np.int64), labels, weights, solver.radius, changes, float(bias[0]), slopes)
-    return replace(made, position_errors=positions)
+    return replace(made, position_errors=positions, hidden_codes=_restore_hidden(arrays, layout))
+
+
+def _restore_hidden(arrays: dict[str, Any], layout: Layout) -> Matrix | None:
+    found = arrays.get("reference_hidden")
+    if found is None:
+        return None
+    if found.ndim != 2 or found.shape[1] != 3 or not np.isfinite(found).all() or (found < 0).any():
+        raise ValueError("reference hidden codes")
+    attributes, codes = found[:, :2].astype(np.int64).T
+    if (attributes >= layout.attributes).any() or (codes > largest_codes(layout)[attributes]).any():
+        raise ValueError("reference hidden codes")
+    return np.asarray(found)
 
 
 def _restore_positions(arrays: dict[str, Any], layout: Layout) -> Matrix | None:

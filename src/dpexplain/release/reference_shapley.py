@@ -8,21 +8,22 @@ reference records, so its answers, and what they reveal about its training data,
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpexplain.answers.contributions import feature_values, ordered_levels
+from dpexplain.answers.contributions import feature_names, feature_titles, feature_values, ordered_levels
 from dpexplain.answers.contributions_batch import ContributionsBatch
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain import Domain
-from dpexplain.errors import ParameterError
+from dpexplain.errors import DataError, ParameterError
 from dpexplain.estimation.background import Background, positions_of
 from dpexplain.estimation.coalitions import MOST_EXACT, questions_per_record, record_values
+from dpexplain.estimation.hidden_codes import Alternatives
 from dpexplain.estimation.reference import LABEL_STEPS
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.progress import with_bar
@@ -31,6 +32,7 @@ from dpexplain.registration.model_sources import Estimator
 from dpexplain.release.reference_data import ReferenceData, every_value
 
 if TYPE_CHECKING:
+    from dpexplain.release.image_shapley import ImageReference
     from dpexplain.release.tree_model import TreeModel
 
 QUESTIONS = 1 << 15  # about how many the model is asked for one answer
@@ -52,7 +54,7 @@ class ShapleyReference:
     domain: Domain
     labeller: Labeller
     background: Background
-    columns: dict[str, NDArray[Any]]  # of the background records, as the model is shown them
+    columns: dict[str, NDArray[Any]]  # of the background records and their alternatives, as the model is shown them
     at_records: Vector
     same_model: bool  # whether its answers are the reference's labels
     trees: TreeModel | None
@@ -71,7 +73,7 @@ class ShapleyReference:
         return values, np.array([error for _, error in found]) if found else empty, answers
 
     def record_values(self, query: dict[str, NDArray[Any]], answer: float, *, bar: bool = False) -> Matrix:
-        """Shapley values of the game with each background record, (records, features)."""
+        """Shapley values of the game with each background record and alternative, (records, features)."""
         if self.trees is not None and self.trees.applies_to(query, self.columns, answer):
             return self.trees.values(query, self.columns)
         both = {name: np.concatenate([column, query[name]]) for name, column in self.columns.items()}
@@ -97,8 +99,7 @@ class ShapleyReference:
     @property
     def base(self) -> tuple[float, float]:
         """(the average answer over the reference, its standard error)."""
-        average, error = self.background.average(self.at_records[:, None])
-        return float(average[0]), float(error[0])
+        return self.background.average_one(self.at_records)
 
     @property
     def details(self) -> dict[str, Any]:
@@ -110,7 +111,7 @@ class ShapleyReference:
             "quantity": "shapley",
             "source": "reference",
             "method": method,
-            "records": len(self.at_records),
+            "records": len(self.background.weights),
             "questions": asked,
             "same_model": self.same_model,
             "training_data": TRAINING.format(asked="record", background="reference records"),
@@ -133,10 +134,31 @@ def prepare(
     positions = positions_of(len(reference), checked_count(records, len(reference)))
     columns = reference.columns_at(positions)
     answers = labeller(columns)
-    trees = None if trees is None else trees.compared_with(columns, answers)
     same = reference.labels is not None and bool(np.abs(answers - reference.labels[positions]).max() <= _SAME)
     background = reference.background(len(positions), with_labels=same)
+    alternatives, others, found = _ask_alternatives(reference, labeller, positions, answers)
+    if len(alternatives):
+        background = background.with_alternatives(alternatives)
+        columns = {name: np.concatenate([column, others[name]]) for name, column in columns.items()}
+        answers = np.concatenate([answers, found])
+    trees = None if trees is None else trees.compared_with(columns, answers)
     return ShapleyReference(reference.domain, labeller, background, columns, answers, same, trees)
+
+
+def _ask_alternatives(
+    reference: ReferenceData, labeller: Labeller, positions: NDArray[np.intp], answers: Vector
+) -> tuple[Alternatives, dict[str, NDArray[Any]], Vector]:
+    """(alternatives of the background records, as the model is shown them, its answers); none where it does not accept every declared value."""
+    proposed = reference.alternatives(len(positions))
+    if not len(proposed):
+        return proposed, {}, answers[:0]
+    columns = reference.columns_of_alternatives(proposed, positions)
+    try:
+        asked = labeller(columns)
+    except DataError:
+        return proposed.take(np.arange(0)), {}, answers[:0]
+    kept, times = proposed.worth_keeping(asked - answers[proposed.records])
+    return proposed.take(kept, times), {name: column[kept] for name, column in columns.items()}, asked[kept]
 
 
 def prepare_once(reference: ReferenceData, labeller: Labeller, records: int | None = None) -> ShapleyReference:
@@ -179,19 +201,23 @@ def shapley_batch(
     over: ShapleyReference, points: Matrix, scale: AnswerScale, guarantee: Guarantee, fingerprint: str | None
 ) -> ContributionsBatch:
     """SHAP values of encoded records."""
-    batch = in_own_units(over, points, over.explain(points), scale, guarantee)
-    return replace(batch, details=batch.details | {"fingerprint": fingerprint})
+    return in_own_units(over, points, over.explain(points), scale, guarantee, fingerprint)
 
 
 def in_own_units(
-    over: ShapleyReference, points: Matrix, found: tuple[Matrix, Matrix, Vector], scale: AnswerScale, guarantee: Guarantee
+    over: ShapleyReference | ImageReference,
+    points: Matrix,
+    found: tuple[Matrix, Matrix, Vector],
+    scale: AnswerScale,
+    guarantee: Guarantee,
+    fingerprint: str | None = None,
 ) -> ContributionsBatch:
     """(values, errors, answers) of labels as contributions in the answer's own units, which add up to each answer."""
     values, errors, answers = found
     own, (_, base_error) = scale.slopes(values), over.base
     answer = scale.answers(answers)
     return ContributionsBatch(
-        names=over.domain.columns,
+        names=feature_names(over.domain),
         values=own,
         base=answer - own.sum(axis=1),
         answer=answer,
@@ -201,9 +227,9 @@ def in_own_units(
         base_error=np.full(len(points), float(scale.slopes(base_error))),
         answer_error=np.zeros(len(points)),
         guarantee=guarantee,
-        titles=tuple(feature.label_of(feature.name) for feature in over.domain.features),
+        titles=feature_titles(over.domain),
         levels=ordered_levels(over.domain),
-        details=over.details,
+        details=over.details | ({} if fingerprint is None else {"fingerprint": fingerprint}),
     )
 
 

@@ -18,9 +18,12 @@ from dpexplain.core.uniforms import Uniforms
 from dpexplain.data import PrivateData
 from dpexplain.data.spending import PlannedRequest, buy
 from dpexplain.errors import DataError, ParameterError
-from dpexplain.estimation.global_slopes import NoisyEquations, guessed_slopes
+from dpexplain.estimation.answer import Solver
+from dpexplain.estimation.global_slopes import NoisyEquations, Slopes, guessed_slopes
 from dpexplain.estimation.local_reference import MomentRaking
+from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.plane_building import moment_targets
+from dpexplain.estimation.public_points import ask, public_points
 from dpexplain.estimation.relabelled_moments import BoughtMoments, FoundMoments, LabelledRecords, found_moments, rake_to_bought
 from dpexplain.estimation.response import normals
 from dpexplain.ledger.port import Ledger
@@ -30,7 +33,6 @@ from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee
 from dpexplain.privacy.events import price, quanta_up
 from dpexplain.registration.labels import Labeller
 from dpexplain.release.reference_data import CHANGE_STEPS, ReferenceData, columns_of, stored_changes, trial_columns
-from dpexplain.release.release_planes import ask
 
 if TYPE_CHECKING:
     from dpexplain.release.release import Release
@@ -70,7 +72,9 @@ def _from_records(release: Release, reference: ReferenceData, records: LabelledR
     covariance = (solver.eigenvectors * solver.eigenvalues) @ solver.eigenvectors.T
     base = _weights_of_moments(release, covariance)(records.points)
     found = found_moments(records, base, solver.mean, covariance)
-    small = ask(labeller, columns_of(solver.reference.codes, reference.domain))
+    public = public_points(solver)
+    public = replace(public, labels=ask(labeller, reference.domain.decode(public.points)))
+    small = public.labels[: len(solver.reference.labels)]
     moved = replace(
         solver,
         t0=found.t0,
@@ -89,13 +93,12 @@ def _from_records(release: Release, reference: ReferenceData, records: LabelledR
         bias=records.bias,
         slopes=equations.slopes(guessed_slopes(records.points, records.labels, base * records.weights)),
     )
-    planes = _planes(release, moved, equations, small, found)
+    planes = _planes(release, moved, equations.slopes(public.guess), found)
     return replace(release, solver=moved, planes=planes, reference=labelled, labeller=labeller)
 
 
-def _planes(release: Release, solver: Any, equations: NoisyEquations, labels: Any, found: FoundMoments) -> Any:
-    points = solver.reference.points(solver.layout)
-    slopes = equations.slopes(guessed_slopes(points, labels, np.ones(len(points))))
+def _planes(release: Release, solver: Solver, slopes: Slopes, found: FoundMoments) -> MomentPlanes:
+    points, labels = solver.reference.points(solver.layout), solver.reference.labels
     raked = MomentRaking(points, labels, np.ones(len(points)), moment_targets(solver, slopes.values)).weights()
     return replace(release.planes, t0=found.t0, slopes=slopes, labels=labels, raked=raked, t0_error=found.t0_error)
 
@@ -121,7 +124,9 @@ def refine(
     if release.domain.fingerprint != data.domain.fingerprint:
         raise ParameterError("these data have another domain than the release: register the rows that it was made from")
     if release.guarantee.neighbours != data.setting.neighbours:
-        raise ParameterError("these data protect others than the release does: register them with the same relation= and unit=")
+        raise ParameterError(
+            "these data have another relation or privacy unit than the release: register them with the same relation= and unit="
+        )
     if release.reference is None:
         raise ParameterError("this release has no reference records to label: make it with dpx.release(…, reference=True)")
     labeller(trial_columns(release.reference.domain))

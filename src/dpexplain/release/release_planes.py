@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,11 +19,10 @@ from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.estimation.mixed_planes import MixedPlanes
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.planes import Average, Planes, plain_planes
-from dpexplain.estimation.reference import LABEL_STEPS, NUMBER_STEPS
+from dpexplain.estimation.reference import NUMBER_STEPS
 from dpexplain.estimation.reference_planes import ReferencePlanes
 from dpexplain.release.reference_data import CHANGE_STEPS, ReferenceData
 
-Model: TypeAlias = Callable[[dict[str, Any]], Vector]
 _LARGEST = 1e100  # of a number in a file: its square does not overflow
 _ARRAYS = ("slopes", "spread", "factors", "labels", "raked", "average")
 
@@ -37,11 +35,6 @@ def move_to_levels(solver: Solver, domain: DomainLike) -> Solver:
             steps = np.rint(codes[a] / NUMBER_STEPS * (levels - 1))
             codes[a] = np.rint(steps / (levels - 1) * NUMBER_STEPS).astype(np.int64)
     return replace(solver, reference=replace(solver.reference, codes=codes))
-
-
-def ask(model: Model, columns: dict[str, Any]) -> Vector:
-    """A model's answers about public records, rounded to what a file stores exactly."""
-    return np.asarray(np.rint(model(columns) * LABEL_STEPS) / LABEL_STEPS)
 
 
 def reference_slopes(points: Matrix, labels: Vector, base: Vector, found: Estimate, layout: Layout) -> Slopes:

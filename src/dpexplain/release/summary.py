@@ -14,6 +14,7 @@ from dpexplain.answers.contributions_batch import ContributionsBatch
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.errors import ParameterError
+from dpexplain.estimation.background import unseen_variance
 from dpexplain.plots.style import PaletteName
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.progress import with_bar
@@ -149,20 +150,28 @@ def mean_sizes(over: ShapleyReference, queries: dict[str, NDArray[Any]], answers
     """For records of equal weight.
 
     `changes` are of the queries' log weights in each rehearsal of the noise, (K, queries): noise moves the contributions of each record, and which
-    records there are.
+    records there are. So do effects that are too rare to be seen, and codes that noise may have hidden: contributions of a background record beside the
+    queries are those of the queries beside it, with the other sign.
     """
-    values, errors, shifts = [], [], []
+    values, errors, shifts, rare, hidden, backwards = [], [], [], [], [], np.zeros((len(over.at_records), len(over.columns)))
+    background, ignored = over.background, over.trees is not None
     for i in with_bar(range(len(answers)), "explaining", len(answers)):
         each = over.record_values({name: column[i : i + 1] for name, column in queries.items()}, float(answers[i]))
-        value, error = over.background.average_by_feature(each)
+        value, error = background.average_by_feature(each, ignored=ignored)
         values.append(value)
         errors.append(error)
-        shifts.append(over.background.shifts(each) * np.sign(value))
+        shifts.append(background.shifts(each) * np.sign(value))
+        hidden.append(background.hidden_shifts(each) * np.sign(value))
+        rare.append(background.unseen_variance(each, ignored=ignored))
+        backwards -= each / len(answers)
     found = np.array(values)
     sizes = np.abs(found)
     moved = np.mean(shifts, axis=0) + (changes - changes.mean(axis=1, keepdims=True)) @ sizes / len(sizes)
     spread = sizes.var(axis=0)
-    error = np.sqrt(spread / max(len(sizes) - 1, 1) + over.background.noise_variance(moved, spread))
+    variance = spread / max(len(sizes) - 1, 1) + background.noise_variance(moved, spread)
+    variance += np.mean(rare, axis=0) + unseen_variance(found, np.full(len(found), 1 / len(found)), ignored=ignored)
+    variance += np.square(np.mean(hidden, axis=0) + background.hidden_shifts(np.abs(backwards))).sum(axis=0)
+    error = np.sqrt(variance)
     return MeanSizes(found, np.array(errors), answers, sizes.mean(axis=0), error)
 
 

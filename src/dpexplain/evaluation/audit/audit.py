@@ -221,7 +221,7 @@ def _set_up(mechanism: Any, data: PrivateData | None, scenario: _Scenario, view:
         data = made.register()
         query = [_record_at(data.domain, one) for one in points] if query is None else query
     if query is None and not isinstance(mechanism, Releasing):
-        raise ParameterError("say what to ask about: query=, a record of the data's domain, or a list of them")
+        raise ParameterError("nothing to ask about was given: pass query=, a record of the data's domain, or a list of them")
     given = query if isinstance(query, list) else [] if query is None else [query]
     point = encoded_point(data.domain, given[-1]) if given else np.full(data.domain.width, 0.0)
     return _Stage(data, given, point, min(group, max(data.size // data.setting.neighbours.rows_per_unit, 1)), made)

@@ -1,0 +1,193 @@
+"""Compiled loops behind `coded_rows.py`: passes over all records, in stretches that stay in cache.
+
+`cells[j, r]` is record r's cell in joint code j, whose values start at `starts[j]` in a table of all codes; `numbers[j, r]` are its numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.compiling import compile_kernel, widest_registers
+
+Joint = NDArray[np.int32]
+Index = NDArray[np.intp]
+Floats = NDArray[np.float32]
+
+_STRETCH = 1024
+_ANY_ORDER = {"reassoc", "contract", "nsz"}  # sums may be taken in any order
+
+
+def _look_up(
+    cells: Joint, starts: Index, table: Vector, numbers: Floats, slopes: Vector, first: int, out: Vector
+) -> None:  # pragma: no cover
+    """out += the sum of each record's values in the table, and slopes · numbers; for the stretch of records from `first` on."""
+    widest_registers()
+    last = first + len(out)
+    for j in range(len(cells)):
+        own, values = cells[j, first:last], table[starts[j] : starts[j + 1]]
+        for r in range(len(own)):
+            out[r] += values[own[r]]
+    for j in range(len(numbers)):
+        number, slope = numbers[j, first:last], slopes[j]
+        if slope != 0.0:
+            for r in range(len(number)):
+                out[r] += slope * number[r]
+
+
+_look_up = compile_kernel(_look_up, _ANY_ORDER)
+
+
+def _add_up(
+    cells: Joint, starts: Index, numbers: Floats, first: int, weights: Vector, table: Vector, out: Vector
+) -> None:  # pragma: no cover
+    """Weights of records, from `first` on, added up in their cells, and times their numbers."""
+    widest_registers()
+    last = first + len(weights)
+    for j in range(len(cells)):
+        own, values = cells[j, first:last], table[starts[j] : starts[j + 1]]
+        for r in range(len(own)):
+            values[own[r]] += weights[r]
+    for j in range(len(numbers)):
+        number, total = numbers[j, first:last], 0.0
+        for r in range(len(number)):
+            total += weights[r] * number[r]
+        out[j] += total
+
+
+_add_up = compile_kernel(_add_up, _ANY_ORDER)
+
+
+@compile_kernel
+def look_up(cells: Joint, starts: Index, table: Vector, numbers: Floats, slopes: Vector, out: Vector) -> None:  # pragma: no cover
+    """out += the sum of each record's values in the table, and slopes · numbers."""
+    for first in range(0, len(out), _STRETCH):
+        _look_up(cells, starts, table, numbers, slopes, first, out[first : first + _STRETCH])
+
+
+@compile_kernel
+def measure(
+    cells: Joint, starts: Index, table: Vector, numbers: Floats, slopes: Vector, squares: Vector, own: float, out: Vector
+) -> None:  # pragma: no cover
+    """out = the root of own + squares + what `look_up` finds, or 0 where that is negative."""
+    for first in range(0, len(out), _STRETCH):
+        found, square = out[first : first + _STRETCH], squares[first : first + _STRETCH]
+        for r in range(len(found)):
+            found[r] = square[r] + own
+        _look_up(cells, starts, table, numbers, slopes, first, found)
+        for r in range(len(found)):
+            found[r] = np.sqrt(max(found[r], 0.0))
+
+
+@compile_kernel
+def add_up(
+    cells: Joint, starts: Index, numbers: Floats, weights: Vector, values: Vector, table: Matrix, out: Matrix
+) -> None:  # pragma: no cover
+    """Weights, and weights times values, added up in each cell, (2, cells), and times the numbers."""
+    scratch = np.empty(_STRETCH)
+    for first in range(0, len(weights), _STRETCH):
+        own, value = weights[first : first + _STRETCH], values[first : first + _STRETCH]
+        both = scratch[: len(own)]
+        for r in range(len(both)):
+            both[r] = own[r] * value[r]
+        _add_up(cells, starts, numbers, first, own, table[0], out[0])
+        _add_up(cells, starts, numbers, first, both, table[1], out[1])
+
+
+@compile_kernel
+def bend(
+    cells: Joint, starts: Index, values: Vector, numbers: Floats, slopes: Vector, weights: Vector, table: Matrix, out: Matrix
+) -> None:  # pragma: no cover
+    """Weights times what `look_up` finds added up in each cell, (1, cells), and times the numbers."""
+    scratch = np.empty(_STRETCH)
+    for first in range(0, len(weights), _STRETCH):
+        own = weights[first : first + _STRETCH]
+        along = scratch[: len(own)]
+        along[:] = 0.0
+        _look_up(cells, starts, values, numbers, slopes, first, along)
+        for r in range(len(along)):
+            along[r] *= own[r]
+        _add_up(cells, starts, numbers, first, along, table[0], out[0])
+
+
+def localise(weights: Vector, base: Vector, negligible: float) -> float:  # pragma: no cover
+    """weights times base, without those below a share of the largest, divided by their sum; in place. Returns that sum; nothing is divided by zero."""
+    widest_registers()
+    largest, total = 0.0, 0.0
+    for r in range(len(weights)):
+        weights[r] *= base[r]
+        largest = max(largest, weights[r])
+    limit = negligible * largest
+    for r in range(len(weights)):
+        weights[r] = weights[r] if weights[r] > limit else 0.0
+        total += weights[r]
+    if total > 0:
+        for r in range(len(weights)):
+            weights[r] /= total
+    return total
+
+
+localise = compile_kernel(localise, _ANY_ORDER)
+
+
+def _sum_above(share: Vector, limit: float) -> tuple[float, float]:  # pragma: no cover
+    """(the sum of the shares of at least `limit`, how many there are)."""
+    widest_registers()
+    heavy, above = 0.0, 0.0
+    for r in range(len(share)):
+        inside = 1.0 if share[r] >= limit else 0.0
+        heavy += inside * share[r]
+        above += inside
+    return heavy, above
+
+
+_sum_above = compile_kernel(_sum_above, _ANY_ORDER)
+
+
+@compile_kernel
+def thin(share: Vector, count: int, positions: Index, times: Vector) -> int:  # pragma: no cover
+    """Fills in positions and times, and returns how many there are (`coded_rows.thin`)."""
+    total, _ = _sum_above(share, 0.0)
+    limit, known = total / count, -1.0
+    for _ in range(4):  # each round finds rows that are above what is left for the others
+        heavy, above = _sum_above(share, limit)
+        if above == known or above >= count:
+            break
+        limit, known = (total - heavy) / (count - above), above
+    scale, reached, found = 1 / max(limit, 1e-300), 0.5, 0
+    for r in range(len(share)):
+        kept = min(share[r] * scale, 1.0)
+        reached += kept
+        if reached >= 1.0 and found < len(positions):
+            reached -= 1.0
+            positions[found], times[found] = r, 1 / kept
+            found += 1
+    return found
+
+
+@compile_kernel
+def add_pairs(cells: Joint, weights: Vector, numbers: Matrix, pairs: Matrix, mixed: Matrix) -> None:  # pragma: no cover
+    """Weights added up in every two cells of a record, and weights · numbers in each of its cells; both have a row for each cell.
+
+    `cells`, numbered over all codes, and `numbers` have a row for each record. Of `pairs`, the cells of a later code come second.
+    """
+    count, codes = cells.shape
+    for r in range(count):
+        for a in range(codes):
+            first, weight = cells[r, a], weights[r]
+            for b in range(a, codes):
+                pairs[first, cells[r, b]] += weight
+            for j in range(numbers.shape[1]):
+                mixed[first, j] += weight * numbers[r, j]
+
+
+@compile_kernel
+def add_values(cells: Joint, values: Matrix, out: Matrix) -> None:  # pragma: no cover
+    """Values of each record, (records, K), added up in each of its cells, (cells, K)."""
+    count, codes = cells.shape
+    for r in range(count):
+        for a in range(codes):
+            cell = cells[r, a]
+            for k in range(values.shape[1]):
+                out[cell, k] += values[r, k]
