@@ -64,6 +64,21 @@ def test_gibbs_sampling_under_the_tree_s_potentials_keeps_the_tree():
     assert np.abs(shares(again) - shares(codes)).max() < 0.012
 
 
+@pytest.mark.parametrize("rows", [1, 16, 37])
+@pytest.mark.parametrize("sweeps", [1, 3])
+def test_gibbs_sampling_draws_what_the_plain_loop_draws(rows, sweeps):
+    rng, total = np.random.default_rng(rows + sweeps), OFFSETS[-1]
+    owner, theta, field = np.repeat(np.arange(4), SIZES), rng.standard_normal((total, total)), rng.standard_normal(total)
+    theta = np.where(owner[:, None] == owner, 0.0, theta + theta.T)
+    codes = rng.integers(0, SIZES, (rows, 4))
+    expected, uniforms = codes.copy(), Uniforms().take(rows * sweeps * 4).reshape(rows, sweeps, 4)
+    for r, s, a in np.ndindex(rows, sweeps, 4):
+        energy = (field + theta[OFFSETS[:-1] + expected[r]].sum(axis=0))[OFFSETS[a] : OFFSETS[a + 1]]
+        steps = np.cumsum(np.exp(energy))
+        expected[r, a] = np.searchsorted(steps, uniforms[r, s, a] * steps[-1])
+    assert (refresh_records(codes, theta, field, OFFSETS, sweeps, Uniforms()) == expected).all()
+
+
 def test_a_chain_learns_every_table():
     found = tables(counts(triangle()), OFFSETS, USED, 40.0)
     uniforms = Uniforms()

@@ -16,6 +16,7 @@ Index = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
 _STRETCH = 2048
+_LANES = 16  # records that take their turns together
 _LOG2_E, _SMALLEST_POWER = np.float32(1.4426950408889634), np.float32(-126.0)
 # 2^f on [0, 1) by a polynomial, to 4e-6: far below the rounding error of float32 energies
 _C0, _C1, _C2, _C3, _C4 = (np.float32(c) for c in (1.000002518, 0.693006621, 0.241427493, 0.052037429, 0.013520603))
@@ -134,46 +135,67 @@ def count_pairs(codes: Bins, offsets: Index, out: Matrix) -> None:  # pragma: no
 def refresh(codes: Bins, offsets: Index, pair: Floats, single: Floats, uniforms: Matrix) -> None:  # pragma: no cover
     """Gibbs sampling in place: attribute a of record r given its others, by uniforms[r, s·attributes + a] in sweep s.
 
-    A record's energies in all bins are stored, and updated where a bin changes, as far as they are used again; `pair` is zero within an attribute.
+    An attribute's energies begin with `single`, and every attribute adds its row of `pair` when it has its bin: those before it in the next sweep,
+    those after it in this one. `pair` is zero within an attribute. Some records take turns together, so that they share the rows of `pair`.
     """
     attributes, rows = codes.shape
     bins, turns = len(single), uniforms.shape[1]
-    energy, steps, powers = np.empty(bins, np.float32), np.empty(bins, np.float32), np.empty(bins, np.int32)
-    scales = powers.view(np.float32)
-    for r in range(rows):
-        for k in range(bins):  # not `energy[:] = single`, which took 3 of 5 seconds of compiling
-            energy[k] = single[k]
+    energy, chosen = np.zeros((_LANES, bins), np.float32), np.empty(_LANES, np.int64)
+    steps, powers = np.empty((bins, _LANES), np.float32), np.empty((bins, _LANES), np.int32)
+    for start in range(0, rows, _LANES):
+        lanes = min(_LANES, rows - start)
+        for j in range(lanes):
+            for k in range(bins):  # not `energy[j] = single`, which takes seconds to compile
+                energy[j, k] = single[k]
         for a in range(attributes):
-            given = pair[offsets[a] + codes[a, r]]
-            for k in range(bins):
-                energy[k] += given[k]
+            for j in range(lanes):
+                own, given = energy[j], pair[offsets[a] + codes[a, start + j]]
+                for k in range(offsets[a]):
+                    own[k] += given[k]
         a = -1
         for turn in range(turns):
             a = a + 1 if a + 1 < attributes else 0
             low, high = offsets[a], offsets[a + 1]
-            top = energy[low]
-            for k in range(low + 1, high):
-                top = max(top, energy[k])
-            total = np.float32(0.0)
-            for k in range(low, high):  # exp(x) = 2^i 2^f, f in [0, 1): so that it fills vector registers
-                x = max((energy[k] - top) * _LOG2_E, _SMALLEST_POWER)
-                i = np.floor(x)
-                powers[k] = (np.int32(i) + np.int32(127)) << np.int32(23)
-                f = x - i
-                steps[k] = _C0 + f * (_C1 + f * (_C2 + f * (_C3 + f * _C4)))
-            for k in range(low, high):
-                total += steps[k] * scales[k]
-                steps[k] = total
-            place, now = np.float32(uniforms[r, turn]) * total, low
-            while now < high - 1 and place > steps[now]:
-                now += 1
-            before = low + codes[a, r]
-            if now != before:
-                codes[a, r] = now - low
-                first = high if turns - turn <= attributes else 0
-                later, gone, come = energy[first:], pair[before, first:], pair[now, first:]
+            _choose_bins(energy[:, low:high], uniforms[start : start + lanes, turn], steps, powers, chosen)
+            first = high if turns - turn <= attributes else 0  # energies that are used again
+            for j in range(lanes):
+                codes[a, start + j] = chosen[j]
+                for k in range(low, high):
+                    energy[j, k] = single[k]
+                own, given = energy[j, first:], pair[low + chosen[j], first:]
                 for k in range(bins - first):
-                    later[k] += come[k] - gone[k]
+                    own[k] += given[k]
+
+
+@compile_kernel
+def _choose_bins(energy: Floats, uniforms: Vector, steps: Floats, powers: Bins, chosen: Index) -> None:  # pragma: no cover
+    """chosen[j] = a bin of record j, with probability in proportion to exp(energy[j]). `steps` and `powers` are room for (bins, lanes)."""
+    bins, scales = energy.shape[1], powers.view(np.float32)
+    top, total = np.empty(_LANES, np.float32), np.zeros(_LANES, np.float32)
+    for k in range(bins):
+        for j in range(_LANES):
+            steps[k, j] = energy[j, k]
+    for j in range(_LANES):
+        top[j], chosen[j] = steps[0, j], 0
+    for k in range(1, bins):
+        for j in range(_LANES):
+            top[j] = max(top[j], steps[k, j])
+    for k in range(bins):  # exp(x) = 2^i 2^f, f in [0, 1): so that it fills vector registers
+        for j in range(_LANES):
+            x = max((steps[k, j] - top[j]) * _LOG2_E, _SMALLEST_POWER)
+            i = np.floor(x)
+            powers[k, j] = (np.int32(i) + np.int32(127)) << np.int32(23)
+            f = x - i
+            steps[k, j] = _C0 + f * (_C1 + f * (_C2 + f * (_C3 + f * _C4)))
+    for k in range(bins):
+        for j in range(_LANES):
+            total[j] += steps[k, j] * scales[k, j]
+            steps[k, j] = total[j]
+    for j in range(len(uniforms)):
+        total[j] *= np.float32(uniforms[j])
+    for k in range(bins - 1):
+        for j in range(_LANES):
+            chosen[j] += total[j] > steps[k, j]
 
 
 @compile_kernel
