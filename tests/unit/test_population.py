@@ -1,5 +1,7 @@
 """Counts to records: consistent, never negative, close in every pair, and defined whatever the noise made of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from dpexplain.core.cells import NumberCells
 from dpexplain.core.marginals import one_hot
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.estimation import response
+from dpexplain.estimation._table_kernels import find_cells
 from dpexplain.estimation.gibbs import learn_potentials, refresh_records
 from dpexplain.estimation.population import distance, draw, on_simplex, sample_tree, tables, tree, tree_potentials
 from dpexplain.estimation.raking import Raking
@@ -84,6 +87,28 @@ def test_a_chain_learns_every_table():
     uniforms = Uniforms()
     potentials = learn_potentials(sample_tree(found, 8192, uniforms), found, tree_potentials(found), uniforms)
     assert farthest(potentials.records(30_000, uniforms)) < 0.014
+    assert farthest(potentials.records(150_000, uniforms)) < 0.014  # more than there are states: copies of them
+    assert potentials.records(500, uniforms).shape == (500, 4)
+
+
+def test_records_of_a_chain_follow_its_last_turns_and_differ():
+    """States of several turns are nearer to the tables than copies of one of them."""
+    found = tables(counts(triangle()), OFFSETS, USED, 40.0)
+    uniforms = Uniforms()
+    potentials = learn_potentials(sample_tree(found, 1024, uniforms), found, tree_potentials(found), uniforms)
+    copies = replace(potentials, states=potentials.states[-1:] * len(potentials.states))
+    rows = 1024 * len(potentials.states)
+    assert distance(potentials.records(rows, uniforms), found) < distance(copies.records(rows, uniforms), found)
+
+
+def test_cells_are_found_as_by_searching_all_edges():
+    rng = np.random.default_rng(0)
+    edges, first = np.concatenate([[0.0], np.cumsum(rng.random(50))]), np.array([0, 7, 8, 30])
+    last, bins, uniforms = np.append(first[1:], 50), rng.integers(0, 4, 5_000), rng.random(5_000)
+    found = np.empty(5_000, dtype=np.int64)
+    find_cells(bins, first, last, edges, uniforms, found)
+    place = edges[first[bins]] + uniforms * (edges[last[bins]] - edges[first[bins]])
+    assert (found == np.searchsorted(edges, place, side="right") - 1).all()
 
 
 @pytest.mark.slow

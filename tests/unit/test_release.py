@@ -214,6 +214,15 @@ def test_saving_again_gives_the_same_file(saved, tmp_path):
     assert (tmp_path / "again.dpx").read_bytes() == saved.read_bytes()
 
 
+def test_files_of_numbers_and_of_codes_are_both_small_and_read_back():
+    rng = np.random.default_rng(0)
+    arrays = {"numbers": rng.integers(0, 4096, 100_000).astype("<u2"), "codes": np.repeat(np.arange(4), 25_000).astype("<u2")}
+    for name, largest in (("numbers", 180_000), ("codes", 2_000)):
+        content = container.write({}, {name: arrays[name]})
+        assert len(content) < largest
+        assert (container.read(content)[1][name] == arrays[name]).all()
+
+
 def test_any_changed_or_missing_byte_is_noticed(saved, tmp_path):
     whole, path = saved.read_bytes(), tmp_path / "damaged.dpx"
     for at in [*range(60), *np.linspace(60, len(whole) - 1, 60).astype(int)]:

@@ -64,26 +64,35 @@ def add_tables(codes: Bins, offsets: Index, weights: Vector, out: Vector) -> Non
 
 @compile_kernel
 def add_energies_of_eight(codes: Bins, offsets: Index, potentials: Floats, out: Floats) -> None:  # pragma: no cover
-    """`add_energies` for eight sets of potentials at once, (cells, 8): a record's cell is looked up once for all of them, which fill a register."""
+    """`add_energies` for eight sets of potentials at once, (cells, 8), which fill a register; four cells of a record at a time."""
     attributes, rows = codes.shape
     single = len(potentials) - offsets[attributes]
+    cells = np.empty((attributes, _STRETCH), np.uint32)  # a record's bin of one attribute, and its pairs with the later ones
     for first in range(0, rows, _STRETCH):
-        last = min(first + _STRETCH, rows)
+        part, sums = codes[:, first : first + _STRETCH], out[first : first + _STRETCH]
+        count, start = part.shape[1], 0
         for a in range(attributes):
-            start = single + offsets[a]
-            for r in range(first, last):
-                cell = start + codes[a, r]
-                for k in range(8):
-                    out[r, k] += potentials[cell, k]
-        start = 0
-        for a in range(attributes):
+            own, shift = part[a], np.int32(single + offsets[a])
+            for r in range(count):
+                cells[a, r] = shift + own[r]
             for b in range(a + 1, attributes):
-                width = offsets[b + 1] - offsets[b]
-                for r in range(first, last):
-                    cell = start + codes[a, r] * width + codes[b, r]
-                    for k in range(8):
-                        out[r, k] += potentials[cell, k]
+                other, found, width, shift = part[b], cells[b], np.int32(offsets[b + 1] - offsets[b]), np.int32(start)
+                for r in range(count):
+                    found[r] = shift + own[r] * width + other[r]
                 start += (offsets[a + 1] - offsets[a]) * width
+            b = a
+            while b + 4 <= attributes:
+                one, two, three, four = cells[b], cells[b + 1], cells[b + 2], cells[b + 3]
+                for r in range(count):
+                    i, j, k, m = one[r], two[r], three[r], four[r]
+                    for n in range(8):
+                        sums[r, n] += (potentials[i, n] + potentials[j, n]) + (potentials[k, n] + potentials[m, n])
+                b += 4
+            for rest in range(b, attributes):
+                for r in range(count):
+                    cell = cells[rest, r]
+                    for n in range(8):
+                        sums[r, n] += potentials[cell, n]
 
 
 @compile_kernel
@@ -206,3 +215,16 @@ def fit_margins(table: Matrix, rows: Vector, columns: Vector, rounds: int) -> No
             table[i] *= rows[i] / max(table[i].sum(), 1e-300)
         for j in range(table.shape[1]):
             table[:, j] *= columns[j] / max(table[:, j].sum(), 1e-300)
+
+
+@compile_kernel
+def find_cells(bins: Index, first: Index, last: Index, edges: Vector, uniforms: Vector, out: Index) -> None:  # pragma: no cover
+    """The cell of each record of bin b, from first[b] to last[b] - 1, in which edges[first[b]] + uniform · (their distance) lies."""
+    for r in range(len(bins)):
+        low, count = first[bins[r]], last[bins[r]] - first[bins[r]]
+        place = edges[low] + uniforms[r] * (edges[low + count] - edges[low])
+        while count > 1:
+            half = count // 2
+            low = low + half if edges[low + half] <= place else low
+            count -= half
+        out[r] = low

@@ -8,6 +8,9 @@ Younes 1989, Tieleman 2008): with d = p - m,
 
 Errors of the margins are removed from the tables' step, and margins take the larger step: otherwise every table of an attribute would correct the
 same margin once more. Steps shrink with the number of attributes; the last third of the turns is averaged (Polyak).
+
+Records are the states of the chain after the last turns, refreshed once by the averaged potentials. States of several turns are nearer to the
+tables than copies of the last one, because errors of single turns cancel, and as different from each other as copies refreshed three times.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ from dpexplain.estimation._table_kernels import count_pairs, refresh
 from dpexplain.estimation.raking import Tables
 
 CHAIN = 1 << 13
-_TURNS, _SWEEPS = 40, 3
+_TURNS, _STATES = 40, 16  # turns, and states of the chain that are kept
+_SWEEPS, _MORE_SWEEPS = 1, 3  # by which they are refreshed, and where more copies of them are needed
 _FARTHEST = 3.0  # of θ from the tree's
 _SMALLEST = 1e-6  # probability in a denominator
 _SLICE = 1 << 13
@@ -37,12 +41,14 @@ class Potentials:
     theta: Matrix
     field: Vector
     offsets: Joined
-    chain: CellCodes
+    states: tuple[CellCodes, ...]  # of the chain, the last one last
 
     def records(self, rows: int, uniforms: Uniforms) -> CellCodes:
-        """As many records as wanted: copies of the chain, refreshed until they differ."""
-        copies = np.tile(self.chain, (-(-rows // len(self.chain)), 1))[:rows]
-        return refresh_records(copies, self.theta, self.field, self.offsets, _SWEEPS, uniforms)
+        """As many records as wanted: states at equal distances, or copies of all, refreshed so that they differ."""
+        kept, wanted = len(self.states), -(-rows // len(self.states[0]))
+        chosen = [self.states[kept - 1 - i * max(kept // wanted, 1) % kept] for i in range(wanted)]
+        sweeps = _SWEEPS if wanted <= kept else _MORE_SWEEPS
+        return refresh_records(np.concatenate(chosen)[:rows], self.theta, self.field, self.offsets, sweeps, uniforms)
 
 
 class _Learner:
@@ -71,12 +77,15 @@ def learn_potentials(codes: CellCodes, found: Tables, start: tuple[Matrix, Vecto
     """Potentials whose records have the released tables, up to noise."""
     learner, kept = _Learner(found, start, codes.shape[1], len(codes)), 0
     theta, field = np.zeros_like(learner.tree), np.zeros_like(learner.field)
+    states: list[CellCodes] = []
     for turn in range(_TURNS):
         codes = refresh_records(codes, learner.tree + learner.theta, learner.field, found.offsets, 1, uniforms)
         learner.step(pair_shares(codes, found.offsets), 1.0 if turn < _TURNS // 2 else 0.5)
+        if turn >= _TURNS - _STATES:
+            states.append(codes)
         if turn >= _TURNS - _TURNS // 3:
             theta, field, kept = theta + learner.theta, field + learner.field, kept + 1
-    return Potentials(learner.tree + theta / kept, field / kept, found.offsets, codes)
+    return Potentials(learner.tree + theta / kept, field / kept, found.offsets, tuple(states))
 
 
 def refresh_records(

@@ -131,24 +131,24 @@ def sample_tree(found: Tables, rows: int, uniforms: Uniforms) -> CellCodes:
 
 def draw(found: Tables, rows: int, uniforms: Uniforms, watch: ProgressCallback = no_progress) -> CellCodes:
     """Steps 3 and 4: bins of `rows` records, (rows, attributes)."""
-    codes = sample_tree(found, rows, uniforms)
     watch("raking records to the tables")
-    few = codes[
-        : _pair_limit(found.attributes)
-    ]  # with many attributes raking takes long and rarely suffices, so it is tried on a few records first
+    # with many attributes that takes long and rarely suffices, so it is tried on a few records first
+    few = sample_tree(found, min(rows, _pair_limit(found.attributes)), uniforms)
     raking = Raking(few, found)
     trial = raking.solve(_LEAST, _FIRST_ROUNDS)
     promising = trial.length == 1.0  # rounds only ever take more weight from most records
     trial = raking.solve(_LEAST) if promising else trial
     if promising and trial.length == 1.0 and trial.effective >= _ENOUGH:
-        return _rake_and_resample(codes, found, trial)
+        return _rake_and_resample(few, found, trial, rows, uniforms)
     watch("learning all tables at once")
-    potentials = learn_potentials(codes[:CHAIN], found, tree_potentials(found), uniforms)
+    potentials = learn_potentials(few[:CHAIN], found, tree_potentials(found), uniforms)
     by_chain = potentials.records(rows, uniforms)
     if not promising:
         return by_chain
     by_weight = resample(few, trial.weights, len(few))
-    return by_chain if distance(by_chain, found) < distance(by_weight, found) else _rake_and_resample(codes, found, trial)
+    if distance(by_chain, found) < distance(by_weight, found):
+        return by_chain
+    return _rake_and_resample(few, found, trial, rows, uniforms)
 
 
 def _pair_limit(attributes: int) -> int:
@@ -156,10 +156,12 @@ def _pair_limit(attributes: int) -> int:
     return min(max(_PAIRS_LOOKED_AT // pairs, _LEAST_LOOKED_AT), _LOOKED_AT)
 
 
-def _rake_and_resample(codes: CellCodes, found: Tables, trial: RakedWeights) -> CellCodes:
+def _rake_and_resample(few: CellCodes, found: Tables, trial: RakedWeights, rows: int, uniforms: Uniforms) -> CellCodes:
     """All records raked and resampled; `trial` has the weights of the first ones, which may be all."""
-    raked = trial if len(trial.weights) == len(codes) else Raking(codes, found).solve(_LEAST)
-    return resample(codes, raked.weights, len(codes))
+    if len(few) == rows:
+        return resample(few, trial.weights, rows)
+    codes = np.concatenate([few, sample_tree(found, rows - len(few), uniforms)])
+    return resample(codes, Raking(codes, found).solve(_LEAST).weights, rows)
 
 
 def distance(codes: CellCodes, found: Tables) -> float:

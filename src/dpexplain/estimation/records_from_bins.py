@@ -12,6 +12,7 @@ from dpexplain.core.cells import CellCodes, Cells
 from dpexplain.core.layout import Layout
 from dpexplain.core.marginals import Bins, Joined
 from dpexplain.core.uniforms import Uniforms
+from dpexplain.estimation._table_kernels import find_cells
 from dpexplain.estimation.reference import NUMBER_STEPS
 
 _STEEPEST = 1 / sqrt(3)  # by how many standard deviations the mean of a triangular density is from that of an even one
@@ -67,6 +68,6 @@ def _draw_cells(codes: CellCodes, joined: Joined, mass: Vector, uniforms: Unifor
     edges = np.concatenate([[0.0], np.cumsum(ordered)])
     first = np.searchsorted(joined[order], np.arange(len(held)), side="left")
     last = np.searchsorted(joined[order], np.arange(len(held)), side="right")
-    low, high = edges[first][codes], edges[last][codes]
-    place = np.searchsorted(edges, low + uniforms.take(len(codes)) * (high - low), side="right") - 1
-    return np.asarray(order[np.clip(place, first[codes], last[codes] - 1)])
+    places = np.empty(len(codes), dtype=np.int64)
+    find_cells(np.ascontiguousarray(codes), first, last, edges, uniforms.take(len(codes)), places)
+    return np.asarray(order[places])

@@ -24,6 +24,7 @@ from dpexplain.errors import ReleaseCorrupt
 
 MAGIC, VERSION = b"DPXREL\r\n", 1
 LARGEST = 1 << 30
+_PIECES, _PIECE, _WORTH = 16, 1 << 14, 1.02  # of the sample that decides how to compress, and how much larger a file may become
 _PREFIX = struct.Struct("<8sI32sQ")
 _LENGTH = struct.Struct("<I")
 _DTYPES = ("<f8", "<u2", "<u4", "|i1")
@@ -39,7 +40,7 @@ def write(header: Mapping[str, Any], arrays: Arrays) -> bytes:
     text = json.dumps({**header, "arrays": listed}, ensure_ascii=False, allow_nan=False, sort_keys=True).encode()
     parts = [_LENGTH.pack(len(text)), text, *(array.astype(array.dtype.newbyteorder("<")).tobytes() for array in arrays.values())]
     body = b"".join(parts)
-    packed = struct.pack("<Q", len(body)) + zlib.compress(body, 4)  # a third of the time of level 6, for 1 % more bytes
+    packed = struct.pack("<Q", len(body)) + _compress(body)
     return _PREFIX.pack(MAGIC, VERSION, sha256(packed).digest(), len(body)) + packed[8:]
 
 
@@ -49,6 +50,19 @@ def read(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return _parse(_body(data))
     except (struct.error, zlib.error, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         _refuse_damaged(f"its contents do not parse ({type(error).__name__})")
+
+
+def _compress(body: bytes) -> bytes:
+    """Level 4, in a third of the time of level 6 for 1 % more bytes; codes without matches, in a quarter of that, where a sample loses next to nothing."""
+    pieces = range(0, len(body), max(len(body) // _PIECES, _PIECE))
+    sample = b"".join(body[start : start + _PIECE] for start in pieces)
+    without = len(_deflate(sample, zlib.Z_HUFFMAN_ONLY)) < _WORTH * len(_deflate(sample, zlib.Z_DEFAULT_STRATEGY))
+    return _deflate(body, zlib.Z_HUFFMAN_ONLY if without else zlib.Z_DEFAULT_STRATEGY)
+
+
+def _deflate(data: bytes, strategy: int) -> bytes:
+    deflate = zlib.compressobj(4, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, strategy)
+    return deflate.compress(data) + deflate.flush()
 
 
 def _body(data: bytes) -> bytes:
