@@ -11,7 +11,14 @@ from uuid import uuid4
 
 import numpy as np
 
-from dpexplain.answers.contributions import AVERAGE, Baseline, Contributions, contributions_against, shapley_contributions
+from dpexplain.answers.contributions import (
+    AVERAGE,
+    Baseline,
+    Contributions,
+    contributions_against,
+    declared_baseline,
+    shapley_contributions,
+)
 from dpexplain.answers.expectation import AskedData
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations, answer_in_batches
@@ -133,7 +140,7 @@ class Explainer:
     def history(self) -> History:
         """Everything released so far, by every process on this ledger."""
         with self._lock:
-            history = self._history = self._history or History(self._facts.domain, lambda: self._total)
+            history = self._history = self._history or History(self._facts.domain, lambda: self._total, self._facts.scale)
             for done in self._ledger.settled(after=self._read):
                 answer = done.answer
                 if self._of_this_kind(answer):
@@ -342,7 +349,7 @@ def _require_arguments(data: Any, budget: Any, mechanism: Any, noise: Any) -> No
 def _baseline(record: Any, release: FreeAnswers | None, domain: DomainLike) -> Baseline | None:
     """The record to compare with: the declared one, or else the means of a release."""
     if record is not None:
-        return Baseline(domain.encode_query(record), "the baseline")
+        return declared_baseline(record, domain)
     return None if release is None else Baseline(release.average, AVERAGE)
 
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from dpexplain.answers.contributions import contributions_against, declared_baseline
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations, answer_in_batches
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.plane import PAPER_RADIUS, Plane, require_plane
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
-from dpexplain.domain import QueryRules, read_queries, read_query
+from dpexplain.domain import DomainLike, QueryRules, read_queries, read_query
 from dpexplain.domain.queries import Notes
 from dpexplain.errors import ParameterError, QueryError
 from dpexplain.mechanisms.history import History
@@ -30,7 +31,8 @@ class NonInteractive:
     method="regression" (default) predicts φ from z by ridge regression over the computed answers, with leave-one-out errors.
     method="labels" is the paper's non-interactive phase: the local loss on points z_j, with the planes' answers there for labels. method="neighbour"
     returns the nearest answer. `docs/interactive.md` compares them. Answers are planes of the same kind as the history's; `plane` says which
-    kind is expected. `radius` caps ‖φ‖; None takes the largest cap in the history.
+    kind is expected. `radius` caps ‖φ‖; None takes the largest cap in the history. `baseline` is a record that stands for the average, as for
+    `Explainer`.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class NonInteractive:
         radius: float | None = None,
         norm: int = 2,
         plane: Plane | None = None,
+        baseline: Any = None,
     ) -> None:
         if method not in METHODS:
             raise ParameterError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
@@ -49,6 +52,7 @@ class NonInteractive:
         self._weight, self._radius, self._norm = weight or DEFAULT_WEIGHT, radius, norm
         self._expected = None if plane is None else require_plane(plane)
         Ball(1.0 if radius is None else radius, norm)
+        self._baseline = None if baseline is None else declared_baseline(baseline, self._require_domain())
 
     @property
     def _ball(self) -> Ball:
@@ -91,7 +95,7 @@ class NonInteractive:
     def _explain_point(self, point: Vector, notes: Notes) -> Explanation:
         self._require_optima()
         found = predict(self._method, self._history, point, self._ball, self._weight)
-        return Explanation(
+        answer = Explanation(
             values=np.array(found.values),
             names=self._names(len(point)),
             point=point,
@@ -102,7 +106,13 @@ class NonInteractive:
             domain=self._history.domain,
             plane=self._plane,
             intercept=0.0 if self._plane == "paper" else found.intercept,
+            scale=self._history.answer_scale,
         )
+        baseline, domain = self._baseline, self._history.domain
+        if baseline is None or domain is None or answer.intercept is None:
+            return answer
+        stored = {"point": point, "values": answer.values, "intercept": answer.intercept, "plane": answer.plane}
+        return replace(answer, added=lambda: contributions_against(baseline, stored, domain, answer.scale, self._total))
 
     @property
     def _total(self) -> Guarantee:
@@ -112,6 +122,11 @@ class NonInteractive:
             return known
         note = "this history does not say what was spent on it."
         return Guarantee(0.0, 1e-6, Neighbours(), private=False, note=note)
+
+    def _require_domain(self) -> DomainLike:
+        if self._history.domain is None:
+            raise ParameterError("baseline= needs the history of an explainer, which knows the domain that records are of")
+        return self._history.domain
 
     def _encode(self, record: Any) -> tuple[Vector, Notes]:
         domain = self._history.domain

@@ -44,6 +44,19 @@ def test_a_release(release):
         assert "about 90 %; the average is 90 %" in added.sentence
 
 
+@pytest.mark.parametrize(
+    "mechanism", [dpx.Basic(0.1, 1e-6), dpx.Basic(1.0, 1e-6), dpx.Adaptive(1.0, 1e-6), dpx.Enhanced(1.0, 1e-6)]
+)
+def test_paid_answers_are_within_the_error_to_expect(data, mechanism):
+    """It is a guess for answers without bars: it must not shrink with the slopes of a flat model."""
+    explainer = dpx.Explainer(data, dpx.Budget(9.0, 1e-5), mechanism, noise=SeededNoise(1))
+    answers = [explainer.explain(record) for record in RECORDS]
+    errors = np.abs([answer.values / answer.details["expected"]["error"] for answer in answers])
+    assert (errors <= 2).mean() > 0.93
+    assert errors.max() < 5
+    assert [answer.scale.answer(answer.intercept) for answer in answers] == pytest.approx([CONSTANT] * 3, abs=0.2)
+
+
 @pytest.mark.slow
 def test_the_published_page(release, browser, tmp_path):
     page = browser.new_page()

@@ -99,6 +99,9 @@ def test_slopes_and_answer_of_an_unbalanced_linear_model_are_found():
     tight = dpx.Explainer(data, dpx.Budget(9, 1e-6), dpx.Basic(2.0, 1e-6, radius=0.1), noise=SeededNoise(2)).explain(RECORDS[0])
     assert tight.details["capped"] is True
     assert tight.details["radius"] == 0.1
+    for shown in (tight._repr_html_(), tight.to_dict()["details"]["cap"]):
+        assert "The cap of 0.1 on the length of the slopes binds" in shown
+    assert "cap" not in answer.details
 
 
 def test_the_default_cap_grows_with_the_budget():
@@ -126,6 +129,25 @@ def test_contributions_against_a_declared_baseline_add_up():
         again.contributions()
 
 
+def test_answers_from_history_are_in_the_models_units_and_compare_with_a_baseline():
+    data = dpx.PrivateData(people(4000), DOMAIN, model=lambda table: (1 + leaning(table)) / 2, output="probability")
+    explainer = dpx.Explainer(data, dpx.Budget(9, 1e-6), dpx.Basic(1.0, 1e-6), noise=SeededNoise(3))
+    explainer.explain_many(RECORDS)
+    stored = History.from_json(explainer.history.to_json())
+    for history in (explainer.history, stored):
+        free = dpx.NonInteractive(history, baseline=RECORDS[1]).explain(RECORDS[0])
+        found = free.contributions()
+        assert free.scale.kind == found.scale.kind == "probability"
+        assert "points" in free._repr_html_()
+        assert found.base + found.values.sum() == pytest.approx(found.answer)
+        assert found.answer == pytest.approx(free.scale.answer(free.intercept))
+        assert found.average == "the baseline"
+        with pytest.raises(InputError, match="baseline record"):
+            dpx.NonInteractive(history).explain(RECORDS[0]).contributions()
+    with pytest.raises(ParameterError, match="baseline= needs the history of an explainer"):
+        dpx.NonInteractive(History(), baseline=RECORDS[0])
+
+
 @pytest.mark.slow
 def test_a_releases_means_stand_for_the_average():
     data = labelled(leaning)
@@ -146,8 +168,16 @@ def test_a_releases_means_stand_for_the_average():
 
 def test_a_baseline_outside_the_domain_and_an_unknown_plane_are_refused_before_anything_is_spent():
     data = labelled(leaning)
-    with pytest.raises(QueryError):
-        dpx.Explainer(data, dpx.Budget(1, 1e-6), baseline={"age": 400, "hours": 1, "work": "a", "married": True})
+    outside = {"age": 400, "hours": 1, "work": "a", "married": True}
+    for use in (
+        lambda: dpx.Explainer(data, dpx.Budget(1, 1e-6), baseline=outside),
+        lambda: dpx.NonInteractive(History(DOMAIN), baseline=outside),
+    ):
+        with pytest.raises(
+            QueryError, match=r"the baseline does not fit the domain: age: 400 is not .* Declare a record"
+        ) as refused:
+            use()
+        assert "clip=" not in str(refused.value)  # that is for questions
     with pytest.raises(ParameterError, match="plane must be"):
         dpx.Basic(plane="free")
     for kind in (dpx.Basic, dpx.Adaptive, dpx.Enhanced):

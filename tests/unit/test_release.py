@@ -569,6 +569,7 @@ def test_a_cap_that_binds_is_named(release):
     free, held = release.explain(RECORD), release.explain(RECORD, radius=0.4)
     assert "cap" not in free.details
     assert "radius 0.4" in held.details["cap"]
+    assert held.details["cap"] in held._repr_html_()
     assert np.linalg.norm(held.values) == pytest.approx(0.4)
     assert "cap" not in release.explain(RECORD, radius=50.0).details
     assert 0 < free.details["effective_rows"] <= release.size

@@ -14,7 +14,7 @@ from dpexplain.answers.json_text import JsonText
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain import Domain, DomainLike, Ordinal
-from dpexplain.errors import InputError, ParameterError
+from dpexplain.errors import InputError, ParameterError, QueryError
 from dpexplain.plots.steps import Step, sentence, steps
 from dpexplain.plots.style import PaletteName
 from dpexplain.privacy.budget import Guarantee
@@ -230,6 +230,15 @@ class Baseline:
 
     values: Vector
     name: str
+
+
+def declared_baseline(record: Any, domain: DomainLike) -> Baseline:
+    """A public record in place of the average. QueryError names it where it is not of the domain."""
+    try:
+        return Baseline(domain.encode_query(record), "the baseline")
+    except QueryError as error:
+        what = str(error).partition(". ")[0]  # without the remedies of a question, such as clip=True
+        raise QueryError(f"the baseline does not fit the domain: {what}. Declare a record of values within the domain") from None
 
 
 def contributions_against(

@@ -12,6 +12,8 @@ from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.privacy.expected_quality import Facts, basic_of
 
+_USUAL_LENGTH = 1.0  # of slopes per whole range, in labels
+
 
 class AskedData(NamedTuple):
     """The data that were asked: their public row count, and whether a model is known."""
@@ -26,12 +28,15 @@ def expected_error(
     """{"expected": …} for the details of a paid plane: cosine to the exact answer, and the root mean square error of its slopes.
 
     Empty for other quantities, anchored planes and free answers, for which nothing was measured. If the angle to the exact slopes is θ, then
-    their distance is about ‖φ‖ tan θ, shared by all columns.
+    their distance is about ‖φ‖ tan θ, shared by all columns. θ is of models with slopes of usual length. Noise does not get less where a model is
+    flatter, so shorter slopes have the error of slopes of length 1.
     """
     if plane not in ("fitted", "paper") or not cost.mu > 0 or not len(values):
         return {}
     found = basic_of(cost, about.rows, len(values), Facts(model=about.model), plane="fitted" if plane == "fitted" else "paper")
-    error = float(np.linalg.norm(values)) * tan(np.arccos(min(max(found.cosine, 0.05), 1.0))) / sqrt(len(values))
+    error = (
+        max(float(np.linalg.norm(values)), _USUAL_LENGTH) * tan(np.arccos(min(max(found.cosine, 0.05), 1.0))) / sqrt(len(values))
+    )
     span = "" if found.cosine_interval is None else f", usually {found.cosine_interval[0]:.2f} to {found.cosine_interval[1]:.2f}"
     text = (
         f"No error bars are known for this mechanism. A guess from the numbers of rows and columns and the price, not a measurement: "

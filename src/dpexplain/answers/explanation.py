@@ -94,9 +94,13 @@ class Explanation(JsonText):
 
     @property
     def _caption(self) -> str:
-        """The notes about values that were not read as given, what error to expect where that is a guess, then the guarantee."""
-        guess = [self.expectation] if self.expectation else []
-        return " ".join([*(f"{name}: {how}." for name, how in self.notes.items()), *guess, str(self.guarantee)])
+        """The notes about values that were not read as given, whether a cap binds, what error to expect where that is a guess, then the guarantee."""
+        facts = [f"{name}: {how}." for name, how in self.notes.items()] + [
+            self.details.get("cap"),
+            self.expectation,
+            str(self.guarantee),
+        ]
+        return " ".join(filter(None, facts))
 
     @property
     def _titles(self) -> tuple[str, ...]:

@@ -34,13 +34,18 @@ def explanation_of(answer: dict[str, Any], notes: Notes, about: AskedData, **sta
     """
     plane = quantity_and_plane(answer)[1]
     expected = expected_error(answer["values"], plane, about, stated["cost"], stated["scale"]) if answer["error"] is None else {}
+    details = answer["details"] | expected | ({"read_as": notes} if notes else {})
+    if details.get("capped"):
+        details["cap"] = (
+            f"The cap of {details['radius']:.3g} on the length of the slopes binds: they are shorter than the data say."
+        )
     return Explanation(
         values=np.array(answer["values"]),
         names=stated["domain"].names,
         point=np.array(answer["point"]),
         error=None if answer["error"] is None else np.array(answer["error"]),
         copied=answer["copied"],
-        details=answer["details"] | expected | ({"read_as": notes} if notes else {}),
+        details=details,
         plane=plane,
         intercept=answer.get("intercept"),
         **stated,

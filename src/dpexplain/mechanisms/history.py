@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.domain import Domain
@@ -58,12 +59,17 @@ class History:
     """Released answers in order; append-only. Copied answers are stored, but are neither copied again nor used for regression.
 
     The nearest computed answer is found in a k-d tree of most entries and an unsorted tail; the tree is rebuilt when the tail has grown
-    to an eighth of it, so that n appends cost O(n log n) in all. `domain` and `guarantee`, where an explainer has set them, let
-    a `NonInteractive` read records and say what the history has cost.
+    to an eighth of it, so that n appends cost O(n log n) in all. `domain`, `guarantee` and `answer_scale`, where an explainer has set
+    them, let a `NonInteractive` read records, say what the history has cost, and answer in the model's own units.
     """
 
-    def __init__(self, domain: DomainLike | None = None, guarantee: Callable[[], Guarantee] | None = None) -> None:
-        self.domain, self._guarantee = domain, guarantee
+    def __init__(
+        self,
+        domain: DomainLike | None = None,
+        guarantee: Callable[[], Guarantee] | None = None,
+        answer_scale: AnswerScale | None = None,
+    ) -> None:
+        self.domain, self._guarantee, self.answer_scale = domain, guarantee, answer_scale or AnswerScale()
         self._released: list[ReleasedAnswer] = []
         self._computed: list[int] = []
         self._points, self._values = _Stack(), _Stack()  # of the computed ones
@@ -144,6 +150,7 @@ class History:
             "version": VERSION,
             "domain": None if self.domain is None else self.domain.to_dict(),
             "guarantee": None if spent is None else spent.to_dict(),
+            "scale": self.answer_scale.to_dict(),
             "released": [one.to_dict() for one in self],
         }
 
@@ -154,7 +161,8 @@ class History:
             raise InputError(f"not a version {VERSION} dpexplain history: it was written by something else, or a newer version")
         spent = None if value["guarantee"] is None else Guarantee.from_dict(value["guarantee"])
         domain = None if value["domain"] is None else Domain.from_dict(value["domain"])
-        return cls.of((ReleasedAnswer(**one) for one in value["released"]), domain, None if spent is None else lambda: spent)
+        known, scale = None if spent is None else lambda: spent, AnswerScale.from_dict(value.get("scale"))
+        return cls.of((ReleasedAnswer(**one) for one in value["released"]), domain, known, scale)
 
     @classmethod
     def of(
@@ -162,9 +170,10 @@ class History:
         released: Iterable[ReleasedAnswer],
         domain: DomainLike | None = None,
         guarantee: Callable[[], Guarantee] | None = None,
+        answer_scale: AnswerScale | None = None,
     ) -> History:
         """A history of these answers, in order."""
-        history = cls(domain, guarantee)
+        history = cls(domain, guarantee, answer_scale)
         for one in released:
             history.append(one)
         return history

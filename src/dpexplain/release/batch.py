@@ -177,7 +177,7 @@ class Explanations(ExplanationBatch):
             details["effective_rows"] = round(float(found.share[index]) * self.release.size)
         if found.capped[index]:
             details["cap"] = (
-                f"the ball of radius {self.radius:g} that was asked for holds these slopes: they are shorter than the data say"
+                f"The ball of radius {self.radius:g} that was asked for holds these slopes: they are shorter than the data say."
             )
         if self.anchors is not None:
             details |= {"quantity": ANCHORED, "anchor": float(self.anchors[index])}

@@ -20,11 +20,13 @@ export function createAnswer(at, { names, features, outcome, scale }) {
   const count = at("count");
   let ranked = [];
   let expected = ""; // about errors, where none are known
+  let cap = ""; // that a cap on the slopes binds
   let speaking = 0;
 
+  const describe = () => [summary(ranked, outcome, scale, 3, expected), cap].filter(Boolean).join(" ");
   const showBars = () => {
     const limit = count.value === "all" ? ranked.length : Number(count.value);
-    const label = `Bar chart. ${summary(ranked, outcome, scale, 3, expected)} All values are in the table that follows.`;
+    const label = `Bar chart. ${describe()} All values are in the table that follows.`;
     bars.update(ranked.slice(0, limit), barsAxis(ranked.slice(0, limit), scale), { ...words, away: "away", towards: "towards", label });
   };
   const showSteps = (given, parts) => {
@@ -42,6 +44,7 @@ export function createAnswer(at, { names, features, outcome, scale }) {
   return {
     update({ values, error, contributions, details }, record, wait = 0) {
       expected = details?.expected?.text ?? "";
+      cap = details?.cap ?? "";
       ranked = rankedChanges(changesOf(features, record), values, error, scale);
       showBars();
       table.update(ranked, words);
@@ -50,11 +53,11 @@ export function createAnswer(at, { names, features, outcome, scale }) {
       at("answer").classList.toggle("unknown", error === null);
       at("whole").classList.toggle("unknown", contributions?.error === null);
       if (contributions !== null) showSteps(contributions, partsOf(features, record));
-      const text = contributions === null ? summary(ranked, outcome, scale, 3, expected) : sentenceOf(contributions, scale);
+      const text = contributions === null ? describe() : sentenceOf(contributions, scale);
       clearTimeout(speaking);
       speaking = setTimeout(() => {
         setText(at(contributions === null ? "summary" : "sentence"), text);
-        if (contributions !== null) setText(at("summary"), summary(ranked, outcome, scale, 3, expected));
+        if (contributions !== null) setText(at("summary"), describe());
       }, wait); // a screen reader should hear where a slider stopped, not every step
     },
     strongest: () => ranked,

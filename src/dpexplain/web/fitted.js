@@ -115,12 +115,14 @@ export function fittedPlane(release, z) {
   const pull = s.map((value, r) => value * fitted.residuals[r]);
   const level = sum(pull);
   const right = axpy(-share, fitted.slope0, axpy(-level, middle, back(release, pull)));
-  const values = held(release, axpy(1, fitted.slopes, solveLocally(release, s, middle, right)));
+  const free = axpy(1, fitted.slopes, solveLocally(release, s, middle, right));
+  const values = held(release, free);
   const away = axpy(-1, z, middle);
   const intercept = t0 + dot(centre, fitted.slopes) + level - share * fitted.level0 - dot(away, values);
   const variances = variancesOf(release, z, s, share, centre, away);
   const error = variances.slopes.map(Math.sqrt);
-  return { values, error, plane: "fitted", intercept, contributions: contributionsOf(release, z, values, intercept, variances.added) };
+  const details = values === free ? {} : { cap: `The ball of radius ${release.radius} that was asked for holds these slopes: they are shorter than the data say.` };
+  return { values, error, plane: "fitted", intercept, contributions: contributionsOf(release, z, values, intercept, variances.added), details };
 }
 
 /** Slopes in the ball where one was asked for: the nearest in what they predict for rows that count alike. */
