@@ -92,16 +92,24 @@ class DenseRows:
         return query.from_units(total)
 
     def histograms(self, query: Histograms) -> Vector:
-        return query.count(self.row_major())
+        return query.count(self._column_major())
 
     def pair_tables(self, query: PairTables) -> Matrix:
-        return query.count(self.row_major())
+        return query.count(self._column_major())
 
     def row_major(self) -> Iterator[Matrix]:
         """Row-major pieces of the rows, padding left out."""
         left = self._count
         for start in range(0, len(self._blocks), _SLICE):
             piece = self._blocks[start : start + _SLICE].transpose(0, 2, 1).reshape(-1, self.width)[:left].astype(np.float64)
+            left -= len(piece)
+            yield piece
+
+    def _column_major(self) -> Iterator[NDArray[np.float32]]:
+        """The same pieces, column after column, as counts of single columns read them."""
+        left = self._count
+        for start in range(0, len(self._blocks), _SLICE):
+            piece = self._blocks[start : start + _SLICE].transpose(1, 0, 2).reshape(self.width, -1).T[:left]
             left -= len(piece)
             yield piece
 

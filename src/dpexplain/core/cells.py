@@ -19,6 +19,7 @@ from dpexplain.core.layout import BlockLike
 
 FINE = 256
 CellCodes: TypeAlias = NDArray[np.int64]
+Columns: TypeAlias = Matrix | NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,12 @@ class CodeCells:
     def unknown(self) -> int | None:
         return None if self.count == 2 else self.count - 1
 
-    def of(self, columns: Matrix) -> CellCodes:
-        set_ = columns > 0.5
-        return np.where(set_.any(axis=1), set_.argmax(axis=1), self.count - 1)
+    def of(self, columns: Columns) -> CellCodes:
+        set_ = np.greater(columns.T, 0.5, order="C")
+        distances = (
+            set_ * np.arange(self.count - 1, 0, -1, dtype=np.float32)[:, None]
+        )  # from the last cell, for which no column is 1
+        return np.asarray(self.count - 1 - distances.max(axis=0).astype(np.int64))
 
     def columns(self, cells: CellCodes, uniform: Vector) -> Matrix:
         del uniform
@@ -66,7 +70,7 @@ class LevelCells:
     def unknown(self) -> int | None:
         return None if self.levels % 2 else self.levels
 
-    def of(self, columns: Matrix) -> CellCodes:
+    def of(self, columns: Columns) -> CellCodes:
         position = columns[:, 0].astype(np.float64) * (self.levels - 1)
         level = np.rint(position)
         between = np.abs(position - level) > 0.25
@@ -93,7 +97,7 @@ class NumberCells:
     def count(self) -> int:
         return FINE + 2
 
-    def of(self, columns: Matrix) -> CellCodes:
+    def of(self, columns: Columns) -> CellCodes:
         value = columns[:, 0].astype(np.float64)
         return np.where(value >= 1, FINE + 1, np.clip(np.ceil(value * FINE), 0, FINE)).astype(np.int64)
 

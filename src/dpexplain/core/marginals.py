@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.cells import CellCodes, Cells
+from dpexplain.core.cells import CellCodes, Cells, Columns
 
 Joined = NDArray[np.int64]
+_TOGETHER = 1 << 13  # rows that are counted together
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Histograms:
     def sensitivity(self) -> float:
         return sensitivity.histograms(len(self.cells))
 
-    def count(self, pieces: Iterable[Matrix]) -> Vector:
+    def count(self, pieces: Iterable[Columns]) -> Vector:
         """Exact counts over pieces of encoded rows, (m, n) each."""
         counts = [np.zeros(cell.count) for cell in self.cells]
         for rows in pieces:
@@ -63,7 +64,7 @@ class Bins:
     def total(self) -> int:
         return sum(self.sizes)
 
-    def of(self, rows: Matrix) -> CellCodes:
+    def of(self, rows: Columns) -> CellCodes:
         """Encoded rows (m, n) → bins (m, attributes)."""
         parts = [joined[cell.of(rows[:, cell.start : cell.stop])] for cell, joined in zip(self.cells, self.joined, strict=True)]
         return np.column_stack(parts)
@@ -82,12 +83,14 @@ class PairTables:
     def sensitivity(self) -> float:
         return sensitivity.pair_tables(len(self.bins.sizes))
 
-    def count(self, pieces: Iterable[Matrix]) -> Matrix:
-        """Exact counts over pieces of encoded rows, at most 2²⁴ rows each: symmetric, zero within an attribute."""
+    def count(self, pieces: Iterable[Columns]) -> Matrix:
+        """Exact counts over pieces of encoded rows: symmetric, zero within an attribute."""
         counts = np.zeros((self.bins.total, self.bins.total))
         for rows in pieces:
-            inside = one_hot(self.bins.of(rows), self.bins.offsets)
-            counts += inside.T @ inside
+            codes = self.bins.of(rows)
+            for start in range(0, len(codes), _TOGETHER):
+                inside = one_hot(codes[start : start + _TOGETHER], self.bins.offsets)
+                counts += inside.T @ inside
         owner = np.repeat(np.arange(len(self.bins.sizes)), self.bins.sizes)
         return np.where(owner[:, None] == owner, 0.0, counts)
 
@@ -115,5 +118,6 @@ def table_cells(sizes: tuple[int, ...]) -> int:
 def one_hot(codes: CellCodes, offsets: Joined) -> NDArray[np.float32]:
     """(m, attributes) → (m, total): a 1 in each attribute's bin. float32 counts up to 2²⁴ rows exactly."""
     rows = np.zeros((len(codes), int(offsets[-1])), dtype=np.float32)
-    np.put_along_axis(rows, codes + offsets[:-1], 1.0, axis=1)
+    starts = np.arange(len(codes))[:, None] * rows.shape[1] + offsets[:-1]
+    rows.reshape(-1)[codes + starts] = 1.0
     return rows

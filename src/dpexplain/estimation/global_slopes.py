@@ -36,6 +36,7 @@ _USUAL_DOUBT, _DECADES = 2e-3, 0.5  # what τ² is on other tables: its median, 
 _ODDS = 1e3  # of the second prior against the first beforehand: answers of the model itself seldom mislead, few noisy moments often do
 _POWERS = (0.0, 0.5, 1.0)  # values of γ that are tried
 _CURVED = 0.1  # how much τ² grows where numbers determine each other
+_TOGETHER = 1 << 10  # points that are summed together: they stay in the processor's cache
 _ROUNDS = 5  # s² depends on ‖φ‖², which depends on s²
 _IDLE = 1e-12  # of the largest variance: sums over points are exact to about 1e-16 of it
 PRECISION = 1e-6  # of the largest eigenvalue: sums are known to about 1e-7 of it, so that directions of smaller eigenvalues are rounding errors
@@ -159,23 +160,47 @@ def guessed_slopes(points: Matrix, labels: Vector, weights: Vector) -> Guess:
     Along directions in which no point differs from another, such as the sum of a code's columns, slopes are 0.
     """
     share = weights / weights.sum()
-    centre, level = share @ points, labels - float(share @ labels)
-    rooted = points * np.sqrt(share)[:, None]
-    second = rooted.T @ rooted - np.outer(centre, centre)  # of a matrix with itself: half the operations
-    few = _one_over_effective(points, share, centre, np.diag(second))
-    values = np.linalg.solve(second + np.diag(few), (share * level) @ points)
+    level = labels - float(share @ labels)
+    sums = _PointSums.of(points, share, share * level)
+    centre, second = sums.centre, sums.second - np.outer(sums.centre, sums.centre)
+    few = _one_over_effective(sums, share, np.diag(second))
+    drawn = np.linalg.solve(second + np.diag(few), sums.labels)
     barely = np.maximum(_IDLE * float(np.diag(second).max()), 1e-300) * np.eye(len(few))
-    values = np.linalg.solve(second + barely, second @ values)
+    values = np.asarray(np.linalg.solve(second + barely, second @ drawn), dtype=np.float64)
     return Guess(values, float(share @ np.square(level - (points @ values - float(centre @ values)))), few)
 
 
-def _one_over_effective(points: Matrix, share: Vector, centre: Vector, variance: Vector) -> Vector:
+@dataclass(frozen=True, slots=True, eq=False)
+class _PointSums:
+    """Sums over points x with shares w: Σwx, Σwxxᵀ, Σwyx, Σw²x and Σw²x² of each column."""
+
+    centre: Vector
+    second: Matrix
+    labels: Vector
+    squared: Vector
+    squares: Vector
+
+    @classmethod
+    def of(cls, points: Matrix, share: Vector, labels: Vector) -> _PointSums:
+        """In one pass, some points at a time, so that no temporary is as large as the points. `labels` is wy."""
+        factors, roots = np.stack([share, labels, np.square(share)]), np.sqrt(share)
+        sums, second, squares = np.zeros((3, points.shape[1])), np.zeros((points.shape[1],) * 2), np.zeros(points.shape[1])
+        for start in range(0, len(points), _TOGETHER):
+            part = slice(start, start + _TOGETHER)
+            some = points[part]
+            sums += factors[:, part] @ some
+            squares += factors[2, part] @ np.square(some)
+            rooted = some * roots[part, None]
+            second += rooted.T @ rooted  # of a matrix with itself: half the operations
+        return cls(sums[0], second, sums[1], sums[2], squares)
+
+
+def _one_over_effective(sums: _PointSums, share: Vector, variance: Vector) -> Vector:
     """Σ share² v²/Σ share v² of each column, v = x - centre: one over the number of points where all have the same weight."""
     every = float(np.square(share).sum())
     if float(np.ptp(share)) <= 1e-12 * float(share.max()):
         return np.full(len(variance), every)
-    squared = np.square(share)
-    above = squared @ np.square(points) - 2 * centre * (squared @ points) + every * np.square(centre)
+    above = sums.squares - 2 * sums.centre * sums.squared + every * np.square(sums.centre)
     return np.where(variance > _IDLE * float(variance.max()), above / np.maximum(variance, 1e-300), every)
 
 

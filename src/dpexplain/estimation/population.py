@@ -118,15 +118,16 @@ def tree(found: Tables) -> list[tuple[int, int | None]]:
 
 def sample_tree(found: Tables, rows: int, uniforms: Uniforms) -> CellCodes:
     """Bins of `rows` records that follow the tree."""
-    codes = np.zeros((rows, found.attributes), dtype=np.int64)
+    codes = np.zeros((found.attributes, rows), dtype=np.int64)
     for child, parent in tree(found):
-        block, u = found.block(child), uniforms.take(rows)
+        block, u, own = found.block(child), uniforms.take(rows), codes[child]
         table = found.p[None, block] if parent is None else found.smooth[found.block(parent), block]
         steps = np.cumsum(table, axis=1)
         steps /= np.maximum(steps[:, -1:], 1e-300)
-        given = np.zeros(rows, dtype=np.int64) if parent is None else codes[:, parent]
-        codes[:, child] = np.minimum((u[:, None] > steps[given]).sum(axis=1), table.shape[1] - 1)
-    return codes
+        given = np.zeros(rows, dtype=np.int64) if parent is None else codes[parent]
+        for step in steps.T[:-1]:
+            own += u > step[given]
+    return np.ascontiguousarray(codes.T)
 
 
 def draw(found: Tables, rows: int, uniforms: Uniforms, watch: ProgressCallback = no_progress) -> CellCodes:
