@@ -205,7 +205,10 @@ class Gaussian(Weight):
         object.__setattr__(self, "profile", (1.0, inf, self.width, inf))
 
     def __call__(self, distance: Vector) -> Vector:
-        return np.exp(-np.square(distance / self.width))
+        found = np.asarray(distance / self.width)
+        np.square(found, out=found)
+        np.negative(found, out=found)
+        return np.exp(found, out=found)
 
     def supremum(self, squared: Polynomial) -> float:
         # d/dd of exp(-2d²/w²)·P(d) vanishes where P' = (4d/w²)·P.

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.compiling import compile_kernel, widest_registers
 
-Joint = NDArray[np.int32]
+Joint = NDArray[np.uint16] | NDArray[np.uint32]  # unsigned: a signed index may count from the end, which takes longer
+Cells = NDArray[np.int32]
 Index = NDArray[np.intp]
 Floats = NDArray[np.float32]
 
@@ -39,26 +40,6 @@ def _look_up(
 _look_up = compile_kernel(_look_up, _ANY_ORDER)
 
 
-def _add_up(
-    cells: Joint, starts: Index, numbers: Floats, first: int, weights: Vector, table: Vector, out: Vector
-) -> None:  # pragma: no cover
-    """Weights of records, from `first` on, added up in their cells, and times their numbers."""
-    widest_registers()
-    last = first + len(weights)
-    for j in range(len(cells)):
-        own, values = cells[j, first:last], table[starts[j] : starts[j + 1]]
-        for r in range(len(own)):
-            values[own[r]] += weights[r]
-    for j in range(len(numbers)):
-        number, total = numbers[j, first:last], 0.0
-        for r in range(len(number)):
-            total += weights[r] * number[r]
-        out[j] += total
-
-
-_add_up = compile_kernel(_add_up, _ANY_ORDER)
-
-
 @compile_kernel
 def look_up(cells: Joint, starts: Index, table: Vector, numbers: Floats, slopes: Vector, out: Vector) -> None:  # pragma: no cover
     """out += the sum of each record's values in the table, and slopes · numbers."""
@@ -80,35 +61,59 @@ def measure(
             found[r] = np.sqrt(max(found[r], 0.0))
 
 
-@compile_kernel
 def add_up(
     cells: Joint, starts: Index, numbers: Floats, weights: Vector, values: Vector, table: Matrix, out: Matrix
 ) -> None:  # pragma: no cover
-    """Weights, and weights times values, added up in each cell, (2, cells), and times the numbers."""
+    """Weights, and weights times values, added up in each cell, (cells, 2), and times the numbers, (numbers, 2)."""
+    widest_registers()
     scratch = np.empty(_STRETCH)
     for first in range(0, len(weights), _STRETCH):
         own, value = weights[first : first + _STRETCH], values[first : first + _STRETCH]
-        both = scratch[: len(own)]
-        for r in range(len(both)):
+        last, both = first + len(own), scratch[: len(own)]
+        for r in range(len(own)):
             both[r] = own[r] * value[r]
-        _add_up(cells, starts, numbers, first, own, table[0], out[0])
-        _add_up(cells, starts, numbers, first, both, table[1], out[1])
+        for j in range(len(cells)):
+            cell, sums = cells[j, first:last], table[starts[j] : starts[j + 1]]
+            for r in range(len(own)):
+                sums[cell[r], 0] += own[r]
+                sums[cell[r], 1] += both[r]
+        for j in range(len(numbers)):
+            number, one, two = numbers[j, first:last], 0.0, 0.0
+            for r in range(len(own)):
+                one += own[r] * number[r]
+                two += both[r] * number[r]
+            out[j, 0] += one
+            out[j, 1] += two
 
 
-@compile_kernel
+add_up = compile_kernel(add_up, _ANY_ORDER)
+
+
 def bend(
     cells: Joint, starts: Index, values: Vector, numbers: Floats, slopes: Vector, weights: Vector, table: Matrix, out: Matrix
 ) -> None:  # pragma: no cover
-    """Weights times what `look_up` finds added up in each cell, (1, cells), and times the numbers."""
+    """Weights times what `look_up` finds added up in each cell, (cells, 1), and times the numbers, (numbers, 1)."""
+    widest_registers()
     scratch = np.empty(_STRETCH)
     for first in range(0, len(weights), _STRETCH):
         own = weights[first : first + _STRETCH]
-        along = scratch[: len(own)]
+        last, along = first + len(own), scratch[: len(own)]
         along[:] = 0.0
         _look_up(cells, starts, values, numbers, slopes, first, along)
-        for r in range(len(along)):
+        for r in range(len(own)):
             along[r] *= own[r]
-        _add_up(cells, starts, numbers, first, along, table[0], out[0])
+        for j in range(len(cells)):
+            cell, sums = cells[j, first:last], table[starts[j] : starts[j + 1], 0]
+            for r in range(len(own)):
+                sums[cell[r]] += along[r]
+        for j in range(len(numbers)):
+            number, total = numbers[j, first:last], 0.0
+            for r in range(len(own)):
+                total += along[r] * number[r]
+            out[j, 0] += total
+
+
+bend = compile_kernel(bend, _ANY_ORDER)
 
 
 def localise(weights: Vector, base: Vector, negligible: float) -> float:  # pragma: no cover
@@ -167,23 +172,24 @@ def thin(share: Vector, count: int, positions: Index, times: Vector) -> int:  # 
 
 
 @compile_kernel
-def add_pairs(cells: Joint, weights: Vector, numbers: Matrix, pairs: Matrix, mixed: Matrix) -> None:  # pragma: no cover
+def add_pairs(cells: Cells, weights: Vector, numbers: Matrix, pairs: Matrix, mixed: Matrix) -> None:  # pragma: no cover
     """Weights added up in every two cells of a record, and weights · numbers in each of its cells; both have a row for each cell.
 
     `cells`, numbered over all codes, and `numbers` have a row for each record. Of `pairs`, the cells of a later code come second.
     """
     count, codes = cells.shape
     for r in range(count):
+        weight = weights[r]
         for a in range(codes):
-            first, weight = cells[r, a], weights[r]
+            first = np.uint32(cells[r, a])
             for b in range(a, codes):
-                pairs[first, cells[r, b]] += weight
+                pairs[first, np.uint32(cells[r, b])] += weight
             for j in range(numbers.shape[1]):
                 mixed[first, j] += weight * numbers[r, j]
 
 
 @compile_kernel
-def add_values(cells: Joint, values: Matrix, out: Matrix) -> None:  # pragma: no cover
+def add_values(cells: Cells, values: Matrix, out: Matrix) -> None:  # pragma: no cover
     """Values of each record, (records, K), added up in each of its cells, (cells, K)."""
     count, codes = cells.shape
     for r in range(count):
@@ -191,3 +197,11 @@ def add_values(cells: Joint, values: Matrix, out: Matrix) -> None:  # pragma: no
             cell = cells[r, a]
             for k in range(values.shape[1]):
                 out[cell, k] += values[r, k]
+
+
+@compile_kernel
+def add_cells(cells: Cells, values: Vector, out: Vector) -> None:  # pragma: no cover
+    """out += the sum of the values of each record's cells."""
+    for r in range(len(out)):
+        for a in range(cells.shape[1]):
+            out[r] += values[cells[r, a]]

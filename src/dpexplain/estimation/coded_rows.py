@@ -23,6 +23,7 @@ _JOINT_CELLS = 1 << 12
 _LEAST_SHARE = 1e-9
 
 Cells = NDArray[np.int32]
+JointCells = NDArray[np.uint16] | NDArray[np.uint32]
 Positions = NDArray[np.intp]
 
 
@@ -76,13 +77,15 @@ class CodedRows:
 
     def take(self, positions: Positions) -> CodedRows:
         """Some of the rows."""
-        return CodedRows(self.columns, self.numbers[positions], self.cells[positions])
+        return CodedRows(self.columns, self.numbers.take(positions, axis=0), self.cells.take(positions, axis=0))
 
     def times(self, vector: Vector) -> Vector:
         """Xv."""
         values = np.zeros(int(self.columns.starts[-1]))
         values[self.columns.known] = vector[self.columns.code_columns]
-        return np.asarray(self.numbers @ vector[self.columns.plain] + values[self.cells].sum(axis=1))
+        found = self.numbers @ vector[self.columns.plain]
+        kernels.add_cells(self.cells, values, found)
+        return np.asarray(found)
 
     def sums(self, weights: Vector) -> Vector:
         """Xᵀw."""
@@ -120,10 +123,13 @@ class JointCode:
         return found
 
     def add_margins(self, table: Matrix, out: Matrix) -> None:
-        """Sums of each row of the table over all codes but one, in that code's columns of `out`."""
-        joint = table.reshape(len(table), *self.sizes)
-        for axis, block in enumerate(self.blocks, 1):
-            out[:, block] = joint.sum(axis=tuple(i for i in range(1, joint.ndim) if i != axis))[:, :-1]
+        """Sums of the table, (cells, sums), over all codes but one, in that code's columns of `out`, (sums, columns)."""
+        before, after = 1, len(table)
+        for size, block in zip(self.sizes, self.blocks, strict=True):
+            after //= size
+            margin = table.reshape(before, size, after * table.shape[1]).sum(axis=0) if before > 1 else table.reshape(size, -1)
+            out[:, block] = margin.reshape(size, after, -1).sum(axis=1)[:-1].T
+            before *= size
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +140,7 @@ class PackedRows:
     columns: Positions  # that are numbers
     numbers: kernels.Floats  # (len(columns), N)
     codes: tuple[JointCode, ...]
-    cells: Cells  # (codes, N)
+    cells: JointCells  # (codes, N)
 
     @classmethod
     def of(cls, rows: CodedRows) -> PackedRows:
@@ -155,7 +161,9 @@ class PackedRows:
                     break
             else:
                 found.append(([block], [size], own))
-        cells = np.array([joint for _, _, joint in found], dtype=np.int32).reshape(len(found), len(rows.numbers))
+        largest = max((int(np.prod(sizes)) for _, sizes, _ in found), default=0)
+        joined = np.array([joint for _, _, joint in found]).reshape(len(found), len(rows.numbers))
+        cells = joined.astype(np.uint16) if largest < 1 << 16 else joined.astype(np.uint32)
         numbers = np.ascontiguousarray(rows.numbers.T[~binary], dtype=np.float32)
         codes = tuple(JointCode(tuple(others), tuple(sizes)) for others, sizes, _ in found)
         return cls(columns.width, plain[~binary], numbers, codes, cells)
@@ -218,14 +226,14 @@ class PackedRows:
     def _table(self, vector: Vector) -> Vector:
         return _join([code.table([np.append(vector[block], 0.0) for block in code.blocks]) for code in self.codes])
 
-    def _empty(self, rows: int) -> tuple[Matrix, Matrix]:
-        return np.zeros((rows, int(self._starts[-1]))), np.zeros((rows, len(self.columns)))
+    def _empty(self, sums: int) -> tuple[Matrix, Matrix]:
+        return np.zeros((int(self._starts[-1]), sums)), np.zeros((len(self.columns), sums))
 
     def _collect(self, table: Matrix, numbers: Matrix) -> Matrix:
-        found = np.empty((len(table), self.width))
-        found[:, self.columns] = numbers
+        found = np.empty((table.shape[1], self.width))
+        found[:, self.columns] = numbers.T
         for code, start, stop in zip(self.codes, self._starts[:-1], self._starts[1:], strict=True):
-            code.add_margins(table[:, start:stop], found)
+            code.add_margins(table[start:stop], found)
         return found
 
 

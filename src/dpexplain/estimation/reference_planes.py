@@ -65,7 +65,7 @@ class ThinnedRecords:
 
 def _sum_pulls(records: CodedRows, pulls: Matrix, centre: Vector) -> Matrix:
     """Σ pull (u, 1) for each column of pulls."""
-    totals = pulls.sum(axis=0)
+    totals = np.ones(len(pulls)) @ pulls  # faster than a sum along so long an axis
     return np.column_stack([records.sums_of_each(pulls) - np.outer(totals, centre), totals])
 
 
@@ -206,7 +206,7 @@ class ReferencePlanes:
         if anchor is not None:
             turn = K @ away / (1 + float(away @ K @ away))
             values, answer = values + turn * (answer - anchor), anchor
-        wrong = r[some.positions] - some.rows.times(delta) + float(centre @ delta)
+        wrong = r.take(some.positions) - some.rows.times(delta) + float(centre @ delta)
         rows = self.rows * min(1 / few / len(self.labels), 1.0)  # private ones that count
         fitted = float(np.einsum("ij,ji->", K, A))
         V = self._spread(centre, some, wrong, few, 1 / (rows * max(1 - fitted / rows, _CROWDED)))
@@ -221,7 +221,7 @@ class ReferencePlanes:
     def _thin(self, s: Vector, centre: Vector) -> ThinnedRecords:
         """Records that represent all, for quantities that are needed to a few per cent only."""
         positions, times = self._packed.thin(s, centre, max(_PER_COLUMN * self.layout.width, _FEWEST))
-        return ThinnedRecords(positions, self._records.take(positions), s[positions], times)
+        return ThinnedRecords(positions, self._records.take(positions), s.take(positions), times)
 
     def _solve(self, s: Vector, centre: Vector, rest: Matrix, K: Matrix, pull: Vector) -> Vector:
         """(A + rest)⁻¹ pull with the A of all records: K is the inverse for some of them, and what it leaves is solved for again."""
@@ -240,13 +240,15 @@ class ReferencePlanes:
     def _spread(self, centre: Vector, some: ThinnedRecords, wrong: Vector, few: float, few_private: float) -> Matrix:
         """The covariance of (Σ s r u, Σ s r) that the reference's errors cause, (n + 1, n + 1)."""
         share, records = min(1 / (few * len(self.labels)), 1.0), some.rows
-        pull = some.times * np.square((some.share - share**2 * self._global_residuals[0][some.positions]) * wrong)
+        pull = some.times * np.square((some.share - share**2 * self._global_residuals[0].take(some.positions)) * wrong)
         total, first = float(pull.sum()), records.sums(pull)
         between = first - total * centre
         V = np.empty((len(first) + 1, len(first) + 1))
         V[:-1, :-1] = records.products(pull) - np.outer(centre, first) - np.outer(between, centre)
         V[-1, :-1], V[:-1, -1], V[-1, -1] = between, between, total
-        moved = _sum_pulls(records, self._changes[some.positions] * (some.times * some.share * wrong)[:, None], centre)
+        moved = _sum_pulls(
+            records, self._changes.take(some.positions, axis=0) * (some.times * some.share * wrong)[:, None], centre
+        )
         doubt = _ELSEWHERE * self.slopes.doubt / sqrt(share)
         return np.asarray((1 + (doubt + few_private) / few) * V + moved.T @ moved / max(len(moved) / 2, 1))
 
