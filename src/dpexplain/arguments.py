@@ -28,21 +28,21 @@ def is_number(value: Any) -> bool:
 def require_kind(name: str, value: Any, kind: type | tuple[type, ...], remedy: str) -> None:
     """ParameterError unless `value` is of this kind."""
     if not isinstance(value, kind):
-        raise ParameterError(f"{name} cannot be {_shorten(value)}: {remedy}")
+        raise ParameterError(f"{name} cannot be {_shorten(value)}. {remedy}")
 
 
 def require_method(name: str, value: Any, method: str, remedy: str) -> None:
     """ParameterError unless `value` is an object (not a class) with this method: for what is known by a protocol only."""
     found: Callable[..., Any] | None = None if isinstance(value, type) else getattr(value, method, None)
     if not callable(found):
-        raise ParameterError(f"{name} cannot be {_shorten(value)}: {remedy}")
+        raise ParameterError(f"{name} cannot be {_shorten(value)}. {remedy}")
 
 
 @contextmanager
 def file_errors(path: str | Path, action: str) -> Iterator[None]:
     """An operating system's refusal becomes InputError; `action` is "read" or "write"."""
     if not isinstance(path, (str, PathLike)):
-        raise ParameterError(f"cannot {action} {_shorten(path)}: pass the path of a file, as text or a Path")
+        raise ParameterError(f"cannot {action} {_shorten(path)}. Pass the path of a file, as text or a Path")
     try:
         yield
     except OSError as error:

@@ -114,7 +114,7 @@ class LedgerBusy(LedgerUnavailable):
 
 
 class LedgerMissing(LedgerUnavailable):
-    """There is none where there must be one, and it may not be made anew: that would forget what was spent."""
+    """The ledger or account is missing, and it may not be created again: that would forget what was spent."""
 
 
 class ServiceError(DpexplainError):

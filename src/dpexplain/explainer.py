@@ -100,19 +100,19 @@ class Explainer:
     ) -> None:
         _require_arguments(data, budget, mechanism, noise)
         if release is not None and release.domain != data.facts.domain:
-            raise ParameterError("release= was made for another domain: pass a release of these data")
+            raise ParameterError("release= has another domain than the data. Pass a release of these data")
         self._release = release
         self._data, self._facts, self._mechanism = data, data.facts, _with_model(mechanism or Basic(), data.facts.column_model)
         self._described = self._mechanism.to_dict()
         self._quantity = self._described.get("quantity")
         self._plane = self._described.get("plane") or (None if self._quantity else "paper")
         if release is not None and self._quantity is not None:
-            raise ParameterError(f"a release answers with planes, not with {self._quantity}: leave out release=")
+            raise ParameterError(f"a release answers with planes, not with {self._quantity}. Leave out release=")
         if release is not None and self._plane == "anchored":
-            raise ParameterError("a release does not know the model's answer at a query: leave out release=, or plane='anchored'")
+            raise ParameterError("a release does not know the model's answer at a query. Leave out release=, or plane='anchored'")
         self._baseline = _baseline(baseline, release, data.facts.domain)
         if not self._mechanism.private and ledger is not None:
-            raise NotPrivateError("this mechanism is for offline reproduction and is not private: use it without a ledger")
+            raise NotPrivateError("this mechanism is for offline reproduction and is not private. Use it without a ledger")
         asked_model = isinstance(self._mechanism, WithModel)
         private = self._mechanism.private
         self._spending = Spending.open(data, budget, ledger, noise, private=private, model_answers=asked_model)
@@ -188,7 +188,7 @@ class Explainer:
         count = len(read.rows) + len(read.skipped)
         ids = [uuid4().hex for _ in range(count)] if request_ids is None else request_ids
         if len(ids) != count:
-            raise ParameterError(f"{len(ids)} request_ids for {count} records: pass one for each")
+            raise ParameterError(f"{len(ids)} request_ids for {count} records. Pass one for each")
         asked_ids = [ids[row] for row in read.rows]
         questions = [Question(*one) for one in zip(read.points, read.records, asked_ids, read.notes, strict=True)]
         answers = answer_in_batches(questions, self._answer, self._batch_size)
@@ -338,12 +338,12 @@ def _outcome_of(work: Callable[[], T]) -> T | DpexplainError:
 
 
 def _require_arguments(data: Any, budget: Any, mechanism: Any, noise: Any) -> None:
-    require_kind("data", data, PrivateData, "register the rows first, dpx.PrivateData(rows, domain, model=…)")
-    require_kind("budget", budget, Budget, "write Explainer(data, dpx.Budget(epsilon=1.0, delta=1e-6), mechanism)")
+    require_kind("data", data, PrivateData, "Register the rows first, dpx.PrivateData(rows, domain, model=…)")
+    require_kind("budget", budget, Budget, "Write Explainer(data, dpx.Budget(epsilon=1.0, delta=1e-6), mechanism)")
     if mechanism is not None:
-        require_method("mechanism", mechanism, "plan", "pass one such as dpx.Basic(epsilon=0.1, delta=1e-6)")
+        require_method("mechanism", mechanism, "plan", "Pass one such as dpx.Basic(epsilon=0.1, delta=1e-6)")
     if noise is not None:
-        require_method("noise", noise, "standard_normal", "leave it out; tests and experiments pass a seeded one")
+        require_method("noise", noise, "standard_normal", "Leave it out. Only tests and experiments pass a seeded one")
 
 
 def _baseline(record: Any, release: FreeAnswers | None, domain: DomainLike) -> Baseline | None:

@@ -86,10 +86,10 @@ class NonInteractive:
         """Regression and the paper's labels take answers for local optima; influence sums and Shapley values are none."""
         quantity = self._history[-1].details.get("quantity") if len(self._history) else None
         if quantity and self._method != "neighbour":
-            raise ParameterError(f"this history holds {quantity}, not local optima: use method='neighbour'")
+            raise ParameterError(f"this history holds {quantity}, not local optima. Use method='neighbour'")
         if self._expected is not None and len(self._history) and self._plane != self._expected:
             raise ParameterError(
-                f"this history holds {self._plane} planes, not {self._expected}: leave out plane=, or ask its explainer anew"
+                f"this history holds {self._plane} planes, not {self._expected}. Leave out plane=, or ask its explainer anew"
             )
 
     def _explain_point(self, point: Vector, notes: Notes) -> Explanation:
@@ -134,7 +134,7 @@ class NonInteractive:
             return read_query(domain, record)
         point = np.array(record, dtype=np.float64)
         if len(self._history) and point.shape != self._history[0].point.shape:
-            raise QueryError("this history knows no domain: pass an encoded point, one number for each column")
+            raise QueryError("this history knows no domain. Pass an encoded point, one number for each column")
         return point, Notes()
 
     def _names(self, width: int) -> tuple[str, ...]:

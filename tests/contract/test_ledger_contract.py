@@ -88,27 +88,27 @@ def test_the_first_to_settle_wins(ledger):
 
 def test_one_id_has_one_question(ledger):
     spend(ledger, "a")
-    with pytest.raises(InputError, match="choose a new id"):
+    with pytest.raises(InputError, match="Choose a new id"):
         ledger.reserve(ask("a", question="what else?"))
 
 
 def test_one_id_has_one_question_also_after_a_refund(ledger):
     refunded(ledger, "a")
-    with pytest.raises(InputError, match="choose a new id"):
+    with pytest.raises(InputError, match="Choose a new id"):
         ledger.reserve(ask("a", question="what else?"))
     assert isinstance(ledger.reserve(ask("a")), Reservation)
 
 
 def test_settling_more_than_was_reserved_is_a_bug_and_changes_nothing(ledger):
     reserved = ledger.reserve(ask("a", event(0.01)))
-    with pytest.raises(RuntimeError, match="nothing was released"):
+    with pytest.raises(RuntimeError, match="Nothing was released"):
         ledger.settle(replace(reserved, quanta=10**60), (event(0.02),), {})
     assert ledger.state().spent_quanta == event(0.01).quanta
 
 
 def test_a_runner_whose_reservation_was_given_back_cannot_release(ledger):
     reserved = refunded(ledger, "a")
-    with pytest.raises(LedgerUnavailable, match="ask again"):
+    with pytest.raises(LedgerUnavailable, match="Ask again"):
         ledger.settle(reserved, (event(),), {})
     assert ledger.state().spent_quanta == 0
 
@@ -192,7 +192,7 @@ def test_events_of_an_unknown_kind_are_refused(ledger):
         def to_dict(self):
             return {}
 
-    with pytest.raises(ParameterError, match="cannot price"):
+    with pytest.raises(ParameterError, match="the price of a"):
         ledger.reserve(ask("a", Free()))
 
 
@@ -290,7 +290,7 @@ def test_open_ledger_understands_its_argument(place, tmp_path):
 
 @pytest.mark.parametrize("url", ["mysql://u:secret@h/d", "income.ledger", "sqlite://x", "sqlite:///", "sqlite:///:memory:", ""])
 def test_an_unknown_place_is_refused_with_the_remedy(url):
-    with pytest.raises(ParameterError, match="write sqlite:///file") as refused:
+    with pytest.raises(ParameterError, match="Write sqlite:///file") as refused:
         open_ledger(url, account())
     assert "secret" not in str(refused.value)
 

@@ -134,7 +134,7 @@ def test_nothing_a_worker_meets_is_quoted(folder, cluster):
         raise ArithmeticError(f"at {distances[0]}")
 
     data = cluster(folder, DOMAIN, label="y")
-    with pytest.raises(RowsUnavailable, match=r"^a worker of the cluster could not answer: register the rows again$"):
+    with pytest.raises(RowsUnavailable, match=r"^a worker of the cluster could not answer\. Register the rows again$"):
         data._rows.local(LocalMoments(POINT, dpx.weights.Custom(broken_weight)))
 
 

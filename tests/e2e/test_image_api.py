@@ -64,7 +64,7 @@ def test_a_release_explains_images_from_its_file(faces, tmp_path):
 
 def test_reference_records_are_for_tables(data):
     before = data.spent.mu
-    with pytest.raises(ParameterError, match="leave reference= out"):
+    with pytest.raises(ParameterError, match="Leave reference= out"):
         dpx.release(data, dpx.Budget(1, 1e-6), reference=True)
     assert data.spent.mu == before
 

@@ -163,7 +163,7 @@ def test_a_locked_file_is_waited_for_and_then_refused(whole):
     ledger = SqliteLedger(whole, account(), timeout=0.2)
     other = sqlite3.connect(whole, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(LedgerUnavailable, match=r"locked by another process.*ask again"):
+    with pytest.raises(LedgerUnavailable, match=r"locked by another process.*Ask again"):
         spend(ledger, "new")
     assert ledger.state().spent_quanta == 20 * event().quanta  # reading goes on
     other.execute("ROLLBACK")
@@ -397,9 +397,9 @@ def test_garbage_in_the_middle(whole):
 def test_a_newer_schema_is_refused_with_the_remedy(place):
     place.open().close()
     place.execute("INSERT INTO dpexplain_schema (version, applied) VALUES (99, 'the future')")
-    with pytest.raises(LedgerUnavailable, match="upgrade dpexplain"):
+    with pytest.raises(LedgerUnavailable, match="Upgrade dpexplain"):
         place.open()
-    with pytest.raises(LedgerUnavailable, match="upgrade dpexplain"):
+    with pytest.raises(LedgerUnavailable, match="Upgrade dpexplain"):
         open_existing(place.url)
 
 

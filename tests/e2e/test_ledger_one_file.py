@@ -95,8 +95,8 @@ def test_a_ledger_that_is_mounted_by_itself_is_refused(ledger, path, tmp_path):
     )
     if "spent" not in found.stdout and "ledger" not in found.stdout:
         pytest.skip(f"this user may not mount, a mounted file is NOT tested: {found.stderr[-200:]}")
-    assert "mounted by itself" in found.stdout
-    assert "mount its whole directory" in found.stdout
+    assert "mounted as a single file" in found.stdout
+    assert "Mount its whole directory" in found.stdout
 
 
 def test_a_deleted_ledger_is_never_a_fresh_budget(ledger, path):
@@ -108,10 +108,10 @@ def test_a_deleted_ledger_is_never_a_fresh_budget(ledger, path):
         with pytest.raises(LedgerUnavailable):
             ledger.state()
     ledger.close()
-    with pytest.raises(LedgerUnavailable, match="put the file back"):
+    with pytest.raises(LedgerUnavailable, match="Put the file back"):
         spend(ledger, "second")
     assert not path.exists()
-    with pytest.raises(LedgerUnavailable, match="not made anew"):
+    with pytest.raises(LedgerUnavailable, match="not created"):
         SqliteLedger(path, account(), may_create=False)
     assert not path.exists()
 
@@ -128,7 +128,7 @@ def test_tables_that_were_dropped_are_not_made_anew(postgres_place):
     spend(ledger, "first")
     postgres_execute(postgres_place.where, "DROP TABLE dpexplain_entries, dpexplain_accounts, dpexplain_schema", ())
     ledger.close()
-    with pytest.raises(LedgerUnavailable, match="not made anew"):
+    with pytest.raises(LedgerUnavailable, match="not created"):
         spend(ledger, "second")
 
 

@@ -58,7 +58,7 @@ def test_a_record_attains_the_bound(weight, radius, s):
 
 
 def test_a_weight_without_a_bound_at_the_query_is_refused():
-    with pytest.raises(ParameterError, match="use Stable"):
+    with pytest.raises(ParameterError, match="Use Stable"):
         dpx.Basic(weight=Inverse())
     assert dpx.Basic(weight=Inverse(), plane="paper").plane == "paper"
 

@@ -29,7 +29,7 @@ mechanisms = parameters.map(lambda p: gaussian(*p))
 @unhurried
 @given(sensitivities, dimensions, st.floats(1e-6, 0.9999))
 def test_prices_too_small_for_float64_are_refused(sensitivity, dimension, fraction):
-    with pytest.raises(ParameterError, match=r"too small for float64 .* spend at least"):
+    with pytest.raises(ParameterError, match=r"too small for float64 .* Spend at least"):
         gaussian(sensitivity, dimension, fraction * _least(dimension))
 
 

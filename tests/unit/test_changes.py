@@ -91,7 +91,7 @@ def test_all_surfaces_state_changes_in_the_answers_units(explanation):
 
 def test_an_explanation_from_a_file_does_not_know_the_domain(explanation):
     again = dpx.Explanation.from_json(explanation.to_json())
-    with pytest.raises(InputError, match="ask the release"):
+    with pytest.raises(InputError, match="Ask the release"):
         again.changes()
     assert again.to_dict()["changes"] is None
     assert again._repr_html_()

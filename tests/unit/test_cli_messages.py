@@ -60,6 +60,6 @@ def test_a_model_of_values_can_be_checked(tmp_path, monkeypatch):
 
 
 def test_only_options_that_a_command_has_are_named():
-    message = "say output='class' and target='yes', or trusted = true"
-    assert with_options(message, ("answer", "target")) == "say --answer class and --target 'yes', or trusted = true"
+    message = "Declare output='class' and target='yes', or trusted = true"
+    assert with_options(message, ("answer", "target")) == "Declare --answer class and --target 'yes', or trusted = true"
     assert with_options(message, ()) == message

@@ -86,12 +86,12 @@ def test_a_row_that_the_model_cannot_answer_leaves_the_others_alone():
 @pytest.mark.parametrize(
     ("model", "declared", "message"),
     [
-        (first, {}, r"go from 0\.\d+ to 0\.\d+: say what the model's answers are: output='probability'"),
-        (lambda rows: (rows[:, 0] > 0.5).astype(int), {}, "go from 0 to 1: say what"),
+        (first, {}, r"go from 0\.\d+ to 0\.\d+\. Declare what the model's answers are: output='probability'"),
+        (lambda rows: (rows[:, 0] > 0.5).astype(int), {}, r"go from 0 to 1\. Declare what"),
         (lambda rows: 100_000 * rows[:, 0], {}, r"output='value' with bounds="),
         (LinearRegression().fit(X, 100_000 * X[:, 0]), {}, r"output='value' with bounds="),
-        (lambda rows: np.where(rows[:, 0] > 0.5, "yes", "no"), {}, "declare output='class' and target="),
-        (lambda rows: np.where(rows[:, 0] > 0.5, "yes", "no"), {"output": "class"}, "pass target= one of them"),
+        (lambda rows: np.where(rows[:, 0] > 0.5, "yes", "no"), {}, "Declare output='class' and target="),
+        (lambda rows: np.where(rows[:, 0] > 0.5, "yes", "no"), {"output": "class"}, "Pass target= one of them"),
         (lambda rows: np.where(rows[:, 0] > 0.5, "yes", "no"), {"output": "probability"}, "no number"),
         (lambda rows: 100_000 * rows[:, 0], {"output": "probability"}, "output='probability', but"),
         (lambda rows: 2 * rows[:, 0] - 1, {"output": "probability"}, "output='probability', but"),

@@ -157,14 +157,14 @@ def test_rows_that_do_not_fit_a_domain_are_counted_with_noise(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"ledger": None}, ParameterError, "discovery spends budget and must be recorded: pass ledger="),
-        ({"columns": None}, ParameterError, 'pass columns={"age": "number"'),
+        ({"ledger": None}, ParameterError, "discovery spends budget and must be recorded. Pass ledger="),
+        ({"columns": None}, ParameterError, 'Pass columns={"age": "number"'),
         ({"columns": {"age": "numbre"}}, ParameterError, r"did you mean 'number'\?"),
         ({"columns": {"nothing": "number"}}, dpx.DpexplainError, "column 'nothing' is missing"),
         ({"candidates": {"wrk": ["a"]}}, ParameterError, r"did you mean 'work'\?"),
         ({"declare": {"wrk": ["a"]}}, DomainError, r"did you mean 'work'\?"),
         ({"columns": {"married": "yes-no"}}, ParameterError, "nothing to discover"),
-        ({"spend": 0.5}, ParameterError, "write dpx.Budget"),
+        ({"spend": 0.5}, ParameterError, "Write dpx.Budget"),
         ({"columns": pa.schema([("tags", pa.list_(pa.string()))])}, DomainError, "cannot be discovered"),
     ],
 )

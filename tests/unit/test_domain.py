@@ -127,19 +127,19 @@ def test_one_odd_row_in_a_file_does_not_change_how_the_others_are_read(odd):
     [
         (pd.DataFrame(COLUMNS).drop(columns="age"), "column 'age' is missing"),
         (pd.DataFrame(COLUMNS).rename(columns={"age": "aged"}), r"'age' is missing \(did you mean 'aged'\?\)"),
-        ({"age": [1]}, "column 'education' is missing.*rename or add it"),
+        ({"age": [1]}, "column 'education' is missing.*Rename or add it"),
         ([{"age": 1}], "column 'education' is missing"),
         (COLUMNS | {"age": [1]}, r"different lengths \[1, 4\]"),
         (RECORDS[0], r"age: expected a column.*pass \[record\]"),
         (COLUMNS | {"age": np.zeros((4, 2))}, r"one-dimensional, got shape \(4, 2\)"),
         (COLUMNS | {"age": np.ma.masked_array([1, 2, 3, 4])}, "age: masked arrays are not read"),
-        (pl.DataFrame(COLUMNS).lazy(), "collect lazy frames first"),
+        (pl.DataFrame(COLUMNS).lazy(), "Collect lazy frames first"),
         (pd.DataFrame([[1, 2]], columns=["age", "age"]), "repeats a column name"),
         ([[1, 2], [3, 4]], "rows must be a pandas or polars data frame.*got list"),
         (7, "got int"),
         (None, "got NoneType"),
         ("rows.csv", "got str"),
-        (np.zeros((2, 5)), "not all numeric.*pass a data frame"),
+        (np.zeros((2, 5)), "not all numeric.*Pass a data frame"),
     ],
 )
 def test_only_structure_is_refused(rows, message):
@@ -158,9 +158,9 @@ def test_a_query_is_a_dict_a_series_or_a_one_row_frame():
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ({k: v for k, v in RECORDS[0].items() if k != "sex"}, "field 'sex' is missing; give one value for each of 'age'"),
+        ({k: v for k, v in RECORDS[0].items() if k != "sex"}, "field 'sex' is missing. Give one value for each of 'age'"),
         ({}, "field 'age' is missing"),
-        (RECORDS[0] | {"Age": 3}, r"unknown field 'Age' \(did you mean 'age'\?\).*remove it"),
+        (RECORDS[0] | {"Age": 3}, r"unknown field 'Age' \(did you mean 'age'\?\).*Remove it"),
         (RECORDS[0] | {3: 3}, "unknown field 3"),
         (RECORDS[0] | {"age": 101}, "age: 101 is not a number from 20 to 100"),
         (RECORDS[0] | {"age": [40]}, "age:"),
@@ -169,8 +169,8 @@ def test_a_query_is_a_dict_a_series_or_a_one_row_frame():
         (None, "must be a dict.*got NoneType"),
         ("age=3", "got str"),
         (pl.Series([1]), "got Series"),
-        ([40], "needs names; pass a dict"),
-        (np.zeros(5), "needs names; pass a dict"),
+        ([40], "needs names. Pass a dict"),
+        (np.zeros(5), "needs names. Pass a dict"),
     ],
 )
 def test_a_query_that_does_not_fit_is_refused(record, message):
@@ -330,7 +330,7 @@ def test_toml_is_written_for_people():
     ("data", "message"),
     [
         (None, "kind must be one of 'tabular', 'encoded'.*, got None"),
-        ([], "pass what to_dict"),
+        ([], "Pass what to_dict"),
         ({}, "'features' must be a list"),
         ({"kind": "speech"}, "got 'speech'"),
         ({"features": []}, "at least one feature"),
@@ -360,7 +360,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
         Domain.from_toml("= 3")
     with pytest.raises(DomainError, match=r"ends in \.json or \.toml, got 'domain.yaml'"):
         DOMAIN.save(tmp_path / "domain.yaml")
-    with pytest.raises(DomainError, match="check the path"):
+    with pytest.raises(DomainError, match="Check the path"):
         Domain.load(tmp_path / "absent.toml")
     (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
     with pytest.raises(DomainError, match="cannot read the domain"):

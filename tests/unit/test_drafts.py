@@ -303,7 +303,7 @@ def test_the_command_writes_a_commented_draft_that_loads_once_it_is_completed(pi
     assert "still to be declared" in run.output
     text = target.read_text()
     assert "# declare: low = " in text
-    with pytest.raises(DomainError, match="lacks 'low'; declare it"):
+    with pytest.raises(DomainError, match=r"lacks 'low'\. Declare it"):
         dpx.Domain.load(target)
     target.write_text(text.replace("# declare: ", ""))
     assert dpx.Domain.load(target).columns == ("age", "income", "work", "home")

@@ -29,12 +29,12 @@ def test_the_guess_has_the_size_of_the_error(epsilon):
     assert 1 / 20 < np.median(ratios) < 5  # twelve uniform numbers are easier than most tables
 
 
-def test_every_surface_says_that_it_is_a_guess_and_bars_need_none():
+def test_every_surface_says_that_it_is_a_forecast_and_bars_need_none():
     X, private = data(2_000)
     explainer = dpx.Explainer(private, dpx.Budget(2.0, 1e-6), dpx.Basic(epsilon=0.5, delta=1e-6), noise=SeededNoise(1))
     answer = explainer.explain(X[0], request_id="a")
-    assert answer.expectation.startswith("No error bars are known")
-    assert "A guess" in answer.expectation
+    assert answer.expectation.startswith("This mechanism gives no error bars")
+    assert "not measured on these data" in answer.expectation
     assert answer.expectation in answer._repr_html_()
     assert answer.to_dict()["details"]["expected"]["text"] == answer.expectation
     assert explainer.explain(X[0], request_id="a").expectation == answer.expectation  # from the ledger

@@ -44,7 +44,7 @@ def test_json_round_trip_is_exact():
     assert two.to_dict() == one.to_dict()
     assert (two.values == one.values).all()
     assert str(two.guarantee) == str(one.guarantee)
-    with pytest.raises(InputError, match="not a version 1 dpexplain explanation"):
+    with pytest.raises(InputError, match="not version 1 of a dpexplain explanation"):
         dpx.Explanation.from_dict({"format": "other"})
     assert json.loads(make(None).to_json())["error"] is None
 

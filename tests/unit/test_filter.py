@@ -48,9 +48,9 @@ def test_unknown_events_are_refused_not_ignored():
         kind = "gaussian"
         quanta = 0
 
-    with pytest.raises(ParameterError, match="cannot price Forged"):
+    with pytest.raises(ParameterError, match="price of a Forged"):
         Filter(Budget(1, 1e-6), NEIGHBOURS).spend((Forged(),))
-    with pytest.raises(IntegrityError, match="unknown privacy event"):
+    with pytest.raises(IntegrityError, match="kind of privacy event"):
         event_from_dict({"kind": "laplace", "epsilon": 1})
 
 

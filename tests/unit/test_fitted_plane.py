@@ -182,7 +182,7 @@ def test_a_baseline_outside_the_domain_and_an_unknown_plane_are_refused_before_a
         dpx.Basic(plane="free")
     for kind in (dpx.Basic, dpx.Adaptive, dpx.Enhanced):
         assert kind(calibration="paper").plane == "paper"
-        with pytest.raises(ParameterError, match="the paper has no fitted planes"):
+        with pytest.raises(ParameterError, match="has no fitted planes"):
             kind(calibration="paper", plane="fitted")
     assert data.spent.mu == 0
 
@@ -197,7 +197,7 @@ def test_anchored_planes_go_through_the_models_answer(kind):
     assert {answer.plane for answer in answers} == {"anchored"}
     assert all("last_step" not in answer.details for answer in answers)
     unable = dpx.Explainer(labelled(leaning), dpx.Budget(1, 1e-6), kind(plane="anchored"))
-    with pytest.raises(ParameterError, match="register the data with model="):
+    with pytest.raises(ParameterError, match="Register the data with model="):
         unable.explain(RECORDS[0])
 
 

@@ -55,7 +55,7 @@ def test_a_bare_bound_is_refused_because_it_protects_no_statistic(bare):
 
 
 def test_a_price_below_what_floats_can_account_for_is_refused_with_the_least_possible():
-    with pytest.raises(ParameterError, match=r"spend at least 9\.31e-09"):
+    with pytest.raises(ParameterError, match=r"Spend at least 9\.31e-09"):
         gaussian(1.0, 100, 9e-9)
     gaussian(1.0, 100, 9.4e-9)
 

@@ -92,7 +92,7 @@ def test_a_history_is_written_down_and_read_back():
     assert again.domain == domain
     assert str(again.guarantee) == str(explainer.spent)
     assert dpx.NonInteractive(again).explain({"age": 31, "work": "a"}).names == domain.names
-    with pytest.raises(InputError, match="not a version 1 dpexplain history"):
+    with pytest.raises(InputError, match="not version 1 of a dpexplain history"):
         History.from_dict({"format": "other"})
 
 

@@ -111,7 +111,7 @@ def test_images_are_encoded_a_few_at_a_time(monkeypatch):
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
-        (FACE / 255, "declare what pixels span"),
+        (FACE / 255, "Declare the range of pixels"),
         (FACE.astype(np.int64), "8-bit"),
         (FACE.astype(str), "8-bit"),
         (FACE[:, :40], "shape"),

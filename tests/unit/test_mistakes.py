@@ -35,20 +35,20 @@ def released():
 # (what is done, the error, what its message must say)
 MISTAKES = {
     # budgets
-    "epsilon as text": (lambda: dpx.Budget("1.0", 1e-6), ParameterError, "write Budget(epsilon=1.0"),
-    "epsilon None": (lambda: dpx.Budget(None, 1e-6), ParameterError, "write Budget"),
-    "epsilon a list": (lambda: dpx.Budget([1.0], 1e-6), ParameterError, "write Budget"),
-    "epsilon zero": (lambda: dpx.Budget(0, 1e-6), ParameterError, "try 0.1 to 1"),
-    "epsilon negative": (lambda: dpx.Budget(-1, 1e-6), ParameterError, "try 0.1 to 1"),
-    "epsilon nan": (lambda: dpx.Budget(float("nan"), 1e-6), ParameterError, "try 0.1 to 1"),
-    "epsilon infinite": (lambda: dpx.Budget(float("inf"), 1e-6), ParameterError, "try 0.1 to 1"),
-    "epsilon a boolean": (lambda: dpx.Budget(True, 1e-6), ParameterError, "write Budget"),
-    "delta as text": (lambda: dpx.Budget(1.0, "1e-6"), ParameterError, "write Budget"),
-    "delta zero": (lambda: dpx.Budget(1.0, 0), ParameterError, "try 1e-6"),
-    "delta one": (lambda: dpx.Budget(1.0, 1), ParameterError, "try 1e-6"),
+    "epsilon as text": (lambda: dpx.Budget("1.0", 1e-6), ParameterError, "Write Budget(epsilon=1.0"),
+    "epsilon None": (lambda: dpx.Budget(None, 1e-6), ParameterError, "Write Budget"),
+    "epsilon a list": (lambda: dpx.Budget([1.0], 1e-6), ParameterError, "Write Budget"),
+    "epsilon zero": (lambda: dpx.Budget(0, 1e-6), ParameterError, "Try 0.1 to 1"),
+    "epsilon negative": (lambda: dpx.Budget(-1, 1e-6), ParameterError, "Try 0.1 to 1"),
+    "epsilon nan": (lambda: dpx.Budget(float("nan"), 1e-6), ParameterError, "Try 0.1 to 1"),
+    "epsilon infinite": (lambda: dpx.Budget(float("inf"), 1e-6), ParameterError, "Try 0.1 to 1"),
+    "epsilon a boolean": (lambda: dpx.Budget(True, 1e-6), ParameterError, "Write Budget"),
+    "delta as text": (lambda: dpx.Budget(1.0, "1e-6"), ParameterError, "Write Budget"),
+    "delta zero": (lambda: dpx.Budget(1.0, 0), ParameterError, "Try 1e-6"),
+    "delta one": (lambda: dpx.Budget(1.0, 1), ParameterError, "Try 1e-6"),
     # releases
     "a number for a budget": (lambda: dpx.release(DATA, 1.0), ParameterError, "dpx.Budget(epsilon=1.0"),
-    "rows for data": (lambda: dpx.release(ROWS, BUDGET), ParameterError, "register the rows first"),
+    "rows for data": (lambda: dpx.release(ROWS, BUDGET), ParameterError, "Register the rows first"),
     "a number to spend": (lambda: dpx.release(DATA, BUDGET, spend=0.5), ParameterError, "dpx.Budget(epsilon=0.1"),
     "a weight by name": (lambda: dpx.release(DATA, BUDGET, weight="stable"), ParameterError, "dpx.weights.Gaussian(0.8)"),
     "radius as text": (lambda: dpx.release(DATA, BUDGET, radius="1"), ParameterError, "positive and finite"),
@@ -56,10 +56,10 @@ MISTAKES = {
     "two anchors": (lambda: dpx.release(DATA, BUDGET, anchors=2), ParameterError, "anchors must be 1"),
     "a ledger number": (lambda: dpx.release(DATA, BUDGET, ledger=5), ParameterError, "sqlite:///"),
     "a ledger path": (lambda: dpx.release(DATA, BUDGET, ledger="x.db"), ParameterError, "sqlite:///"),
-    "noise a number": (lambda: dpx.release(DATA, BUDGET, noise=5), ParameterError, "leave it out"),
+    "noise a number": (lambda: dpx.release(DATA, BUDGET, noise=5), ParameterError, "Leave it out"),
     "a release that is not there": (lambda: dpx.load("not/there.dpx"), InputError, "Check the name"),
-    "a release that is a number": (lambda: dpx.load(3), ParameterError, "pass the path"),
-    "saved to nothing": (lambda: released().save(None), ParameterError, "pass the path"),
+    "a release that is a number": (lambda: dpx.load(3), ParameterError, "Pass the path"),
+    "saved to nothing": (lambda: released().save(None), ParameterError, "Pass the path"),
     "a release that is a folder": (lambda: dpx.load("."), InputError, "Name a file"),
     "saved to no folder": (lambda: released().save("not/there/x.dpx"), InputError, "Check the name"),
     "published to no folder": (lambda: released().publish("not/there/x.html"), InputError, "Check the name"),
@@ -67,9 +67,9 @@ MISTAKES = {
     "a mechanism for a budget": (lambda: dpx.Explainer(DATA, dpx.Basic(0.1, 1e-6)), ParameterError, "Explainer(data, dpx.Budget"),
     "a mechanism by name": (lambda: dpx.Explainer(DATA, BUDGET, "basic"), ParameterError, "dpx.Basic(epsilon=0.1"),
     "a mechanism's class": (lambda: dpx.Explainer(DATA, BUDGET, dpx.Basic), ParameterError, "dpx.Basic(epsilon=0.1"),
-    "an explainer of rows": (lambda: dpx.Explainer(ROWS, BUDGET), ParameterError, "register the rows first"),
+    "an explainer of rows": (lambda: dpx.Explainer(ROWS, BUDGET), ParameterError, "Register the rows first"),
     "Basic, epsilon as text": (lambda: dpx.Basic("0.1", 1e-6), ParameterError, "got '0.1'"),
-    "Adaptive, delta None": (lambda: dpx.Adaptive(0.1, None), ParameterError, "try 1e-6"),
+    "Adaptive, delta None": (lambda: dpx.Adaptive(0.1, None), ParameterError, "Try 1e-6"),
     "Basic, one step": (lambda: dpx.Basic(0.1, 1e-6, steps=1), ParameterError, "at least 2"),
     "Basic, steps as text": (lambda: dpx.Basic(0.1, 1e-6, steps="5"), ParameterError, "whole number"),
     "Basic, unknown calibration": (lambda: dpx.Basic(0.1, 1e-6, calibration="loose"), ParameterError, "'exact' or 'paper'"),
@@ -79,7 +79,7 @@ MISTAKES = {
     "ids for other questions": (
         lambda: dpx.Explainer(DATA, BUDGET).explain_many([RECORD], request_ids=["a", "b"]),
         ParameterError,
-        "pass one for each",
+        "Pass one for each",
     ),
     # weights
     "a weight's constant as text": (lambda: dpx.weights.Stable("1"), ParameterError, "positive and finite"),
@@ -94,8 +94,8 @@ MISTAKES = {
     "bounds the wrong way round": (lambda: dpx.Numeric("age", 100, 0), DomainError, "must be below"),
     "a bound as text": (lambda: dpx.Numeric("age", "0", 100), DomainError, "public bound"),
     "a name that is a number": (lambda: dpx.Numeric(1, 0, 100), DomainError, "column's name"),
-    "levels in one word": (lambda: dpx.Ordinal("school", levels="abc"), DomainError, "pass a list"),
-    "a domain that is not there": (lambda: dpx.Domain.load("not/there.toml"), DomainError, "check"),
+    "levels in one word": (lambda: dpx.Ordinal("school", levels="abc"), DomainError, "Pass a list"),
+    "a domain that is not there": (lambda: dpx.Domain.load("not/there.toml"), DomainError, "Check"),
     # data
     "neither model nor labels": (lambda: dpx.PrivateData(ROWS, DOMAIN), DataError, "exactly one of model="),
     "too few labels": (lambda: register(labels=[1.0]), DataError, "one number for each"),
@@ -119,7 +119,7 @@ MISTAKES = {
     "a size as text": (lambda: register(size="5"), ParameterError, "whole number"),
     "a column too few": (lambda: dpx.PrivateData([{"age": 1}], DOMAIN, labels=[0.0]), DataError, "work"),
     # questions
-    "a question about nothing": (lambda: released().explain(None), QueryError, "pass a dict"),
+    "a question about nothing": (lambda: released().explain(None), QueryError, "Pass a dict"),
     "a value left out": (lambda: released().explain({"age": 40, "work": "a"}), QueryError, "married"),
     "a category nobody declared": (lambda: released().explain({**RECORD, "work": "z"}), QueryError, "'a', 'b'"),
     "a number outside its bounds": (lambda: released().explain({**RECORD, "age": 400}), QueryError, "0 to 100"),
@@ -159,12 +159,12 @@ MISTAKES = {
     "a domain from an unfitted model": (
         lambda: dpx.Domain.from_model(LogisticRegression()),
         DomainError,
-        "fit it on a data frame",
+        "Fit it on a data frame",
     ),
     "a domain from text": (lambda: dpx.Domain.from_model("model.txt"), DomainError, ".onnx"),
     "a domain from rows": (lambda: dpx.Domain.from_schema(ROWS), DomainError, "JSON Schema"),
-    "a schema that is not there": (lambda: dpx.Domain.from_schema("not/there.parquet"), DomainError, "check the path"),
-    "text that is no schema": (lambda: dpx.Domain.from_schema("{properties}"), DomainError, "no JSON Schema"),
+    "a schema that is not there": (lambda: dpx.Domain.from_schema("not/there.parquet"), DomainError, "Check the path"),
+    "text that is no schema": (lambda: dpx.Domain.from_schema("{properties}"), DomainError, "not a JSON Schema"),
     "a declaration of nothing": (
         lambda: dpx.Domain.from_schema({"properties": {"a": {"type": "number"}}}, {"b": (0, 1)}),
         DomainError,
@@ -174,7 +174,7 @@ MISTAKES = {
     "discovery without a ledger": (
         lambda: dpx.discover(ROWS, BUDGET, columns={"age": "number"}, ledger=None),
         ParameterError,
-        "pass ledger=",
+        "Pass ledger=",
     ),
     "discovery of unknown kinds": (lambda: dpx.discover(ROWS, BUDGET, ledger="sqlite:///x"), ParameterError, 'columns={"age"'),
     "discovery of a list of names": (
@@ -190,7 +190,7 @@ MISTAKES = {
     "contributions that do not add up": (
         lambda: Contributions(("age",), np.array([0.1]), 0.2, 0.9),
         ParameterError,
-        "must add up",
+        "not add up",
     ),
 }
 

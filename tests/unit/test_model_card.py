@@ -49,7 +49,7 @@ def test_a_card_is_read_from_an_object_a_mapping_and_a_file(tmp_path):
         ({"epsilon": 2.0, "accuracy": 0.8}, "no field 'accuracy'"),
         ({"epsilon": 2.0, "format": "model card of somebody else"}, "no version 1"),
         ("nowhere.json", "cannot be read"),
-        (7, "pass a ModelCard"),
+        (7, "Pass a ModelCard"),
     ],
 )
 def test_what_is_no_card_is_refused_with_the_remedy(given, says):
@@ -118,7 +118,7 @@ def test_the_papers_calibration_promises_nothing_to_anybody_in_both():
     explainer.explain({"a": 0.4, "b": 0.5})
     found = private.guarantees
     assert found.both is None
-    assert "In both: nothing is promised: see the explanation data." in str(found)
+    assert "In both: nothing is promised, as for the explanation data." in str(found)
 
 
 def test_nothing_spent_is_nothing_learnt_beyond_the_model():

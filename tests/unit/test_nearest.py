@@ -144,7 +144,7 @@ def test_it_is_written_as_text_and_as_a_dict():
     assert weights.from_dict(dpx.weights.Nearest(50).to_dict()) == dpx.weights.Nearest(50)
     assert weights.from_text("gaussian:0.8") == dpx.weights.Gaussian(0.8)
     assert weights.from_text("stable") == dpx.weights.Stable()
-    with pytest.raises(ParameterError, match="write one of"):
+    with pytest.raises(ParameterError, match="Write one of"):
         weights.from_text("nearest:few")
 
 

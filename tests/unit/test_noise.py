@@ -72,7 +72,7 @@ def test_the_secure_source_takes_no_seed_and_holds_nothing():
 
 @pytest.mark.parametrize("replay", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_the_secure_source_refuses_to_be_copied(replay):
-    with pytest.raises(TypeError, match=r"create a new SecureNoise\(\)"):
+    with pytest.raises(TypeError, match=r"Create a new SecureNoise\(\)"):
         replay(SecureNoise())
 
 

@@ -73,7 +73,7 @@ def test_directions_that_nothing_determines_are_zero():
 def test_planes_that_do_not_exist_or_lack_their_anchor_are_refused(rows):
     with pytest.raises(ParameterError, match="'fitted', 'anchored' or 'paper'"):
         require_plane("flat")
-    with pytest.raises(ParameterError, match="pass it as anchor="):
+    with pytest.raises(ParameterError, match="Pass it as anchor="):
         plane_for("anchored", None)
     with pytest.raises(ParameterError, match="belongs to plane='anchored'"):
         evaluation.optimum(rows[2], rows[0][0], plane="fitted", anchor=0.1)

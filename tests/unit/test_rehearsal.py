@@ -227,13 +227,13 @@ def test_what_cannot_be_rehearsed_names_the_remedy(labelled, tmp_path):
     labels = 2 * model(table(300)) - 1
     with pytest.raises(ParameterError, match="registered with model="):
         evaluation.rehearse(labelled, ways=["reference"])
-    with pytest.raises(ParameterError, match="register the data with model="):
+    with pytest.raises(ParameterError, match="Register the data with model="):
         evaluation.rehearse(labelled, plane="anchored")
-    with pytest.raises(ParameterError, match="register the rows first"):
+    with pytest.raises(ParameterError, match="Register the rows first"):
         evaluation.rehearse(table(300))
     pq.write_table(pa.table({**table(300), "y": labels}), tmp_path / "rows.parquet")
     streamed = dpx.PrivateData.scan(tmp_path / "rows.parquet", DOMAIN, label="y", progress=False)
-    with pytest.raises(ParameterError, match="pass records="):
+    with pytest.raises(ParameterError, match="Pass records="):
         evaluation.rehearse(streamed)
 
 
@@ -294,7 +294,7 @@ def test_the_command_prints_json(owner):
     ("more", "words"),
     [
         (("-o", "income.dpx"), "is a release"),
-        (("--weight", "round"), "a weight cannot be"),
+        (("--weight", "round"), "cannot be read"),
         (("--weight", "gaussian:-1"), "positive"),
         (("--way", "magic"), "ways must be"),
         (("--epsilon", "-1"), "positive"),

@@ -168,7 +168,7 @@ def test_spending_is_counted_on_the_data_and_in_the_ledger(tmp_path):
 
 @pytest.mark.parametrize("anchors", [0, 2, 5])
 def test_several_anchors_are_refused_with_the_reason(data, anchors):
-    with pytest.raises(ParameterError, match="reference distribution"):
+    with pytest.raises(ParameterError, match="Leave anchors out"):
         dpx.release(data, BUDGET, anchors=anchors)
 
 
@@ -227,7 +227,7 @@ def test_any_changed_or_missing_byte_is_noticed(saved, tmp_path):
     whole, path = saved.read_bytes(), tmp_path / "damaged.dpx"
     for at in [*range(60), *np.linspace(60, len(whole) - 1, 60).astype(int)]:
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
-        with pytest.raises(ReleaseCorrupt, match=r"from its owner|upgrade"):
+        with pytest.raises(ReleaseCorrupt, match=r"from its owner|Upgrade"):
             dpx.load(path)
         path.write_bytes(whole[:at])
         with pytest.raises(ReleaseCorrupt):
@@ -252,7 +252,7 @@ def forged(body, version=container.VERSION, length=None):
 
 def test_a_newer_format_is_named(tmp_path):
     (tmp_path / "x.dpx").write_bytes(forged(b"", version=2))
-    with pytest.raises(ReleaseCorrupt, match=r"format version 2 .* upgrade"):
+    with pytest.raises(ReleaseCorrupt, match=r"format version 2 .* Upgrade"):
         dpx.load(tmp_path / "x.dpx")
 
 

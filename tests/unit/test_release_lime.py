@@ -84,11 +84,11 @@ def test_margins_are_those_of_the_weighted_records_and_features_are_independent(
 
 def test_a_model_and_a_table_are_needed(release, tmp_path):
     release.save(tmp_path / "x.dpx")
-    with pytest.raises(ParameterError, match="pass model="):
+    with pytest.raises(ParameterError, match="Pass model="):
         dpx.load(tmp_path / "x.dpx").lime(RECORD)
     assert dpx.load(tmp_path / "x.dpx").lime(RECORD, model=model).values == pytest.approx(release.lime(RECORD).values, abs=1e-6)
     with pytest.raises(ParameterError, match="weight"):
         release.lime(RECORD, weight="near")
     texts = dpx.PrivateData(["good", "bad"] * 200, dpx.TextDomain(["good", "bad"]), labels=[1.0, -1.0] * 200)
-    with pytest.raises(ParameterError, match="of a table"):
+    with pytest.raises(ParameterError, match="releases of tables"):
         dpx.release(texts, dpx.Budget(1, 1e-6)).lime("good", model=lambda t: np.ones(len(t)))

@@ -222,9 +222,9 @@ def test_files_that_change_are_refused_before_anything_is_spent(folder, change):
     explainer.explain(RECORD)
     spent = data.spent
     change(folder)
-    with pytest.raises(RowsUnavailable, match="register them again"):
+    with pytest.raises(RowsUnavailable, match="Register them again"):
         explainer.explain(RECORD)
-    with pytest.raises(RowsUnavailable, match="register them again"):
+    with pytest.raises(RowsUnavailable, match="Register them again"):
         dpx.release(data, dpx.Budget(1, 1e-6))
     assert data.spent == spent
 

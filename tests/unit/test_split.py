@@ -105,7 +105,7 @@ def test_what_was_split_refuses_every_further_use():
 def test_data_in_use_are_not_split():
     data = private()
     dpx.Explainer(data, dpx.Budget(1, 1e-6))
-    with pytest.raises(DataError, match="split data before anything is opened"):
+    with pytest.raises(DataError, match="Split data before anything is opened"):
         data.split(2)
 
 

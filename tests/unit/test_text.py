@@ -66,7 +66,7 @@ def test_texts_in_any_container_become_sparse_binary_rows(rows):
 )  # fmt: skip
 def test_a_named_column_is_read_from_any_table(table):
     assert TextDomain(DOMAIN.vocabulary, column="review").encode(table).toarray().tolist() == ENCODED
-    with pytest.raises(DataError, match="say which column"):
+    with pytest.raises(DataError, match="Name the column"):
         DOMAIN.encode(table)
     with pytest.raises(DataError, match="'text' is missing"):
         TextDomain(DOMAIN.vocabulary, column="text").encode(table)
@@ -94,8 +94,8 @@ def test_queries_are_strict():
     for record, message in [
         ("", "no words"),
         (" ... ", "no words"),
-        (3, "pass a string"),
-        (None, "pass a string"),
+        (3, "Pass a string"),
+        (None, "Pass a string"),
         (b"bad", "string"),
     ]:
         with pytest.raises(QueryError, match=message):
@@ -120,7 +120,7 @@ def test_a_bad_query_in_a_batch_is_named():
         DOMAIN.encode_queries(pd.Series([np.nan, "good"]))
     with pytest.raises(QueryError, match="not a batch"):
         DOMAIN.encode_queries("good")
-    with pytest.raises(QueryError, match="say which column"):
+    with pytest.raises(QueryError, match="Name the column"):
         DOMAIN.encode_queries(pd.DataFrame({"review": ["good"]}))
     assert TextDomain(["good"], column="review").encode_queries(pd.DataFrame({"review": ["good"]})).tolist() == [[1.0]]
     assert DOMAIN.encode_queries([]).shape == (0, 5)
@@ -130,9 +130,9 @@ def test_a_bad_query_in_a_batch_is_named():
     ("vocabulary", "message"),
     [
         ([], "at least one word"),
-        ("good", "pass a list"),
+        ("good", "Pass a list"),
         ({"good"}, "fixed order"),
-        (None, "pass a list"),
+        (None, "Pass a list"),
         (["good", "bad", "good"], "repeats 'good'"),
         (["good", 3], "must be a string"),
         (["Good"], "reads as 'good'"),
@@ -175,7 +175,7 @@ def test_descriptions_are_read_back_exactly(domain, tmp_path):
     ("data", "message"),
     [
         ({"kind": "text"}, "at least one word"),
-        ({"kind": "text", "vocabulary": "good"}, "pass a list"),
+        ({"kind": "text", "vocabulary": "good"}, "Pass a list"),
         ({"kind": "text", "vocabulary": ["good"], "words": []}, "unknown key 'words'"),
         ({"kind": "text", "vocabulary": ["good"], "tokeniser": "words-2"}, "another rule than 'words-1'"),
     ],
@@ -192,7 +192,7 @@ def test_a_vocabulary_from_public_text_holds_the_words_of_most_texts():
     found = TextDomain.from_public_text(public, size=3)
     assert found.vocabulary == ("the", "film", "good")  # in 3, 2 and 2 texts
     assert TextDomain.from_public_text(iter(public), size=2, stop_words=["The"], column="t") == TextDomain(["film", "good"], "t")
-    with pytest.raises(DomainError, match="only 6 different words, 500 are wanted"):
+    with pytest.raises(DomainError, match="only 6 different words, and size=500"):
         TextDomain.from_public_text(public)
     with pytest.raises(DomainError, match="several texts"):
         TextDomain.from_public_text("one text")

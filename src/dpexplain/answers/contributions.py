@@ -55,7 +55,9 @@ class Contributions(JsonText):
     def __post_init__(self) -> None:
         _require_alike(len(self.names), self.values, self.error, self.record, self.titles)
         if not abs(self.base + float(self.values.sum()) - self.answer) <= 1e-6 * self.scale.half_range:
-            raise ParameterError(f"contributions must add up: base {self.base} and values {self.values.sum()} give {self.answer}")
+            raise ParameterError(
+                f"base {self.base} and values with the sum {self.values.sum()} do not add up to the answer {self.answer}. Pass values that do"
+            )
         for array in (self.values, self.error):
             if array is not None:
                 array.setflags(write=False)
@@ -126,7 +128,9 @@ class Contributions(JsonText):
     def from_dict(cls, value: dict[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
         if value.get("format") != FORMAT or value.get("version") != VERSION:
-            raise InputError(f"not version {VERSION} of dpexplain contributions: written by something else, or a newer version")
+            raise InputError(
+                f"this is not version {VERSION} of dpexplain contributions. Pass what to_dict() returned, or upgrade dpexplain if a newer version wrote it"
+            )
         read = {name: value[name] for name in ("base", "answer", "base_error", "answer_error", "average", "details")}
         return cls(
             names=tuple(value["names"]),

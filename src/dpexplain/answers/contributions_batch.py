@@ -48,7 +48,7 @@ class ContributionsBatch(Sequence[Contributions]):
             raise ParameterError("contributions of many records need one row for each record and one column for each name")
         away = np.abs(self.base + self.values.sum(axis=1) - self.answer)
         if not (away <= 1e-6 * self.scale.half_range).all():
-            raise ParameterError("contributions must add up: each base and its row of values must give the answer")
+            raise ParameterError("a base and its row of values do not add up to the answer. Pass values that do")
 
     @overload
     def __getitem__(self, index: int) -> Contributions: ...
@@ -96,7 +96,7 @@ class ContributionsBatch(Sequence[Contributions]):
         if kind not in ("beeswarm", "bar", "scatter"):
             raise ParameterError(f"kind must be 'beeswarm', 'bar' or 'scatter', got {kind!r}")
         if not len(self):
-            raise ParameterError("there are no records to draw: explain at least one")
+            raise ParameterError("there are no records to draw. Explain at least one")
         names = self.titles or self.names
         if kind == "scatter":
             return self._scatter(feature, title, {"caption": self._note, "palette": palette, "ax": ax})
@@ -110,10 +110,10 @@ class ContributionsBatch(Sequence[Contributions]):
     def _scatter(self, feature: str | None, title: str | None, look: dict[str, Any]) -> Figure:
         name = self.importance()[0][0] if feature is None else feature
         if name not in self.names:
-            raise ParameterError(f"there is no feature {name!r}: name one of {', '.join(self.names[:20])}")
+            raise ParameterError(f"there is no feature {name!r}. Name one of {', '.join(self.names[:20])}")
         if self.record is None:
             raise ParameterError(
-                "the records' values are unknown, so contributions cannot be plotted against them: explain records instead of encoded points"
+                "the records' values are unknown, so contributions cannot be plotted against them. Explain records instead of encoded points"
             )
         i, own = self.names.index(name), [record[self.names.index(name)] for record in self.record]
         shown = (self.titles or self.names)[i]

@@ -39,7 +39,7 @@ def expected_error(
     )
     span = "" if found.cosine_interval is None else f", usually {found.cosine_interval[0]:.2f} to {found.cosine_interval[1]:.2f}"
     text = (
-        f"No error bars are known for this mechanism. A guess from the numbers of rows and columns and the price, not a measurement: "
+        f"This mechanism gives no error bars. A forecast from the numbers of rows and columns and the price, not measured on these data: "
         f"{found.verdict} (cosine to the exact answer about {found.cosine:.2f}{span}), and an error of about "
         f"{scale.format_size(error)} in each effect."
     )

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "dpexplain.explanation", 1
 _HEADING = "What would change the model's answer here"
 _NO_AVERAGE = (
-    "this answer has no average to compare the record with, so nothing can add up to it: explain from a release, which knows the average, "
-    "or declare a baseline record for interactive answers; what a change of each value would do is in `values`"
+    "this answer has no average to compare the record with, so it has no contributions. Explain from a release, which has an average, "
+    "or declare a baseline record for interactive answers. The effect of changing each value is in `values`"
 )
 _NO_CHANGES = (
-    "changes of single values are known for planes over a table or words, where they were computed: ask the release or explainer again; "
-    "slopes of encoded columns are in `values`"
+    "this answer does not contain changes of single values, which are computed for planes over a table or words only. "
+    "Ask the release or explainer again, or use the slopes of encoded columns in `values`"
 )
 _STATED = 12  # changes that a table or a document shows
 
@@ -197,7 +197,7 @@ class Explanation(JsonText):
         """Read back what `to_dict` wrote."""
         if value.get("format") != FORMAT or value.get("version") != VERSION:
             raise InputError(
-                f"not a version {VERSION} dpexplain explanation: it was written by something else, or a newer version"
+                f"this is not version {VERSION} of a dpexplain explanation. Pass what to_dict() returned, or upgrade dpexplain if a newer version wrote it"
             )
         guarantee, added = Guarantee.from_dict(value["guarantee"]), value.get("contributions")
         return cls(

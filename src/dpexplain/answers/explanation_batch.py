@@ -26,7 +26,7 @@ class ExplanationBatch(Sequence[Explanation]):
     def contributions(self) -> ContributionsBatch:
         """The contributions of all records; InputError where there is no average to compare them with, or no record."""
         if not len(self):
-            raise InputError("there are no explanations to add up: explain at least one record")
+            raise InputError("there are no explanations to add up. Explain at least one record")
         return batch_of([one.contributions() for one in self])
 
     def to_frame(self, backend: str | None = None) -> Any:
@@ -60,7 +60,7 @@ def batch_of(items: Sequence[Contributions]) -> ContributionsBatch:
     """Contributions of several records as one batch; they must be of the same features and units."""
     first = items[0]
     if any(one.names != first.names or one.scale != first.scale for one in items):
-        raise InputError("these contributions have different features or units and cannot be combined: use them one by one")
+        raise InputError("these contributions have different features or units and cannot be combined. Use them one by one")
     return ContributionsBatch(
         first.names,
         np.array([one.values for one in items]),

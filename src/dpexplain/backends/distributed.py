@@ -83,7 +83,9 @@ def _arrays(rows: Any) -> tuple[Any, ...]:
 
 def _failure(error: Exception) -> WorkerReply:
     """What may be reported of an error: the message of dpexplain's own errors, which quote no row, and the type name of any other."""
-    return "failed", str(error) if isinstance(error, DpexplainError) else f"a worker raised {type(error).__name__}"
+    return "failed", str(error) if isinstance(
+        error, DpexplainError
+    ) else f"a worker raised {type(error).__name__}. Check that workers can read the files and have the same packages"
 
 
 class ClusterRows(SummedRows):
@@ -118,7 +120,7 @@ class ClusterRows(SummedRows):
 
     def _ask(self, question: str, query: Any) -> Any:
         if not self._close.alive:
-            raise RowsUnavailable("these data were closed: register them again")
+            raise RowsUnavailable("these data were closed. Register them again")
         shared = self._ray.put(self._ray.cloudpickle.dumps(query))
         pairs = zip(self.workers, self._digests, strict=True)
         return total(_answer(reply) for reply in self._gather([w.ask.remote(question, shared, digest) for w, digest in pairs]))
@@ -128,7 +130,7 @@ class ClusterRows(SummedRows):
             return list(self._ray.get(promises, timeout=PATIENCE))
         except self._ray.exceptions.RayError:
             raise RowsUnavailable(
-                "the cluster did not answer: check that its workers have enough memory and can read the files"
+                "the cluster did not answer. Check that its workers have enough memory and can read the files"
             ) from None
 
 
@@ -139,7 +141,7 @@ def _answer(reply: WorkerReply) -> Any:
     raise (
         changed_files()
         if kind == "changed"
-        else RowsUnavailable("a worker of the cluster could not answer: register the rows again")
+        else RowsUnavailable("a worker of the cluster could not answer. Register the rows again")
     )
 
 

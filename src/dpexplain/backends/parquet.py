@@ -122,12 +122,12 @@ class ParquetFiles:
 
 
 def changed_files() -> RowsUnavailable:
-    return RowsUnavailable("the files of private rows were changed since they were registered: register them again")
+    return RowsUnavailable("the files of private rows were changed since they were registered. Register them again")
 
 
 def unreadable_files() -> RowsUnavailable:
     """The error for a file that cannot be read. It does not repeat the cause, which may quote a row."""
-    return RowsUnavailable("the files of private rows cannot be read now: check storage and memory, or register them again")
+    return RowsUnavailable("the files of private rows cannot be read now. Check storage and memory, or register them again")
 
 
 def _list_files(place: str) -> tuple[Any, list[str]]:

@@ -50,7 +50,9 @@ class SparseRows:
 
     def __init__(self, chunks: Iterable[Any], labels: Vector, width: int, most: int | None = None) -> None:
         if max(most or 0, len(labels)) > 2 * MOST_ROWS:
-            raise DataError(f"sparse rows are summed exactly up to {MOST_ROWS:,} of them: split the data and register each part")
+            raise DataError(
+                f"there are too many sparse rows: sums are exact up to {MOST_ROWS:,} rows. Split the data and register each part"
+            )
         self.width = width
         self._starts, self._indices = _join_chunks(chunks, width)
         self._labels = np.trunc(np.asarray(labels, dtype=np.float64) * 2.0**GRID).astype(np.int64)
@@ -232,7 +234,7 @@ def _uniform(scale: Vector | None) -> float:
     if scale is None:
         return 1.0
     if (scale != scale[0]).any():
-        raise DataError("sparse rows need one scale for all columns: declare scale= for the whole domain")
+        raise DataError("sparse rows need one scale for all columns. Declare scale= for the whole domain")
     return float(scale[0])
 
 

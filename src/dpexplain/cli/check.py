@@ -86,7 +86,7 @@ def _of_config(config: Path, rows: int | None, budget: Any) -> CheckReport:
     found = load_config(config)
     if found.rows is None or found.rows.source.model is None:
         raise ParameterError(
-            f"{config} serves a release, or labels from a column. There is no model to ask: pass --domain and --model"
+            f"{config} serves a release, or labels from a column. There is no model to ask. Pass --domain and --model"
         )
     source = found.rows.source
     assert source.model is not None

@@ -27,7 +27,7 @@ FLAGS = (
     ("answer", r"output=(?!\w)", "--answer"),
     ("target", r"target=(?=\w|')", "--target "),
     ("target", r"target=", "--target"),
-    ("trusted", r"say trusted = true", "pass --trusted"),
+    ("trusted", r"set trusted = true", "pass --trusted"),
 )
 
 

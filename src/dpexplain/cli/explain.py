@@ -83,14 +83,16 @@ def explain(
         raise ParameterError("nothing to explain was named. Pass either --record with JSON, or --rows with a file")
     if method not in METHODS:
         raise ParameterError(f"--method must be {', '.join(METHODS[:-1])} or {METHODS[-1]}, got {method!r}")
-    if (method == "shapley" and model is None) or (method == "plane" and model is not None):
-        raise ParameterError("--method shapley asks the model: pass --model with it, and --model only with it or with surrogate")
+    if method == "shapley" and model is None:
+        raise ParameterError("--method shapley asks the model. Pass --model")
+    if method == "plane" and model is not None:
+        raise ParameterError("--method plane does not ask the model. Leave --model out, or pass --method shapley or surrogate")
     made = load(file)
     asked = None if plane is None else require_plane(plane)
     rules: dict[str, Any] = {"extra": "ignore" if ignore_extra else "refuse", "clip": clip}
     local = {} if weight is None else {"weight": from_text(weight)}
     if local and method == "shapley":
-        raise ParameterError("SHAP values have no locality. Leave --weight out, or --method shapley")
+        raise ParameterError("SHAP values have no locality. Leave out either --weight or --method shapley")
     if method != "plane":
         from dpexplain.cli.shapley_request import ShapleyRequest, explain_by_shapley
 

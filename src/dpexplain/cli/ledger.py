@@ -52,7 +52,7 @@ def verify_command(
     dataset: Dataset = None,
     head: Annotated[Path | None, typer.Option("--head", help="Heads stored earlier, to detect a roll-back.")] = None,
     save_head: Annotated[
-        Path | None, typer.Option("--save-head", help="File for the verified heads; store it on another machine.")
+        Path | None, typer.Option("--save-head", help="File for the verified heads. Store it on another machine.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -173,7 +173,7 @@ def print_results(results: list[dict[str, Any]], as_json: bool) -> None:
 def verified_sentence(result: dict[str, Any]) -> str:
     head, anchor = (
         result["head"],
-        "" if result["anchored"] else " No --head was given: a roll-back to an older copy would not show.",
+        "" if result["anchored"] else " No --head was given, so a roll-back to an older copy would not be detected.",
     )
     counts = f"{result['entries']} entries, {result['answers']} answers, {result['pending']} reservations open"
     used = f" It was used with {' and '.join(result['uses'])}." if result["uses"] else ""

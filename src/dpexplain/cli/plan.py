@@ -21,9 +21,9 @@ from dpexplain.privacy.budget import Budget
 from dpexplain.privacy.expected_quality import ExpectedQuality, Facts, Interval, Offer
 
 RULE = (
-    "A rule of thumb for the default weight and radius, fitted to made-up tables: the middle and, where enough was measured, an interval, which "
-    "held 95 to 100 % of what releases gave on ten tables that chose nothing, and 70 to 100 % of paid "
-    "answers, most others being better. Nothing was read and nothing was spent."
+    "These numbers are a rule of thumb for the default weight and radius, fitted to made-up tables: the median and, where enough was measured, "
+    "an interval. On ten tables that the rule was not fitted to, the interval held 95 to 100 % of the results of releases, and 70 to 100 % of "
+    "those of paid answers; most of the others were better. Nothing was read and nothing was spent."
 )
 
 NEAR = (

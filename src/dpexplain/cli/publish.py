@@ -46,7 +46,9 @@ def publish(
     """
     require_new(output, force)
     if model is not None and not surrogate:
-        raise ParameterError("--model measures a stand-in's errors: pass --surrogate with it, or leave it out")
+        raise ParameterError(
+            "--model measures the errors of a surrogate, which was not asked for. Pass --surrogate too, or leave --model out"
+        )
     options = {key: value for key, value in (("title", title), ("outcome", outcome)) if value is not None}
     made = load(file)
     if surrogate:

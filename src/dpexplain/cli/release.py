@@ -119,7 +119,7 @@ def release(
     require_new(output, force)
     if reference and model is None:
         raise ParameterError(
-            "reference records are labelled by the model: pass --model instead of --label, or leave --reference out"
+            "reference records are labelled by the model. Pass --model instead of --label, or leave --reference out"
         )
     answers = DeclaredModel(model, trusted, target, answer, bounds)
     terms = {"unit": unit, "max_rows_per_unit": max_rows, "relation": relation, "size": size, "name": name}

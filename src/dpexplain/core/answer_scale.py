@@ -48,7 +48,7 @@ class AnswerScale:
     def of(cls, kind: Kind, bounds: tuple[float, float] | None = None) -> AnswerScale:
         """`bounds` are needed for "value", and for nothing else."""
         if kind == "value" and bounds is None:
-            raise ParameterError("output='value' needs the public bounds of answers: pass bounds=(low, high)")
+            raise ParameterError("output='value' needs the public bounds of answers. Pass bounds=(low, high)")
         return cls(kind, *(bounds or _RANGES.get(kind, (0.0, 1.0))))
 
     @property

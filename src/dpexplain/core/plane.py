@@ -42,8 +42,8 @@ def plane_for(plane: Any, anchor: Any) -> Plane:
     chosen = require_plane(("fitted" if anchor is None else "anchored") if plane is None else plane)
     if chosen == "anchored" and anchor is None:
         raise ParameterError(
-            "plane='anchored' goes through the model's answer: pass it as anchor=, in the units of the answers, such as a probability"
+            "plane='anchored' goes through the model's answer. Pass it as anchor=, in the units of the answers, such as a probability"
         )
     if chosen != "anchored" and anchor is not None:
-        raise ParameterError(f"anchor= belongs to plane='anchored': leave it out for plane={chosen!r}")
+        raise ParameterError(f"anchor= belongs to plane='anchored'. Leave it out for plane={chosen!r}")
     return chosen

@@ -154,5 +154,5 @@ def _finite_supremum(weight: Weight, squared: Polynomial, what: str, within: flo
     except TypeError:  # a custom weight whose function cannot be hashed
         value = _supremum_within(weight, squared, within)
     if not isfinite(value):
-        raise ParameterError(f"with the {weight.kind} weight one record can move {what} without bound: use Stable or Gaussian")
+        raise ParameterError(f"with the {weight.kind} weight one record can move {what} without bound. Use Stable or Gaussian")
     return value

@@ -269,7 +269,7 @@ class Custom(Weight):
     def __call__(self, distance: Vector) -> Vector:
         raw = np.asarray(self.function(distance), dtype=np.float64)
         if raw.shape != distance.shape:
-            raise ParameterError("a custom weight must return one number for each distance: write it with NumPy functions")
+            raise ParameterError("a custom weight must return one number for each distance. Write it with NumPy functions")
         wanted = np.clip(np.nan_to_num(raw, nan=0.0, posinf=self.maximum), 0.0, None)
         return np.minimum(wanted, _cap(self.maximum, self.constant, distance))
 
@@ -288,7 +288,7 @@ class Custom(Weight):
         return np.asarray(_cap(self.maximum, self.constant, low))
 
     def to_dict(self) -> dict[str, Any]:
-        raise ParameterError("a custom weight is code and cannot be stored: use a built-in weight for releases and ledgers")
+        raise ParameterError("a custom weight is code and cannot be stored. Use a built-in weight for releases and ledgers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,8 +321,9 @@ class Nearest(Weight):
 
 
 _NO_WIDTH = (
-    "Nearest chooses its width for each question from a release: ask release.explain(record, weight=dpx.weights.Nearest(2000)). Answers that are "
-    "paid for one by one need a public width, such as dpx.weights.Gaussian(0.8); a release's answer says one in .details['width']"
+    "Nearest chooses its width for each question from a release, and answers that are paid for one by one need a public width. Ask "
+    "release.explain(record, weight=dpx.weights.Nearest(2000)), or pass a width, such as dpx.weights.Gaussian(0.8). The answer of a release "
+    "states its width in .details['width']"
 )
 _KINDS: dict[str, Callable[..., Weight]] = {
     "stable": Stable,
@@ -352,5 +353,5 @@ def from_text(text: str) -> Weight:
             raise
         kinds = ", ".join(sorted(_KINDS))
         raise ParameterError(
-            f"a weight cannot be {text!r:.60}: write one of {kinds}, and a number after a colon, such as gaussian:0.8"
+            f"the weight {text!r:.60} cannot be read. Write one of {kinds}, and a number after a colon, such as gaussian:0.8"
         ) from None

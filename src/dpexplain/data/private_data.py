@@ -300,12 +300,12 @@ class PrivateData:
         """
         self._require_whole()
         if not (isinstance(shards, int) and shards >= 2):
-            raise ParameterError(f"split into a whole number of at least 2 shards, got {shards!r}")
+            raise ParameterError(f"shards must be a whole number of at least 2, got {shards!r}")
         if self._ledgers:
-            raise DataError("these data are in use by a release or an explainer: split data before anything is opened on them")
+            raise DataError("these data are in use by a release or an explainer. Split data before anything is opened on them")
         rows = self._rows
         if not isinstance(rows, DivisibleRows):
-            raise DataError("rows of this kind cannot be split: register each shard as data of its own")
+            raise DataError("rows of this kind cannot be split. Register each shard as data of its own")
         keys = shard_keys(rows.labelled_pieces) if self._keys is None else self._keys()
         self._shards = tuple(self._shard(rows, np.flatnonzero(keys % shards == i), keys, i, shards) for i in range(shards))
         self._rows = cast(Rows, _SplitRows())
@@ -316,7 +316,7 @@ class PrivateData:
     ) -> PrivateData:
         size = max(self.size // of, 1)
         if len(chosen) > 2 * size:
-            raise DataError("one shard would hold more than twice its share of the rows: split into fewer shards")
+            raise DataError("one shard would hold more than twice its share of the rows. Split into fewer shards")
         terms = replace(self._terms, name=f"{self.name}, hashed shard {index + 1} of {of}")
         part, part_keys = rows.select(chosen, most=2 * size), keys[chosen] // of
         return PrivateData.from_registered(
@@ -327,7 +327,7 @@ class PrivateData:
 
     def _require_whole(self) -> None:
         if self._shards:
-            raise DataError("these data were split: use the shards, so that no row is ever asked in two places")
+            raise DataError("these data were split, and a row must be asked in one place only. Use the shards")
 
     def __repr__(self) -> str:
         """Public facts only."""
@@ -335,14 +335,14 @@ class PrivateData:
         return f"PrivateData({self.name!r}, size={self.size}, {self.domain.width} encoded columns; protects {protected})"
 
     def __reduce__(self) -> Any:
-        raise TypeError("private data are not pickled: register them again where they are needed")
+        raise TypeError("private data are not pickled. Register them again where they are needed")
 
 
 def _require_domain(domain: Any) -> None:
     """Raise DomainError unless `domain` has a domain's methods."""
     if isinstance(domain, type) or not hasattr(domain, "encode_query"):
         raise DomainError(
-            f"the domain cannot be {repr(domain)[:60]} ({type(domain).__name__}): pass dpx.Domain([dpx.Numeric(…), …]), "
+            f"the domain cannot be {repr(domain)[:60]} ({type(domain).__name__}). Pass dpx.Domain([dpx.Numeric(…), …]), "
             "or dpx.Domain.load(file)"
         )
 
@@ -351,4 +351,4 @@ class _SplitRows:
     """Placeholder for rows that were split: every question raises DataError."""
 
     def __getattr__(self, question: str) -> Any:
-        raise DataError("these data were split: use the shards, so that no row is ever asked in two places")
+        raise DataError("these data were split, and a row must be asked in one place only. Use the shards")

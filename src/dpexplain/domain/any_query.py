@@ -35,4 +35,4 @@ def read_queries(domain: DomainLike, records: Any, rules: QueryRules) -> Queries
 def _require_table_rules(rules: QueryRules) -> None:
     """A text or an image has no bounds to clip to."""
     if rules.clip:
-        raise ParameterError("clip=True is for tables: a text or an image has no declared bounds; leave it out")
+        raise ParameterError("clip=True is for tables: a text or an image has no declared bounds. Leave it out")

@@ -34,7 +34,7 @@ def clamp(encoded: Any, domain: DomainLike) -> Any:
     sparse = scipy.sparse.issparse(encoded)
     rows: FloatArray = np.array(encoded.toarray() if sparse else encoded, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != domain.width:
-        raise DataError(f"the domain encodes rows of shape {rows.shape}, not (rows, {domain.width}): correct its encode or width")
+        raise DataError(f"the domain encodes rows of shape {rows.shape}, not (rows, {domain.width}). Correct its encode or width")
     for block in domain.blocks:
         part = rows[:, block.start : block.stop]
         if block.kind == "numeric":

@@ -45,7 +45,7 @@ def _from_frame(rows: Any, names: Sequence[str]) -> dict[str, Column]:
     except TypeError:
         _not_a_table(rows)
     except ValueError:
-        raise DataError("the frame repeats a column name; give every column its own name") from None
+        raise DataError("the frame repeats a column name. Give every column its own name") from None
     _require(names, columns)
     return {name: frames.column(frame.get_column(name)) for name in names}
 
@@ -54,7 +54,7 @@ def _from_mapping(rows: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Co
     _require(names, rows.keys())
     columns = {name: _from_column(name, rows[name]) for name in names}
     if len(lengths := {len(column) for column in columns.values()}) > 1:
-        raise DataError(f"columns have different lengths {sorted(lengths)}; pass one entry per row in every column")
+        raise DataError(f"columns have different lengths {sorted(lengths)}. Pass one entry per row in every column")
     return columns
 
 
@@ -84,13 +84,13 @@ def _from_column(name: str, values: Any) -> Column:
 
 def _plain(array: NDArray[Any], name: str) -> NDArray[Any]:
     if isinstance(array, np.ma.MaskedArray):
-        raise DataError(f"{name}: masked arrays are not read; pass the filled array, with NaN or None where masked")
+        raise DataError(f"{name}: masked arrays are not read. Pass the filled array, with NaN or None where masked")
     return np.asarray(array)
 
 
 def _one_dimensional(name: str, array: NDArray[Any]) -> Column:
     if array.ndim != 1:
-        raise DataError(f"{name}: a column must be one-dimensional, got shape {array.shape}; pass one value per row")
+        raise DataError(f"{name}: a column must be one-dimensional, got shape {array.shape}. Pass one value per row")
     return array
 
 
@@ -98,13 +98,13 @@ def _require(names: Sequence[str], columns: Collection[Any]) -> None:
     for name in names:
         if name not in columns:
             raise DataError(
-                f"column {name!r} is missing{hint(name, columns)}; the domain needs {format_list(names)}: "
-                "rename or add it, or leave the feature out of the domain"
+                f"column {name!r} is missing{hint(name, columns)}. The domain needs {format_list(names)}. "
+                "Rename or add it, or leave the feature out of the domain"
             )
 
 
 def _not_a_table(rows: Any) -> NoReturn:
-    raise DataError(f"rows must be {TABLES}, got {type(rows).__name__}; collect lazy frames first") from None
+    raise DataError(f"rows must be {TABLES}, got {type(rows).__name__}. Collect lazy frames first") from None
 
 
 def plain_columns(columns: Mapping[str, Column]) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class Datetime(Scaled):
         steps = self._steps(instant(getattr(self, bound)))
         if isnan(steps):
             raise DomainError(
-                f"{self.name}: {bound} must be a date or ISO text such as '2026-03-01', got {getattr(self, bound)!r}; declare it so"
+                f"{self.name}: {bound} must be a date or ISO text such as '2026-03-01', got {getattr(self, bound)!r}. Declare it so"
             )
         set_field(self, bound, self._text(steps))
         return steps

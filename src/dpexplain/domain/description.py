@@ -102,14 +102,14 @@ def from_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DomainError(f"the domain is not valid JSON ({error}); pass what to_json() returned") from None
+        raise DomainError(f"the domain is not valid JSON ({error}). Pass what to_json() returned") from None
 
 
 def from_toml(text: str) -> Any:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DomainError(f"the domain is not valid TOML ({error}); pass what to_toml() returned") from None
+        raise DomainError(f"the domain is not valid TOML ({error}). Pass what to_toml() returned") from None
 
 
 def to_toml(data: Mapping[str, Any]) -> str:
@@ -124,7 +124,7 @@ def read(path: str | Path) -> Any:
     try:
         text = path.read_bytes().decode("utf-8")
     except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the name
-        raise DomainError(f"cannot read the domain from {path}: {error}; check the path") from None
+        raise DomainError(f"cannot read the domain from {path}: {error}. Check the path") from None
     return from_json(text) if path.suffix.lower() == ".json" else from_toml(text)
 
 
@@ -134,13 +134,13 @@ def write(path: str | Path, data: Mapping[str, Any]) -> None:
     try:
         path.write_bytes(text.encode("utf-8"))
     except OSError as error:
-        raise DomainError(f"cannot write the domain to {path}: {error.strerror}; check the folder and its permissions") from None
+        raise DomainError(f"cannot write the domain to {path}: {error.strerror}. Check the folder and its permissions") from None
 
 
 def _path(path: str | Path) -> Path:
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
-        raise DomainError(f"a domain file ends in {' or '.join(FORMATS)}, got {path.name!r}; rename it")
+        raise DomainError(f"a domain file ends in {' or '.join(FORMATS)}, got {path.name!r}. Rename it")
     return path
 
 
@@ -156,12 +156,12 @@ def describe_feature(feature: Feature) -> dict[str, Any]:
 def _parse_feature(data: Any) -> Feature:
     kind = data.get("kind") if isinstance(data, Mapping) else None
     if not isinstance(kind, str) or kind not in KINDS:
-        raise DomainError(f"a feature's kind must be one of {format_list(KINDS)}, got {kind!r}{hint(kind, KINDS)}; correct it")
+        raise DomainError(f"a feature's kind must be one of {format_list(KINDS)}, got {kind!r}{hint(kind, KINDS)}. Correct it")
     where, known = f"{kind} feature {data.get('name')!r}", [field for field in fields(KINDS[kind]) if field.init]
     require_known(data, {"kind", *(field.name for field in known)}, where)
     for field in known:
         if field.name not in data and field.default is MISSING:
-            raise DomainError(f"{where} lacks {field.name!r}; declare it")
+            raise DomainError(f"{where} lacks {field.name!r}. Declare it")
     return KINDS[kind](**{key: value for key, value in data.items() if key != "kind"})
 
 
@@ -169,12 +169,12 @@ def require_known(data: Mapping[Any, Any], known: set[str], where: str) -> None:
     """Raise DomainError for an unknown key, because a misspelt one would be ignored silently."""
     for key in data:
         if key not in known:
-            raise DomainError(f"{where} has unknown key {key!r}{hint(key, known)}; use only {format_list(sorted(known))}")
+            raise DomainError(f"{where} has unknown key {key!r}{hint(key, known)}. Use only {format_list(sorted(known))}")
 
 
 def _list(data: Mapping[Any, Any], key: str) -> list[Any]:
     if not isinstance(value := data.get(key), list):
-        raise DomainError(f"a domain's {key!r} must be a list, got {type(value).__name__}; list one entry per feature")
+        raise DomainError(f"a domain's {key!r} must be a list, got {type(value).__name__}. List one entry per feature")
     return value
 
 

@@ -204,7 +204,7 @@ class Categorical(Scaled):
         require_name(self)
         set_field(self, "values", declared_values(self.name, "values", self.values))
         if not self.values:
-            raise DomainError(f"{self.name}: values is empty; list every public value")
+            raise DomainError(f"{self.name}: values is empty. List every public value")
         if self.other is not None and (not isinstance(self.other, str) or self.other in map(str, self.values)):
             raise DomainError(f"{self.name}: other={self.other!r} must be text that is not one of the values")
         declared_values(self.name, "other", self.columns)
@@ -340,7 +340,7 @@ def set_field(feature: Labelled, field: str, value: object) -> None:
 
 def require_name(feature: Any) -> None:
     if not isinstance(feature.name, str) or not feature.name:
-        raise DomainError(f"a feature's name must be non-empty text, got {feature.name!r}; pass its column's name")
+        raise DomainError(f"a feature's name must be non-empty text, got {feature.name!r}. Pass its column's name")
     unicode_text("name", feature.name)
     feature.require_text(feature.name)
     set_field(feature, "scale", require_scale(f"{feature.name}: ", feature.scale))
@@ -349,7 +349,7 @@ def require_name(feature: Any) -> None:
 def _finite(name: str, field: str, value: object) -> float:
     as_float = float("nan") if isinstance(value, (bool, str)) else number(value)
     if isnan(as_float) or not isfinite(as_float):
-        raise DomainError(f"{name}: {field} must be a finite number, got {value!r}; declare a public bound")
+        raise DomainError(f"{name}: {field} must be a finite number, got {value!r}. Declare a public bound")
     return as_float + 0.0  # -0.0 becomes 0.0: equal bounds are written alike
 
 
@@ -372,12 +372,12 @@ def refuse(feature: Any, value: object, accepted: str) -> NoReturn:
         owner = "other" if feature.kind == "categorical" else "missing"
         remedy = f"Give a value, or let the owner declare what stands for a missing one ({owner}=… in the domain)"
     elif feature.clip(value) is not value:
-        remedy = "Ask about a value within them, or pass clip=True to ask about the nearest one instead; the answer will say so"
+        remedy = "Ask about a value within them, or pass clip=True to ask about the nearest one instead. The answer will say so"
     elif isinstance(value, str) and feature.kind in _WRITTEN:
         remedy = f"Write it as {_WRITTEN[feature.kind]}"
     else:
         remedy = (
-            "Ask about a value the domain declares: another point would get another explanation, so nothing is clamped or "
-            "filled in for you"
+            "Ask about a value that the domain declares. Nothing is clamped or filled in for you, because another point would "
+            "get another explanation"
         )
     raise QueryError(f"{feature.name}: {shown} is not {accepted}. {remedy}")

@@ -50,7 +50,7 @@ class ImageDomain(description.DomainDescription):
         shape = _whole_numbers("shape", self.shape, (2, 3))
         grid = shape[:2] if self.grid is None else _whole_numbers("grid", self.grid, (2,))
         if grid[0] > shape[0] or grid[1] > shape[1]:
-            raise DomainError(f"grid={grid} has more cells than the image has pixels, {shape[:2]}: declare a coarser grid")
+            raise DomainError(f"grid={grid} has more cells than the image has pixels, {shape[:2]}. Declare a coarser grid")
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "grid", grid)
         require_width(self.width)
@@ -105,27 +105,27 @@ class ImageDomain(description.DomainDescription):
         """The images of a batch one by one."""
         images = records.get(COLUMN) if isinstance(records, Mapping) else records
         if not isinstance(images, (list, tuple, np.ndarray)):
-            raise QueryError(f"images must be an array or a list of arrays, got {type(images).__name__}; pass [image] for one")
+            raise QueryError(f"images must be an array or a list of arrays, got {type(images).__name__}. Pass [image] for one")
         return list(images)
 
     def picture(self, record: Any) -> NDArray[Any]:
         """The image of a query, as an array."""
         if isinstance(record, Mapping):
             if set(record) != {COLUMN}:
-                raise QueryError(f"a query has the one field {COLUMN!r}, got {format_list(record)}; pass it, or the image itself")
+                raise QueryError(f"a query has the one field {COLUMN!r}, got {format_list(record)}. Pass it, or the image itself")
             record = record[COLUMN]
         try:
             return np.asarray(record)
         except (ValueError, TypeError, OverflowError):
             raise QueryError(
-                f"an image must be an array of shape {self.shape}, or lists nested like one; make all rows alike"
+                f"an image must be an array of shape {self.shape}, or lists nested like one. Make all rows alike"
             ) from None
 
     def image(self, values: Any) -> FloatArray:
         """One number a column → the image plane (h, w[, c]): each superpixel's number on all of its pixels."""
         flat = np.asarray(values, dtype=np.float64)
         if flat.shape != (self.width,):
-            raise DataError(f"there are {self.width} columns, got shape {flat.shape}: pass one number for each")
+            raise DataError(f"there are {self.width} columns, got shape {flat.shape}. Pass one number for each")
         return np.asarray(self.on_pixels(flat[None])[0])
 
     def on_pixels(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -149,7 +149,7 @@ class ImageDomain(description.DomainDescription):
     def from_dict(cls, data: Any) -> ImageDomain:
         """What `to_dict` described; `Domain.from_dict` reads every kind."""
         if not isinstance(data, Mapping) or data.get("kind") != cls.kind:
-            raise DomainError("this does not describe an image domain: pass what ImageDomain.to_dict() returned")
+            raise DomainError("this does not describe an image domain. Pass what ImageDomain.to_dict() returned")
         description.require_known(data, {"kind", "shape", "grid", "bounds", "scale"}, "an image domain")
         return cls(data.get("shape", ()), data.get("grid"), data.get("bounds"), data.get("scale", UNSCALED))
 
@@ -198,33 +198,35 @@ class ImageDomain(description.DomainDescription):
         if type(image) is not np.ndarray:
             return _NO_IMAGES
         if image.shape != self.shape:
-            return f"images must have shape {self.shape}, got one of shape {image.shape}: resize or crop them first"
+            return f"images must have the declared shape {self.shape}. Resize or crop them first"
         if image.dtype.kind not in "biuf" or (self.bounds is None and image.dtype != np.uint8):
-            return f"images without declared bounds are 8-bit, got one of type {image.dtype}: {_DECLARE}"
+            return f"images without declared bounds are 8-bit whole numbers. {_DECLARE}"
         return None
 
     def _check(self, image: NDArray[Any]) -> None:
         if image.shape != self.shape:
-            raise QueryError(f"an image must have shape {self.shape}, got {image.shape}: resize or crop it first")
+            raise QueryError(f"an image must have shape {self.shape}, got {image.shape}. Resize or crop it first")
         if image.dtype.kind not in ("iu" if self.bounds is None else "biuf"):
-            raise QueryError(f"an image without declared bounds holds whole numbers 0 … 255, got {image.dtype}: {_DECLARE}")
+            raise QueryError(f"an image without declared bounds holds whole numbers 0 … 255, got {image.dtype}. {_DECLARE}")
         low, high = self.bounds or _EIGHT_BITS
         if not ((image >= low) & (image <= high)).all():  # NaN is never within
-            raise QueryError(f"every pixel must lie within the declared bounds, {low:g} … {high:g}: nothing is clamped for you")
+            raise QueryError(
+                f"every pixel must lie within the declared bounds, {low:g} … {high:g}. Clamp them first, if that is what you mean"
+            )
 
 
-_NO_IMAGES = "images must be an array (m, h, w) or (m, h, w, channels), or a list of arrays: convert them with np.asarray"
-_DECLARE = "declare what pixels span, for example ImageDomain(…, bounds=(0, 1))"
+_NO_IMAGES = "images must be an array (m, h, w) or (m, h, w, channels), or a list of arrays. Convert them with np.asarray"
+_DECLARE = "Declare the range of pixels, for example ImageDomain(…, bounds=(0, 1))"
 
 
 def _pictures(rows: Any) -> NDArray[Any] | list[Any]:
     """An array of images, or a list; anything else is refused by its type."""
     if isinstance(rows, Mapping):
         if COLUMN not in rows:
-            raise DataError(f"a table of images keeps them in a column {COLUMN!r}: rename it")
+            raise DataError(f"a table of images keeps them in a column {COLUMN!r}. Rename it")
         rows = rows[COLUMN]
     if isinstance(rows, np.ma.MaskedArray):
-        raise DataError("masked arrays are not read: pass the filled array, with NaN where masked")
+        raise DataError("masked arrays are not read. Pass the filled array, with NaN where masked")
     if isinstance(rows, np.ndarray) and rows.dtype != object:
         return rows
     if isinstance(rows, (list, tuple, np.ndarray)):

@@ -107,4 +107,4 @@ def hint(name: object, known: Iterable[object]) -> str:
 def require_width(width: int) -> None:
     """DomainError for more columns than can be computed with, because a description may come from an untrusted file."""
     if width > MOST_COLUMNS:
-        raise DomainError(f"a domain has at most {MOST_COLUMNS:,} columns, got {width:,}: declare fewer, or a coarser grid")
+        raise DomainError(f"a domain has at most {MOST_COLUMNS:,} columns, got {width:,}. Declare fewer, or a coarser grid")

@@ -31,6 +31,6 @@ def domain_of(data: Any) -> DomainLike:
     kind = data.get("kind", "tabular") if isinstance(data, Mapping) else None
     if not isinstance(kind, str) or kind not in KINDS:
         raise DomainError(
-            f"a domain's kind must be one of {format_list(KINDS)}, got {kind!r}{hint(kind, KINDS)}; pass what to_dict() returned"
+            f"a domain's kind must be one of {format_list(KINDS)}, got {kind!r}{hint(kind, KINDS)}. Pass what to_dict() returned"
         )
     return KINDS[kind](data)

@@ -32,7 +32,7 @@ class Labelled:
             if value is None:
                 continue
             if not isinstance(value, str) or not value.strip():
-                raise DomainError(f"{name}: {word} must be non-empty text, got {value!r}; leave it out where there is none")
+                raise DomainError(f"{name}: {word} must be non-empty text, got {value!r}. Leave it out where there is none")
             unicode_text(f"{name}: {word}", value)
 
 

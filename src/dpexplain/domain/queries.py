@@ -85,9 +85,9 @@ def record_of(record: Any) -> Mapping[Any, Any]:
     if frame is None and hasattr(record, "keys"):
         return {key: record[key] for key in record.keys()}  # noqa: SIM118 (a Series iterates over its values)
     if frame is None:
-        raise QueryError(f"a query must be a dict with one value per feature, got {type(record).__name__}; pass a dict")
+        raise QueryError(f"a query must be a dict with one value per feature, got {type(record).__name__}. Pass a dict")
     if len(frame) != 1:
-        raise QueryError(f"a query is one record, got a frame of {len(frame)} rows; pass a batch to the batch method")
+        raise QueryError(f"a query is one record, got a frame of {len(frame)} rows. Pass a batch to the batch method")
     return frame[0]
 
 
@@ -97,7 +97,7 @@ def records_of(rows: Any) -> list[Mapping[Any, Any]]:
         return _mapping_records(rows)
     records = _frame_records(rows)
     if records is None:
-        raise QueryError(f"queries must be a data frame or a list of dicts, got {type(rows).__name__}; pass one of them")
+        raise QueryError(f"queries must be a data frame or a list of dicts, got {type(rows).__name__}. Pass one of them")
     return records
 
 
@@ -172,13 +172,13 @@ def _require_fields(features: Sequence[Feature], record: Mapping[Any, Any], rule
         if field in names or field in rules.known_extra:
             continue
         if rules.extra == "refuse":
-            remedy = 'remove it, or pass extra="ignore"'
-            raise QueryError(f"unknown field {field!r}{hint(field, names)}; the domain declares {format_list(names)}: {remedy}")
+            remedy = 'Remove it, or pass extra="ignore"'
+            raise QueryError(f"unknown field {field!r}{hint(field, names)}. The domain declares {format_list(names)}. {remedy}")
         if meant := hint(field, absent):
-            raise QueryError(f"unknown field {field!r}{meant}, and that one is missing: rename or remove it")
+            raise QueryError(f"unknown field {field!r}{meant}, and that one is missing. Rename or remove it")
     for feature in features:
         if feature.name in absent and feature.substitute is None:
-            raise QueryError(f"field {feature.name!r} is missing; give one value for each of {format_list(names)}")
+            raise QueryError(f"field {feature.name!r} is missing. Give one value for each of {format_list(names)}")
 
 
 def read_vector(features: Sequence[Feature], vector: Any, low: Any, high: Any, rules: QueryRules) -> tuple[Any, Notes]:
@@ -217,5 +217,5 @@ def _mapping_records(columns: Mapping[Any, Any]) -> list[Mapping[Any, Any]]:
     except TypeError:
         entries = []
     if len(entries) < len(columns) or len({len(entry) for entry in entries}) > 1:
-        raise QueryError("a dict of queries needs equally long columns; pass a single record to the one-query method")
+        raise QueryError("a dict of queries needs equally long columns. Pass a single record to the one-query method")
     return [dict(zip(columns, values, strict=True)) for values in zip(*entries, strict=True)]

@@ -258,14 +258,14 @@ class Domain(description.DomainDescription):
     def _encode_array(self, rows: NDArray[Any]) -> FloatArray:
         limits = self._limits()
         if limits is None:
-            raise DataError("this domain is not all numeric, so its rows need names; pass a data frame or a list of dicts")
+            raise DataError("this domain is not all numeric, so its rows need names. Pass a data frame or a list of dicts")
         array = read_array(rows, self.width)
         return to_unit(floats(array.reshape(-1)).reshape(array.shape), *limits)
 
     def _read_vector(self, vector: NDArray[Any], rules: QueryRules) -> Read:
         limits = self._limits()
         if limits is None:
-            raise QueryError("this domain is not all numeric, so a query needs names; pass a dict with one value per feature")
+            raise QueryError("this domain is not all numeric, so a query needs names. Pass a dict with one value per feature")
         if vector.shape != (self.width,):
             raise QueryError(f"a query must have {self.width} entries, one per feature, got shape {vector.shape}")
         read, notes = read_vector(self.features, vector, *limits[:2], rules)
@@ -294,7 +294,7 @@ def _features(features: Any) -> tuple[Feature, ...]:
             "declare what is public about each column; it is never inferred from rows, because that would leak them"
         )
     if not declared:
-        raise DomainError("a domain needs at least one feature; declare the columns that may be explained")
+        raise DomainError("a domain needs at least one feature. Declare the columns that may be explained")
     return declared
 
 
@@ -315,7 +315,7 @@ def _unique(what: str, names: list[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise DomainError(f"{what} {name!r} appears twice; give every one its own name")
+            raise DomainError(f"{what} {name!r} appears twice. Give every one its own name")
         seen.add(name)
 
 

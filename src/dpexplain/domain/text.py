@@ -81,7 +81,7 @@ class TextDomain(description.DomainDescription):
         Every word of the result is published. Do not pass the texts you want to protect.
         """
         if isinstance(texts, (str, bytes)):
-            raise DomainError("from_public_text needs several texts: pass a list or any iterable of strings")
+            raise DomainError("from_public_text needs several texts. Pass a list or any iterable of strings")
         counts: Counter[str] = Counter()
         for text in texts:
             counts.update(words_of(text) if isinstance(text, str) else ())
@@ -89,7 +89,7 @@ class TextDomain(description.DomainDescription):
         ranked = sorted(((-count, word) for word, count in counts.items() if word not in left_out))[:size]
         if len(ranked) < size:
             raise DomainError(
-                f"the public text has only {len(ranked)} different words, {size} are wanted: pass more text, or size="
+                f"the public text has only {len(ranked)} different words, and size={size} was asked for. Pass more text, or a smaller size"
             )
         return cls([word for _, word in ranked], column, scale)
 
@@ -138,7 +138,7 @@ class TextDomain(description.DomainDescription):
     def separate(self, records: Any) -> list[Any]:
         """Public texts one by one."""
         if isinstance(records, str):
-            raise QueryError("a single text is not a batch: pass a list of texts, or ask about one")
+            raise QueryError("a single text is not a batch. Pass a list of texts, or ask about one")
         if isinstance(records, (list, tuple)):
             return list(records)
         try:
@@ -163,11 +163,11 @@ class TextDomain(description.DomainDescription):
     @classmethod
     def from_dict(cls, data: Any) -> TextDomain:
         if not isinstance(data, Mapping) or data.get("kind") != "text":
-            raise DomainError("this does not describe a text domain: pass what TextDomain.to_dict() returned")
+            raise DomainError("this does not describe a text domain. Pass what TextDomain.to_dict() returned")
         description.require_known(data, {"kind", "tokeniser", "vocabulary", "column", "scale"}, "a text domain")
         if data.get("tokeniser", TOKENISER) != TOKENISER:
             raise DomainError(
-                f"this text domain cuts words by another rule than {TOKENISER!r}: read it with the version that made it"
+                f"this text domain cuts words by another rule than {TOKENISER!r}. Read it with the version that made it"
             )
         return cls(data.get("vocabulary", ()), data.get("column"), data.get("scale", UNSCALED))
 
@@ -190,25 +190,25 @@ class TextDomain(description.DomainDescription):
         if isinstance(record, Mapping) and self.column is not None:
             if set(record) != {self.column}:
                 raise QueryError(
-                    f"a query has the one field {self.column!r}, got {format_list(record)}; pass it, or the text itself"
+                    f"a query has the one field {self.column!r}, got {format_list(record)}. Pass it, or the text itself"
                 )
             record = record[self.column]
         if not isinstance(record, str):
-            raise QueryError(f"a query must be a text, got {type(record).__name__}; pass a string")
+            raise QueryError(f"a query must be a text, got {type(record).__name__}. Pass a string")
         if not words_of(record):
-            raise QueryError("the text has no words; pass a text with at least one word")
+            raise QueryError("the text has no words. Pass a text with at least one word")
         return record
 
 
 def _column(rows: Any, name: str | None) -> Column:
     """The texts of any container. Only its type and its column names decide whether this raises."""
     if isinstance(rows, (str, bytes)):
-        raise DataError("one text is not a list of rows; pass a list of texts")
+        raise DataError("one text is not a list of rows. Pass a list of texts")
     if isinstance(rows, (list, tuple)) and any(not isinstance(row, Mapping) or name in row for row in rows):
         return objects([row.get(name) if isinstance(row, Mapping) else row for row in rows])  # each row by itself
     if _is_table(rows):
         if name is None:
-            raise DataError("these rows are a table: say which column holds the text, TextDomain(vocabulary, column=…)")
+            raise DataError("these rows are a table. Name the column that holds the text, as in TextDomain(vocabulary, column=…)")
         return read_columns(rows, [name])[name]
     try:
         return read_columns({"text": rows}, ["text"])["text"]
@@ -227,12 +227,12 @@ def _is_table(rows: Any) -> bool:
 
 def _vocabulary(words: Any) -> tuple[str, ...]:
     if isinstance(words, (str, bytes, Mapping, set, frozenset)) or not isinstance(words, Iterable):
-        raise DomainError(f"a vocabulary is a list of words in a fixed order, got {type(words).__name__}; pass a list")
+        raise DomainError(f"a vocabulary is a list of words in a fixed order, got {type(words).__name__}. Pass a list")
     listed_words = tuple(_word(word) for word in words)
     if not listed_words:
         raise DomainError("a vocabulary needs at least one word; TextDomain.from_public_text(texts) finds the most frequent ones")
     if twice := [word for word, count in Counter(listed_words).items() if count > 1]:
-        raise DomainError(f"the vocabulary repeats {twice[0]!r}; list each word once")
+        raise DomainError(f"the vocabulary repeats {twice[0]!r}. List each word once")
     return listed_words
 
 

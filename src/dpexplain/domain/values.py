@@ -135,11 +135,11 @@ def declared_column(values: Sequence[Value], places: NDArray[np.intp]) -> Column
 def declared_values(name: str, what: str, values: Iterable[Value]) -> tuple[Value, ...]:
     """The public values of a feature, as a tuple of str, int or non-integral float, without duplicates."""
     if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not isinstance(values, Iterable):
-        raise DomainError(f"{name}: {what} must be a list in a fixed order, got {type(values).__name__}; pass a list")
+        raise DomainError(f"{name}: {what} must be a list in a fixed order, got {type(values).__name__}. Pass a list")
     declared = tuple(_declared_value(name, what, value) for value in values)
     texts = [str(value) for value in declared]
     if twice := sorted({text for text in texts if texts.count(text) > 1}) if len(set(texts)) < len(texts) else []:
-        raise DomainError(f"{name}: {what} repeats {twice[0]!r} (1 and '1' count as the same); list each value once")
+        raise DomainError(f"{name}: {what} repeats {twice[0]!r} (1 and '1' count as the same). List each value once")
     return declared
 
 
@@ -147,11 +147,11 @@ def _declared_value(name: str, what: str, value: object) -> Value:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool):
-        raise DomainError(f"{name}: {what} holds {value}; declare a yes/no feature with Binary({name!r})")
+        raise DomainError(f"{name}: {what} holds {value}. Declare a yes/no feature with Binary({name!r})")
     if isinstance(value, str):
         return unicode_text(f"{name}: {what}", value)
     if not isinstance(value, (int, float)) or abs(value) >= EXACT or not isfinite(value):
-        raise DomainError(f"{name}: {what} holds {value!r}; use strings, or finite numbers below 2^53 (longer codes as strings)")
+        raise DomainError(f"{name}: {what} holds {value!r}. Use strings, or finite numbers below 2^53 (longer codes as strings)")
     return int(value) if value == int(value) else value
 
 
@@ -160,5 +160,5 @@ def unicode_text(where: str, text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise DomainError(f"{where} {text!r} is not valid Unicode; remove the lone surrogates") from None
+        raise DomainError(f"{where} {text!r} is not valid Unicode. Remove the lone surrogates") from None
     return str(text)

@@ -45,7 +45,7 @@ def open_ledger(where: str | Ledger | None, account: Account, **options: Any) ->
     if where is None:
         return MemoryLedger(account)
     if not isinstance(where, str):
-        require_method("ledger", where, "reserve", "pass sqlite:///file.ledger, postgresql://…, a Ledger, or None")
+        require_method("ledger", where, "reserve", "Pass sqlite:///file.ledger, postgresql://…, a Ledger, or None")
         require_same_account(account, where.account.to_dict())
         return where
     if where.startswith(POSTGRES):
@@ -63,7 +63,7 @@ def read_only_store(url: str) -> Store:
         return PostgresStore(url, read_only=True)
     path = Path(sqlite_path(url))
     if not os.path.exists(path):  # also false for what cannot be a name
-        raise LedgerUnavailable(f"there is no ledger at {path}: check the name and the directory")
+        raise LedgerUnavailable(f"there is no ledger at {path}. Check the name and the directory")
     return SqliteStore(path, read_only=True)
 
 
@@ -71,7 +71,7 @@ def sqlite_path(url: str) -> str:
     path = url.removeprefix(SQLITE)
     if not url.startswith(SQLITE) or path in ("", ":memory:"):
         raise ParameterError(
-            f"cannot open a ledger at {url.partition(':')[0]!r}…: write sqlite:///file.ledger, sqlite:////absolute/file.ledger, "
+            f"cannot open a ledger at {url.partition(':')[0]!r}…. Write sqlite:///file.ledger, sqlite:////absolute/file.ledger, "
             "postgresql://user@host/database, or None for a ledger that lasts as long as the process"
         )
     return path

@@ -51,9 +51,9 @@ def require_head(ledger: Ledger, head: Head) -> None:
     """Raise LedgerCorrupt unless the ledger contains `head`: it was rolled back or rewritten since."""
     end = ledger.head()
     if end.sequence < head.sequence:
-        what = f"ends with entry {end.sequence} and once ended with {head.sequence}: it was rolled back to an older copy, or made anew"
+        what = f"ends with entry {end.sequence} and ended with {head.sequence} before: it was rolled back to an older copy, or created again"
         raise LedgerCorrupt(f"the ledger of {ledger.account.dataset!r} {what}. {RESTORE}")
     found = next(iter(ledger.entries(after=head.sequence - 1)))
     if head_of(found) != head:
-        what = f"has another entry {head.sequence} than it once had: its history was rewritten"
+        what = f"has a different entry {head.sequence} than before: its history was rewritten"
         raise LedgerCorrupt(f"the ledger of {ledger.account.dataset!r} {what}. {RESTORE}")

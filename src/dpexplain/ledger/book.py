@@ -85,7 +85,7 @@ def last_entry(session: Session, dataset: str, recent: Recent, requests: Sequenc
         return known
     row = session.row(dataset, mark[0])
     if row is None or row.hash != mark[1]:
-        raise find_damage(mark[0], "is where the ledger should end, and is missing or another one")
+        raise find_damage(mark[0], "is the last one that the account states, but it is missing or has another hash")
     return recent.read(unseal(row))
 
 
@@ -189,8 +189,8 @@ class Book:
     def _require_account(self, page: Page) -> None:
         if page.last is None:
             raise LedgerMissing(
-                f"the ledger has no account {page.dataset!r}, and it is not made anew because that would forget what was spent: "
-                "open the ledger that has it"
+                f"the ledger has no account {page.dataset!r}. It is not created, because a new account would forget what was spent. "
+                "Open the ledger that has it"
             )
         require_same_account(self.account, page.first_entry().body)
 
@@ -216,7 +216,7 @@ class Book:
         held = held_by(newest)
         if held is None:
             raise LedgerUnavailable(
-                f"request {done.request_id!r} holds no reservation (it was given back): nothing was released, ask again"
+                f"request {done.request_id!r} has no reservation, because it was given back. Nothing was released. Ask again"
             )
         quanta = require_affordable(held, done.events)
         body = {"events": [event.to_dict() for event in done.events], "answer": done.answer}
@@ -300,7 +300,7 @@ def require_same_question(request: Request, newest: list[Entry]) -> None:
     """Raise RequestIdInUse if the id was used for another question. This also holds after a refund of an older ledger."""
     reserved = next((entry for entry in newest if entry.kind == "reserve"), None)
     if reserved is not None and canonical(reserved.body.get("question")) != canonical(request.body):
-        raise RequestIdInUse(f"request id {request.id!r} was used for another question: choose a new id for a new question")
+        raise RequestIdInUse(f"request id {request.id!r} was used for another question. Choose a new id for a new question")
 
 
 def held_by(newest: list[Entry]) -> int | None:
@@ -312,7 +312,9 @@ def require_affordable(held: int, events: tuple[PrivacyEvent, ...]) -> int:
     """What ran, in quanta; never more than was reserved."""
     quanta = price(events)
     if not quanta <= held:
-        raise RuntimeError("a mechanism ran more than it had reserved: this is a bug in dpexplain, and nothing was released")
+        raise RuntimeError(
+            "a mechanism ran more than it had reserved. This is a bug in dpexplain: report it. Nothing was released"
+        )
     return quanta
 
 

@@ -51,7 +51,7 @@ def canonical(value: Any) -> str:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"a ledger stores JSON and cannot store this ({error}): pass plain finite numbers, text, lists and dicts"
+            f"a ledger stores JSON and cannot store this ({error}). Pass plain finite numbers, text, lists and dicts"
         ) from None
 
 

@@ -24,18 +24,20 @@ def require_sound(path: Path) -> Inode:
     """Which file it is; refused if it is empty, has a second name, or can be written or replaced by any user."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):  # a pipe would be waited for without end
-        raise LedgerUnavailable(f"{path} is a folder, a pipe or a device: name the file of a ledger")
+        raise LedgerUnavailable(f"{path} is a folder, a pipe or a device. Name the file of a ledger")
     if found.st_size == 0:
         raise LedgerCorrupt(f"the ledger {path} is an empty file: it was truncated, or is not a ledger. {RESTORE}")
     if found.st_nlink > 1:
         finish_creation(path)
     require_safe_folder(path)
     if found.st_mode & stat.S_IWOTH:
-        raise LedgerUnavailable(f"everybody may write to the ledger {path}: chmod 600 it, and check that it is whole")
+        raise LedgerUnavailable(
+            f"everybody may write to the ledger {path}. Run: chmod 600 {path}. Then check it with `dpexplain ledger verify`"
+        )
     if is_mount_point(path):
         raise LedgerUnavailable(
-            f"the ledger {path} is mounted by itself, so its log would not be shared with those who know the file by its other "
-            "name: mount its whole directory instead"
+            f"the ledger {path} is mounted as a single file, so processes outside the mount would use another log. "
+            "Mount its whole directory instead"
         )
     return require_one_name(path)
 
@@ -45,7 +47,7 @@ def require_one_name(path: Path) -> Inode:
     found = path.stat()
     if found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
         raise LedgerUnavailable(
-            f"the ledger {path} has {found.st_nlink} names (hard links): those who use another one have another log and would spend "
+            f"the ledger {path} has {found.st_nlink} names (hard links). Each name has its own log, so the budget could be spent "
             f"twice. Find them (find DIR -inum {found.st_ino}), keep one name, and copy a ledger instead of linking it"
         )
     return found.st_dev, found.st_ino
@@ -55,7 +57,7 @@ def require_safe_folder(path: Path) -> None:
     mode = path.parent.stat().st_mode
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
         raise LedgerUnavailable(
-            f"everybody may replace files in {path.parent}, so a ledger there could be swapped: chmod o-w the directory"
+            f"everybody may replace files in {path.parent}, so a ledger there could be swapped. Run: chmod o-w {path.parent}"
         )
 
 

@@ -94,7 +94,7 @@ class MemoryStore:
         """Raise LedgerUnavailable in a forked process: its copy would be a second budget for the same data."""
         if os.getpid() != self._process:
             raise LedgerUnavailable(
-                "a ledger in memory cannot be spent from by a forked process: use sqlite:///file.ledger instead"
+                "a ledger in memory cannot be spent from by a forked process. Use sqlite:///file.ledger instead"
             )
 
     def require_writable(self, dataset: str, seconds: float) -> None:

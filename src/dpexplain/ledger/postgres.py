@@ -171,7 +171,7 @@ class PostgresStore:
 
     def _configure(self, connection: psycopg.Connection[Any]) -> None:
         if setting(connection, "fsync") != "on":
-            raise LedgerUnavailable(f"the server of {self.address} runs with fsync=off and may forget spending: set fsync=on")
+            raise LedgerUnavailable(f"the server of {self.address} runs with fsync=off and may forget spending. Set fsync=on")
         if setting(connection, "synchronous_commit") == "off":
             connection.execute("SET synchronous_commit TO on")
         connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{int(self._timeout * 1000)}ms",))
@@ -193,7 +193,7 @@ class PostgresStore:
     def _require_may_create(self) -> None:
         if not self._may_create:
             raise LedgerMissing(
-                f"there is no ledger at {self.address}, and it is not made anew because that would forget what was spent: "
+                f"there is no ledger at {self.address}, and it is not created, because a new one would forget what was spent. "
                 "restore the database"
             )
 
@@ -268,7 +268,7 @@ def driver() -> Any:
     try:
         import psycopg
     except ImportError:
-        raise ParameterError("a postgresql:// ledger needs psycopg: pip install 'dpexplain[postgres]'") from None
+        raise ParameterError("a postgresql:// ledger needs psycopg. Run: pip install 'dpexplain[postgres]'") from None
     return psycopg
 
 
@@ -277,12 +277,12 @@ def address_of(psycopg: Any, url: str) -> str:
     try:
         parts = psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.Error:
-        raise ParameterError("the ledger's URL cannot be read: write postgresql://user:password@host:port/database") from None
+        raise ParameterError("the ledger's URL cannot be read. Write postgresql://user:password@host:port/database") from None
     host, port, name = (
         str(parts.get(key) or default) for key, default in (("host", "localhost"), ("port", "5432"), ("dbname", ""))
     )
     if "@" in host + name or not port.replace(",", "").isdigit():
-        raise ParameterError("the ledger's URL cannot be read: percent-encode '@', ':' and '/' in the user and password")
+        raise ParameterError("the ledger's URL cannot be read. Percent-encode '@', ':' and '/' in the user and password")
     return f"postgresql://{host}:{port}/{name or parts.get('user') or ''}"
 
 

@@ -49,7 +49,7 @@ def require_current(run: Run) -> None:
     """Raise unless the tables have this version: readers do not migrate."""
     if is_old(run):
         raise LedgerUnavailable(
-            f"the ledger's schema version is older than {len(MIGRATIONS)}: open it once for writing to upgrade it"
+            f"the ledger's schema version is older than {len(MIGRATIONS)}. Open it once for writing to upgrade it"
         )
 
 
@@ -59,6 +59,6 @@ def require_known(run: Run, migrations: Migrations) -> int:
     if not (isinstance(version, int) and 0 <= version <= len(migrations)):
         raise LedgerUnavailable(
             f"the ledger has schema {version} and this dpexplain knows {len(migrations)}: "
-            "it was written by a newer version, upgrade dpexplain"
+            "a newer version wrote it. Upgrade dpexplain"
         )
     return version

@@ -143,7 +143,7 @@ class SqliteStore:
             return Opened(self._open_connection(self._uri(), self._prepare), inode)
         if not self._may_create:
             raise LedgerMissing(
-                f"there is no ledger at {self.path}, and it is not made anew because that would forget what was spent: put the file back"
+                f"there is no ledger at {self.path}, and it is not created, because a new one would forget what was spent. Put the file back"
             )
         self._create()
         return self._connect()

@@ -44,7 +44,11 @@ class Replay:
         """Take the next entry, or raise LedgerCorrupt."""
         self._require(entry.sequence == self.sequence + 1, entry, f"follows entry {self.sequence}: entries were removed or moved")
         self._require(entry.previous == self.hash, entry, "does not continue the entry before it")
-        self._require((entry.kind == "open") == (entry.sequence == 1) and entry.kind in KINDS, entry, "has no place here")
+        self._require(
+            (entry.kind == "open") == (entry.sequence == 1) and entry.kind in KINDS,
+            entry,
+            "has a kind that is not allowed at this place",
+        )
         try:
             {"open": self._open, "reserve": self._reserve, "settle": self._settle, "refund": self._refund}[entry.kind](entry)
         except (KeyError, TypeError, ValueError, DpexplainError) as error:
@@ -54,11 +58,11 @@ class Replay:
         self.uses.update(uses_of(entry))
 
     def _open(self, entry: Entry) -> None:
-        self._require(entry.body == self.account.to_dict(), entry, "is not this account")
+        self._require(entry.body == self.account.to_dict(), entry, "describes another account")
 
     def _reserve(self, entry: Entry) -> None:
         question = canonical(entry.body["question"])
-        self._require(entry.request not in self.done, entry, "reserves again what was answered")
+        self._require(entry.request not in self.done, entry, "reserves for a request that was answered before")
         self._require(self.questions.setdefault(entry.request, question) == question, entry, "changes a question")
         self._require_price(entry)
         held = self.held.get(entry.request)
@@ -76,7 +80,7 @@ class Replay:
         self.done.add(entry.request)
 
     def _refund(self, entry: Entry) -> None:
-        self._require(self._let_go(entry) == entry.quanta, entry, "gives back another sum than was reserved")
+        self._require(self._let_go(entry) == entry.quanta, entry, "gives back a sum that differs from the reserved one")
         self.total -= entry.quanta
 
     def _let_go(self, entry: Entry) -> int:
@@ -86,7 +90,9 @@ class Replay:
     def _require_price(self, entry: Entry) -> None:
         worth = price(tuple(event_from_dict(event) for event in entry.body["events"]))
         self._require(
-            at_most(worth, entry.quanta) and at_most(entry.quanta, worth), entry, "states another price than its events have"
+            at_most(worth, entry.quanta) and at_most(entry.quanta, worth),
+            entry,
+            "states a price that differs from that of its events",
         )
 
     def _require(self, holds: bool, entry: Entry, what: str) -> None:
@@ -117,9 +123,9 @@ def verify(ledger: Ledger, head: Head | None = None) -> VerificationReport:
 def require_found(replay: Replay, missing: list[Head]) -> None:
     for mark in missing:
         if mark.sequence > replay.sequence:
-            what = f"has {replay.sequence} entries, and once had {mark.sequence}: it was cut or rolled back to an older copy"
+            what = f"has {replay.sequence} entries and had {mark.sequence} before: it was cut or rolled back to an older copy"
         else:
-            what = f"has another entry {mark.sequence} than it once had: its history was rewritten"
+            what = f"has a different entry {mark.sequence} than before: its history was rewritten"
         raise LedgerCorrupt(f"the ledger of {replay.account.dataset!r} {what}. {RESTORE}")
 
 

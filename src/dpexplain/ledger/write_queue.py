@@ -18,7 +18,7 @@ from typing import Any
 from dpexplain.errors import DpexplainError, LedgerBusy
 from dpexplain.ledger.store import Session
 
-AGAIN = "Nothing was released; ask again with the same request id."
+AGAIN = "Nothing was released. Ask again with the same request id."
 MOST_TOGETHER = 256  # pieces of work in one transaction
 TAKEN_PATIENCE = 1.0  # seconds between looks at work that a leader has taken
 

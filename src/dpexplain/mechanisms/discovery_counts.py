@@ -62,7 +62,7 @@ class FineCounts(BinCounts):
 
     def evaluate(self, rows: Any, at: Mapping[str, tuple[float, float]]) -> Vector:
         if tuple(at) != self.names or not all(low < high for low, high in at.values()):
-            raise ParameterError("fine bins need a range for each planned column: pass them in the planned order")
+            raise ParameterError("fine bins need a range for each planned column. Pass them in the planned order")
         return cast(UndeclaredColumns, rows).fine(at)
 
 

@@ -83,7 +83,9 @@ class Door:
         def release(at: Any = None) -> NDArray[np.float64]:
             units = next(drawn, None)
             if units is None:
-                raise ReservationExceeded(f"{count} releases of {query.what!r} were reserved and this would be one more")
+                raise ReservationExceeded(
+                    f"{count} releases of {query.what!r} were reserved, and one more was asked for. Reserve the plan's worst case"
+                )
             out = mechanism.perturb(query.evaluate(self._rows, at), units)
             if heard is not None:
                 heard(mechanism, at, out)
@@ -117,13 +119,15 @@ class Door:
         """The statistic without noise, for the paper's own algorithms, which are marked as not private. Other doors raise NotPrivateError."""
         if not self._private:
             return query.evaluate(self._rows, at)
-        raise NotPrivateError(f"the exact value of {query.what!r} was asked for where privacy is promised: release it instead")
+        raise NotPrivateError(
+            f"the exact value of {query.what!r} was asked for by a private mechanism. Release it with noise instead"
+        )
 
     def _charge(self, event: PrivacyEvent) -> None:
         total = self._spent + price((event,))
         if not total <= self._limit:
             raise ReservationExceeded(
-                f"a plan asked for more than was reserved for it ({event.what!r}): nothing was released. Reserve the plan's worst case"
+                f"a plan asked for more than was reserved for it ({event.what!r}), so nothing was released. Reserve the plan's worst case"
             )
         self._spent = total
         self._events.append(event)

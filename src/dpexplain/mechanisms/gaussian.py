@@ -54,18 +54,18 @@ class GaussianMechanism(Generic[Query]):
     def __post_init__(self) -> None:
         if not isinstance(self.query, BoundedQuery):
             raise ParameterError(
-                f"a Gaussian mechanism needs a bounded query, got {self.query!r}: a bare bound protects no statistic"
+                f"a Gaussian mechanism needs a bounded query, got {self.query!r}. Pass the statistic together with its bound"
             )
-        _require_scale("sensitivity", self.sensitivity, "use the bound of the weight in use, or rescale the statistic")
-        _require_scale("mu", self.mu, "convert the (ε, δ) you can spend to μ")
+        _require_scale("sensitivity", self.sensitivity, "Use the bound of the weight in use, or rescale the statistic")
+        _require_scale("mu", self.mu, "Convert the (ε, δ) you can spend to μ")
         if not (isinstance(self.dimension, int | np.integer) and self.dimension >= 1):
             raise ParameterError(
-                f"dimension must be a whole number ≥ 1, got {self.dimension!r}: pass how many numbers are released"
+                f"dimension must be a whole number ≥ 1, got {self.dimension!r}. Pass how many numbers are released"
             )
         if not self.mu >= 2 * self.precision_cost:
             raise ParameterError(
-                f"mu = {self.mu} is too small for float64 noise on {self.dimension} numbers: "
-                f"spend at least {2 * self.precision_cost:.3g} on this release, or release fewer numbers"
+                f"mu = {self.mu} is too small for float64 noise on {self.dimension} numbers. "
+                f"Spend at least {2 * self.precision_cost:.3g} on this release, or release fewer numbers"
             )
 
     @property
@@ -110,7 +110,7 @@ class GaussianMechanism(Generic[Query]):
     def perturb(self, value: NDArray[np.float64], drawn: NDArray[np.int64]) -> NDArray[np.float64]:
         """grid · (rint(value/grid) + noise), in the shape of `value`. Never fails, warns or branches on what `value` holds."""
         if value.size != self.dimension:
-            raise ParameterError(f"this mechanism pays for {self.dimension} numbers, got {value.size}: plan the right dimension")
+            raise ParameterError(f"this mechanism pays for {self.dimension} numbers, got {value.size}. Plan the right dimension")
         grid = self.grid
         units = quantise(value.ravel(), grid) + drawn
         released: NDArray[np.float64] = units.astype(np.float64) * grid
@@ -192,7 +192,7 @@ def ladder(scale: float) -> tuple[float, ...]:
 
 def _require_scale(name: str, value: float, remedy: str) -> None:
     if not (isfinite(value) and _SMALLEST <= value <= _LARGEST):
-        raise ParameterError(f"{name} must be positive and finite ({_SMALLEST:g} to {_LARGEST:g}), got {value}: {remedy}")
+        raise ParameterError(f"{name} must be positive and finite ({_SMALLEST:g} to {_LARGEST:g}), got {value}. {remedy}")
 
 
 def _root_up(n: int) -> float:

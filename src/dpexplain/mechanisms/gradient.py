@@ -265,7 +265,7 @@ class FreeGradientSum(ShapedNoise):
     def require(self, state: Vector) -> None:
         require_inside(state[:-1], self.radius)
         if not abs(state[-1]) <= 1:
-            raise ParameterError(f"a plane's answer at the query is a label from -1 to 1, got {state[-1]}: project it first")
+            raise ParameterError(f"a plane's answer at the query is a label from -1 to 1, got {state[-1]}. Project it first")
 
     def exact(self, rows: Rows, state: Vector) -> Vector:
         self.require(state)
@@ -313,7 +313,7 @@ def require_inside(phi: Vector, radius: float) -> None:
     if not float(phi @ phi) <= (radius * _ROUNDED) ** 2:
         length = float(np.linalg.norm(phi))
         raise ParameterError(
-            f"a gradient was asked at ‖φ‖ = {length:.4g}, outside the ball of radius {radius:g}: project it first"
+            f"a gradient was asked at ‖φ‖ = {length:.4g}, outside the ball of radius {radius:g}. Project it first"
         )
 
 

@@ -90,7 +90,9 @@ class History:
 
     def append(self, released: ReleasedAnswer) -> None:
         if self._released and released.point.shape != self._released[0].point.shape:
-            raise InputError(f"this history is about points of {len(self._released[0].point)} numbers, got {len(released.point)}")
+            raise InputError(
+                f"this history is about points of {len(self._released[0].point)} numbers, got {len(released.point)}. Keep one history for each domain"
+            )
         with self._lock:
             if not released.copied:
                 self._computed.append(len(self._released))
@@ -158,7 +160,9 @@ class History:
     def from_dict(cls, value: dict[str, Any]) -> History:
         """Read back what `to_dict` wrote."""
         if value.get("format") != FORMAT or value.get("version") != VERSION:
-            raise InputError(f"not a version {VERSION} dpexplain history: it was written by something else, or a newer version")
+            raise InputError(
+                f"this is not version {VERSION} of a dpexplain history. Pass what to_dict() returned, or upgrade dpexplain if a newer version wrote it"
+            )
         spent = None if value["guarantee"] is None else Guarantee.from_dict(value["guarantee"])
         domain = None if value["domain"] is None else Domain.from_dict(value["domain"])
         known, scale = None if spent is None else lambda: spent, AnswerScale.from_dict(value.get("scale"))

@@ -68,13 +68,13 @@ def by_neighbour(history: History, point: Vector) -> Prediction:
     """The explanation of the nearest computed query."""
     found = history.nearest(point)
     if found is None:
-        raise InputError("nothing has been released yet, so there is nothing to answer from: ask the explainer first")
+        raise InputError("nothing has been released yet, so there is nothing to answer from. Ask the explainer first")
     return Prediction(found[0].values, found[0].intercept)
 
 
 def predict(method: Method, history: History, point: Vector, ball: Ball, weight: Weight) -> Prediction:
     if not len(history):
-        raise InputError("nothing has been released yet, so there is nothing to answer from: ask the explainer first")
+        raise InputError("nothing has been released yet, so there is nothing to answer from. Ask the explainer first")
     by = {
         "regression": lambda: by_regression(history, point, ball),
         "labels": lambda: by_labels(history, point, ball, weight),

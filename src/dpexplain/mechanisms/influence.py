@@ -130,7 +130,7 @@ class Influence:
             return 0.0
         if self.label is None:
             raise ParameterError(
-                "others='ignored' needs the model's answer at the query: register the data with model=, pass label=, "
+                "others='ignored' needs the model's answer at the query. Register the data with model=, pass label=, "
                 "or use others='against', which does not need it"
             )
         return 1.0 if self.label >= 0 else -1.0

@@ -115,7 +115,7 @@ def plan_marginals(cells: tuple[Cells, ...], mu: float, setting: Setting) -> Mar
     sizes = tuple(min(cell.count, bins) if cell.ordered else cell.count for cell in cells)
     if table_cells(sizes) > MOST_CELLS:
         raise ParameterError(
-            f"the pairs of these features have {table_cells(sizes):,} cells, more than {MOST_CELLS:,}: join rare values of the largest "
+            f"the pairs of these features have {table_cells(sizes):,} cells, more than {MOST_CELLS:,}. Join rare values of the largest "
             "categoricals in the domain, or release without reference=True"
         )
     return MarginalsPlan(
@@ -140,7 +140,7 @@ def _require_manageable(cells: tuple[Cells, ...]) -> None:
     widest = max((cell for cell in cells if not cell.ordered), key=lambda cell: cell.count, default=None)
     if widest is not None and widest.count > MOST_VALUES + 1:
         raise ParameterError(
-            f"a categorical of {widest.count - 1} values is too wide for reference data (at most {MOST_VALUES}): join rare values in "
+            f"a categorical of {widest.count - 1} values is too wide for reference data (at most {MOST_VALUES}). Join rare values in "
             "the domain, or release without reference=True"
         )
 

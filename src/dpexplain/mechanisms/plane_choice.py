@@ -40,7 +40,7 @@ def choose_plane(
     wanted = ("paper" if calibration == "paper" else "fitted") if plane is None else plane
     chosen = require_bounded(wanted, 1.0 if radius is None else radius, norm, weight)
     if calibration == "paper" and chosen != "paper":
-        raise ParameterError(f"the paper has no {chosen} planes: leave out calibration='paper' or plane={chosen!r}")
+        raise ParameterError(f"calibration='paper' has no {chosen} planes. Leave out calibration='paper' or plane={chosen!r}")
     return chosen, PAPER_RADIUS if radius is None and chosen == "paper" else radius
 
 
@@ -103,7 +103,7 @@ def flat_distance(noise: float, setting: Setting) -> float:
 
 def require_model(plane: Plane | None) -> None:
     if plane == "anchored":
-        raise ParameterError("plane='anchored' needs the model's answer at the query: register the data with model=")
+        raise ParameterError("plane='anchored' needs the model's answer at the query. Register the data with model=")
 
 
 def answer_at(state: Vector, gradient: Gradient, norm: int, details: dict[str, Any]) -> Outcome:

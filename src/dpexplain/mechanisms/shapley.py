@@ -113,7 +113,7 @@ class Shapley:
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoReturn:
         del point, setting, history, hint
-        raise ParameterError("Shapley values need the model when a question is asked: register the data with model=")
+        raise ParameterError("Shapley values need the model when a question is asked. Register the data with model=")
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -133,7 +133,7 @@ class ShapleyWithModel(WithModel[Shapley]):
     def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyShapley:
         del history, hint  # no answer depends on earlier ones
         if not setting.single_rows:
-            raise ParameterError("rows of this kind cannot be put to a model one by one: register them as a table")
+            raise ParameterError("rows of this kind cannot be put to a model one by one. Register them as a table")
         answer = float(self.model(point[None])[0])  # a model that cannot answer raises before anything is spent
         owner = players_of(setting)
         share = 1.0 if self.given.rows is None else min(self.given.rows / setting.size, 1.0)

@@ -54,8 +54,8 @@ class SecureNoise:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError(
-            "SecureNoise cannot be copied or pickled, so that no draw can ever be made twice: "
-            "create a new SecureNoise() in the process that releases"
+            "SecureNoise cannot be copied or pickled, because a draw could then be used twice. "
+            "Create a new SecureNoise() in the process that releases"
         )
 
 

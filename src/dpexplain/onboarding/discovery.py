@@ -95,7 +95,7 @@ def count_misfits(
     as for `discover`.
     """
     _require_payment(budget, spend, ledger, options)
-    require_kind("domain", domain, Domain, "rows of a table are counted: pass dpx.Domain([…])")
+    require_kind("domain", domain, Domain, "Pass the domain of a table, dpx.Domain([…])")
     terms = RegistrationOptions(**options)
     query = MisfitCounts(len(domain.features), terms.neighbours)
     plan = MisfitPlan(GaussianMechanism(query, (spend or budget).mu))
@@ -114,10 +114,10 @@ def count_misfits(
 def _require_payment(budget: Any, spend: Any, ledger: Any, options: Mapping[str, Any]) -> None:
     if ledger is None:
         raise ParameterError(
-            "discovery spends budget and must be recorded: pass ledger=, the same as for the release that follows, so that both are counted"
+            "discovery spends budget and must be recorded. Pass ledger=, the same as for the release that follows, so that both are counted"
         )
     for name, given in (("budget", budget), *((("spend", spend),) if spend is not None else ())):
-        require_kind(name, given, Budget, "write dpx.Budget(epsilon=0.05, delta=1e-6)")
+        require_kind(name, given, Budget, "Write dpx.Budget(epsilon=0.05, delta=1e-6)")
     if options.get("cap") is not None:
         raise ParameterError("cap= belongs to PrivateData: here the ledger's budget is the cap, so leave cap= out")
 
@@ -157,7 +157,7 @@ def _draft(rows: Any, columns: Any) -> Draft:
     if isinstance(columns, Mapping) and all(isinstance(kind, str) for kind in columns.values()):
         return Draft(tuple(_declared_kind(str(name), kind) for name, kind in columns.items()), "the rows")
     if isinstance(columns, (list, tuple, set)):
-        raise ParameterError('columns must say what each column is: pass columns={"age": "number", "work": "category", …}')
+        raise ParameterError('columns must say what each column is. Pass columns={"age": "number", "work": "category", …}')
     if columns is not None:
         return draft_of_schema(columns)
     if isinstance(rows, (str, Path)):
@@ -165,7 +165,7 @@ def _draft(rows: Any, columns: Any) -> Draft:
     schema = getattr(rows, "schema", None)
     if schema is None or type(rows).__module__.startswith("pandas"):
         raise ParameterError(
-            f"a {type(rows).__name__} does not declare what its columns are, and guessing it would look at every row: pass "
+            f"a {type(rows).__name__} does not declare what its columns are, and guessing it would look at every row. Pass "
             'columns={"age": "number", "work": "category", …}'
         )
     return draft_of_schema(schema)
@@ -175,7 +175,7 @@ def _declared_kind(name: str, kind: str) -> DraftFeature:
     chosen = WORDS.get(kind, kind)
     if chosen not in KINDS or chosen == "ordinal":
         known = [*WORDS, "date", "datetime"]
-        raise ParameterError(f"{name}: {kind!r}{hint(kind, known)} is not a kind of column; use one of {format_list(known)}")
+        raise ParameterError(f"{name}: {kind!r}{hint(kind, known)} is not a kind of column. Use one of {format_list(known)}")
     return DraftFeature(name, chosen, {"integer": True} if kind == "integer" else {})
 
 
@@ -183,7 +183,7 @@ def _plan(draft: Draft, mu: float, terms: RegistrationOptions, candidates: Mappi
     for one in draft.open:
         if one.kind not in (*RANGED, "categorical"):
             raise DomainError(
-                f"{one.name}: {one.kind or 'a column of this type'} cannot be discovered; declare it, or leave it out of columns="
+                f"{one.name}: {one.kind or 'a column of this type'} cannot be discovered. Declare it, or leave it out of columns="
             )
     names = [one.name for one in draft.open]
     for name in candidates:

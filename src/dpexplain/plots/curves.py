@@ -74,7 +74,7 @@ def histogram(
     series = list(_series(values))
     pooled = np.concatenate([numbers for _, numbers, _ in series])
     if log and not (pooled > 0).all():
-        raise ParameterError("log=True needs positive values: leave it out, or leave zeros out")
+        raise ParameterError("log=True needs positive values. Leave it out, or leave zeros out")
     edges = _edges(pooled, bins, log)
     figure, ax = new_axes(ax, 6.0, 3.4)
     for name, numbers, style in series:
@@ -100,7 +100,7 @@ def _series(given: Named) -> list[tuple[str, Vector, dict[str, Any]]]:
     named = given if isinstance(given, Mapping) else {"": given}
     arrays = {name: np.asarray(values, dtype=np.float64) for name, values in named.items()}
     if not arrays or any(array.ndim != 1 or not array.size for array in arrays.values()):
-        raise ParameterError("pass a list of numbers, or several by name; none of them empty")
+        raise ParameterError("the curves are missing or empty. Pass a list of numbers, or several lists by name")
     looks: Sequence[dict[str, Any]] = [
         {"color": SERIES[k % len(SERIES)], "linestyle": DASHES[k % len(DASHES)], "linewidth": 1.8} for k in range(len(arrays))
     ]

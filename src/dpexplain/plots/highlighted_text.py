@@ -50,7 +50,7 @@ def pieces(
     parts, end = [], 0
     for start, stop, name in words(text) if spans is None else spans:
         if not end <= start <= stop <= len(text):
-            raise ParameterError("spans must be in order, within the text and apart: pass (start, stop, name) for each word")
+            raise ParameterError("spans must be in order, within the text and apart. Pass (start, stop, name) for each word")
         if name in known:
             parts += [Piece(text[end:start]), Piece(text[start:stop], *known[name])]
             end = stop

@@ -87,7 +87,7 @@ def new_axes(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes
     if ax is not None:
         figure = ax.get_figure()
         if not isinstance(figure, Figure):
-            raise ParameterError("ax must belong to a Figure, not to a SubFigure: pass one made by figure.subplots()")
+            raise ParameterError("ax must belong to a Figure, not to a SubFigure. Pass one made by figure.subplots()")
         return figure, ax
     from dpexplain.plots.picture import Picture
 

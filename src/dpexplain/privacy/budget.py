@@ -31,7 +31,7 @@ class Budget:
     def __post_init__(self) -> None:
         for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):
             if not is_number(value):
-                raise ParameterError(f"{name} must be a number, got {value!r}: write Budget(epsilon=1.0, delta=1e-6)")
+                raise ParameterError(f"{name} must be a number, got {value!r}. Write Budget(epsilon=1.0, delta=1e-6)")
         mu = gdp.mu(self.epsilon, self.delta)  # raises ParameterError, with the remedy, for invalid values
         object.__setattr__(self, "mu", mu)
         object.__setattr__(self, "quanta", floor(Fraction(mu) ** 2 * (1 << QUANTUM_BITS)))

@@ -64,7 +64,9 @@ class GaussianEvent:
     def __post_init__(self) -> None:
         for name, value in (("sensitivity", self.sensitivity), ("sigma", self.sigma)):
             if not (isfinite(value) and value > 0):
-                raise ParameterError(f"{name} must be positive and finite, got {value}: a release without noise has no price")
+                raise ParameterError(
+                    f"{name} must be positive and finite, got {value}. Add noise: a release without noise has no finite price"
+                )
         if self.count < 0:
             raise ParameterError(f"count must not be negative, got {self.count}")
 
@@ -110,7 +112,9 @@ def event_from_dict(value: dict[str, Any]) -> PrivacyEvent:
     fields = dict(value)
     kind = fields.pop("kind", None)
     if kind not in KNOWN_EVENTS:
-        raise IntegrityError(f"unknown privacy event kind {kind!r}: it was written by another version of dpexplain")
+        raise IntegrityError(
+            f"the kind of privacy event {kind!r} is unknown: another version of dpexplain wrote it. Upgrade dpexplain"
+        )
     return KNOWN_EVENTS[kind](**fields)
 
 
@@ -118,5 +122,5 @@ def price(events: tuple[PrivacyEvent, ...]) -> int:
     """What these events cost together, in quanta: GDP composes by adding μ², also adaptively (SPEC §5)."""
     for event in events:
         if type(event) not in KNOWN_EVENTS.values():
-            raise ParameterError(f"cannot price {type(event).__name__}: only {sorted(KNOWN_EVENTS)} events are known")
+            raise ParameterError(f"the price of a {type(event).__name__} is unknown. Use one of the kinds {sorted(KNOWN_EVENTS)}")
     return sum(event.quanta for event in events)

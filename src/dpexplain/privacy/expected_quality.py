@@ -204,7 +204,7 @@ def unknowns(rows: int, features: int, facts: Facts | None = None, *, plane: Pla
 
 def _is_fitted(plane: Plane) -> bool:
     if require_plane(plane) == "anchored":
-        raise ParameterError('what to expect of plane="anchored" was not measured; ask for "fitted" or "paper"')
+        raise ParameterError('what to expect of plane="anchored" was not measured. Ask for "fitted" or "paper"')
     return plane == "fitted"
 
 

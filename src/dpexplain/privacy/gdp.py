@@ -68,10 +68,10 @@ def epsilon(mu: float, delta: float) -> float:
 def mu(epsilon: float, delta: float) -> float:
     """The largest μ for which μ-GDP implies (ε, δ)-DP, rounded down: what an (ε, δ) budget is worth."""
     if not (is_finite(epsilon) and epsilon > 0):
-        raise ParameterError(f"epsilon must be positive and finite, got {epsilon!r}: try 0.1 to 1 in total")
+        raise ParameterError(f"epsilon must be positive and finite, got {epsilon!r}. Try 0.1 to 1 in total")
     if epsilon > _MOST_EPSILON:
         raise ParameterError(
-            f"epsilon must be at most {_MOST_EPSILON:g}, got {epsilon!r}, which protects nobody: try 0.1 to 1 in total"
+            f"epsilon must be at most {_MOST_EPSILON:g}, got {epsilon!r}, which protects nobody. Try 0.1 to 1 in total"
         )
     _require_delta(delta)
     target = log(delta) - _SAFE
@@ -101,7 +101,7 @@ def _require_mu(mu: float) -> None:
 
 def _require_delta(delta: float) -> None:
     if not (is_finite(delta) and 0 < delta < 1):
-        raise ParameterError(f"delta must lie strictly between 0 and 1, got {delta!r}: try 1e-6, below one over the row count")
+        raise ParameterError(f"delta must lie strictly between 0 and 1, got {delta!r}. Try 1e-6, below one over the row count")
 
 
 def _log_delta(mu: float, epsilon: float) -> float:

@@ -91,7 +91,7 @@ class ModelCard:
             return cls.from_dict(given)
         if not isinstance(given, (str, Path)):
             raise ParameterError(
-                f"model_card cannot be {type(given).__name__}: pass a ModelCard, a mapping, or the path of its JSON file"
+                f"model_card cannot be {type(given).__name__}. Pass a ModelCard, a mapping, or the path of its JSON file"
             )
         try:
             found = json.loads(Path(given).read_text(encoding="utf-8"))

@@ -36,7 +36,7 @@ class PersonGuarantees:
         lines = [f"In the explanation data only: {self.explained}"]
         lines += [f"In the model's training data only: {none + '.' if self.training is None else self.training}"]
         if self.both is None:
-            why = none if self.training is None else "nothing is promised: see the explanation data"
+            why = none if self.training is None else "nothing is promised, as for the explanation data"
             return "\n".join([*lines, f"In both: {why}."])
         return "\n".join([*lines, f"In both: {self.both}"])
 

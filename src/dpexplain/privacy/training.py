@@ -42,7 +42,7 @@ class LastStep:
         for name in ("step", "sigma", "radius", "c"):
             value = getattr(self, name)
             if not (isfinite(value) and value > 0):
-                raise ParameterError(f"{name} must be positive and finite, got {value}: take it from the answer's details")
+                raise ParameterError(f"{name} must be positive and finite, got {value}. Take it from the answer's details")
 
     @property
     def log_gap(self) -> float:
@@ -139,7 +139,7 @@ class Unconditional:
 
     def __post_init__(self) -> None:
         if self.rows < 1:
-            raise ParameterError(f"rows must be at least 1, got {self.rows}: pass the public size of the explanation data")
+            raise ParameterError(f"rows must be at least 1, got {self.rows}. Pass the public size of the explanation data")
         if self.explained.model_answers:
             raise ParameterError(
                 "the model's own answers were published (anchored explanations, starts from its plane, labelled reference data): without a model "
@@ -228,4 +228,4 @@ def guarantee(
 
 def _require_model(epsilon: float, delta: float) -> None:
     if not (isfinite(epsilon) and epsilon >= 0 and 0 <= delta < 1):
-        raise ParameterError("the model's guarantee needs epsilon ≥ 0 and 0 ≤ delta < 1: ask whoever trained it")
+        raise ParameterError("the model's guarantee needs epsilon ≥ 0 and 0 ≤ delta < 1. Ask whoever trained it")

@@ -67,14 +67,14 @@ def _failure(error: Exception) -> DataError:
     if isinstance(error, DataError):
         return error
     if isinstance(error, NotImplementedError):
-        return DataError(f"records of this domain cannot be made up to see what the model answers: {UNDECLARED}")
+        return DataError(f"records of this domain cannot be made up to see what the model answers. {UNDECLARED}")
     if isinstance(error, WrongShape):
         return DataError(
             f"the model must return one answer for each of the {RECORDS} made-up records it was tried on: got {error}"
         )
     return DataError(
-        f"the model raised {type(error).__name__} on made-up records: try it on rows of the domain's columns first. "
-        f"If it needs other columns too, {UNDECLARED}"
+        f"the model raised {type(error).__name__} on made-up records. Try it on rows of the domain's columns first. "
+        f"If it needs other columns too: {UNDECLARED}"
     )
 
 
@@ -88,14 +88,14 @@ def _check_undeclared(answers: Any, reading: Any) -> None:
     """Numbers about which nothing is declared pass for labels if they can be nothing else, or are all the same."""
     low, high = _range(answers)
     if low < -1 - 1e-9 or high > 1 + 1e-9 or (low >= 0 and low < high):
-        raise DataError(f"the model's answers about made-up records go from {low:g} to {high:g}: {UNDECLARED}")
+        raise DataError(f"the model's answers about made-up records go from {low:g} to {high:g}. {UNDECLARED}")
 
 
 def _check_probability(answers: Any, reading: Any) -> None:
     low, high = _range(answers)
     if low < -1e-6 or high > 1 + 1e-6:
         raise DataError(
-            f"output='probability', but the model's answers about made-up records go from {low:g} to {high:g}: {UNDECLARED}"
+            f"output='probability', but the model's answers about made-up records go from {low:g} to {high:g}. {UNDECLARED}"
         )
 
 
@@ -103,14 +103,14 @@ def _check_class(answers: Any, reading: Any) -> None:
     values = [one for one in (answers.tolist() if isinstance(answers, np.ndarray) else answers) if not is_missing(one)]
     if any(isinstance(one, float) and one == one and one != int(one) for one in values):
         raise DataError(
-            f"output='class', but the model answers made-up records with numbers such as {_fraction(values):g}: {UNDECLARED}"
+            f"output='class', but the model answers made-up records with numbers such as {_fraction(values):g}. {UNDECLARED}"
         )
     lookup = lookup_table([reading.target])
     if values and all(find(lookup, one) < 0 for one in values):
         classes = sorted({repr(one) for one in values})[:10]
         if all(isinstance(one, str) for one in values) and not isinstance(reading.target, str):
             raise DataError(
-                f"the model answers with {', '.join(classes)}, and never with target={reading.target!r}: pass target= one of them"
+                f"the model answers with {', '.join(classes)}, and never with target={reading.target!r}. Pass target= one of them"
             )
         if reading.classes is None:
             warn(
@@ -125,7 +125,7 @@ def _check_value(answers: Any, reading: Any) -> None:
     bounds = f"bounds=({reading.scale.low:g}, {reading.scale.high:g})"
     if outside == 1:
         raise DataError(
-            f"the model's answers about made-up records go from {low:g} to {high:g}, all outside {bounds}: declare wider ones"
+            f"the model's answers about made-up records go from {low:g} to {high:g}, all outside {bounds}. Declare wider ones"
         )
     if outside > 0.1:
         warn(f"answers about made-up records go from {low:g} to {high:g}: those outside {bounds} are clipped", stacklevel=2)
@@ -137,7 +137,7 @@ def _range(answers: Any) -> tuple[float, float]:
     if np.isnan(numbers).all():
         shown = next(iter(answers), None)
         raise DataError(
-            f"the model answers made-up records with {shown!r}, which is no number: declare output='class' and target="
+            f"the model answers made-up records with {shown!r}, which is no number. Declare output='class' and target="
         )
     return float(np.nanmin(numbers)), float(np.nanmax(numbers))
 

@@ -23,7 +23,7 @@ Output: TypeAlias = Literal["probability", "class", "value"]
 OUTPUTS = ("probability", "class", "value")
 _SOFT = AnswerScale.of("probability")
 UNDECLARED = (
-    "say what the model's answers are: output='probability' (of class target=, 0 to 1), output='class' (compared with target=), or "
+    "Declare what the model's answers are: output='probability' (of class target=, 0 to 1), output='class' (compared with target=), or "
     "output='value' with bounds=(low, high), which are (-1, 1) for labels"
 )
 
@@ -44,7 +44,7 @@ class AnswerDeclaration:
         if self.output is not None and self.output not in OUTPUTS:
             raise ParameterError(f"output must be one of {', '.join(map(repr, OUTPUTS))}, got {self.output!r}")
         if self.bounds is not None and self.output != "value":
-            raise ParameterError("bounds= are those of a value: declare output='value' with them")
+            raise ParameterError("bounds= are those of a value. Declare output='value' with them")
         if self.output == "value":
             AnswerScale.of("value", _pair(self.bounds))
 
@@ -139,7 +139,7 @@ class Reading:
 
     def _vectors(self, answers: NDArray[Any]) -> Vector:
         if self.kind == "value":
-            raise DataError(f"output='value' means one number for each row, got {answers.shape[1]}: return the one to explain")
+            raise DataError(f"output='value' means one number for each row, got {answers.shape[1]}. Return the one to explain")
         p: Matrix = answers.astype(np.float64)
         column = self._column(p.shape[1])
         found = np.where(p.argmax(axis=1) == column, 1.0, -1.0) if self.hard else _SOFT.labels(p[:, column])
@@ -150,7 +150,7 @@ class Reading:
         """Which probability is that of class `target`."""
         classes = list(range(columns)) if self.classes is None else list(self.classes)
         if columns != len(classes) or columns == 1 or self.target not in classes:
-            raise DataError(f"target={self.target!r} is not one of the model's classes {classes[:20]}: pass target= one of them")
+            raise DataError(f"target={self.target!r} is not one of the model's classes {classes[:20]}. Pass target= one of them")
         return classes.index(self.target)
 
 
@@ -183,7 +183,7 @@ def _shape(answers: Any) -> str:
 def read_labels(labels: Any, count: int, declared: AnswerDeclaration) -> Vector:
     """Labels that were computed elsewhere: in [-1, 1] (booleans are ±1) unless `output` declares something else."""
     if isinstance(labels, str):
-        raise DataError(f"labels must be the answers themselves, got the text {labels!r}: pass labels=frame[{labels!r}]")
+        raise DataError(f"labels must be the answers themselves, got the text {labels!r}. Pass labels=frame[{labels!r}]")
     try:
         found = declared.resolve().labels(labels, count)
     except (WrongShape, TypeError):

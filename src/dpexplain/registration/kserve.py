@@ -27,7 +27,7 @@ class Endpoint:
         parts = urlsplit(url)
         if parts.scheme != "https" and not _is_local(parts.hostname or "") and not plain_text:
             raise NotPrivateError(
-                f"private rows would cross the network unencrypted to {parts.hostname}. Use https, or say trusted = true"
+                f"private rows would cross the network unencrypted to {parts.hostname}. Use https, or set trusted = true"
             )
         if not parts.path.endswith((":predict", "/infer")):
             raise DataError(f"{url} is neither KServe V1 nor V2. Write …/v1/models/NAME:predict or …/v2/models/NAME/infer")
@@ -47,9 +47,11 @@ class Endpoint:
         except HTTPError as error:
             error.close()
             kind = ValueError if error.code in _REFUSED else ConnectionError  # the first may be due to one of the rows
-            raise kind(f"the model endpoint refuses the rows (status {error.code})") from None
+            raise kind(f"the model endpoint refuses the rows (status {error.code}). Check its inputs and your access") from None
         except (OSError, ValueError) as error:
-            raise ConnectionError(f"the model endpoint did not answer ({type(error).__name__})") from None
+            raise ConnectionError(
+                f"the model endpoint did not answer ({type(error).__name__}). Check the address, and that it runs"
+            ) from None
         return answer
 
 

@@ -22,7 +22,7 @@ from dpexplain.registration.declared_answers import AnswerDeclaration, Output, R
 Prepare = Callable[[Any], Any]
 _TRIED = 32  # rows that are asked one by one before a model counts as one that answers none
 _INFRASTRUCTURE = (ConnectionError, TimeoutError, MemoryError)  # errors that do not depend on the rows
-UNREADABLE = "none of the model's answers can be read: try it on rows of the same columns and types first, and declare output="
+UNREADABLE = "none of the model's answers can be read. Try it on rows of the same columns and types first, and declare output="
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -71,7 +71,7 @@ def ask_model(model: Any, rows: Any, count: int, reading: Reading, about: str) -
         raise _failure(error, about, count) from None
     if np.isnan(labels).any():
         raise DataError(
-            f"some answers about the {about} rows are NaN or cannot be read: repair the model's output, or declare output="
+            f"some answers about the {about} rows are NaN or cannot be read. Repair the model's output, or declare output="
         )
     return labels
 
@@ -124,7 +124,7 @@ def _method_of(model: Any, kind: Kind) -> Callable[[Any], Any]:
         return model.predict  # type: ignore[no-any-return]
     if callable(model):
         return model  # type: ignore[no-any-return]
-    raise DataError("the model must have predict_proba or predict, or be callable on the rows: wrap it in a function")
+    raise DataError("the model must have predict_proba or predict, or be callable on the rows. Wrap it in a function")
 
 
 def _ask_together(question: Callable[[Any], Any], reading: Reading, rows: Any, count: int) -> Vector | DataError:
@@ -164,5 +164,5 @@ def _failure(error: Exception, about: str, count: int) -> DataError:
     if isinstance(error, WrongShape):
         return DataError(f"the model must return one answer for each of the {count} rows: got {error}")
     return DataError(
-        f"the model raised {type(error).__name__} on the {about} rows: try it on rows of the same columns and types first"
+        f"the model raised {type(error).__name__} on the {about} rows. Try it on rows of the same columns and types first"
     )

@@ -28,7 +28,7 @@ def made_up_like(rows: Any, domain: DomainLike) -> Any:
         return {"image": listed} if isinstance(rows, Mapping) else listed
     if isinstance(domain, TextDomain):
         return same_kind_of_texts(rows, domain)({"text": made_up_texts(domain)})
-    raise NotImplementedError("records of a domain that is not ours cannot be made up")
+    raise NotImplementedError("records can be made up for dpexplain's own domains only")
 
 
 def made_up_columns(domain: Domain, count: int = RECORDS) -> dict[str, Any]:

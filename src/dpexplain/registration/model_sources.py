@@ -131,7 +131,7 @@ def _load_skops(where: str, trusted: bool) -> Any:
         raise DataError(f"{where} is not a skops file ({type(error).__name__}). Save the model with skops.io.dump") from None
     if unknown and not trusted:
         raise NotPrivateError(
-            f"{where} contains types that skops does not know: {', '.join(unknown[:5])}. Read what they are, then say trusted = true"
+            f"{where} contains types that skops does not know: {', '.join(unknown[:5])}. Read what they are, then set trusted = true"
         )
     try:
         return skops.load(where, trusted=unknown)
@@ -147,7 +147,7 @@ def _load_pickle(where: str, trusted: bool) -> Any:
     if not trusted:
         raise NotPrivateError(
             f"{where} is a pickle, and loading one runs whatever code it contains. "
-            "Save the model as ONNX or with skops, or say trusted = true if you made the file yourself"
+            "Save the model as ONNX or with skops, or set trusted = true if you made the file yourself"
         )
     _require_file(where)
     joblib = _require_module("joblib")

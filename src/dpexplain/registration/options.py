@@ -55,7 +55,7 @@ class RegistrationOptions:
         _ = self.answers
         if self.size is not None and not (isinstance(self.size, int) and self.size >= 1):
             raise ParameterError(f"size must be a whole number of at least 1, got {self.size!r}")
-        require_kind("cap", self.cap, (Budget, NoneType), "pass dpx.Budget(epsilon=1.0, delta=1e-6)")
+        require_kind("cap", self.cap, (Budget, NoneType), "Pass dpx.Budget(epsilon=1.0, delta=1e-6)")
 
     @property
     def neighbours(self) -> Neighbours:
@@ -74,7 +74,7 @@ class RegistrationOptions:
         classes = getattr(model, "classes_", None)
         if classes is None or self.output not in (None, "probability"):
             raise DataError(
-                "target='all' is for probabilities of named classes: give the model an attribute classes_ that lists them, "
+                "target='all' is for probabilities of named classes. Give the model an attribute classes_ that lists them, "
                 "as scikit-learn's classifiers have, and leave output= out"
             )
         listed = tuple(np.asarray(classes).tolist())
@@ -83,11 +83,11 @@ class RegistrationOptions:
     def public_size(self, rows: int) -> int:
         """m̄ as declared, or the row count. Summation error is bounded for up to twice as many rows, so more are refused."""
         if rows == 0:
-            raise DataError("no row has an owner: name a unit column that says who owns a row")
+            raise DataError("no row has an owner. Pass as unit= the column that says who owns a row")
         if self.size is None:
             return rows
         if rows > 2 * self.size:
-            raise DataError("size is less than half of the rows kept: declare a public row count closer to the truth")
+            raise DataError("size is less than half of the rows kept. Declare a public row count closer to the truth")
         return self.size
 
 

@@ -109,7 +109,7 @@ def owners_of(rows: Any, unit: str) -> list[str]:
     try:
         return _read(rows, unit)
     except (KeyError, TypeError, IndexError, nw.exceptions.ColumnNotFoundError):
-        raise DataError(f"unit={unit!r} is not a column of the rows: name the column that says who owns a row") from None
+        raise DataError(f"unit={unit!r} is not a column of the rows. Name the column that says who owns a row") from None
 
 
 def _read(rows: Any, unit: str) -> list[str]:

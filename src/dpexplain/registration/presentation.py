@@ -81,7 +81,7 @@ def take(rows: Any, positions: NDArray[Any]) -> Any:
     try:
         frame = nw.from_native(rows, eager_only=True, allow_series=True)
     except TypeError:
-        raise DataError(f"cannot read rows from {type(rows).__name__}: pass a data frame, dicts or an array") from None
+        raise DataError(f"cannot read rows from {type(rows).__name__}. Pass a data frame, dicts or an array") from None
     return frame[positions.tolist()].to_native()
 
 

@@ -159,7 +159,7 @@ def read_registered(
     wanted = [*domain.columns, *(labels.columns or ()), *([] if terms.unit is None else [terms.unit])]
     files = ParquetFiles.find(where, list(dict.fromkeys(wanted)))
     if files.rows == 0:
-        raise DataError("there are no rows: register data with at least one row")
+        raise DataError("there are no rows. Register data with at least one row")
     try:
         kept = None if terms.unit is None else _keep_first_rows(files, terms.unit, terms.max_rows_per_unit)
         return EncodedFiles(files, domain, labels, kept, _sparse(files, domain))

@@ -77,7 +77,7 @@ def plan_classes(data: PrivateData, mu: float) -> LabelsOfClasses | None:
     if not facts.targets:
         return None
     if facts.labeller is None or not isinstance(facts.domain, Domain) or not data.relabellable:
-        raise ParameterError("target='all' is for tables with model=: register one class at a time otherwise")
+        raise ParameterError("target='all' is for tables with model=. Register one class at a time otherwise")
     labellers, decode = tuple(replace(facts.labeller, target=one) for one in facts.targets), facts.domain.decode
 
     def ask(rows: Matrix) -> Matrix:

@@ -176,9 +176,7 @@ class Explanations(ExplanationBatch):
         if np.isfinite(found.share[index]):
             details["effective_rows"] = round(float(found.share[index]) * self.release.size)
         if found.capped[index]:
-            details["cap"] = (
-                f"The ball of radius {self.radius:g} that was asked for holds these slopes: they are shorter than the data say."
-            )
+            details["cap"] = f"These slopes were cut to the requested radius {self.radius:g}: the data say that they are longer."
         if self.anchors is not None:
             details |= {"quantity": ANCHORED, "anchor": float(self.anchors[index])}
         return details | ({"read_as": self.notes[index]} if self.notes and self.notes[index] else {})

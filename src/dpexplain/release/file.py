@@ -67,11 +67,11 @@ def _deflate(data: bytes, strategy: int) -> bytes:
 
 def _body(data: bytes) -> bytes:
     if len(data) < _PREFIX.size or not data.startswith(MAGIC):
-        _refuse_damaged("it does not start like one")
+        _refuse_damaged("it does not begin with the mark of a release")
     _, version, digest, length = _PREFIX.unpack_from(data)
     if version != VERSION:
         raise ReleaseCorrupt(
-            f"this release file has format version {version} and this library reads version {VERSION}: upgrade dpexplain"
+            f"this release file has format version {version} and this library reads version {VERSION}. Upgrade dpexplain"
         )
     packed = data[_PREFIX.size :]
     if sha256(struct.pack("<Q", length) + packed).digest() != digest:

@@ -100,7 +100,7 @@ def prepare_images(release: Release, labeller: Labeller, records: int | None = N
     """Ask the model about the release's flat images; DataError where it cannot answer."""
     domain, planes = release.domain, release.planes
     if not isinstance(domain, ImageDomain):
-        raise TypeError("flat images of something other than images")
+        raise TypeError("SHAP values of superpixels need a release of images")
     weights, known = planes.inverse_weight * planes.raked, release.labeller
     same = known is not None and labeller.model is known.model and labeller.target == known.target
     step = max(_PIXELS // int(np.prod(domain.shape)), 1)

@@ -20,7 +20,7 @@ def independent_planes(
 ) -> IndependentPlanes:
     """Ask the model about records with the margins of the reference, or of the release's public points where there is none."""
     if not isinstance(domain, Domain):
-        raise ParameterError("lime asks the model about records of a table: explain texts and images by release.explain")
+        raise ParameterError("lime() is for releases of tables. Explain texts and images with release.explain()")
     codes, weights = points.codes, planes.inverse_weight * planes.raked
     if reference is not None:
         codes = reference.codes

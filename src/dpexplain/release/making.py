@@ -184,7 +184,7 @@ def _plan_recipe(
     classes = plan_classes(data, spend.mu)
     plan = plan_release(data, spend.mu if classes is None else left_for_release(spend.mu), records)
     if classes is not None and not plan.rows:
-        raise ParameterError("target='all' labels reference records for each class: pass reference=True")
+        raise ParameterError("target='all' labels reference records for each class. Pass reference=True")
     return ReleaseRecipe(data, spend, weight, plane, radius, fingerprint, plan, classes)
 
 
@@ -199,17 +199,17 @@ def _build_reference(
 
 
 def _require_arguments(data: Any, budget: Any, weight: Any, spend: Any, noise: Any) -> None:
-    require_kind("data", data, PrivateData, "register the rows first, dpx.PrivateData(rows, domain, model=…)")
-    require_kind("budget", budget, Budget, "write release(data, dpx.Budget(epsilon=1.0, delta=1e-6))")
-    require_kind("spend", spend, (Budget, NoneType), "pass a part of the budget, dpx.Budget(epsilon=0.1, delta=1e-7)")
-    require_kind("weight", weight, (Weight, NoneType), "pass one such as dpx.weights.Gaussian(0.8)")
+    require_kind("data", data, PrivateData, "Register the rows first, dpx.PrivateData(rows, domain, model=…)")
+    require_kind("budget", budget, Budget, "Write release(data, dpx.Budget(epsilon=1.0, delta=1e-6))")
+    require_kind("spend", spend, (Budget, NoneType), "Pass a part of the budget, dpx.Budget(epsilon=0.1, delta=1e-7)")
+    require_kind("weight", weight, (Weight, NoneType), "Pass one such as dpx.weights.Gaussian(0.8)")
     if noise is not None:
-        require_method("noise", noise, "standard_normal", "leave it out; tests and experiments pass a seeded one")
+        require_method("noise", noise, "standard_normal", "Leave it out. Only tests and experiments pass a seeded one")
 
 
 def _require_one_anchor(anchors: int) -> None:
     if anchors != 1:
         raise ParameterError(
-            f"anchors must be 1, got {anchors}: K anchors share one budget, so each gets √K times the noise. Locality comes from "
-            "the reference distribution instead, which costs nothing (docs/release.md has the comparison)"
+            f"anchors must be 1, got {anchors}: several anchors share one budget, which makes the noise larger. Leave anchors out, and "
+            "use reference=True for narrow weights (docs/release.md has the comparison)"
         )

@@ -17,7 +17,7 @@ def log_release(release: Release, artifact_path: str = "dpexplain", *, page: boo
 
     Everything that is logged is public already: a release holds no rows. Another `artifact_path` stores a second release in the same run.
     """
-    require_kind("release", release, Release, "pass what dpx.release or dpx.load returns")
+    require_kind("release", release, Release, "Pass what dpx.release or dpx.load returns")
     mlflow = _mlflow()
     guarantee = release.guarantee
     facts = {"epsilon": round_up(guarantee.epsilon, 6), "delta": guarantee.delta, "columns": len(release.names)}

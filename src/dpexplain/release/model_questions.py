@@ -237,7 +237,7 @@ class ModelQuestions:
         """The release of one class, or of a model that was added, by its name."""
         if str(target) not in self.named:
             known = (
-                ", ".join(map(repr, self.named)) or "none: register the data with target='all', or add a model with with_model"
+                ", ".join(map(repr, self.named)) or "none. Register the data with target='all', or add a model with with_model"
             )
             raise ParameterError(f"this release has no target {target!r}. It has {known}")
         return self.named[str(target)]
@@ -247,9 +247,9 @@ class ModelQuestions:
         if not isinstance(name, str) or not name:
             raise ParameterError(f"the name of a model must be text, got {name!r}")
         if other.domain.fingerprint != self.domain.fingerprint:
-            raise ParameterError("the other release is of another domain: add what relabel or refine made of this one")
+            raise ParameterError("the other release has another domain. Add what relabel or refine made of this one")
         if not _same_records(self.reference, other.reference) or other.guarantee.mu < self.first_guarantee.mu:
-            raise ParameterError("the other release has other records: add what relabel or refine made of this one")
+            raise ParameterError("the other release has other records. Add what relabel or refine made of this one")
         named = {**self.named, name: replace(other, named={})}
         return replace(
             self._whole, guarantee=paid_together(self.first_guarantee, named.values()), first=self.first_guarantee, named=named
@@ -323,7 +323,7 @@ class ModelQuestions:
             )
         if self.reference is None:
             raise ParameterError(
-                "this release has no reference records to compare with: make it with dpx.release(…, reference=True)"
+                "this release has no reference records to compare with. Make it with dpx.release(…, reference=True)"
             )
         return self.reference
 
@@ -361,7 +361,7 @@ def labeller_of(
     if isinstance(model, Labeller):
         return model if target is None else replace(model, target=target)
     if model is None and known is None:
-        raise ParameterError("this needs the model, which a release file does not contain: pass model=")
+        raise ParameterError("this needs the model, which a release file does not contain. Pass model=")
     if known is not None:
         return replace(known, model=known.model if model is None else model, target=known.target if target is None else target)
     declared = answer_options(scale)

@@ -103,7 +103,7 @@ def _require_fields(domain: DomainLike) -> None:
     kind = domain.to_dict().get("kind", "tabular")
     if kind not in ("tabular", "encoded", "text"):
         raise ParameterError(
-            f"the page asks for a table's fields, and this domain is of kind {kind!r}: save() the release instead"
+            f"the page asks for a table's fields, and this domain is of kind {kind!r}. Write the release with save() instead"
         )
 
 

@@ -39,5 +39,5 @@ def _require_narrow(data: PrivateData) -> None:
 
 def require_tabular(data: PrivateData) -> Domain:
     if not isinstance(data.facts.domain, Domain):
-        raise ParameterError("reference data are records of a table: leave reference= out for text and images")
+        raise ParameterError("reference data are records of a table. Leave reference= out for text and images")
     return data.facts.domain

@@ -170,7 +170,7 @@ def restore_reference(arrays: dict[str, Any], domain: DomainLike, solver: Solver
     if not arrays:
         return None
     if not isinstance(domain, Domain):
-        raise ValueError("reference records of something other than a table")
+        raise ValueError("reference records without a table's domain")
     codes, labels, weights, changes, bias = (
         arrays.get(f"reference_{name}") for name in ("codes", "labels", "weights", "changes", "bias")
     )

@@ -44,7 +44,7 @@ def relabel(release: Release, labeller: Labeller, bought: BoughtMoments | None =
     """A release for the model that `labeller` asks; raked to its label moments where they were bought."""
     reference = release.reference
     if reference is None:
-        raise ParameterError("this release has no reference records to label: make it with dpx.release(…, reference=True)")
+        raise ParameterError("this release has no reference records to label. Make it with dpx.release(…, reference=True)")
     records = _label_records(reference, labeller)
     if bought is not None:
         count = len(records.changes) * (1 + 2 * release.solver.layout.width)
@@ -122,13 +122,13 @@ def refine(
 ) -> Release:
     """Buy the model's label moments on the private rows, n + 1 numbers, and make the release that they sharpen."""
     if release.domain.fingerprint != data.domain.fingerprint:
-        raise ParameterError("these data have another domain than the release: register the rows that it was made from")
+        raise ParameterError("these data have another domain than the release. Register the rows that it was made from")
     if release.guarantee.neighbours != data.setting.neighbours:
         raise ParameterError(
-            "these data have another relation or privacy unit than the release: register them with the same relation= and unit="
+            "these data have another relation or privacy unit than the release. Register them with the same relation= and unit="
         )
     if release.reference is None:
-        raise ParameterError("this release has no reference records to label: make it with dpx.release(…, reference=True)")
+        raise ParameterError("this release has no reference records to label. Make it with dpx.release(…, reference=True)")
     labeller(trial_columns(release.reference.domain))
     plan = plan_refinement(release, data, labeller, spend.mu)
     question = {"release": "refinement", "columns": release.domain.width, "price": str(price(plan.events))}
@@ -154,7 +154,7 @@ def plan_refinement(release: Release, data: PrivateData, labeller: Labeller, mu:
         return plan_label_moments(query, mu, data.setting)
     decode = getattr(data.domain, "decode", None)
     if decode is None or not data.relabellable:
-        raise DataError("rows of this kind cannot be shown to another model: register them with model= this one, then refine")
+        raise DataError("rows of this kind cannot be shown to another model. Register them with model= this one, then refine")
     return plan_label_moments(query, mu, data.setting, lambda rows: labeller(decode(rows))[:, None])
 
 

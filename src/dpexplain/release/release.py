@@ -195,7 +195,7 @@ class Release(ModelQuestions):
         anchors: Vector | None = None,
     ) -> Explanations:
         """Explanations of records by planes that are fitted to `source`."""
-        require_kind("weight", weight, (Weight, NoneType), "pass one such as dpx.weights.Gaussian(0.8)")
+        require_kind("weight", weight, (Weight, NoneType), "Pass one such as dpx.weights.Gaussian(0.8)")
         points, local = read.points, weight or self.weight
         widths = self._widths(points, local)
         if widths is None:
@@ -329,7 +329,7 @@ def _select_anchors(anchor: Any, rows: Sequence[int], count: int) -> Any:
 def load(path: str | Path) -> Release:
     """Read a release; ReleaseCorrupt unless the file is whole. Needs no private data and no ledger, and executes nothing."""
     if require_regular_file(path) > container.LARGEST:
-        raise ReleaseCorrupt("this file is larger than any release: get the file again from its owner")
+        raise ReleaseCorrupt("this file is larger than any release. Get the file again from its owner")
     with file_errors(path, "read"):
         content = Path(path).read_bytes()
     return _parse(content)
@@ -344,7 +344,7 @@ def _parse(content: bytes) -> Release:
         return made if "first" not in first else replace(made, first=replace(made.guarantee, mu=float(first["first"])))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, MemoryError, DpexplainError) as error:
         raise ReleaseCorrupt(
-            f"this release's contents do not fit together ({type(error).__name__}): get the file again from its owner"
+            f"this release's contents do not fit together ({type(error).__name__}). Get the file again from its owner"
         ) from None
 
 
@@ -352,7 +352,7 @@ def release_from_ledger(settled: Settled) -> Release:
     """The release that a ledger stores."""
     if "file" not in settled.answer:
         raise InputError(
-            f"the release {settled.request_id!r} was made and paid for, but it is larger than a ledger keeps: load the file that was "
+            f"the release {settled.request_id!r} was made and paid for, but it is larger than a ledger keeps. Load the file that was "
             "saved from it (its SHA-256 is in the ledger), or choose a new request id and pay again"
         )
     return _parse(b64decode(settled.answer["file"]))

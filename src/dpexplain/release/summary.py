@@ -74,7 +74,7 @@ class Summary:
         for one in self.dependences:
             if one.name == feature:
                 return one
-        raise ParameterError(f"there is no feature {feature!r}: name one of {', '.join(self.names[:20])}")
+        raise ParameterError(f"there is no feature {feature!r}. Name one of {', '.join(self.names[:20])}")
 
     def plot(
         self,

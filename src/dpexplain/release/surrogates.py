@@ -106,7 +106,7 @@ def make_surrogate(
     """Fitted to the labelled records; compared with the model's own SHAP values where it can be asked."""
     if reference.labels is None or reference.weights is None:
         raise ParameterError(
-            "these reference records have no labels to fit to: register the data with model=, or relabel the release"
+            "these reference records have no labels to fit to. Register the data with model=, or relabel the release"
         )
     tables = fit_surrogate(reference.encoded, reference.labels, reference.weights, reference.domain.blocks)
     return ReleaseSurrogate(reference.domain, tables, _errors(reference, tables, labeller), scale, guarantee)

@@ -138,7 +138,7 @@ def prepare_words(release: Release, labeller: Labeller) -> WordReference:
     """Ask the model about the release's background texts; DataError where it cannot answer."""
     domain, planes = release.domain, release.planes
     if not isinstance(domain, TextDomain):
-        raise TypeError("background texts of something other than texts")
+        raise TypeError("SHAP values of words need a release of texts")
     words = planes.points > 0.5
     weights = planes.inverse_weight * planes.raked
     known = release.labeller

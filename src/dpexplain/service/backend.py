@@ -223,7 +223,7 @@ def open_with_model(release: Release, model: AskedModel) -> ReleaseBackend:
     """The model is asked about the reference records, or background texts, now: one that cannot answer is found before the first request."""
     if release.reference is None and not isinstance(release.domain, TextDomain):
         raise ParameterError(
-            "[model] beside a [release] needs reference records: make the release with --reference, or leave [model] out"
+            "[model] beside a [release] needs reference records. Make the release with --reference, or leave [model] out"
         )
     declared = RegistrationOptions(**answer_options(scale_of(release))) if model.terms.output is None else model.terms
     opened, target = model.source.open(release.domain), model.terms.target
@@ -345,7 +345,7 @@ def _require_no_target(target: str | None) -> None:
     """A mechanism that is paid for each answer explains the one class that the rows were registered with."""
     if target is not None:
         raise ParameterError(
-            "this service explains one class: leave target out. A release with target='all' explains every class"
+            "this service explains one class. Leave target out, or ask a service that has a release with target='all'"
         )
 
 
@@ -368,7 +368,7 @@ def open_backend(config: ServiceConfig, progress: Progress = iter, *, may_create
             return open_with_model(release, config.model)
         return ReleaseBackend(release if release.reference else compile_release(release), plane=config.plane)
     if config.rows is None:
-        raise DpexplainError("a service needs a release or rows")
+        raise DpexplainError("the configuration names neither a release nor rows. Write [release] or [data]")
     warm_up()
     data = PrivateData.from_registered(register(config.rows.source, progress))
     heads = HeadFile(config.rows.heads)

@@ -102,7 +102,12 @@ class Batcher(Generic[Q, A]):
             if waiting not in self._waiting:
                 return
             self._waiting.remove(waiting)
-        deliver(waiting.answer, LedgerUnavailable("other questions have held the ledger for too long"))
+        deliver(
+            waiting.answer,
+            LedgerUnavailable(
+                "other questions held the ledger for too long. Nothing was released. Ask again with the same request id"
+            ),
+        )
 
 
 class TurnBatcher(Generic[Q, A]):

@@ -54,7 +54,7 @@ def _input_names(model: Any) -> list[str]:
     if (width := getattr(model, "n_features_in_", None)) is not None:
         return [f"x{i}" for i in range(int(width))]
     raise DomainError(
-        f"{type(model).__name__} does not say which columns it was fitted with: fit it on a data frame, or declare the domain yourself"
+        f"{type(model).__name__} does not say which columns it was fitted with. Fit it on a data frame, or declare the domain yourself"
     )
 
 

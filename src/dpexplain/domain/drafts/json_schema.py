@@ -18,7 +18,7 @@ def draft_of_json_schema(schema: Any, source: str = "the JSON Schema") -> Draft:
         found = _resolve(found["items"], schema)
     properties = found.get("properties")
     if not isinstance(properties, Mapping) or not properties:
-        raise DomainError("a JSON Schema of a record has its columns under 'properties'; pass the schema of one record")
+        raise DomainError("a JSON Schema of a record has its columns under 'properties'. Pass the schema of one record")
     return Draft(tuple(_feature(str(name), one, schema) for name, one in properties.items()), source)
 
 

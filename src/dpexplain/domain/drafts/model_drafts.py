@@ -24,7 +24,7 @@ def draft_of_model(model: Any) -> Draft:
         return _from_address(str(model))
     if not any(hasattr(model, name) for name in ("predict", "predict_proba", "transform", "n_features_in_")):
         raise DomainError(
-            f"a {type(model).__name__} does not say what it takes: pass a fitted scikit-learn estimator, the path of an .onnx file or a "
+            f"a {type(model).__name__} does not say what it takes. Pass a fitted scikit-learn estimator, the path of an .onnx file or a "
             "KServe address, or use Domain.from_schema"
         )
     from dpexplain.domain.drafts.estimators import draft_of_estimator
@@ -39,7 +39,7 @@ def _from_address(where: str) -> Draft:
         from dpexplain.domain.drafts.onnx import draft_of_onnx
 
         return draft_of_onnx(where)
-    raise DomainError(f"cannot read a domain from {where!r}: name an .onnx file or a KServe address, or pass a fitted estimator")
+    raise DomainError(f"cannot read a domain from {where!r}. Name an .onnx file or a KServe address, or pass a fitted estimator")
 
 
 def _from_kserve(url: str) -> Draft:
@@ -52,13 +52,13 @@ def _from_kserve(url: str) -> Draft:
         features = tuple(_kserve_feature(one) for one in inputs)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DomainError(
-            f"{address} does not describe its inputs as KServe V2 does ({type(error).__name__}): name …/v2/models/NAME, or declare the domain"
+            f"{address} does not describe its inputs as KServe V2 does ({type(error).__name__}). Name …/v2/models/NAME, or declare the domain"
         ) from None
     return Draft(features, f"the model at {address}")
 
 
 def _kserve_feature(one: dict[str, Any]) -> DraftFeature:
     if len(one["shape"]) > 1 and one["shape"][-1] != 1:
-        raise ValueError("a tensor of several columns has no names for them")
+        raise ValueError("a tensor of several columns does not name them")
     kind, known = KSERVE.get(one["datatype"], ("numeric", {"integer": True}))
     return DraftFeature(str(one["name"]), kind, known)

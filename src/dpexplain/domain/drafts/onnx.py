@@ -26,7 +26,7 @@ def draft_of_onnx(path: str | Path) -> Draft:
     features = tuple(_feature(one, facts[one.name]) for one in inputs)
     if len(inputs) == 1 and _columns(inputs[0]) != 1:
         raise DomainError(
-            f"{Path(path).name} takes one tensor of {_columns(inputs[0]) or 'unknown'} columns without names: export it with one named "
+            f"{Path(path).name} takes one tensor of {_columns(inputs[0]) or 'unknown'} columns without names. Export it with one named "
             "input a column, or declare the domain yourself"
         )
     return Draft(features, f"the model ({Path(path).name})")
@@ -41,7 +41,7 @@ def _load(path: str | Path) -> Any:
         return onnx.load(str(path), load_external_data=False)
     except Exception as error:  # protobuf's own, or the file's
         raise DomainError(
-            f"cannot read {path} as an ONNX model ({type(error).__name__}): check the path, or export it again"
+            f"cannot read {path} as an ONNX model ({type(error).__name__}). Check the path, or export it again"
         ) from None
 
 

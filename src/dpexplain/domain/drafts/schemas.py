@@ -54,7 +54,7 @@ def draft_of_schema(schema: Any) -> Draft:
     if type(schema).__module__.startswith(("pyarrow", "polars")) and hasattr(schema, "schema"):  # a table: its schema is declared
         return draft_of_schema(schema.schema)
     raise DomainError(
-        f"cannot read a domain from a {type(schema).__name__}: pass {ACCEPTED}. A frame's own values are never read"
+        f"cannot read a domain from a {type(schema).__name__}. Pass {ACCEPTED}. A frame's own values are never read"
     )
 
 
@@ -62,7 +62,9 @@ def _json_text(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise DomainError(f"this text is no JSON Schema: {error}. Pass a schema, or the path of a file that has one") from None
+        raise DomainError(
+            f"this text is not a JSON Schema ({error}). Pass a schema, or the path of a file that has one"
+        ) from None
 
 
 def _from_file(path: Path) -> Draft:
@@ -80,8 +82,8 @@ def _from_file(path: Path) -> Draft:
             with pa.memory_map(str(path)) as source:
                 return _from_arrow(pa.ipc.open_file(source).schema, f"the schema of {path.name}")
     except (OSError, ValueError) as error:
-        raise DomainError(f"cannot read a schema from {path} ({type(error).__name__}): check the path and the format") from None
-    raise DomainError(f"cannot read a schema from {path.name!r}: use a .parquet, .arrow or .json file")
+        raise DomainError(f"cannot read a schema from {path} ({type(error).__name__}). Check the path and the format") from None
+    raise DomainError(f"cannot read a schema from {path.name!r}. Use a .parquet, .arrow or .json file")
 
 
 def _from_arrow(schema: Any, source: str) -> Draft:
@@ -95,7 +97,7 @@ def _arrow_feature(field: Any) -> DraftFeature:
         declared["levels"] = declared.pop("values")
     chosen = declared.pop("kind", "ordinal" if "levels" in declared else kind)
     if chosen is not None and chosen not in KINDS:
-        raise DomainError(f"{field.name}: its metadata names the kind {chosen!r}; use one of {', '.join(KINDS)}")
+        raise DomainError(f"{field.name}: its metadata names the kind {chosen!r}. Use one of {', '.join(KINDS)}")
     return DraftFeature(field.name, chosen, {**({} if chosen != kind else known), **declared}, source="the schema")
 
 
@@ -125,7 +127,7 @@ def _metadata(name: str, metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
         declared.setdefault("help", texts["description"])
     together = _read(texts.get("dpexplain", "{}"))
     if not isinstance(together, dict):
-        raise DomainError(f'{name}: its metadata \'dpexplain\' must be a JSON object; write {{"low": 0, "high": 1}}')
+        raise DomainError(f'{name}: its metadata \'dpexplain\' must be a JSON object. Write {{"low": 0, "high": 1}}')
     return declared | together
 
 

@@ -221,7 +221,7 @@ def _set_up(mechanism: Any, data: PrivateData | None, scenario: _Scenario, view:
         data = made.register()
         query = [_record_at(data.domain, one) for one in points] if query is None else query
     if query is None and not isinstance(mechanism, Releasing):
-        raise ParameterError("nothing to ask about was given: pass query=, a record of the data's domain, or a list of them")
+        raise ParameterError("there is no record to ask about. Pass query=, a record of the data's domain, or a list of them")
     given = query if isinstance(query, list) else [] if query is None else [query]
     point = encoded_point(data.domain, given[-1]) if given else np.full(data.domain.width, 0.0)
     return _Stage(data, given, point, min(group, max(data.size // data.setting.neighbours.rows_per_unit, 1)), made)
@@ -306,6 +306,6 @@ def _require(view: str, runs: int, confidence: float, data: Any, domain: Any) ->
     if runs < 60:
         raise ParameterError(f"runs must be at least 60 to show anything, got {runs}: 1000 notice noise that is 20 % too small")
     if not 0.5 <= confidence < 1:
-        raise ParameterError(f"confidence must lie between 0.5 and 1, got {confidence}: try 0.99")
+        raise ParameterError(f"confidence must lie between 0.5 and 1, got {confidence}. Try 0.99")
     if data is not None and domain is not None:
-        raise ParameterError("pass data= or domain=, not both: data have a domain of their own")
+        raise ParameterError("both data= and domain= were passed, and data have a domain of their own. Leave one of them out")

@@ -133,7 +133,7 @@ def nearby(point: Vector, domain: DomainLike, count: int, gap: float) -> list[Ve
     """`count` different points: the query, and it again with its last number moved by multiples of `gap`."""
     numbers = [block.start for block, levels in zip(domain.blocks, _levels(domain), strict=True) if _is_free(block, levels)]
     if count > 1 and not numbers:
-        raise ParameterError("this domain has no numeric feature to vary: pass the records to ask about as query=[...]")
+        raise ParameterError("this domain has no numeric feature to vary. Pass the records to ask about as query=[...]")
     found = []
     for step in range(count):
         moved = point.copy()

@@ -124,7 +124,7 @@ def baselines(
     Offline only: it reads private rows without paying.
     """
     if unknown := set(methods) - set(_RUN):
-        raise ParameterError(f"unknown methods {sorted(unknown)}: choose among {list(_RUN)}")
+        raise ParameterError(f"unknown methods {sorted(unknown)}. Choose among {list(_RUN)}")
     if per not in ("feature", "column"):
         raise ParameterError(f"per must be 'feature' or 'column', got {per!r}")
     asked = _AskedModel(data, encoded_point(data.domain, query), model, target, weight, plane, anchor, radius, seed)

@@ -17,4 +17,4 @@ def import_extra(module: str) -> Any:
         package = module.partition(".")[0]
         if error.name is not None and error.name.partition(".")[0] != package:
             raise
-        raise ImportError(f"this baseline needs {package}: pip install 'dpexplain[baselines]'", name=package) from None
+        raise ImportError(f"this baseline needs {package}. Run: pip install 'dpexplain[baselines]'", name=package) from None

@@ -39,9 +39,7 @@ def column_model(data: PrivateData, model: Any = None, *, target: Any = 1) -> Mo
         reading = AnswerDeclaration(target).resolve(model)
         return lambda rows: ask_model(model, rows, len(rows), reading, "perturbed")
     if data.column_model is None:
-        raise DataError(
-            "this needs the model: pass model=, a function of encoded rows; a table that was registered with model= can do without"
-        )
+        raise DataError("this needs the model. Pass model=, a function of encoded rows, or register the table with model=")
     return data.column_model
 
 

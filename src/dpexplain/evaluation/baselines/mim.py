@@ -46,7 +46,7 @@ def mim(
     point = encoded_point(data.domain, query)
     known = label is not None or model is not None or data.column_model is not None
     if others == "ignored" and not known:
-        raise DataError("others='ignored' needs the label of the query: pass label= or model=, or use others='against'")
+        raise DataError("others='ignored' needs the label of the query. Pass label= or model=, or use others='against'")
     sign = 0.0
     if others != "against" and known:
         answer = column_model(data, model, target=target)(point[None])[0] if label is None else label

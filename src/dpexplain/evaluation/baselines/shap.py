@@ -79,7 +79,7 @@ _BY_FEATURE = {"permutation": _permutation, "kernel": _kernel}
 def tree_shap(model: Any, point: Vector, rows: Matrix, blocks: Sequence[Block], target: Any = 1) -> Vector:
     """Exact interventional TreeSHAP of 2p - 1, columns as players, summed over each feature's columns."""
     if not hasattr(model, "predict_proba"):
-        raise DataError("method='tree' needs model=, a tree classifier on encoded columns: pass it, or use method='permutation'")
+        raise DataError("method='tree' needs model=, a tree classifier on encoded columns. Pass it, or use method='permutation'")
     explainer = import_extra("shap").TreeExplainer(model, rows, model_output="probability", feature_perturbation="interventional")
     values = np.asarray(explainer.shap_values(point[None], check_additivity=False))[0, :, list(model.classes_).index(target)]
     return on_own_columns(2 * np.add.reduceat(values, [block.start for block in blocks]), point, blocks)
@@ -122,6 +122,6 @@ def draw_rows(data: PrivateData, count: int, seed: int) -> Matrix:
     """`count` different private rows, encoded. Offline only: these are the rows themselves."""
     rows = data.private_rows
     if not isinstance(rows, DivisibleRows):
-        raise DataError("single rows cannot be drawn from these data: pass background= as encoded rows")
+        raise DataError("single rows cannot be drawn from these data. Pass background= as encoded rows")
     order = np.argsort(SeededNoise(seed).uniform(len(rows)), kind="stable")
     return np.concatenate(list(rows.select(np.sort(order[:count])).row_major()))

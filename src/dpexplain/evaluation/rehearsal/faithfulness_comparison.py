@@ -21,7 +21,7 @@ from dpexplain.progress import ProgressCallback
 MOST = 10  # records: LIME and SHAP ask the model thousands of questions about each
 BACKGROUND, PERMUTATIONS, LIME_SAMPLES = 100, 5, 2_000
 NO_MODEL = "Faithfulness was not measured: it needs the model. Register the data with model= (--model) instead of labels."
-NO_LIME = "LIME is not installed, so it is not shown: pip install 'dpexplain[baselines]'."
+NO_LIME = "LIME is not installed, so it is not shown. Run: pip install 'dpexplain[baselines]'."
 NO_DRAWS = "Faithfulness was not measured: the rows are not in memory, and SHAP needs some of them for background."
 
 

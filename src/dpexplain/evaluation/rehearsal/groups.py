@@ -60,7 +60,7 @@ def require_features(domain: DomainLike, only: Sequence[str] | None) -> None:
     """ParameterError unless there are features of these names."""
     names = feature_names(domain)
     if unknown := set(only or ()) - set(names):
-        raise ParameterError(f"there is no feature {sorted(unknown)[0]!r} to form groups by: choose among {list(names)[:12]}")
+        raise ParameterError(f"there is no feature {sorted(unknown)[0]!r} to form groups by. Choose among {list(names)[:12]}")
 
 
 def _of_feature(domain: DomainLike, index: int, name: str, points: Matrix) -> Iterator[tuple[str, Members]]:

@@ -44,18 +44,18 @@ def choose_questions(data: PrivateData, records: Any, count: int, seed: int) -> 
     else:
         chosen = data.domain.separate(records)
         if not chosen:
-            raise ParameterError("records is empty: pass at least one record, or leave it out to draw private rows")
+            raise ParameterError("records is empty. Pass at least one record, or leave it out to draw private rows")
     points = np.asarray(data.domain.encode_queries(chosen), dtype=np.float64)
     return Questions(chosen, points, None if data.column_model is None else data.column_model(points))
 
 
 def _draw_rows(data: PrivateData, count: int, seed: int) -> list[Any]:
     if not (isinstance(data.domain, Domain) and isinstance(data.private_rows, DivisibleRows)):
-        raise ParameterError("records can be drawn from tables in memory only: pass records=, such as a few hundred typical ones")
+        raise ParameterError("records can be drawn from tables in memory only. Pass records=, such as a few hundred typical ones")
     rows = draw_rows(data, min(count * _SPARE, len(data.private_rows)), seed)
     found = [record for record in _decode_rows(data.domain, rows) if _is_valid_query(data.domain, record)]
     if not found:
-        raise ParameterError("none of the drawn rows can be asked about, each has an unknown or missing value: pass records=")
+        raise ParameterError("none of the drawn rows can be asked about: each has an unknown or missing value. Pass records=")
     return found[:count]
 
 
@@ -146,5 +146,5 @@ def anchors_for(plane: Plane, questions: Questions, scale: AnswerScale) -> Seque
     if plane != "anchored":
         return None
     if questions.labels is None:
-        raise ParameterError("plane='anchored' needs the model's answers: register the data with model=, or choose another plane")
+        raise ParameterError("plane='anchored' needs the model's answers. Register the data with model=, or choose another plane")
     return [float(one) for one in scale.answers(questions.labels)]

@@ -17,7 +17,7 @@ from dpexplain.privacy.expected_quality import ExpectedQuality
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WARNING = "Not private: computed from private rows without paying. For the eyes of their owner only: do not publish it."
+WARNING = "Not private: computed from private rows without paying. For their owner only. Do not publish it."
 SHOWN_GROUPS = 8
 
 

@@ -243,10 +243,10 @@ def _unknown_to_plan(asked: _Asked) -> tuple[str, ...]:
 
 
 def _require_arguments(data: Any, epsilons: Any, delta: Any, ways: Any, queries: Any, draws: Any, weight: Any) -> None:
-    require_kind("data", data, PrivateData, "register the rows first, dpx.PrivateData(rows, domain, model=…)")
-    require_kind("weight", weight, (Weight, type(None)), "pass one such as dpx.weights.Gaussian(0.8)")
+    require_kind("data", data, PrivateData, "Register the rows first, dpx.PrivateData(rows, domain, model=…)")
+    require_kind("weight", weight, (Weight, type(None)), "Pass one such as dpx.weights.Gaussian(0.8)")
     if data.targets:
-        raise ParameterError("target='all' is rehearsed one class at a time: register the data with target= one of them")
+        raise ParameterError("target='all' is rehearsed one class at a time. Register the data with target= one of them")
     if not _is_nonempty_list(epsilons) or not all(is_finite(one) and one > 0 for one in epsilons):
         raise ParameterError(f"epsilons must be a list of positive numbers, such as [0.1, 1], got {epsilons!r}")
     for one in epsilons:
@@ -254,7 +254,7 @@ def _require_arguments(data: Any, epsilons: Any, delta: Any, ways: Any, queries:
     if not _is_nonempty_list(ways) or any(one not in WAYS for one in ways):
         raise ParameterError(f"ways must be a list of {', '.join(map(repr, WAYS))}, got {ways!r}")
     if "reference" in ways and not (isinstance(data.domain, Domain) and data.labeller is not None):
-        raise ParameterError("reference records are for tables that were registered with model=: leave the way 'reference' out")
+        raise ParameterError("reference records are for tables that were registered with model=. Leave the way 'reference' out")
     for name, value in (("queries", queries), ("draws", draws)):
         if not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
             raise ParameterError(f"{name} must be a whole number of at least 1, got {value!r}")
