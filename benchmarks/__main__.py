@@ -36,7 +36,7 @@ def show(console: Console, name: str, rows: list[dict[str, object]]) -> None:
     console.print(table)
 
 
-def measured(name: str) -> list[dict[str, object]]:
+def run_benchmark(name: str) -> list[dict[str, object]]:
     """A benchmark's rows; what cannot be measured here says why, and the others go on."""
     try:
         return importlib.import_module(f"benchmarks.{name}").run()
@@ -60,11 +60,11 @@ def main() -> int:
     if not console.is_terminal:
         console = Console(width=180)  # a file has no edge
     names = options.names or tables()
-    results: dict[str, list[dict[str, object]]] = {"machine": _machine.described()}
+    results: dict[str, list[dict[str, object]]] = {"machine": _machine.machine_facts()}
     for number, name in enumerate(names, 1):
         console.print(f"[{number}/{len(names)}] measuring {name} …", markup=False)
         start = perf_counter()
-        results[name] = measured(name)
+        results[name] = run_benchmark(name)
         show(console, f"{name} ({perf_counter() - start:.0f} s)", results[name])
     results["machine"] += _machine.load("load at the end")
     save(console, options, results)

@@ -34,7 +34,7 @@ Results = dict[str, list[dict[str, object]]]
 def line(results: Results) -> dict[str, object] | None:
     """Date, version, machine and ratios of a run; None where one of the ratios was not measured."""
     facts = {row["machine"]: row["value"] for row in results["machine"]}
-    ratios = {name: _found(results.get(table, []), label, column) for name, (table, label, column) in RATIOS.items()}
+    ratios = {name: _find(results.get(table, []), label, column) for name, (table, label, column) in RATIOS.items()}
     if None in ratios.values():
         return None
     load = f"{facts['load at the start']}".split(" of ")[0]
@@ -43,7 +43,7 @@ def line(results: Results) -> dict[str, object] | None:
     }  # fmt: skip
 
 
-def _found(rows: list[dict[str, object]], label: str, column: str) -> object | None:
+def _find(rows: list[dict[str, object]], label: str, column: str) -> object | None:
     return next((row[column] for row in rows if label in row.values() and column in row), None)
 
 

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 
-def described() -> list[dict[str, object]]:
+def machine_facts() -> list[dict[str, object]]:
     features = llvm.get_host_cpu_features()
     vectors = next(
         (name for key, name in (("avx512f", "AVX-512"), ("avx2", "AVX2"), ("neon", "NEON")) if features.get(key)), "plain"

@@ -24,11 +24,11 @@ def best_of(work, repeat=5, warm=True):
 def best_of_each(works, repeat=5):
     """The same for several things that take turns, so that a slower or faster minute meets all of them."""
 
-    def once(work, warm):
+    def run_once(work, warm):
         sleep(PAUSE)
         return best_of(work, 1, warm)
 
-    rounds = [[once(work, warm=turn == 0) for work in works] for turn in range(repeat)]
+    rounds = [[run_once(work, warm=turn == 0) for work in works] for turn in range(repeat)]
     return [min(times) for times in zip(*rounds, strict=True)]
 
 

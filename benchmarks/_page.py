@@ -36,5 +36,5 @@ def rewritten(page: str, results: dict[str, list[dict[str, object]]]) -> str:
     return _MARKED.sub(table, page)
 
 
-def marked(page: str) -> list[str]:
+def marked_names(page: str) -> list[str]:
     return [name for _, name, _ in _MARKED.findall(page)]

@@ -26,7 +26,7 @@ def _usable(rows: list[dict[str, object]] | None) -> bool:
     return bool(rows) and "not measured" not in rows[0]
 
 
-def _waiting(ax, rows):
+def _plot_waiting_times(ax, rows):
     shown = [row for row in rows if "lime takes times" in row][::-1]
     names = [row["explanation"].replace(", ", ",\n", 1) for row in shown]
     colours = [POSITIVE if name.startswith("dpexplain") else UNCERTAIN for name in names]
@@ -55,7 +55,7 @@ def _limits(ax, rows):
     ax.set_title("How much of the machine a query uses", fontsize=10, loc="left")
 
 
-def _growing(ax, rows):
+def _plot_growth(ax, rows):
     shown = [(row["what"].split(", ", 1)[1].split(" x "), row["ms"]) for row in rows if row["what"].startswith("query, ")]
     points = [(int(m.replace(",", "")), int(n), ms) for (m, n), ms in shown]
     by_rows = [(m / 1e5, ms) for m, n, ms in points if n == 50 and m != 200_000]
@@ -73,4 +73,4 @@ def _duration(seconds):
     return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.3g} µs"
 
 
-_PANELS = {"explainers": _waiting, "roofline": _limits, "growth": _growing}
+_PANELS = {"explainers": _plot_waiting_times, "roofline": _limits, "growth": _plot_growth}

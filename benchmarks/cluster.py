@@ -32,7 +32,7 @@ def in_memory(folder: str, domain: dpx.Domain) -> dpx.PrivateData:
     return dpx.PrivateData(table, domain, labels=table["y"].to_numpy())
 
 
-def measured(name: str, register) -> dict[str, object]:
+def measure(name: str, register) -> dict[str, object]:
     """Seconds to register, to read the sums of one query, to answer one question, to answer several by `explain_many`, and to release."""
     start = perf_counter()
     data = register()
@@ -64,9 +64,9 @@ def run() -> list[dict[str, object]]:
     with tempfile.TemporaryDirectory(prefix="dpx") as folder:
         write(Path(folder))
         found = [  # the one that needs least memory first: peaks only grow
-            measured("streamed from Parquet", lambda: dpx.PrivateData.scan(folder, domain, label="y")),
-            measured("two Ray workers", lambda: dpx.PrivateData.cluster(folder, domain, label="y")),
-            measured("in memory", lambda: in_memory(folder, domain)),
+            measure("streamed from Parquet", lambda: dpx.PrivateData.scan(folder, domain, label="y")),
+            measure("two Ray workers", lambda: dpx.PrivateData.cluster(folder, domain, label="y")),
+            measure("in memory", lambda: in_memory(folder, domain)),
         ]
     for row in found:
         row["query, of in memory"] = float(str(row["query ms"])) / float(str(found[-1]["query ms"]))

@@ -21,7 +21,7 @@ def forest_of(X, y):
     return RandomForestClassifier(TREES, max_depth=10, n_jobs=-1, random_state=0).fit(X[:5_000], y[:5_000] > 0)
 
 
-def ours(X, y):
+def time_ours(X, y):
     """(fresh answer, single answer from a release, each of many, seconds to make the release)."""
     domain, budget = dpx.Domain.encoded(COLUMNS), dpx.Budget(1.0, 1e-6)
     data = dpx.PrivateData(X, domain, labels=y)
@@ -36,7 +36,7 @@ def ours(X, y):
     return fresh, one, many, made
 
 
-def theirs(X, forest):
+def time_theirs(X, forest):
     import shap
     from lime.lime_tabular import LimeTabularExplainer
 
@@ -55,8 +55,8 @@ def run():
     start = perf_counter()
     forest.predict_proba(X[:20_000])
     labelling = (perf_counter() - start) * ROWS / 20_000
-    lime, kernel = theirs(X, forest)
-    fresh, one, many, made = ours(X, y)
+    lime, kernel = time_theirs(X, forest)
+    fresh, one, many, made = time_ours(X, y)
     found = {
         "dpexplain, fresh private answer from 1.5 M rows": fresh,
         "dpexplain, from a release, one at a time": one,

@@ -39,7 +39,7 @@ class Fault:
 
     what: str
     injected: int = 0
-    noticed: int | None = 0  # refused or reported; None where there is nothing to notice
+    count_noticed: int | None = 0  # refused or reported; None where there is nothing to notice
     too_little: int = 0  # times the ledger counted less than had been released
     lost: int = 0  # released answers that the ledger did not have
 
@@ -99,7 +99,7 @@ def compare(fault: Fault, path: Path, log: Path) -> None:
     ledger.close()
 
 
-def killed_at_any_moment(folder: Path) -> Fault:
+def kill_at_any_moment(folder: Path) -> Fault:
     fault, path, log, draw = (
         Fault("process killed at any moment", noticed=None),
         folder / "x.ledger",
@@ -120,7 +120,7 @@ def killed_at_any_moment(folder: Path) -> Fault:
     return fault
 
 
-def killed_at_each_step(folder: Path) -> Fault:
+def kill_at_each_step(folder: Path) -> Fault:
     fault, path, log = Fault("process killed before, in and after each commit", noticed=None), folder / "x.ledger", folder / "log"
     for step in STEPS:
         for number in range(KILLS_AT_A_STEP):
@@ -157,7 +157,7 @@ def spend_until_refused(path: str, log: str, name: str) -> None:
             out.write("refused\n")
 
 
-def damaged(folder: Path, what: str, count: int, damage: Callable[[bytearray, int], bytes]) -> Fault:
+def damage_copies(folder: Path, what: str, count: int, damage: Callable[[bytearray, int], bytes]) -> Fault:
     """Copies of one ledger, each damaged; noticed, or harmless because nothing is stored there."""
     fault, path = Fault(what), folder / "whole.ledger"
     ledger = SqliteLedger(path, account())
@@ -180,21 +180,23 @@ def damaged(folder: Path, what: str, count: int, damage: Callable[[bytearray, in
     return fault
 
 
-def truncated(folder: Path) -> Fault:
-    return damaged(folder, "file cut short", TRUNCATIONS, lambda content, n: bytes(content[: len(content) * n // TRUNCATIONS]))
+def truncate_file(folder: Path) -> Fault:
+    return damage_copies(
+        folder, "file cut short", TRUNCATIONS, lambda content, n: bytes(content[: len(content) * n // TRUNCATIONS])
+    )
 
 
-def flipped(folder: Path) -> Fault:
+def flip_bits(folder: Path) -> Fault:
     draw = random.Random(2)
 
     def flip(content: bytearray, _: int) -> bytes:
         content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
         return bytes(content)
 
-    return damaged(folder, "one bit flipped (the rest hit free space)", FLIPS, flip)
+    return damage_copies(folder, "one bit flipped (the rest hit free space)", FLIPS, flip)
 
 
-def replaced(folder: Path) -> Iterator[Fault]:
+def replace_file(folder: Path) -> Iterator[Fault]:
     """Second names, deletion and older copies."""
     path = folder / "x.ledger"
     ledger = SqliteLedger(path, account())
@@ -204,20 +206,20 @@ def replaced(folder: Path) -> Iterator[Fault]:
     spend(ledger, "b", event())
     head = ledger.head()
     os.link(path, folder / "second.ledger")
-    yield noticed("second name (hard link)", lambda: spend(ledger, "c", event()), lambda: SqliteLedger(path, account()))
+    yield count_noticed("second name (hard link)", lambda: spend(ledger, "c", event()), lambda: SqliteLedger(path, account()))
     (folder / "second.ledger").unlink()
     ledger.close()
     for file in folder.glob("x.ledger*"):
         file.rename(folder / f"gone-{file.name}")
-    yield noticed(
+    yield count_noticed(
         "file deleted", lambda: spend(ledger, "c", event()), ledger.state, lambda: SqliteLedger(path, account(), may_create=False)
     )
     shutil.copy(folder / "old.ledger", path)
     path.chmod(0o600)
-    yield noticed("older copy put back", ledger.state, lambda: require_head(SqliteLedger(path, account()), head))
+    yield count_noticed("older copy put back", ledger.state, lambda: require_head(SqliteLedger(path, account()), head))
 
 
-def noticed(what: str, *attempts: Callable[[], object]) -> Fault:
+def count_noticed(what: str, *attempts: Callable[[], object]) -> Fault:
     fault = Fault(what, injected=len(attempts))
     for attempt in attempts:
         try:
@@ -227,7 +229,7 @@ def noticed(what: str, *attempts: Callable[[], object]) -> Fault:
     return fault
 
 
-def locked(folder: Path) -> Fault:
+def hold_lock(folder: Path) -> Fault:
     """Somebody else holds the write lock: each caller is refused in its own time, and reading goes on."""
     path, fault = folder / "x.ledger", Fault(f"write lock held, {CALLERS} callers at once", CALLERS)
     ledger = SqliteLedger(path, account(), timeout=0.5)
@@ -251,7 +253,7 @@ def size(path: Path) -> int:
 
 def run() -> list[dict[str, object]]:
     found = []
-    for inject in (killed_at_any_moment, killed_at_each_step, several_writers, truncated, flipped, replaced, locked):
+    for inject in (kill_at_any_moment, kill_at_each_step, several_writers, truncate_file, flip_bits, replace_file, hold_lock):
         with tempfile.TemporaryDirectory() as folder:
             faults = inject(Path(folder))
             found += [faults.row()] if isinstance(faults, Fault) else [one.row() for one in faults]

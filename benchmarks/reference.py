@@ -27,7 +27,7 @@ def black_box(table):
     return np.where(np.asarray(table["number 0"]) + 0.1 * np.asarray(table["code 0"]) > 0.8, 1.0, -1.0)
 
 
-def measured(what, work):
+def measure(what, work):
     """(result, row): seconds of a first run; peak MB of Python and NumPy memory of a second, because tracing slows it down."""
     start = perf_counter()
     work()
@@ -38,7 +38,7 @@ def measured(what, work):
     return result, {"what": what, "seconds": seconds, "peak MB": peak / 2**20}
 
 
-def built(table, domain, reference):
+def make_release(table, domain, reference):
     """A release of its own data each time; on a terminal `dpx.release` shows the bar of what takes long."""
     data = dpx.PrivateData(table, domain, model=black_box)
     return dpx.release(data, dpx.Budget(1.0, 1e-6), reference=reference, noise=SeededNoise(1))
@@ -46,11 +46,11 @@ def built(table, domain, reference):
 
 def run():
     table, domain = made_up(ROWS)
-    built(*made_up(1000), False)  # compiled before the clock starts
+    make_release(*made_up(1000), False)  # compiled before the clock starts
     named = f"{ROWS:,} rows, {domain.width} columns"
-    _, plain = measured(f"registering and releasing moments, {named}", lambda: built(table, domain, False))
-    release, full = measured(f"the same with {RECORDS:,} reference records", lambda: built(table, domain, RECORDS))
+    _, plain = measure(f"registering and releasing moments, {named}", lambda: make_release(table, domain, False))
+    release, full = measure(f"the same with {RECORDS:,} reference records", lambda: make_release(table, domain, RECORDS))
     point = {name: column[0] for name, column in release.reference.frame.iloc[:1].items()}
     release.explain(point)
-    _, one = measured("one explanation from the reference", lambda: release.explain(point, dpx.weights.Gaussian(0.8)))
+    _, one = measure("one explanation from the reference", lambda: release.explain(point, dpx.weights.Gaussian(0.8)))
     return [row | {"of the first": row["seconds"] / plain["seconds"]} for row in (plain, full, one)]

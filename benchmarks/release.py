@@ -48,7 +48,7 @@ def words(rows=20_000, columns=500, seed=0):
     return domain, frame, np.where(frame["w0"] | frame["w1"], 1.0, -1.0)
 
 
-def loaded(domain, frame, labels):
+def make_and_load(domain, frame, labels):
     """(release as read from its file, seconds to make it, bytes of the file)."""
     data = dpx.PrivateData(frame, domain, labels=labels)
     start = perf_counter()
@@ -79,7 +79,7 @@ def rates(release, frame, count):
     return found | {f"one: {what}": 10 / best_of(lambda w=work: [w() for _ in range(10)], 3) for what, work in alone.items()}
 
 
-def model_based(domain, frame, labels):
+def time_model_based(domain, frame, labels):
     """lime and KernelSHAP explaining a 100-tree forest on the same encoded rows."""
     import shap
     from lime.lime_tabular import LimeTabularExplainer
@@ -98,11 +98,11 @@ def run():
     rows = []
     for name, made, count in (("70 columns", census_like(), 4000), ("500 columns", words(), 400)):
         domain, frame, labels = made
-        release, seconds, size = loaded(domain, frame, labels)
+        release, seconds, size = make_and_load(domain, frame, labels)
         found = rates(release, frame, count)
         many = next(iter(found.values()))
         if domain.width < 100:
-            found |= model_based(domain, frame, labels)
+            found |= time_model_based(domain, frame, labels)
         rows += [
             {"what": f"{name}: {what}", "per CPU second": rate, "ratio to ours": rate / many} for what, rate in found.items()
         ]

@@ -18,7 +18,7 @@ WORKERS = (1, 2, 4)
 REPEAT = 5
 
 
-def measured(folder: str, workers: int) -> dict[str, float]:
+def measure(folder: str, workers: int) -> dict[str, float]:
     data = dpx.PrivateData.cluster(folder, dpx.Domain.encoded(COLUMNS), label="y", workers=workers)
     rows, point = data.private_rows, np.random.default_rng(1).random(COLUMNS)
 
@@ -27,14 +27,14 @@ def measured(folder: str, workers: int) -> dict[str, float]:
 
     try:
         ask()
-        before = used(rows)
+        before = worker_seconds(rows)
         seconds = best_of(ask, REPEAT, warm=False)
-        return {"workers": workers, "query ms": 1e3 * seconds, "CPU ms": 1e3 * (used(rows) - before) / REPEAT}
+        return {"workers": workers, "query ms": 1e3 * seconds, "CPU ms": 1e3 * (worker_seconds(rows) - before) / REPEAT}
     finally:
         data.close()
 
 
-def used(rows: object) -> float:
+def worker_seconds(rows: object) -> float:
     """CPU seconds that the workers have used."""
     import ray
 
@@ -44,7 +44,7 @@ def used(rows: object) -> float:
 def run() -> list[dict[str, object]]:
     with tempfile.TemporaryDirectory(prefix="dpx") as folder:
         write(Path(folder))
-        found = [measured(folder, workers) for workers in WORKERS]
+        found = [measure(folder, workers) for workers in WORKERS]
     cores = len(os.sched_getaffinity(0))
     return [
         {

@@ -66,7 +66,7 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, rest: str):
+def serve(folder: Path, rest: str):
     """`dpexplain serve` until the block ends; yields its port and process."""
     (folder / "service.toml").write_text(COMMON + rest)
     with socket.socket() as probe:
@@ -94,7 +94,7 @@ def wait_for(port: int, process: subprocess.Popen) -> None:
     raise RuntimeError("the service did not start")
 
 
-def calling(port: int, method: str, path: str, bodies: list[bytes | None], until: float) -> list[float]:
+def time_calls(port: int, method: str, path: str, bodies: list[bytes | None], until: float) -> list[float]:
     """One caller on one connection, with one body after the other; how long each answer took."""
     connection, taken, headers = HTTPConnection("127.0.0.1", port, timeout=60), [], {"Content-Type": "application/json"}
     for body in cycle(bodies):
@@ -114,12 +114,12 @@ def calling(port: int, method: str, path: str, bodies: list[bytes | None], until
 def measure(
     service: Served, what: str, method: str, path: str, bodies: list[bytes | None], callers: int = CALLERS
 ) -> dict[str, object]:
-    calling(service.port, method, path, bodies, time.perf_counter() + 1.0)  # warm both workers
+    time_calls(service.port, method, path, bodies, time.perf_counter() + 1.0)  # warm both workers
     before = service.workers()
     server, own, start = service.cpu_seconds(), time.process_time(), time.perf_counter()
     with ThreadPoolExecutor(callers) as pool:
         parts = list(
-            pool.map(lambda i: calling(service.port, method, path, bodies[i:] + bodies[:i], start + SECONDS), range(callers))
+            pool.map(lambda i: time_calls(service.port, method, path, bodies[i:] + bodies[:i], start + SECONDS), range(callers))
         )
     taken = np.concatenate(parts)
     if service.workers() != before:  # its CPU time is gone with it
@@ -172,9 +172,9 @@ def run() -> list[dict[str, object]]:
         pq.write_table(pa.table({**rows, "y": rich.astype(np.int8)}), folder / "people.parquet")
         DOMAIN.save(folder / "domain.toml")
         dpx.release(dpx.PrivateData(rows, DOMAIN, labels=2 * rich - 1), dpx.Budget(1, 1e-6)).save(folder / "people.dpx")
-        with served(folder, '[release]\nfile = "people.dpx"\n') as service:
+        with serve(folder, '[release]\nfile = "people.dpx"\n') as service:
             found = release_and_trivial(service, bodies)
-        with served(folder, LEDGER) as service:
+        with serve(folder, LEDGER) as service:
             what = f"{ROWS:,} rows, SQLite ledger"
             paid = [measure(service, what, "POST", "/v1/explain", bodies, callers) for callers in (CALLERS, CROWD)]
     return found + [{**one, "of trivial": ratio(one, found[0])} for one in paid]

@@ -74,7 +74,7 @@ def scatter(starts, indices, y, weights, first, last):
 
 
 @njit(nogil=True)
-def counted(starts, indices, y, order, edges, weights, first, last):
+def count_by_distance(starts, indices, y, order, edges, weights, first, last):
     """The same in whole numbers, distance by distance; exact."""
     out = np.zeros((COLUMNS + 1, COLUMNS + 1))
     for d in range(first, last):
@@ -116,31 +116,31 @@ def weights_of(rows):
     return Stable()(np.sqrt(np.arange(COLUMNS + 1)))[distances_of(rows)]
 
 
-def around(upper, total, z):
+def shift_moments(upper, total, z):
     """Σα(x-z)(x-z)ᵀ from Σα and the upper half of Σαxxᵀ, whose diagonal is Σαx because x is binary."""
     first, second = np.diag(upper), upper + np.triu(upper, 1).T
     return second - np.outer(first, z) - np.outer(z, first) + total * np.outer(z, z)
 
 
-def scattered(rows):
+def scattered_moments(rows):
     weights = weights_of(rows)
     out = in_halves(scatter, len(rows.y), rows.starts, rows.indices, rows.y, weights)
-    return around(out[:COLUMNS, :COLUMNS], weights.sum(), rows.z)
+    return shift_moments(out[:COLUMNS, :COLUMNS], weights.sum(), rows.z)
 
 
-def bucketed(rows):
+def bucketed_moments(rows):
     squared = distances_of(rows)
     distances, sizes = np.unique(squared, return_counts=True)
     alpha, edges = Stable()(np.sqrt(distances.astype(np.float64))), np.concatenate([[0], np.cumsum(sizes)])
     order = np.argsort(squared, kind="stable")
-    out = in_halves(counted, len(sizes), rows.starts, rows.indices, rows.y, order, edges, alpha)
-    return around(out[:COLUMNS, :COLUMNS], alpha @ sizes, rows.z)
+    out = in_halves(count_by_distance, len(sizes), rows.starts, rows.indices, rows.y, order, edges, alpha)
+    return shift_moments(out[:COLUMNS, :COLUMNS], alpha @ sizes, rows.z)
 
 
 def product(X, rows):
     """SciPy's sparse product, in one thread: it knows no more."""
     weights = weights_of(rows)
-    return around(np.triu((X.T @ (sparse.diags_array(weights) @ X)).toarray()), weights.sum(), rows.z)
+    return shift_moments(np.triu((X.T @ (sparse.diags_array(weights) @ X)).toarray()), weights.sum(), rows.z)
 
 
 def passes(rows):
@@ -156,20 +156,20 @@ def designs(words):
     rows, fewer = (Lists(A.indptr.astype(np.int64), A.indices.astype(np.uint16), y[: A.shape[0]], z) for A in (X, few))
     ours, query = SparseRows([X], y, COLUMNS), LocalMoments(z, Stable())
     dense = DenseRows([few.toarray()], y[:FEWER], COLUMNS)
-    for other in (scattered(rows), bucketed(rows)):
+    for other in (scattered_moments(rows), bucketed_moments(rows)):
         np.testing.assert_allclose(other, ours.local(query).A, rtol=1e-9, atol=1e-6)
     np.testing.assert_allclose(product(few, fewer), dense.local(query).A, rtol=1e-6, atol=1e-3)
     return {
         "counted bits by distance (shipped)": (lambda: ours.local(query), 1, ""),
-        "scatter into pairs, float64": (lambda: scattered(rows), 1, ""),
-        "scatter by distance, int32": (lambda: bucketed(rows), 1, ""),
+        "scatter into pairs, float64": (lambda: scattered_moments(rows), 1, ""),
+        "scatter by distance, int32": (lambda: bucketed_moments(rows), 1, ""),
         "dense backend": (lambda: dense.local(query), scale, f"{FEWER:,} rows"),
         "SciPy sparse product": (lambda: product(few, fewer), scale, f"{FEWER:,} rows"),
         f"{PASSES} matrix-free passes": (passes(rows), PASSES, "one pass"),
     }
 
 
-def clocked(work):
+def time_work(work):
     """(CPU seconds, seconds)."""
     cpu, wall = process_time(), perf_counter()
     work()
@@ -180,7 +180,7 @@ def run() -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for words in (40, 77):
         chosen = designs(words)
-        times = [[clocked(work) for work, _, _ in chosen.values()] for _ in range(ROUNDS + 1)][1:]  # the first is to warm up
+        times = [[time_work(work) for work, _, _ in chosen.values()] for _ in range(ROUNDS + 1)][1:]  # the first is to warm up
         best = np.min(times, axis=0) * [[scale] for _, scale, _ in chosen.values()]
         rows += [
             {

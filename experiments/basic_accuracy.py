@@ -43,7 +43,7 @@ def main():
     folder = data_folder(options.data)
     for load, epsilons in ((acs, (0.01, 0.1)), (adult, (0.1, 1.0))):
         data = load(folder)
-        private, records = data.modelled(), random_records(data, options.queries, options.seed)
+        private, records = data.with_model(), random_records(data, options.queries, options.seed)
         for epsilon in epsilons:
             for name, mechanism in mechanisms(epsilon).items():
                 excess, cosine, shared = measure(data, private, mechanism, records)

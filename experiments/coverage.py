@@ -71,7 +71,7 @@ def real_case(name, folder, records):
     source = {"Adult": adult, "ACS": acs}[name](data_folder(folder), trees=30)
     asked = random_records(source, records, 7)
     kinds = [block.kind for block in source.domain.blocks for _ in range(block.start, block.stop)]
-    return Case(name, source.domain, source.encoded, source.modelled(), asked, source.model.vectors, np.array(kinds))
+    return Case(name, source.domain, source.encoded, source.with_model(), asked, source.model.vectors, np.array(kinds))
 
 
 def measure(case, epsilons, draws, sizes, cache):
@@ -228,13 +228,13 @@ def main():
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     files = [json.loads(Path(file).read_text(encoding="utf-8")) for file in options.show or ()]
-    results = [one for file in files for one in file] or _measured(options)
+    results = [one for file in files for one in file] or _measure(options)
     show(results, Console(width=150))
     if options.plot:
         plot(results, options.plot)
 
 
-def _measured(options):
+def _measure(options):
     names = options.only or [name for name in MAKES if options.half in (None, half_of(name))] + ["Adult", "ACS"] * bool(
         options.data
     )

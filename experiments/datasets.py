@@ -91,7 +91,7 @@ class Labelled:
     labels: np.ndarray
     model: BlackBox
 
-    def modelled(self, **options):
+    def with_model(self, **options):
         """The rows behind the wall with the black box itself, so that it can label reference records."""
         names = [feature.name for feature in self.domain.features]
         return dpx.PrivateData(self.frame[names], self.domain, model=self.model, **options)
@@ -121,14 +121,14 @@ def acs(folder: Path, trees: int = 100, cache: Path | None = None) -> Labelled:
     frame = pd.read_parquet(folder / "acs_income_2018.parquet")
     frame["OCC"] = np.digitize(frame.OCCP, OCCUPATION_STARTS)
     frame["BORN"] = np.array(BIRTH_AREAS)[_birth_area(frame.POBP.to_numpy())]
-    return _labelled("ACS", ACS_DOMAIN, frame, frame.PINCP.to_numpy(), trees, cache and cache / f"acs-answers-{trees}.joblib")
+    return _label_table("ACS", ACS_DOMAIN, frame, frame.PINCP.to_numpy(), trees, cache and cache / f"acs-answers-{trees}.joblib")
 
 
 def adult(folder: Path, trees: int = 100) -> Labelled:
     """UCI Adult: 48,842 people, 49 encoded columns."""
     frame = pd.read_parquet(folder / "adult_uci.parquet")
     frame["native-country"] = np.where(frame["native-country"] == "United-States", "United-States", "elsewhere")
-    return _labelled("Adult", ADULT_DOMAIN, frame, frame.income.str.contains(">50K").to_numpy(), trees)
+    return _label_table("Adult", ADULT_DOMAIN, frame, frame.income.str.contains(">50K").to_numpy(), trees)
 
 
 def _birth_area(code: np.ndarray) -> np.ndarray:
@@ -138,7 +138,7 @@ def _birth_area(code: np.ndarray) -> np.ndarray:
     return np.select(rules, range(7), 7)
 
 
-def _labelled(
+def _label_table(
     name: str, domain: dpx.Domain, frame: pd.DataFrame, truth: np.ndarray, trees: int, stored: Path | None = None
 ) -> Labelled:
     """±1 answers of a random forest (depth 10, as in the paper) trained on at most 150,000 of the rows."""

@@ -32,7 +32,7 @@ ACS = {
 FREQUENT = 0.01
 
 
-def discovered(frame, kinds, epsilon, seed, **options):
+def discover_features(frame, kinds, epsilon, seed, **options):
     """(features found, names of columns where nothing was)."""
     with tempfile.TemporaryDirectory() as folder:
         ledger, budget = f"sqlite:///{folder}/one.ledger", dpx.Budget(epsilon, 1e-6)
@@ -44,7 +44,7 @@ def discovered(frame, kinds, epsilon, seed, **options):
         return list(domain.features), []
 
 
-def judged(frame, feature):
+def judge(frame, feature):
     """One row of the table."""
     column = frame[feature.name]
     if isinstance(feature, dpx.Numeric):
@@ -65,9 +65,9 @@ def judged(frame, feature):
 def quality(frame, kinds, epsilon, seeds):
     rows, lost = [], 0
     for seed in range(seeds):
-        features, missing = discovered(frame, kinds, epsilon, seed)
+        features, missing = discover_features(frame, kinds, epsilon, seed)
         lost += len(missing)
-        rows += [judged(frame, feature) for feature in features]
+        rows += [judge(frame, feature) for feature in features]
     print(pd.DataFrame(rows).groupby("feature", sort=False).mean().round(3).to_string())
     print(f"columns where nothing stood out: {lost} of {seeds * len(kinds)}")
 

@@ -42,7 +42,7 @@ def interactive(data, faces, calibration, epsilon, runs):
     return values, {"noise": last["sigma"] * sqrt(values.shape[2]), "gradients": last["gradients"]}
 
 
-def released(data, faces, epsilon):
+def explain_from_release(data, faces, epsilon):
     """One release for all faces."""
     release = dpx.release(data, dpx.Budget(epsilon, DELTA))
     return np.array([[release.explain(face).values for face in faces]]), {}
@@ -53,7 +53,7 @@ def methods(data, faces, totals, runs):
         yield "Basic, exact", epsilon, interactive(data, faces, "exact", epsilon, runs)
         yield "Basic, paper", epsilon, interactive(data, faces, "paper", epsilon, runs)
     for epsilon in totals:
-        yield "release, in total", epsilon, released(data, faces, epsilon)
+        yield "release, in total", epsilon, explain_from_release(data, faces, epsilon)
 
 
 def measure(model, images, faces, grid, runs):

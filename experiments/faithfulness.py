@@ -48,7 +48,7 @@ def real(data):
     return Subject(data.name, data.domain, data.frame[names], lambda rows: 2 * data.model.probability(rows)[:, 1] - 1)
 
 
-def trained(name, domain, table, truth):
+def train_subject(name, domain, table, truth):
     """A gradient-boosted model on a part of the rows."""
     encoded, chosen = domain.encode(table), np.random.default_rng(0).permutation(len(truth))[:20_000]
     fitted = HistGradientBoostingClassifier(max_iter=80, random_state=0).fit(encoded[chosen], truth[chosen])
@@ -80,7 +80,7 @@ def credit(m=60_000):
         ]
     )
     table = {"age": age, "income": income, "used": used, "late": late, "loans": loans, "home": home}
-    return trained("credit, made up", domain, table, truth)
+    return train_subject("credit, made up", domain, table, truth)
 
 
 def clinic(m=60_000):
@@ -106,7 +106,7 @@ def clinic(m=60_000):
         dpx.Binary(name) for name in flags
     ]
     table = {"age": age, "visits": visits, **{name: column for name, (_, column) in codes.items()}, **flags}
-    return trained("clinic, made up", dpx.Domain(features), table, truth)
+    return train_subject("clinic, made up", dpx.Domain(features), table, truth)
 
 
 SUBJECTS = {
@@ -127,17 +127,17 @@ def methods(subject, private, releases, background, mean, record, point, answer)
     def slopes(values, errors=None):
         return values, "slope", per_feature(subject.domain, values * (point - mean)), errors
 
-    def released(explanation):
+    def read_explanation(explanation):
         added = explanation.contributions()
         return explanation.values, "slope", np.asarray(added.values), explanation.error
 
     found = {f"exact {plane}": slopes(evaluation.optimum(private, point, plane=plane)) for plane in ("paper", "fitted")}
     found["exact anchored"] = slopes(evaluation.optimum(private, point, anchor=answer))
     for name, release in releases.items():
-        found[f"{name}, fitted"] = released(release.explain(record))
+        found[f"{name}, fitted"] = read_explanation(release.explain(record))
         if "reference" not in name:
-            found[f"{name}, anchored"] = released(release.explain(record, anchor=float(release.scale.answers(answer))))
-            found[f"{name}, paper"] = released(release.explain(record, plane="paper"))
+            found[f"{name}, anchored"] = read_explanation(release.explain(record, anchor=float(release.scale.answers(answer))))
+            found[f"{name}, paper"] = read_explanation(release.explain(record, plane="paper"))
     found["LIME"] = slopes(evaluation.lime(private, point, model=subject.model, samples=LIME_SAMPLES))
     shap = evaluation.shap_values(private, point, model=subject.model, background=background, permutations=5)
     return found | {f"SHAP, {BACKGROUND} rows": (shap, "contribution", per_feature(subject.domain, shap), None)}
@@ -206,7 +206,7 @@ def measure(subject, options):
     return {name: np.array(each) for name, each in collected.items()}
 
 
-def shown(found):
+def format_row(found):
     means = [f"{value:.3f}" if np.isfinite(value) else "" for value in found[:, :6].mean(axis=0)]
     certain, wrong = found[:, 6].sum(), found[:, 7].sum()
     return [*means, f"{wrong / certain:.1%} of {certain:.0f}" if certain else ""]
@@ -224,7 +224,7 @@ def main():
         subject = SUBJECTS[name](options)
         table = Table("method", *COLUMNS, title=f"{subject.name}: {options.queries} records")
         for method, found in sorted(measure(subject, options).items()):
-            table.add_row(method, *shown(found))
+            table.add_row(method, *format_row(found))
         Console(width=150).print(table)
 
 

@@ -47,7 +47,7 @@ def flat(values):
     return np.clip(np.kron(values.reshape(-1, GRID, GRID), np.ones((1, SIDE, SIDE))), 0, 255)
 
 
-def drawn(values, count, rng):
+def draw_flat_images(values, count, rng):
     """Flat images with the mean and covariance of these superpixels."""
     return flat(rng.multivariate_normal(values.mean(axis=0), np.cov(values.T), count))
 
@@ -93,7 +93,7 @@ def main():
     backgrounds = {
         "other true images": images[TRUTH : TRUTH + RECORDS],
         "the same images, flat superpixels": flat(values[TRUTH : TRUTH + RECORDS]),
-        "drawn from means and covariances": drawn(values, RECORDS, rng),
+        "drawn from means and covariances": draw_flat_images(values, RECORDS, rng),
         "the average image, flat": flat(values.mean(axis=0)[None]).repeat(RECORDS, axis=0),
     }
     found, covered, made = {name: [] for name in backgrounds}, {}, dict(releases(faces, model))

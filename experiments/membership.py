@@ -36,7 +36,7 @@ def questions(domain, row):
     return found
 
 
-def weighted(rows, point):
+def weigh(rows, point):
     u = rows - point
     return u, ALPHA(np.sqrt(np.square(u).sum(axis=1)))
 
@@ -47,7 +47,7 @@ def optimum(points):
     def explain(rows, labels, _):
         found = []
         for point in points:
-            u, alpha = weighted(rows, point)
+            u, alpha = weigh(rows, point)
             found.append(evaluation.minimise((u * alpha[:, None]).T @ u, (alpha * labels) @ u))
         return np.concatenate(found)
 
@@ -56,7 +56,7 @@ def optimum(points):
 
 def mim(points):
     def explain(rows, labels, _):
-        parts = [weighted(rows, point) for point in points]
+        parts = [weigh(rows, point) for point in points]
         return np.concatenate([(alpha * labels) @ u / len(rows) for u, alpha in parts])
 
     return explain

@@ -57,7 +57,7 @@ def main():
     for name in options.only:
         read, epsilon = TABLES[name]
         data = read(data_folder(options.data), trees=30)
-        private = data.modelled()
+        private = data.with_model()
         release = dpx.release(private, dpx.Budget(epsilon, 1e-6), reference=True, noise=SeededNoise(options.seed))
         chosen = np.random.default_rng(options.seed).choice(len(data.frame), options.queries, replace=False)
         names = [feature.name for feature in data.domain.features]

@@ -56,8 +56,8 @@ def adaptive(private, records, weight, epsilon=0.1):
     return np.array([explainer.explain(record).values for record in records])
 
 
-def released(data, epsilon, seed):
-    private, start = data.modelled(), perf_counter()
+def make_release(data, epsilon, seed):
+    private, start = data.with_model(), perf_counter()
     release = dpx.release(private, dpx.Budget(epsilon, 1e-6), reference=True, noise=SeededNoise(seed))
     return private, release, perf_counter() - start
 
@@ -78,7 +78,7 @@ def table(results, queries):
 
 
 def measure(data, epsilon, options, console):
-    private, release, seconds = released(data, epsilon, options.seed)
+    private, release, seconds = make_release(data, epsilon, options.seed)
     console.print(f"{data.name}: {release.reference} built in {seconds:.0f} s")
     records = random_records(data, options.queries, options.seed)
     points = data.domain.encode_queries(records)
@@ -93,7 +93,7 @@ def measure(data, epsilon, options, console):
 
 def curve(data, epsilon, options):
     """Relative excess against the width of a Gaussian weight."""
-    private, release, _ = released(data, epsilon, options.seed)
+    private, release, _ = make_release(data, epsilon, options.seed)
     records = random_records(data, options.queries, options.seed)
     curves = {}
     for width in track(WIDTHS, description=data.name, transient=True):

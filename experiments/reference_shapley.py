@@ -112,7 +112,7 @@ def real(name, folder, trees=50):
     return Subject(name, data.domain, data.encoded[np.random.default_rng(3).permutation(len(data.encoded))], data.model.forest)
 
 
-def invented(name, rows=None, seed=0, trees=50):
+def make_subject(name, rows=None, seed=0, trees=50):
     recipe = FRESH[name][0] if name in FRESH else FAMILY[name]
     recipe = recipe if rows is None else replace(recipe, rows=min(rows, recipe.rows))
     made = made_up(recipe, seed)
@@ -158,11 +158,11 @@ def measure(subject, queries, console):
             f" {answers.details['questions']:,} questions each"
         )
         found[f"**reference, total ε = {epsilon:g}**"] = [scores(*pair) for pair in zip(answers.values, truths, strict=True)]
-    found["dpx.Shapley, ε = 0.1 a query"] = paid(subject, points[:5], truths[:5])
+    found["dpx.Shapley, ε = 0.1 a query"] = score_paid_answers(subject, points[:5], truths[:5])
     return {name: np.mean(all_, axis=0) for name, all_ in found.items()}
 
 
-def paid(subject, points, truths):
+def score_paid_answers(subject, points, truths):
     explainer = dpx.Explainer(subject.private(), dpx.Budget(100, 1e-6), dpx.Shapley(0.1, 1e-6, rows=5_000), noise=SeededNoise(1))
     starts = [block.start for block in subject.domain.blocks]
     records = [
@@ -172,7 +172,7 @@ def paid(subject, points, truths):
     return [scores(*pair) for pair in zip(values, truths, strict=True)]
 
 
-def known(domain, points):
+def has_every_category(domain, points):
     """Which records have a value of every category: others cannot be asked about."""
     coded = [block for block in domain.blocks if block.kind == "one-hot"]
     return np.all([points[:, block.start : block.stop].any(axis=1) for block in coded], axis=0) & np.ones(len(points), bool)
@@ -187,8 +187,8 @@ def coverage(console, names, title, seeds=2, queries=8):
         shares = {1.0: [], 0.1: []}
         first = FRESH[name][1] if name in FRESH else 0
         for seed in range(first, first + seeds):
-            subject = invented(name, rows=30_000, seed=seed, trees=12)
-            points = subject.encoded[-100:][known(subject.domain, subject.encoded[-100:])][:queries]
+            subject = make_subject(name, rows=30_000, seed=seed, trees=12)
+            points = subject.encoded[-100:][has_every_category(subject.domain, subject.encoded[-100:])][:queries]
             truths = np.array([subject.exact(point, subject.encoded) for point in points])
             for epsilon, found in shares.items():
                 budget = dpx.Budget(epsilon, 1e-6)
@@ -221,7 +221,7 @@ def main():
             coverage(console, names, title, options.seeds)
         return
     for name in options.tables or ["Adult", "ACS", "mixed 60, probabilities", "numbers 40"]:
-        subject = real(name, data_folder(options.data)) if name in REAL else invented(name)
+        subject = real(name, data_folder(options.data)) if name in REAL else make_subject(name)
         table = Table(
             "background", "relative error", "cosine", "top 5 shared", title=f"{name}: against SHAP on {TRUTH:,} true rows"
         )

@@ -52,7 +52,7 @@ def main():
     options = arguments(__doc__.splitlines()[0]).parse_args()
     warnings.simplefilter("ignore")
     data = adult(data_folder(options.data), trees=50)
-    release = dpx.release(data.modelled(), dpx.Budget(1.0, 1e-6), reference=True, noise=SeededNoise(options.seed))
+    release = dpx.release(data.with_model(), dpx.Budget(1.0, 1e-6), reference=True, noise=SeededNoise(options.seed))
     points = data.domain.encode_queries(random_records(data, options.queries, options.seed))
     private = data.encoded[np.random.default_rng(1).permutation(len(data.encoded))]
     shown = Table(title=f"Adult, {options.queries} queries, reference at total ε = 1, δ = 1e-6")

@@ -23,7 +23,7 @@ from experiments.made_up import FAMILY, MadeUp, made_up
 DELTA, HARDLY_ANY_NOISE = 1e-6, 100_000.0
 
 
-def known(table):
+def askable_rows(table):
     """Positions of rows whose categories all have a declared value: only these can be asked about."""
     codes = [block for block in table.domain.blocks if block.kind == "one-hot"]
     return np.flatnonzero(np.all([table.encoded[:, block.start : block.stop].any(axis=1) for block in codes] or [True], axis=0))
@@ -32,7 +32,7 @@ def known(table):
 def coverage(table, epsilon, draws, queries):
     """(share within two errors, the same anchored at the rows' labels, cosine to the answers with hardly any noise)."""
     private = dpx.PrivateData(table.domain.decode(table.encoded), table.domain, labels=table.labels)
-    candidates = known(table) if len(known(table)) else np.arange(len(table.encoded))
+    candidates = askable_rows(table) if len(askable_rows(table)) else np.arange(len(table.encoded))
     chosen = np.random.default_rng(5).choice(candidates, queries)
     asked, labels = table.domain.decode(table.encoded[chosen]), table.labels[chosen]
 

@@ -33,7 +33,7 @@ def scale_of(name, domain):
     return CORE / typical_distance(domain) if name == "core" else float(name)
 
 
-def stretched(scale):
+def stretched_weight(scale):
     """The stable weight of scaled columns as a weight of plain ones: what a release made with any scale answers by."""
     return dpx.weights.Custom(lambda d: STABLE(scale * d), c=1e9)
 
@@ -62,7 +62,7 @@ class Subject:
         for price in PRICES:
             explainer = dpx.Explainer(data, dpx.Budget(1000, 1e-6), dpx.Basic(price, 1e-6))
             found[f"basic {price:g}"] = self._accuracy(data, [explainer.explain(one).values for one in self.records])
-        answers = [self.release.explain(one, weight=stretched(scale)).values for one in self.records]
+        answers = [self.release.explain(one, weight=stretched_weight(scale)).values for one in self.records]
         found["release 1"] = self._accuracy(data, answers)
         return found
 

@@ -50,20 +50,20 @@ def vocabulary(folder, cache):
     return domain
 
 
-def shared(first, second, allowed, k=5):
+def count_shared(first, second, allowed, k=5):
     """How many of the k strongest of the allowed words two explanations share."""
     tops = [set(allowed[np.argsort(-np.abs(values[allowed]), kind="stable")[:k]]) for values in (first, second)]
     return len(tops[0] & tops[1])
 
 
-def released(data, texts, epsilon, seed):
+def explain_from_release(data, texts, epsilon, seed):
     return dpx.release(data, dpx.Budget(epsilon, DELTA), noise=SeededNoise(seed)).explain_many(texts)
 
 
 def answers_of(data, texts, model, options):
     """{mechanism: values}, {baseline: values}, scores: everything about each review while its sums are at hand."""
-    releases = {f"release, ε = {e:g} in total": released(data, texts, e, options.seed) for e in RELEASES}
-    reference = released(data, texts, ALMOST_EXACT, 99).values
+    releases = {f"release, ε = {e:g} in total": explain_from_release(data, texts, e, options.seed) for e in RELEASES}
+    reference = explain_from_release(data, texts, ALMOST_EXACT, 99).values
     noise = SeededNoise(options.seed)
     explainers = {
         f"Basic, ε = {e:g} a query": dpx.Explainer(data, dpx.Budget(1e5, DELTA), dpx.Basic(e, DELTA, plane="paper"), noise=noise)
@@ -109,7 +109,7 @@ def table_of(title, data, values, found, scores, covered, points):
 
 def mean_shared(first, second, own):
     """Mean number of shared words, of the five strongest that the review has, over reviews explained by both."""
-    counts = [shared(a, b, words) for a, b, words in zip(first, second, own, strict=False) if len(words) >= 5]
+    counts = [count_shared(a, b, words) for a, b, words in zip(first, second, own, strict=False) if len(words) >= 5]
     return f"{np.mean(counts):.2f}" if counts else ""
 
 

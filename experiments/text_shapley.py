@@ -55,16 +55,16 @@ class Subject:
     def of_texts(self, texts):
         return self.answers(self.domain.encode(texts).toarray())
 
-    def each(self, query, rows):
+    def row_values(self, query, rows):
         """SHAP values of the black box against each of these texts, words as players; exact for forests."""
         model = self.fitted if isinstance(self.fitted, RandomForestClassifier) else self.answers
         return evaluation.row_shapley(model, self.domain, query, rows)
 
     def exact(self, query, rows):
-        return self.each(query, rows).mean(axis=0)
+        return self.row_values(query, rows).mean(axis=0)
 
 
-def generated(seed=0, words=WORDS, strength=STRENGTH, often=0.5):
+def make_texts(seed=0, words=WORDS, strength=STRENGTH, often=0.5):
     """Made-up texts whose words go together by topic, and labels with interactions of words."""
     rng = np.random.default_rng(seed)
     vocabulary = [f"word{j}" for j in range(words)]
@@ -121,15 +121,15 @@ def measure(subject, draws):
     def add(name, answers):
         found.setdefault(name, []).extend(scores(*one) for one in zip(answers, truths, points, strict=True))
 
-    def over(rows):
+    def values_over(rows):
         return [subject.exact(point, rows) for point in points]
 
-    add("other true texts", over(encoded[first + TRUTH : first + 2 * TRUTH]))
+    add("other true texts", values_over(encoded[first + TRUTH : first + 2 * TRUTH]))
     for draw in range(draws):
         data = dpx.PrivateData(subject.texts, subject.domain, labels=subject.answers(encoded))
         release = dpx.release(data, BUDGET, noise=SeededNoise(draw))
         add("release.shapley", [release.shapley(text, model=subject.of_texts).values[:-1] for text in queries])
-        add("independent words, released frequencies", over(independent(release.average, TRUTH, 2 + draw)))
+        add("independent words, released frequencies", values_over(independent(release.average, TRUTH, 2 + draw)))
         add("contributions of the release's planes", [release.explain(text).contributions().values for text in queries])
     return {name: np.mean(all_, axis=0) for name, all_ in found.items()}
 
@@ -142,7 +142,7 @@ def coverage(subject, epsilon, seed, texts=5):
     release = dpx.release(data, dpx.Budget(epsilon, 1e-6), noise=SeededNoise(seed))
     within, errors = [], []
     for i in asked:
-        each = subject.each(encoded[i], encoded[:COMPARED])
+        each = subject.row_values(encoded[i], encoded[:COMPARED])
         truth, found = each.mean(axis=0), release.shapley(subject.texts[i], model=subject.of_texts)
         error = np.hypot(found.error[:-1], each.std(axis=0) / np.sqrt(COMPARED))
         within.append(np.abs(found.values[:-1] - truth) <= 2 * error + 1e-9)
@@ -153,7 +153,7 @@ def coverage(subject, epsilon, seed, texts=5):
 def coverage_table(console):
     table = Table("texts", "model", "ε = 1", "relative error", "ε = 0.1", "relative error", title="values within two errors")
     for seed, (words, strength, often) in enumerate(HELD_OUT, start=21):
-        for subject in subjects(f"{words} words, topics {strength:g}", *generated(seed, words, strength, often)):
+        for subject in subjects(f"{words} words, topics {strength:g}", *make_texts(seed, words, strength, often)):
             found = [coverage(subject, epsilon, seed) for epsilon in (1.0, 0.1)]
             table.add_row(
                 *subject.name.rsplit(", ", 1), *(f"{x:.1%}" if i % 2 == 0 else f"{x:.3f}" for f in found for i, x in enumerate(f))
@@ -170,7 +170,7 @@ def main():
     if options.coverage:
         coverage_table(console)
         return
-    sources = {"generated": generated} | ({"reviews": lambda: movie_reviews(data_folder(options.data))} if options.data else {})
+    sources = {"generated": make_texts} | ({"reviews": lambda: movie_reviews(data_folder(options.data))} if options.data else {})
     for name, source in sources.items():
         for subject in subjects(name, *source()):
             title = f"{subject.name}: against SHAP over {TRUTH:,} true texts, {QUERIES} texts, total ε = {BUDGET.epsilon:g}"

@@ -49,7 +49,7 @@ def room(module: str) -> str:
     return f"{module}.".split(".")[1]
 
 
-def needed(arrows: set[Arrow]) -> set[Arrow]:
+def needed_arrows(arrows: set[Arrow]) -> set[Arrow]:
     """The arrows that do not follow from others: the transitive reduction."""
     below: dict[str, set[str]] = {}
 
@@ -62,10 +62,10 @@ def needed(arrows: set[Arrow]) -> set[Arrow]:
     return {(a, b) for a, b in arrows if not any(b in reachable(c) for x, c in arrows if x == a and c != b)}
 
 
-def drawn() -> set[Arrow]:
+def drawn_arrows() -> set[Arrow]:
     """The arrows of the picture."""
     bottom = set(layers()[-1])
-    return needed({(a, b) for a, b in imports() if b not in bottom and a not in bottom})
+    return needed_arrows({(a, b) for a, b in imports() if b not in bottom and a not in bottom})
 
 
 def as_text(arrows: set[Arrow]) -> str:
@@ -95,7 +95,7 @@ def _mean(values: Sequence[float], otherwise: float) -> float:
 
 
 def draw(path: Path = PICTURE) -> None:
-    rows, arrows = layers()[:-1], drawn()
+    rows, arrows = layers()[:-1], drawn_arrows()
     at = places(rows, arrows)
     figure = Figure(figsize=(9, 0.72 * len(rows) + 0.5), layout="constrained")
     ax = figure.add_subplot()

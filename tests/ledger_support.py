@@ -57,7 +57,7 @@ def append_refund(ledger, request_id: str) -> None:
     ledger._write(append)
 
 
-def refunded(ledger, request_id: str):
+def refund_request(ledger, request_id: str):
     """A reservation that was given back."""
     reserved = ledger.reserve(ask(request_id))
     append_refund(ledger, request_id)
@@ -135,7 +135,7 @@ def publish(log: str, *words: str) -> None:
         out.write(" ".join(words) + "\n")
 
 
-def published(log: str) -> list[list[str]]:
+def published_answers(log: str) -> list[list[str]]:
     with suppress(FileNotFoundError):
         return [line.split() for line in Path(log).read_text().splitlines()]
     return []

@@ -68,7 +68,7 @@ def run(plan, rows, noise, *, private=True):
     return plan.run(door), door.events
 
 
-def heard(plan, rows, noise):
+def record_releases(plan, rows, noise):
     """Everything that passes the door in one run: [(mechanism, public parameters, what was released)]."""
     passed = []
     with listening(lambda *one: passed.append(one)):

@@ -33,7 +33,7 @@ def end_with_this_process() -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, __file__, mark], stdin=pipe, env=environment, start_new_session=True)
 
 
-def marked(mark: str) -> list[int]:
+def marked_processes(mark: str) -> list[int]:
     """The processes that have inherited a mark."""
     sign, found = f"{MARK}={mark}".encode(), []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -50,7 +50,7 @@ def watch(mark: str) -> None:
     sys.stdin.buffer.read()
     for sign in (signal.SIGTERM, signal.SIGKILL):
         time.sleep(GRACE)
-        for pid in marked(mark):
+        for pid in marked_processes(mark):
             try:
                 os.kill(pid, sign)
             except ProcessLookupError:

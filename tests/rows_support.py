@@ -34,7 +34,7 @@ def sparse_rows(X, y):
     return SparseRows([sparse.csr_array(X[: len(X) // 3]), sparse.csr_array(X[len(X) // 3 :])], y, X.shape[1])
 
 
-def streamed(X, y):
+def streamed_rows(X, y):
     """Two files, row groups and parts that end in different places."""
     return from_files(X, y, StreamedRows)
 
@@ -52,7 +52,7 @@ def cluster(X, y):
 _there = {}
 
 
-BACKENDS = {"dense": dense, "streamed": streamed, "cluster": cluster, "sparse": sparse_rows}
+BACKENDS = {"dense": dense, "streamed": streamed_rows, "cluster": cluster, "sparse": sparse_rows}
 LOCAL = ["dense", "streamed"]
 ALL = [*LOCAL, pytest.param("cluster", marks=pytest.mark.slow)]
 
@@ -63,7 +63,7 @@ def cases(every, some):
     return [*((name, one) for name in LOCAL for one in every), *far]
 
 
-def coded(m, codes, numbers):
+def coded_columns(m, codes, numbers):
     """A layout of codes of these sizes and then numbers; rows with random codes, some unknown, and no numbers yet; the generator."""
     rng = np.random.default_rng(m)
     stops = np.cumsum([*codes, *[1] * numbers]).tolist()
@@ -90,14 +90,14 @@ def from_files(X, y, kind):
 
 def ray_session():
     """One Ray for all tests of a process, started as the library starts it; skipped, with the reason, where it cannot run."""
-    ray, trouble = _started_ray()
+    ray, trouble = _start_ray()
     if trouble:
         pytest.skip(f"Ray cannot run here, the distributed backend is NOT tested: {trouble}")
     return ray
 
 
 @lru_cache(maxsize=1)
-def _started_ray():
+def _start_ray():
     end_with_this_process()
     try:
         with ray_start():

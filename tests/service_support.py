@@ -113,12 +113,12 @@ class InProcess:
         self._transport = httpx.ASGITransport(app, raise_app_exceptions=False)
 
     def request(self, method: str, path: str, **options: object) -> httpx.Response:
-        async def once() -> httpx.Response:
+        async def send() -> httpx.Response:
             async with httpx.AsyncClient(transport=self._transport, base_url="http://test") as client:
                 return await client.request(method, path, **options)
 
         with ThreadPoolExecutor(1) as own:  # a browser of an earlier test may keep this thread's event loop running
-            return own.submit(lambda: asyncio.run(once())).result()
+            return own.submit(lambda: asyncio.run(send())).result()
 
     def get(self, path: str, **options: object) -> httpx.Response:
         return self.request("GET", path, **options)

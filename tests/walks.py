@@ -45,7 +45,7 @@ class Step:
 
 
 class Walk:
-    """Collects the steps of everything that runs within `recorded`, in all threads."""
+    """Collects the steps of everything that runs within `record`, in all threads."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -58,7 +58,7 @@ class Walk:
         return sum(len(step.functions) for step in self.steps if step.depth)
 
     @contextmanager
-    def recorded(self) -> Iterator[None]:
+    def record(self) -> Iterator[None]:
         threading.setprofile(self._notice)
         sys.setprofile(self._notice)
         try:
@@ -77,11 +77,11 @@ class Walk:
             return
         stack = own.setdefault("stack", [("", 0)])  # (room, depth) of each frame of the library
         if event == "call":
-            stack.append(self._entered(code, *stack[-1]))
+            stack.append(self._enter(code, *stack[-1]))
         elif len(stack) > 1:
             stack.pop()
 
-    def _entered(self, code: CodeType, caller: str, depth: int) -> tuple[str, int]:
+    def _enter(self, code: CodeType, caller: str, depth: int) -> tuple[str, int]:
         file, new = code.co_filename.removeprefix(f"{SOURCE}/"), code not in self._seen
         self._seen.add(code)
         room = file.partition("/")[0].removesuffix(".py")
@@ -110,7 +110,7 @@ def people() -> dpx.PrivateData:
 def question() -> Walk:
     """`dpx.Explainer(data, budget).explain(record)`"""
     walk, data = Walk(), people()
-    with walk.recorded():
+    with walk.record():
         dpx.Explainer(data, BUDGET).explain(RECORD)
     return walk
 
@@ -118,7 +118,7 @@ def question() -> Walk:
 def release() -> Walk:
     """`dpx.release(data, budget)`"""
     walk, data = Walk(), people()
-    with walk.recorded():
+    with walk.record():
         dpx.release(data, BUDGET)
     return walk
 
@@ -135,7 +135,7 @@ def request() -> Walk:
     with TemporaryDirectory() as folder:
         config = load_config(support.write_config(support.write_owner_files(Path(folder)), service={"keys": None, "open": True}))
         api = support.InProcess(create_app(Service(open_backend(config), config.settings, None)))
-        with walk.recorded():
+        with walk.record():
             answer = api.post("/v1/explain", json={"record": support.RECORD})
         assert answer.status_code == 200, answer.text
     return walk
@@ -155,7 +155,7 @@ def in_page(page: str, name: str) -> re.Match[str]:
     return found
 
 
-def traced() -> dict[str, str]:
+def trace_walks() -> dict[str, str]:
     """Each walk as a fresh process takes it. What is cached here would leave steps out; members of sets are visited in a fixed order."""
     command, environment = [sys.executable, "-m", "tests.walks"], os.environ | {"PYTHONHASHSEED": "0"}
     run = partial(subprocess.run, capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
@@ -168,7 +168,7 @@ def main() -> None:
         print(as_text(sys.argv[1], WALKS[sys.argv[1]]()), end="")
         return
     page = PAGE.read_text(encoding="utf-8")
-    for name, text in traced().items():
+    for name, text in trace_walks().items():
         start, stop = in_page(page, name).span(1)
         page = page[:start] + text + page[stop:]
     PAGE.write_text(page, encoding="utf-8")

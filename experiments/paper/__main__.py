@@ -45,14 +45,14 @@ def show(console: Console, found: dict) -> None:
     tables = {title: found["rows"], "models": found.get("models", [])}
     for heading, rows in tables.items():
         if rows:
-            console.print(shown(heading, rows))
+            console.print(rich_table(heading, rows))
     for note in found.get("notes", []):
         console.print(f"  {note}", markup=False)
     if found.get("verdict"):
         console.print(f"  Verdict: {found['verdict']}", markup=False)
 
 
-def shown(title: str, rows: list[dict]) -> Table:
+def rich_table(title: str, rows: list[dict]) -> Table:
     """A table in which standard errors stand behind their numbers."""
     columns = [key for key in dict.fromkeys(key for row in rows for key in row) if not key.startswith("± ")]
     table = Table(*columns, title=title, title_justify="left")
@@ -85,7 +85,7 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def wanted(given: list[str]) -> list[str]:
+def study_names(given: list[str]) -> list[str]:
     if unknown := [name for name in given if name not in (*names(), "all")]:
         raise ParameterError(f"there is no {unknown[0]!r} in the paper. There are {', '.join(names())}, and all")
     return names() if "all" in given else given
@@ -94,17 +94,17 @@ def wanted(given: list[str]) -> list[str]:
 def reproduce(name: str, inputs: Inputs, options: argparse.Namespace) -> dict:
     """One study: its result, and its figure in the output folder."""
     one = study(name)
-    found = inputs.result(one, asked_for(one, options))
-    drawn(one, found, inputs.output / f"{name}.png")
+    found = inputs.result(one, query_count(one, options))
+    draw_figure(one, found, inputs.output / f"{name}.png")
     told = verdict(found)
     return found | {"verdict": None if told is None else str(told)}
 
 
-def asked_for(one: Study, options: argparse.Namespace) -> int:
+def query_count(one: Study, options: argparse.Namespace) -> int:
     return options.queries or (one.quick if options.quick else one.full)
 
 
-def drawn(one: Study, found: dict, path: Path) -> None:
+def draw_figure(one: Study, found: dict, path: Path) -> None:
     one.draw(found).savefig(path, dpi=110)
 
 
@@ -141,7 +141,7 @@ def complain(error: DpexplainError | str) -> None:
     print(f"error: {what}", *([f"       {remedy}"] if remedy else []), sep="\n", file=sys.stderr)
 
 
-def spent(found: dict) -> str:
+def processor_time(found: dict) -> str:
     """Processor time of all that was found, stored pieces included."""
     times = {name: one.get("cpu seconds", one["seconds"]) for name, one in found.items() if one}
     return (
@@ -162,7 +162,7 @@ def main() -> int:
     options = arguments()
     console = Console(width=None if Console().is_terminal else 200)
     try:
-        chosen = wanted(options.names)
+        chosen = study_names(options.names)
         if options.data is None or not options.data.is_dir():
             raise ParameterError(
                 f"there is no folder of data sets {options.data or ''}. Say where it is: --data DIR or DPEXPLAIN_DATA"
@@ -186,7 +186,7 @@ def main() -> int:
             show(console, found[name])
     keep_verdicts(options.output, found)
     if not options.json:
-        console.print(spent(found), markup=False)
+        console.print(processor_time(found), markup=False)
     if options.json:
         print(json.dumps({name: one and one["rows"] for name, one in found.items()}, ensure_ascii=False))
     return BAD_INPUT if None in found.values() else DONE

@@ -23,7 +23,7 @@ class Cells:
         self.size, self.width = rows.shape
         on_off = np.array([_is_flag(column) for column in rows.T])
         self.flags, self.numbers = np.flatnonzero(on_off), np.flatnonzero(~on_off)
-        order, self.starts = _grouped(rows[:, self.flags] > 0)
+        order, self.starts = _group(rows[:, self.flags] > 0)
         first = rows[order[self.starts[:-1]]][:, self.flags]
         self.values = np.ascontiguousarray(rows[order][:, self.numbers].T)  # one row a number
         self.labels = np.asarray(labels, dtype=np.float64)[order]
@@ -38,13 +38,13 @@ class Cells:
         return None if labelled is None else cls(labelled[:, :-1], labelled[:, -1])
 
     @classmethod
-    def where_they_help(cls, data):
+    def cells_if_useful(cls, data):
         """Cells of dense rows; None for sparse rows, and where cells hold few rows."""
-        found = cls.kept(data, lambda: cls.of(data))
+        found = cls.remember(data, lambda: cls.of(data))
         return found if found is not None and len(found.starts) * FEWEST < found.size else None
 
     @staticmethod
-    def kept(owner, make):
+    def remember(owner, make):
         """What was made for this owner last time; of the last owner only, because cells are a copy of the rows."""
         if id(owner) not in _MADE:
             _MADE.clear()
@@ -72,7 +72,7 @@ def _is_flag(column):
     return bool(np.all((column == 0) | (column == top)))
 
 
-def _grouped(flags):
+def _group(flags):
     """(order, starts): rows sorted by their pattern, and where each pattern begins; the last entry is the number of rows."""
     packed = np.packbits(flags, axis=1)
     padded = np.zeros((len(packed), -(-max(packed.shape[1], 1) // 8) * 8), dtype=np.uint8)

@@ -50,10 +50,10 @@ def optima(A, targets):
     """The minimisers of φᵀAφ - 2b·φ over the ball of radius 1 for several b, one a row."""
     values, vectors = axes(A)
     values = np.maximum(values, 0.0)
-    return np.array([vectors @ _along(values, one) for one in targets @ vectors])
+    return np.array([vectors @ _solve_in_ball(values, one) for one in targets @ vectors])
 
 
-def _along(values, target):
+def _solve_in_ball(values, target):
     """The minimiser along the eigenvectors: c/(λ + ν) with the smallest ν ≥ 0 that holds it in the ball; rounding errors count as 0."""
     length = float(np.linalg.norm(target))
     known = values > max(values[-1], length) * len(values) * np.finfo(float).eps
@@ -83,7 +83,7 @@ def problems(data, points, stored: Path | None = None, weight=None):
 def sums(data, points, weight=None):
     """(A, b) around each point, over the number of rows: by cells where rows are mostly zeros and ones and queries are many, else by the library."""
     weight = weight or weights.Stable()
-    if len(points) >= MANY and (cells := Cells.where_they_help(data)) is not None:
+    if len(points) >= MANY and (cells := Cells.cells_if_useful(data)) is not None:
         yield from ((A / data.size, b / data.size) for A, b in (cells.moments(point, weight) for point in points))
         return
     for start in range(0, len(points), BATCH):

@@ -113,7 +113,7 @@ class Adaptive:
             if distances[nearest] <= self.near:
                 self.sources.append(nearest)
                 return self.answers[nearest], np.zeros(self.lanes, dtype=int)
-        values, iterations = self._computed(A, b, noise) if self.count else self._first(A, b, noise)
+        values, iterations = self._compute(A, b, noise) if self.count else self._first(A, b, noise)
         self._keep(point, values)
         return values, iterations
 
@@ -133,8 +133,8 @@ class Adaptive:
         self._book(self.sigma_min * same, counts, selected=False)
         return values, counts + 1
 
-    def _computed(self, A, b, noise):
-        start, beta = self._selected(A, b)
+    def _compute(self, A, b, noise):
+        start, beta = self._select(A, b)
         root = sqrt(self.width)
         sigma = np.where(beta <= root * self.sigma_min * (1 + 1e-9), self.sigma_min, beta / root)
         level = beta if self.only_beta else root * sigma
@@ -145,7 +145,7 @@ class Adaptive:
         self._book(sigma, iterations - 1, selected=True)
         return values, iterations
 
-    def _selected(self, A, b):
+    def _select(self, A, b):
         """Each lane's start, by the exponential mechanism over its own past answers (copies count again), and the gradient's exact norm there."""
         past = self.answers[: self.count]  # computed × lanes × width
         gaps = past.reshape(-1, self.width) @ A.astype(

@@ -92,7 +92,9 @@ def train(net: nn.Module, rows, truth, epsilon: float | None, recipe: Recipe, se
     if epsilon is None:
         for _ in range(recipe.epochs):
             _epoch(net, loader, optimiser)
-        return Trained(net, ModelCard(None, trainer=f"torch {torch.__version__}", rows=len(truth), parameters=_stated(recipe)))
+        return Trained(
+            net, ModelCard(None, trainer=f"torch {torch.__version__}", rows=len(truth), parameters=_recipe_facts(recipe))
+        )
     return _train_privately(net, loader, optimiser, len(truth), epsilon, recipe)
 
 
@@ -129,11 +131,11 @@ def _train_privately(net, loader, optimiser, count, epsilon, recipe) -> Trained:
     steps = sum(one[2] for one in engine.accountant.history)
     used = {"noise_multiplier": round(noise, 6), "sample_rate": share, "steps": steps, "accountant": ACCOUNTANT}
     card = ModelCard(
-        round(spent(noise, share, steps), 6),
+        round(epsilon_of_steps(noise, share, steps), 6),
         DELTA,
         trainer=f"Opacus {opacus_version}",
         rows=count,
-        parameters=used | _stated(recipe),
+        parameters=used | _recipe_facts(recipe),
     )
     return Trained(net, card)
 
@@ -143,11 +145,11 @@ def steps_within(epsilon: float, noise: float, share: float, most: int) -> int:
     low, high = 1, most
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if spent(noise, share, middle) <= epsilon else (low, middle - 1)
+        low, high = (middle, high) if epsilon_of_steps(noise, share, middle) <= epsilon else (low, middle - 1)
     return low
 
 
-def spent(noise: float, share: float, steps: int) -> float:
+def epsilon_of_steps(noise: float, share: float, steps: int) -> float:
     """Opacus' ε̂ at DELTA of so many steps: an upper bound, by at most 0.001."""
     accountant = create_accountant(ACCOUNTANT)
     accountant.history = [(noise, share, steps)]
@@ -167,16 +169,16 @@ def _epoch(net, loader, optimiser, most: int | None = None) -> int:
     return number
 
 
-def _stated(recipe) -> dict[str, Any]:
+def _recipe_facts(recipe) -> dict[str, Any]:
     return {"batch": recipe.batch, "epochs": recipe.epochs, "rate": recipe.rate, "momentum": recipe.momentum, "clip": recipe.clip}
 
 
 def models(make, rows, truth, wanted: dict[str, float | None], recipe: Recipe, cache: Path | None = None, seed: int = 0):
     """{name: trained network} for several ε̂, from the cache where they are there."""
-    return {name: _stored(f"{name}", make, rows, truth, epsilon, recipe, cache, seed) for name, epsilon in wanted.items()}
+    return {name: _load_or_train(f"{name}", make, rows, truth, epsilon, recipe, cache, seed) for name, epsilon in wanted.items()}
 
 
-def _stored(name, make, rows, truth, epsilon, recipe, cache, seed) -> Trained:
+def _load_or_train(name, make, rows, truth, epsilon, recipe, cache, seed) -> Trained:
     torch.manual_seed(seed)
     net = make()
     if cache is not None and (cache / f"{name}.pt").exists():

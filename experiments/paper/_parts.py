@@ -21,7 +21,7 @@ class Clock:
         self.stored_cpu = 0.0  # processor seconds that pieces took which were there already
         self.say = say or (lambda text: print(text, file=sys.stderr, flush=True))
 
-    def passed(self, name: str, size: float, seconds: float | None) -> None:
+    def count_part(self, name: str, size: float, seconds: float | None) -> None:
         """`seconds` None: it was stored already."""
         self.done += size
         if seconds is None:
@@ -44,7 +44,7 @@ class Parts:
     def get(self, key: str, compute: Callable[[], Columns], size: float = 1.0) -> Columns:
         stored = self.folder / f"{key}.npz"
         if stored.exists() and not self.again:
-            self.clock.passed(key, size, None)
+            self.clock.count_part(key, size, None)
             self.clock.stored_cpu += _cpu(stored)
             return _read(stored)
         start, cpu = perf_counter(), process_time()
@@ -54,7 +54,7 @@ class Parts:
         arrays = {f"{name}|{what}": array for name, one in found.items() for what, array in one.items()}
         np.savez_compressed(unfinished, **arrays, **{CPU: np.array(process_time() - cpu)})
         unfinished.replace(stored)
-        self.clock.passed(key, size, perf_counter() - start)
+        self.clock.count_part(key, size, perf_counter() - start)
         return found
 
 

@@ -22,13 +22,13 @@ OWN = {"own f_10": 10.0, "own f_0.5": 0.5, "own f_0.01": 0.01}
 REPORTED = {"f": 0.836, "f_10": 0.81, "f_2": 0.74, "f_0.5": 0.52, WEAK: 0.52}
 
 
-def with_opacus() -> bool:
+def has_opacus() -> bool:
     return find_spec("opacus") is not None
 
 
-def of_reviews(rows, truth, inputs) -> dict[str, Any]:
+def models_of_reviews(rows, truth, inputs) -> dict[str, Any]:
     """{name: model}: each has `card`, `accuracy(rows, truth)` and answers ±1. The first one is not private."""
-    if not with_opacus():
+    if not has_opacus():
         own = {"f": None} | OWN
         return {name: _training.train(rows, truth, epsilon) for name, epsilon in own.items()}
     from experiments.paper import _opacus
@@ -36,11 +36,11 @@ def of_reviews(rows, truth, inputs) -> dict[str, Any]:
     def make():
         return _opacus.text_network(rows.shape[1])
 
-    found = _by_opacus(make, rows, truth, (_opacus.TEXT, _opacus.TEXT_WEAK), inputs, "text")
+    found = _train_by_opacus(make, rows, truth, (_opacus.TEXT, _opacus.TEXT_WEAK), inputs, "text")
     return found | {name: _training.train(rows, truth, epsilon) for name, epsilon in OWN.items()}
 
 
-def _by_opacus(make, rows, truth, recipes, inputs, kind) -> dict[str, Any]:
+def _train_by_opacus(make, rows, truth, recipes, inputs, kind) -> dict[str, Any]:
     """{name: network} without privacy, for each ε̂, and badly trained; in a quick run all see their rows once."""
     from experiments.paper import _opacus
 
@@ -64,36 +64,36 @@ class OnImages:
         return self.model.card
 
     def __call__(self, images) -> np.ndarray:
-        return self.model(self.seen(images, self.grid))
+        return self.model(self.standardise(images, self.grid))
 
     @staticmethod
-    def seen(images, grid):
+    def standardise(images, grid):
         columns = dpx.ImageDomain(shape=images.shape[1:], grid=grid or images.shape[1:]).encode(images)
         spread = columns.std(axis=1, keepdims=True)
         centred = (columns - columns.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1)
         return centred / grid[0] if grid else centred.reshape(-1, 1, *images.shape[1:])
 
 
-def of_faces(faces, inputs, grid=(24, 24)) -> dict[str, OnImages]:
+def models_of_faces(faces, inputs, grid=(24, 24)) -> dict[str, OnImages]:
     """{name: model}: the paper's network of two convolutions by Opacus; without it, or in a quick run, our own small network on means of pixels."""
     truth = np.where(faces.training_happy, 1.0, -1.0)
 
     def own(epsilon):
-        return OnImages(_training.train(OnImages.seen(faces.training, grid), truth, epsilon, scale=0.3), grid)
+        return OnImages(_training.train(OnImages.standardise(faces.training, grid), truth, epsilon, scale=0.3), grid)
 
-    if inputs.quick or not with_opacus():
+    if inputs.quick or not has_opacus():
         return {name: own(epsilon) for name, epsilon in FACES_OWN.items()}
     from experiments.paper import _opacus
 
     def make():
         return _opacus.face_network(faces.training.shape[1])
 
-    rows = OnImages.seen(faces.training, None)
-    found = _by_opacus(make, rows, truth, (_opacus.FACE, _opacus.FACE_WEAK), inputs, "face")
+    rows = OnImages.standardise(faces.training, None)
+    found = _train_by_opacus(make, rows, truth, (_opacus.FACE, _opacus.FACE_WEAK), inputs, "face")
     return {name: OnImages(model, None) for name, model in found.items()} | {name: own(e) for name, e in FACES_WEAKEST.items()}
 
 
-def described(name, model, rows, truth, reported=REPORTED) -> dict[str, Any]:
+def describe(name, model, rows, truth, reported=REPORTED) -> dict[str, Any]:
     """A row of the table of models: accuracy beside the paper's, the accountant's ε̂, and what it was given."""
     card: ModelCard = model.card
     stated = card.parameters
@@ -106,11 +106,11 @@ def described(name, model, rows, truth, reported=REPORTED) -> dict[str, Any]:
         "noise multiplier": round(float(stated["noise_multiplier"]), 3) if "noise_multiplier" in stated else "",
         "steps": stated.get("steps", ""),
         "batch": stated.get("batch", ""),
-        "a person in both sets": promised(card),
+        "a person in both sets": promise_text(card),
     }
 
 
-def promised(card: ModelCard, epsilon: float = 0.1, delta: float = 1e-5) -> str:
+def promise_text(card: ModelCard, epsilon: float = 0.1, delta: float = 1e-5) -> str:
     """(ε, δ) of somebody who trained the model and is among the explanation data, after one answer of this price."""
     spent = dpx.Guarantee(gdp.mu(epsilon, delta), delta, relation.Neighbours())
     both = person_guarantees.PersonGuarantees.of(spent, 1_000_000, card).both

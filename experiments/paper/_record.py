@@ -41,11 +41,11 @@ def table(kept: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def within(page: str, made: str) -> str:
+def insert_table(page: str, made: str) -> str:
     """The page with this table between the markers."""
     before, rest = page.split(BEGIN)
     return f"{before}{BEGIN}\n\n{made}\n\n{END}{rest.split(END)[1]}"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(within(PAGE.read_text(encoding="utf-8"), table(record(Path(sys.argv[1])))), encoding="utf-8")
+    PAGE.write_text(insert_table(PAGE.read_text(encoding="utf-8"), table(record(Path(sys.argv[1])))), encoding="utf-8")

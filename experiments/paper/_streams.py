@@ -35,7 +35,7 @@ class Plan:
     records: list
     later: list  # for the non-interactive phase
     size: int
-    ours: dict  # {name: mechanism}
+    our_mechanisms: dict  # {name: mechanism}
     epsilon: float
     release: float | None = None  # ε of one release
 
@@ -44,7 +44,7 @@ class Plan:
         return np.asarray(encoded[: len(self.records)]), np.asarray(encoded[len(self.records) :])
 
 
-def ours(epsilon):
+def our_mechanisms(epsilon):
     """Our defaults with the paper's plane, and its rule made private with exact noise."""
     return {
         "basic, ours": dpx.Basic(epsilon, DELTA, plane="paper"),
@@ -55,7 +55,7 @@ def ours(epsilon):
     }
 
 
-def printed(size, width, epsilon, lanes, seed):
+def paper_algorithms(size, width, epsilon, lanes, seed):
     """The paper's three algorithms to the letter."""
     common = {"lanes": lanes, "total_delta": TOTAL_DELTA}
     return {
@@ -65,10 +65,10 @@ def printed(size, width, epsilon, lanes, seed):
     }
 
 
-def asked_printed(plan, lanes, seed, stored=None, names=PRINTED):
+def ask_paper_algorithms(plan, lanes, seed, stored=None, names=PRINTED):
     """{mechanism: {quantity: (seeds, queries)}} by the paper's formulas; its non-interactive phase answers the later records."""
     points, later = plan.points()
-    everything = printed(plan.size, points.shape[1], plan.epsilon, lanes, 1000 * seed)
+    everything = paper_algorithms(plan.size, points.shape[1], plan.epsilon, lanes, 1000 * seed)
     chosen = {name: everything[name] for name in names}
     told, normal = {name: [] for name in chosen}, _lanes.Normal(lanes, STEPS, points.shape[1], 1000 * seed)
     for problem in with_bar(problems(plan.shard, points, stored), "the paper's", len(points)):
@@ -78,7 +78,7 @@ def asked_printed(plan, lanes, seed, stored=None, names=PRINTED):
             spent = {"mu": one.mu, "claimed": one.claimed, "iterations": iterations}
             told[name].append(problem.scores(values) | spent)
     histories = {f"adaptive, paper|{k}": _history(chosen["adaptive, paper"], k, points) for k in range(min(lanes, FREE_SEEDS))}
-    return {name: stacked(lines) for name, lines in told.items()} | asked_free(plan, later, histories, "paper", stored)
+    return {name: stack(lines) for name, lines in told.items()} | ask_without_rows(plan, later, histories, "paper", stored)
 
 
 def _history(adaptive, lane, points):
@@ -86,7 +86,7 @@ def _history(adaptive, lane, points):
     return evaluation.History.of(evaluation.ReleasedAnswer(point, adaptive.answers[source][lane]) for point, source in entries)
 
 
-def asked_free(plan, later, histories, kind, stored):
+def ask_without_rows(plan, later, histories, kind, stored):
     """The non-interactive phase from several seeds' histories."""
     phases = {method: [dpx.NonInteractive(history, method) for history in histories.values()] for method in FREE}
     told = {f"non-interactive by {method}, {kind}": [] for method in FREE}
@@ -95,19 +95,19 @@ def asked_free(plan, later, histories, kind, stored):
         for method, each in phases.items():
             values = np.array([phase.explain(problem.point).values for phase in each])
             told[f"non-interactive by {method}, {kind}"].append(problem.scores(values))
-    return {name: stacked(lines) for name, lines in told.items() if lines}
+    return {name: stack(lines) for name, lines in told.items() if lines}
 
 
-def asked_ours(plan, seeds, seed, stored=None):
+def ask_library(plan, seeds, seed, stored=None):
     """The same by the library, a few seeds of noise each, and by one release a seed."""
     points, later = plan.points()
     rows = KnownRows(plan.shard.size)
-    plan.shard.wrap_rows(rows.around)
+    plan.shard.wrap_rows(rows.wrap)
     explainers = {
         name: [dpx.Explainer(plan.shard, BUDGET, one, noise=SeededNoise(100 * seed + k)) for k in range(seeds)]
         for name, one in plan.ours.items()
     }
-    made = released(plan, seeds, seed) if plan.release else {}
+    made = make_releases(plan, seeds, seed) if plan.release else {}
     told = {name: [] for name in (*explainers, *made)}
     for record, problem in with_bar(zip(plan.records, problems(plan.shard, points, stored), strict=True), "ours", len(points)):
         rows.problem = problem
@@ -119,8 +119,8 @@ def asked_ours(plan, seeds, seed, stored=None):
             told[name].append(problem.scores(np.array([one.explain(record).values for one in each])))
     rows.problem = None
     histories = {str(k): _plain(one.history) for k, one in enumerate(explainers.get("adaptive, ours", ())[:FREE_SEEDS])}
-    found = {name: stacked(lines) for name, lines in told.items()}
-    return found | (asked_free(plan, later, histories, "ours", stored) if histories else {})
+    found = {name: stack(lines) for name, lines in told.items()}
+    return found | (ask_without_rows(plan, later, histories, "ours", stored) if histories else {})
 
 
 def _plain(history):
@@ -132,7 +132,7 @@ def _iterations(answer):
     return 0 if answer.copied else answer.details["gradients"] + 1
 
 
-def released(plan, seeds, seed):
+def make_releases(plan, seeds, seed):
     """One release instead of paid answers: everything after it is free."""
     budget = dpx.Budget(plan.release, TOTAL_DELTA)
     made = [OnPapersPlane(dpx.release(plan.shard, budget, noise=SeededNoise(100 * seed + k))) for k in range(seeds)]
@@ -155,7 +155,7 @@ class KnownRows:
     def __init__(self, size):
         self.size, self.problem = size, None
 
-    def around(self, rows):
+    def wrap(self, rows):
         self.rows = rows
         return self
 
@@ -163,9 +163,9 @@ class KnownRows:
         return self.local_many([query])[0]
 
     def local_many(self, queries):
-        return [self._one(query) for query in queries]
+        return [self._moments_at(query) for query in queries]
 
-    def _one(self, query):
+    def _moments_at(self, query):
         problem = self.problem
         if problem is None or not np.array_equal(query.point, problem.point):
             return self.rows.local_many([query])[0]
@@ -175,7 +175,7 @@ class KnownRows:
         return getattr(self.rows, name)
 
 
-def judged(shard, records):
+def judge(shard, records):
     """Each record with a function that compares an answer about it with the exact optimum."""
     for record in with_bar(list(records), "queries"):
         point = shard.domain.encode_query(record)
@@ -189,7 +189,7 @@ def judged(shard, records):
         yield record, score
 
 
-def stacked(lines):
+def stack(lines):
     return {key: np.array([line[key] for line in lines]).T for key in lines[0]}
 
 

@@ -59,7 +59,7 @@ class Reviews:
     def factor(self) -> float:
         return self.paper_rows / len(self.texts)
 
-    def drawn(self, count: int, seed: int = SEED) -> list[int]:
+    def draw_positions(self, count: int, seed: int = SEED) -> list[int]:
         """Positions of random reviews that have words of the vocabulary."""
         order = np.random.default_rng(seed).permutation(len(self.texts))
         return list(islice((int(i) for i in order if self.domain.spans(self.texts[i])), count))
@@ -136,7 +136,7 @@ class Inputs:
         if not self.again and stored.exists():
             found = json.loads(stored.read_text(encoding="utf-8"))
             if (found["queries"], found.get("seeds", self.seeds), found.get("shards")) == (queries, self.seeds, self.shards):
-                self.clock.passed(study.name, study.minutes, None)
+                self.clock.count_part(study.name, study.minutes, None)
                 return found
         self.require(study)
         start, before, cpu = perf_counter(), self.clock.done, process_time() + self.clock.stored_cpu
@@ -146,7 +146,7 @@ class Inputs:
         found["seconds"] = round(perf_counter() - start, 1)
         found["cpu seconds"] = round(process_time() + self.clock.stored_cpu - cpu, 1)  # with pieces that were there already
         if self.clock.done == before:  # a study without pieces of its own
-            self.clock.passed(study.name, study.minutes, found["seconds"])
+            self.clock.count_part(study.name, study.minutes, found["seconds"])
         self.output.mkdir(parents=True, exist_ok=True)
         stored.write_text(json.dumps(found, indent=1, ensure_ascii=False), encoding="utf-8")
         return found

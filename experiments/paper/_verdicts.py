@@ -36,7 +36,7 @@ def verdict(found: dict[str, Any]) -> Verdict | None:
         return None
 
 
-def one(rows: Rows, **wanted: Any) -> dict[str, Any]:
+def find_row(rows: Rows, **wanted: Any) -> dict[str, Any]:
     """The first row with these entries."""
     found = next((row for row in rows if all(row.get(key) == value for key, value in wanted.items())), None)
     if found is None:
@@ -49,16 +49,12 @@ def less(first: dict[str, Any], second: dict[str, Any], key: str) -> bool:
     return second[key] - first[key] > SURE * hypot(first.get(f"± {key}", 0.0), second.get(f"± {key}", 0.0))
 
 
-def met(value: float, reported: float) -> bool:
-    return value > 0 and abs(log(value / reported)) <= log(FACTOR)
-
-
 def table_2(rows: Rows) -> Verdict:
     """At every scale of the columns, with every model behind LIME and every reading of MIM that was tried: within half a word of both numbers?"""
     printed = [row for row in rows if row["explanation"].startswith("paper, noise of")]
     exact = [row for row in rows if row["explanation"].startswith("exact optimum")]
     hits = {kind: [pair for row in some for pair in _half_a_word(row)] for kind, some in (("printed", printed), ("exact", exact))}
-    most = max((row[f"shared with {name}"], name, row["explanation"]) for row in exact for name in _named(row, "LIME"))
+    most = max((row[f"shared with {name}"], name, row["explanation"]) for row in exact for name in _names_after(row, "LIME"))
     first = printed[0]["shared with LIME"], exact[0]["shared with LIME"]
     because = f"{first[0]} words shared with LIME at the printed noise and {first[1]} by the exact optimum, of 3.9 reported"
     because += f"; of all that was tried the optimum shares at most {most[0]} ({most[1]}; {most[2]})"
@@ -71,14 +67,14 @@ def table_2(rows: Rows) -> Verdict:
     return Verdict(PARTLY if hits["exact"] else NOT, because + met_by, otherwise)
 
 
-def _named(row: dict[str, Any], start: str) -> list[str]:
+def _names_after(row: dict[str, Any], start: str) -> list[str]:
     return [key.removeprefix("shared with ") for key in row if key.startswith(f"shared with {start}")]
 
 
 def _half_a_word(row: dict[str, Any]) -> list[str]:
     """The pairs of a model behind LIME and a reading of MIM for which both of the paper's numbers are met."""
     near = [
-        [name for name in _named(row, start) if abs(row[f"shared with {name}"] - said) <= 0.5]
+        [name for name in _names_after(row, start) if abs(row[f"shared with {name}"] - said) <= 0.5]
         for start, said in (("LIME", 3.9), ("MIM", 2.6))
     ]
     return [f"{row['explanation']} with {lime} and {mim}" for lime in near[0] for mim in near[1]]
@@ -119,8 +115,8 @@ def figure_1(rows: Rows) -> Verdict:
 
 
 def stream(rows: Rows) -> Verdict:
-    basic, adaptive, enhanced = (one(rows, mechanism=f"{kind}, paper") for kind in ("basic", "adaptive", "enhanced"))
-    ours = [one(rows, mechanism=f"{kind}, ours") for kind in ("basic", "adaptive", "enhanced")]
+    basic, adaptive, enhanced = (find_row(rows, mechanism=f"{kind}, paper") for kind in ("basic", "adaptive", "enhanced"))
+    ours = [find_row(rows, mechanism=f"{kind}, ours") for kind in ("basic", "adaptive", "enhanced")]
     booked, exact, lost = "ε by the paper's bookkeeping", "total ε, exact", "relative excess"
     books = less(adaptive, basic, booked) and less(enhanced, adaptive, booked)
     saved, useful = adaptive[exact] < 0.5 * basic[exact], basic[lost] < 0.5
@@ -135,7 +131,7 @@ def stream(rows: Rows) -> Verdict:
 
 
 def figure_4(rows: Rows) -> Verdict:
-    printed = one(rows, mechanism="adaptive, paper")
+    printed = find_row(rows, mechanism="adaptive, paper")
     start, worst, end = (printed[key] for key in ("at the start", "at worst", "at the end"))
     because = f"from {start:.2g} up to {worst:.2g} and back to {end:.2g} by the printed formulas (medians of the relative excess)"
     good = worst > 1.1 * start and end < 1.1 * start
@@ -192,7 +188,7 @@ def figure_9(rows: Rows) -> Verdict:
     said, results = [], []
     for name, key in (("adaptive, paper", "ε by the paper's bookkeeping"), ("adaptive, ours", "total ε, exact")):
         dense, random, sparse, plain, over = (
-            one(rows, mechanism=name, **{"queries about": place})
+            find_row(rows, mechanism=name, **{"queries about": place})
             for place in ("dense", "random", "sparse", "depth 10", "depth 60")
         )
         results.append((less(dense, random, key) and not less(sparse, random, key), less(plain, over, key)))

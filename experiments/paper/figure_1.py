@@ -11,7 +11,7 @@ import dpexplain as dpx
 from dpexplain import evaluation, plots
 from dpexplain.noise import SeededNoise
 from experiments.faces import theorem_steps
-from experiments.paper._streams import judged, with_error
+from experiments.paper._streams import judge, with_error
 from experiments.paper._study import FACE_FILE, SEED, Study, digits, figure
 
 DELTA, STEPS, GRIDS = 1e-5, 200, (48, 12, 6)
@@ -30,12 +30,12 @@ def run(inputs, queries):
     for grid in GRIDS:
         domain = dpx.ImageDomain(shape=images.training.shape[1:], grid=(grid, grid))
         data = dpx.PrivateData(images.training, domain, model=model)
-        scores, maps[str(grid)] = explained(data, list(chosen))
+        scores, maps[str(grid)] = explain_faces(data, list(chosen))
         rows += [line(grid, data, name, each) for name, each in scores.items()]
     return {"rows": rows, "maps": maps}
 
 
-def explained(data, faces):
+def explain_faces(data, faces):
     """({mechanism: scores}, {mechanism: the first face's values})."""
     evaluation.remember(data, most=1)
     budget = dpx.Budget(1e7, DELTA)
@@ -44,7 +44,7 @@ def explained(data, faces):
     }
     scores = {name: [] for name in explainers}
     maps = {"exact, not private": evaluation.optimum(data, faces[0], plane="paper")}
-    for face, score in judged(data, faces):
+    for face, score in judge(data, faces):
         for name, explainer in explainers.items():
             values = explainer.explain(face).values
             maps.setdefault(name, values)

@@ -16,7 +16,7 @@ THE_PAPERS, OURS = _streams.PRINTED, _streams.OURS
 
 def run(inputs, queries):
     chosen = list(islice(plans(inputs.acs, queries), inputs.shards))
-    told = _streams.over_shards([asked(inputs, plan, i, queries) for i, plan in enumerate(chosen)])
+    told = _streams.over_shards([ask_shard(inputs, plan, i, queries) for i, plan in enumerate(chosen)])
     rows = [_streams.line(name, one) for name, one in told.items()]
     return {"rows": rows, "told": _streams.first_seed(told), "asked": len(chosen) * queries}
 
@@ -25,18 +25,18 @@ def plans(data, queries):
     """One for each shard."""
     shards, later = data.private(name="ACS").split(_streams.SHARDS), min(queries, LATER)
     records = random_records(data, 2 * _streams.SHARDS * queries, SEED)
-    ours = {name: one for name, one in _streams.ours(EPSILON).items() if name in OURS}
+    ours = {name: one for name, one in _streams.our_mechanisms(EPSILON).items() if name in OURS}
     for i, shard in enumerate(shards):
         own, others = (records[part * queries :][:queries] for part in (i, _streams.SHARDS + i))
         yield _streams.Plan(shard, own, others[:later], shard.size, ours, EPSILON, RELEASE)
 
 
-def asked(inputs, plan, i, queries):
+def ask_shard(inputs, plan, i, queries):
     """One shard's answers, the paper's and ours, each from its file if it is there."""
     parts, stored = inputs.parts("figure-2", queries), inputs.sums(f"acs-{queries}-shard-{i}")
     size = STUDY.minutes / _streams.SHARDS / 2
-    papers = parts.get(f"shard-{i}-paper", lambda: _streams.asked_printed(plan, inputs.seeds, i, stored), size)
-    return papers | parts.get(f"shard-{i}-ours", lambda: _streams.asked_ours(plan, inputs.own_seeds, i, stored), size)
+    papers = parts.get(f"shard-{i}-paper", lambda: _streams.ask_paper_algorithms(plan, inputs.seeds, i, stored), size)
+    return papers | parts.get(f"shard-{i}-ours", lambda: _streams.ask_library(plan, inputs.own_seeds, i, stored), size)
 
 
 def draw(found):

@@ -24,7 +24,7 @@ AT_ITS_OWN = "basic, ours, at ε = 0.006"
 def run(inputs, queries):
     factor = inputs.reviews.factor
     chosen = list(islice(plans(inputs.reviews, queries), inputs.shards))
-    told = _streams.over_shards([asked(inputs, plan, i, queries) for i, plan in enumerate(chosen)])
+    told = _streams.over_shards([ask_shard(inputs, plan, i, queries) for i, plan in enumerate(chosen)])
     rows = [_streams.line(name, one, factor if name in OURS else 1.0) for name, one in told.items()]
     counts = {"asked": len(chosen) * queries, "asked of ours": len(chosen) * own_queries(queries)}
     return {"rows": rows, "told": _streams.first_seed(told), "factor": factor} | counts
@@ -32,27 +32,27 @@ def run(inputs, queries):
 
 def plans(reviews, queries):
     shards = dpx.PrivateData(reviews.texts, reviews.domain, labels=reviews.truth, name="Text").split(_streams.SHARDS)
-    usable = [reviews.texts[i] for i in reviews.drawn(2 * _streams.SHARDS * queries)]
+    usable = [reviews.texts[i] for i in reviews.draw_positions(2 * _streams.SHARDS * queries)]
     size, later = reviews.paper_rows // _streams.SHARDS, min(queries, LATER)
     for i, shard in enumerate(shards):
         own = usable[2 * i * queries :][: 2 * queries]
-        yield _streams.Plan(shard, own[:queries], own[queries:][:later], size, ours(reviews.factor), EPSILON, RELEASE)
+        yield _streams.Plan(shard, own[:queries], own[queries:][:later], size, our_mechanisms(reviews.factor), EPSILON, RELEASE)
 
 
-def ours(factor):
+def our_mechanisms(factor):
     """Our defaults at the ε of `factor` times μ, and one at the paper's own ε."""
     exact = gdp.epsilon(gdp.mu(EPSILON, _streams.DELTA) * factor, _streams.DELTA)
-    chosen = {name: one for name, one in _streams.ours(exact).items() if name in OURS}
+    chosen = {name: one for name, one in _streams.our_mechanisms(exact).items() if name in OURS}
     return chosen | {AT_ITS_OWN: dpx.Basic(EPSILON, _streams.DELTA, plane="paper")}
 
 
-def asked(inputs, plan, i, queries):
+def ask_shard(inputs, plan, i, queries):
     """One shard's answers. Sums of 500 columns are a megabyte a query and are computed again rather than stored."""
     parts, size = inputs.parts("figure-3", queries), STUDY.minutes / _streams.SHARDS / 2
-    papers = parts.get(f"shard-{i}-paper", lambda: _streams.asked_printed(plan, inputs.seeds, i), size)
+    papers = parts.get(f"shard-{i}-paper", lambda: _streams.ask_paper_algorithms(plan, inputs.seeds, i), size)
     first, later = plan.records[: own_queries(queries)], plan.later[: own_queries(queries)]
     fewer = replace(plan, records=first, later=later)
-    return papers | parts.get(f"shard-{i}-ours", lambda: _streams.asked_ours(fewer, inputs.own_seeds, i), size)
+    return papers | parts.get(f"shard-{i}-ours", lambda: _streams.ask_library(fewer, inputs.own_seeds, i), size)
 
 
 def own_queries(queries):

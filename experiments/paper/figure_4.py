@@ -43,12 +43,12 @@ def run(inputs, queries):
     records = random_records(data, 10 * (HISTORY + queries), SEED)
     evaluation.remember(shard)
     printed = dpx.Adaptive(EPSILON, _streams.DELTA, _streams.STEPS, calibration="paper")
-    chosen = {name: _streams.ours(EPSILON).get(name, printed) for name in NAMES}
-    paths = {name: watched(shard, one, records, queries) for name, one in chosen.items()}
+    chosen = {name: _streams.our_mechanisms(EPSILON).get(name, printed) for name in NAMES}
+    paths = {name: excess_by_step(shard, one, records, queries) for name, one in chosen.items()}
     return {"rows": [line(name, one) for name, one in paths.items()], "paths": paths}
 
 
-def watched(shard, mechanism, records, queries):
+def excess_by_step(shard, mechanism, records, queries):
     """Relative excess at each step of the first answers after the history that are computed, not copied."""
     explainer = dpx.Explainer(shard, _streams.BUDGET, mechanism, noise=SeededNoise(SEED))
     explainer.explain_many(records[:HISTORY])

@@ -13,7 +13,7 @@ import dpexplain as dpx
 from dpexplain import evaluation, plots
 from dpexplain.noise import SeededNoise
 from experiments.paper import _private_models
-from experiments.paper._streams import judged, with_error
+from experiments.paper._streams import judge, with_error
 from experiments.paper._study import FACE_FILE, SEED, Study, digits, figure
 
 DELTA, SEEN = 1e-5, (24, 24)
@@ -27,15 +27,15 @@ EXACT = "exact, 12×12, not private"
 def run(inputs, queries):
     faces = inputs.faces
     test_truth = np.where(faces.test_happy, 1.0, -1.0)
-    models = _private_models.of_faces(faces, inputs, SEEN)
+    models = _private_models.models_of_faces(faces, inputs, SEEN)
     answers = {name: model(faces.test) for name, model in models.items()}
     fooled = np.flatnonzero((test_truth < 0) & np.all([each > 0 for each in answers.values()], axis=0))
     asked = list(faces.test[fooled[:queries] if len(fooled) >= queries else np.arange(queries)])
     reported = _private_models.FACES_REPORTED
-    described = [_private_models.described(name, model, faces.test, test_truth, reported) for name, model in models.items()]
+    described = [_private_models.describe(name, model, faces.test, test_truth, reported) for name, model in models.items()]
     rows, maps = [], {}
     for number, (name, model) in enumerate(models.items()):
-        scores, maps[name] = explained(faces.training, model(faces.training), asked, number)
+        scores, maps[name] = explain_faces(faces.training, model(faces.training), asked, number)
         accuracy = digits(float(np.mean(answers[name] == test_truth)), 3)
         rows += [{"model": name, "test accuracy": accuracy, "explanation": kind} | told for kind, told in scores.items()]
     plain = np.array(maps["f"][EXACT])
@@ -45,7 +45,7 @@ def run(inputs, queries):
     return {"rows": rows, "models": described, "maps": maps}
 
 
-def explained(images, labels, faces, seed):
+def explain_faces(images, labels, faces, seed):
     scores, maps = {}, {}
     for kind, (grid, mechanism) in KINDS.items():
         grid = min(grid, images.shape[1])
@@ -53,7 +53,7 @@ def explained(images, labels, faces, seed):
         evaluation.remember(data, most=1)
         explainer = dpx.Explainer(data, dpx.Budget(1e7, DELTA), mechanism, noise=SeededNoise(SEED + seed))
         told = []
-        for face, score in judged(data, faces):
+        for face, score in judge(data, faces):
             values = explainer.explain(face).values
             maps.setdefault(kind, [digits(value, 3) for value in values])
             told.append(score(values))

@@ -33,14 +33,14 @@ def run(inputs, queries):
     reviews, rng = inputs.reviews, np.random.default_rng(SEED)
     rows = reviews.domain.encode(reviews.texts)
     training, test = np.split(rng.permutation(rows.shape[0]), [rows.shape[0] * 7 // 10])
-    models = _private_models.of_reviews(rows[training], reviews.truth[training], inputs)
+    models = _private_models.models_of_reviews(rows[training], reviews.truth[training], inputs)
     some = np.sort(rng.permutation(rows.shape[0])[:EXPLAINED])
     labels = np.array([model(rows[some]) for model in models.values()])
-    chosen = reviews.drawn(queries, SEED + 1)
+    chosen = reviews.draw_positions(queries, SEED + 1)
     points = reviews.domain.encode_queries([reviews.texts[i] for i in chosen])
     work = Work(reviews, rows[some], some, labels, list(models), max(2, inputs.seeds // 5))
-    told = in_pieces(inputs.parts("figure-7", queries), work, points)
-    described = [_private_models.described(name, model, rows[test], reviews.truth[test]) for name, model in models.items()]
+    told = compute_in_pieces(inputs.parts("figure-7", queries), work, points)
+    described = [_private_models.describe(name, model, rows[test], reviews.truth[test]) for name, model in models.items()]
     lines = [line(row, mechanism, told[row["model"]]) for row in described for mechanism in (*PRINTED, OURS)]
     return {"rows": lines, "models": described, "told": told, "explanation rows": len(some)}
 
@@ -56,16 +56,16 @@ class Work(NamedTuple):
     draws: int
 
 
-def in_pieces(parts, work, points):
+def compute_in_pieces(parts, work, points):
     """{model: {quantity: one number a review}}, computed and stored PIECE reviews at a time."""
     starts = range(0, len(points), PIECE)
     size = STUDY.minutes / len(starts)
-    pieces = [parts.get(f"reviews-{i}", lambda i=i: explained(work, points[i : i + PIECE], i), size) for i in starts]
+    pieces = [parts.get(f"reviews-{i}", lambda i=i: explain_reviews(work, points[i : i + PIECE], i), size) for i in starts]
     keys = pieces[0][work.names[0]].keys()
     return {name: {key: np.concatenate([one[name][key] for one in pieces]).tolist() for key in keys} for name in work.names}
 
 
-def explained(work, points, first):
+def explain_reviews(work, points, first):
     """{model: {quantity: one number a review}}: draws of noise are averaged."""
     reviews, some = work.reviews, work.some
     data = dpx.PrivateData([reviews.texts[i] for i in some], reviews.domain, labels=reviews.truth[some])
@@ -73,7 +73,7 @@ def explained(work, points, first):
     printed = {name: _Printed(reviews.paper_rows, steps, count, work.draws) for name, steps in PRINTED.items()}
     lines, normal = [], _lanes.Normal(count * work.draws, max(PRINTED.values()), points.shape[1], [SEED, first])
     for number, point in enumerate(with_bar(points, "reviews")):
-        alpha, near = weighed(work.rows, point)
+        alpha, near = weigh(work.rows, point)
         A = evaluation.local_moments_of(data, [point])[0].A / data.size
         targets = pulls(work.rows, point, alpha, work.labels) / data.size
         best = optima(A, targets)
@@ -85,7 +85,7 @@ def explained(work, points, first):
         if number % OURS_EVERY == 0:
             answers[OURS] = own.answer(point, A, targets)
         for name, values in answers.items():
-            found |= judged(name, values, A, targets, gains, best)
+            found |= judge(name, values, A, targets, gains, best)
         lines.append(found)
     columns = {key: np.array([line[key] for line in lines if key in line]) for key in lines[0]}
     return {name: {key: column[:, i] for key, column in columns.items()} for i, name in enumerate(work.names)}
@@ -107,7 +107,7 @@ class _Printed:
         return values.reshape(-1, self.draws, width)
 
 
-def weighed(rows, point):
+def weigh(rows, point):
     """(α of each row, the nearest rows): for binary rows ‖x - z‖² = Σx + Σz - 2x·z."""
     squares = np.asarray(rows.sum(axis=1)).ravel() + point.sum() - 2 * np.asarray(rows @ point).ravel()
     return dpx.weights.Stable()(np.sqrt(np.maximum(squares, 0.0))), np.argsort(squares, kind="stable")[:NEAREST]
@@ -124,7 +124,7 @@ class _Ours:
 
     def __init__(self, data, models, domain):
         self.rows, self.domain = KnownRows(data.size), domain
-        data.wrap_rows(self.rows.around)
+        data.wrap_rows(self.rows.wrap)
         basic = dpx.Basic(1.0, DELTA, plane="paper")
         self.explainers = [dpx.Explainer(data, BUDGET, basic, noise=SeededNoise(k)) for k in range(models)]
 
@@ -139,7 +139,7 @@ class _Ours:
         return np.array(values)
 
 
-def judged(name, values, A, targets, gains, best):
+def judge(name, values, A, targets, gains, best):
     """Distance from the plain model's optimum and excess loss, means over draws."""
     losses = np.einsum("mdi,ij,mdj->md", values, A, values, optimize=True) - 2 * np.einsum("mdi,mi->md", values, targets)
     excess = losses.mean(axis=1) + gains

@@ -28,13 +28,13 @@ NAMES = ("adaptive, paper", "adaptive, paper's rule made private", "adaptive, ou
 def run(inputs, queries):
     data, rng = inputs.acs, np.random.default_rng(SEED)
     some = rng.permutation(len(data.encoded))[:PLACES]
-    cluster, centres = clustered(data.encoded[some], rng)
+    cluster, centres = find_clusters(data.encoded[some], rng)
     places = regions(data.encoded[some], cluster, centres, _streams.SHARDS * queries, rng)
     parts, told = inputs.parts("figure-9", queries), {}
     for region, chosen in places.items():
         private = data.private(name="ACS")
-        told[region] = spent(parts, region, data, private, some[chosen], queries, inputs)
-    models, notes = compared_models(
+        told[region] = measure_spending(parts, region, data, private, some[chosen], queries, inputs)
+    models, notes = compare_models(
         parts, data, some, cluster, max(2, queries * 5 // 8), rng, inputs
     )  # 500 where regions have 800
     told |= models
@@ -43,21 +43,23 @@ def run(inputs, queries):
     return {"rows": rows, "told": curves, "notes": notes}
 
 
-def compared_models(parts, data, some, cluster, queries, rng, inputs):
+def compare_models(parts, data, some, cluster, queries, rng, inputs):
     """The same queries about both forests, where the deeper one is overfitted; their training rows are the private rows."""
     truth, names = data.frame.PINCP.to_numpy(), [feature.name for feature in data.domain.features]
     trees, cache = QUICK_TREES if inputs.quick else TREES, inputs.sums("x").parent
-    answers = {f"depth {depth}": of_forest(depth, trees, data.encoded, truth, cache) for depth in (10, 60)}
-    chosen = some[overfitted(cluster, [each[some] == truth[some] for each in answers.values()], _streams.SHARDS * queries, rng)]
+    answers = {f"depth {depth}": forest_answers(depth, trees, data.encoded, truth, cache) for depth in (10, 60)}
+    chosen = some[
+        draw_overfitted(cluster, [each[some] == truth[some] for each in answers.values()], _streams.SHARDS * queries, rng)
+    ]
     told = {}
     for name, each in answers.items():
         private = dpx.PrivateData(data.frame[names], data.domain, labels=np.where(each, 1.0, -1.0), name=name)
-        told[name] = spent(parts, name, data, private, chosen, queries, inputs)
+        told[name] = measure_spending(parts, name, data, private, chosen, queries, inputs)
     said = [f"training accuracy of {name}, {trees} trees: {np.mean(each == truth):.3f}" for name, each in answers.items()]
     return told, said
 
 
-def of_forest(depth, trees, encoded, truth, cache):
+def forest_answers(depth, trees, encoded, truth, cache):
     """What a random forest says about its training rows, from the cache if it is there. One tree is in memory at a time: deep ones are large."""
     stored = cache / f"forest-{trees}-depth-{depth}-{len(truth)}.npy"
     if not stored.exists():
@@ -71,7 +73,7 @@ def of_forest(depth, trees, encoded, truth, cache):
     return np.load(stored)
 
 
-def clustered(encoded, rng):
+def find_clusters(encoded, rng):
     """Ward's hierarchical clusters of a sample; every other row belongs to the nearest centre."""
     sample = encoded[rng.choice(len(encoded), min(SAMPLE, len(encoded)), replace=False)]
     group = AgglomerativeClustering(CLUSTERS).fit_predict(sample)
@@ -93,32 +95,34 @@ def regions(encoded, cluster, centres, count, rng):
     }
 
 
-def overfitted(cluster, hits, count, rng):
+def draw_overfitted(cluster, hits, count, rng):
     """Positions in the clusters, a fifth of them, where the deeper forest gains most training accuracy."""
     gain = {k: float((hits[1][cluster == k] * 1.0 - hits[0][cluster == k]).mean()) for k in np.unique(cluster)}
     worst = sorted(gain, key=gain.get)[-max(1, len(gain) // 5) :]
     return rng.choice(np.flatnonzero(np.isin(cluster, worst)), count)
 
 
-def spent(parts, title, data, private, positions, queries, inputs):
+def measure_spending(parts, title, data, private, positions, queries, inputs):
     """What the adaptive algorithm spends on these queries, by the paper's formulas and ours."""
     names = [feature.name for feature in data.domain.features]
     records, runs = data.frame[names].iloc[positions].to_dict("records"), []
     for i, shard in enumerate(private.split(_streams.SHARDS)):
-        ours = {name: one for name, one in _streams.ours(EPSILON).items() if name in NAMES}
+        ours = {name: one for name, one in _streams.our_mechanisms(EPSILON).items() if name in NAMES}
         plan = _streams.Plan(shard, records[i * queries :][:queries], [], shard.size, ours, EPSILON)
         runs.append(
             parts.get(
-                f"{title}-{i}", partial(both, plan, i, inputs, f"figure-9-{queries}-{title}"), STUDY.minutes / 5 / _streams.SHARDS
+                f"{title}-{i}",
+                partial(ask_both, plan, i, inputs, f"figure-9-{queries}-{title}"),
+                STUDY.minutes / 5 / _streams.SHARDS,
             )
         )
     return _streams.over_shards(runs)
 
 
-def both(plan, i, inputs, title):
+def ask_both(plan, i, inputs, title):
     stored = inputs.sums(f"{title}-shard-{i}")
-    printed = _streams.asked_printed(plan, inputs.seeds, i, stored, names=("adaptive, paper",))
-    return printed | _streams.asked_ours(plan, inputs.own_seeds, i, stored)
+    printed = _streams.ask_paper_algorithms(plan, inputs.seeds, i, stored, names=("adaptive, paper",))
+    return printed | _streams.ask_library(plan, inputs.own_seeds, i, stored)
 
 
 def draw(found):

@@ -9,7 +9,7 @@ from dpexplain.noise import SeededNoise
 from dpexplain.plots.style import SERIES, tidy
 from experiments.paper import _lanes
 from experiments.paper._exact import problems
-from experiments.paper._streams import KnownRows, OnPapersPlane, stacked, with_error
+from experiments.paper._streams import KnownRows, OnPapersPlane, stack, with_error
 from experiments.paper._study import ACS_FILE, SEED, Study, figure, legend_above, mean
 
 EPSILON, DELTA, STEPS = 0.1, 1e-6, 300
@@ -23,7 +23,7 @@ def run(inputs, queries):
     data, rng = inputs.acs, np.random.default_rng(SEED)
     race, parts = data.frame.RAC1P.to_numpy(), inputs.parts("minorities", queries)
     chosen = {code: rng.choice(np.flatnonzero(race == code), queries) for code in GROUPS}
-    told = parts.get("groups", lambda: explained(data, chosen, inputs), STUDY.minutes)
+    told = parts.get("groups", lambda: explain_groups(data, chosen, inputs), STUDY.minutes)
     rows, spread = [], {}
     for code, title in GROUPS.items():
         each = told[str(code)]
@@ -37,12 +37,12 @@ def run(inputs, queries):
     return {"rows": rows, "notes": notes, "spread": spread}
 
 
-def explained(data, chosen, inputs):
+def explain_groups(data, chosen, inputs):
     """{group: {mechanism: relative excess (seeds, people)}}."""
     private, names = data.private(), [feature.name for feature in data.domain.features]
     release = OnPapersPlane(dpx.release(private, dpx.Budget(0.1, DELTA), noise=SeededNoise(SEED)))
     rows, width = KnownRows(private.size), data.encoded.shape[1]
-    private.wrap_rows(rows.around)
+    private.wrap_rows(rows.wrap)
     explainers = {
         name: [dpx.Explainer(private, BUDGET, one, noise=SeededNoise(k)) for k in range(inputs.own_seeds)]
         for name, one in OURS.items()
@@ -59,7 +59,7 @@ def explained(data, chosen, inputs):
             answers |= {name: [one.explain(record).values for one in each] for name, each in explainers.items()}
             scored = {name: problem.scores(np.asarray(values))["relative_excess"] for name, values in answers.items()}
             told.append(scored | {"gain": np.array([problem.gain])})
-        found[str(code)] = stacked(told)
+        found[str(code)] = stack(told)
     return found
 
 

@@ -22,7 +22,7 @@ from experiments.paper._exact import Problem, sums
 from experiments.paper._streams import OnPapersPlane, with_error
 from experiments.paper._study import SEED, TEXT_FILES, Study, figure, legend_above
 from experiments.paper.table_3 import SCALES, Nearer
-from experiments.text import shared
+from experiments.text import count_shared
 
 EPSILON, DELTA, STEPS = 0.1, 1e-6, 300
 LIMES = ("LIME", "LIME, hard labels", "LIME, forest", "LIME, network")
@@ -45,16 +45,18 @@ def mechanisms(factor):
 def run(inputs, queries):
     reviews, parts = inputs.reviews, inputs.parts("table-2", queries)
     data = dpx.PrivateData(reviews.texts, reviews.domain, labels=reviews.truth)
-    chosen = reviews.drawn(queries)
+    chosen = reviews.draw_positions(queries)
     few = chosen[: max(FEWEST, queries // PART)]
     found, third = {}, STUDY.minutes / 3
     for scale in SCALES["Text"]:
         found |= parts.get(
-            f"printed-{scale:g}", lambda s=scale: printed(data, reviews, chosen, s, inputs.seeds), third / len(SCALES["Text"])
+            f"printed-{scale:g}",
+            lambda s=scale: run_paper_algorithm(data, reviews, chosen, s, inputs.seeds),
+            third / len(SCALES["Text"]),
         )
     texts = [reviews.texts[i] for i in few]
-    found |= parts.get("ours", lambda: answered(data, texts, mechanisms(reviews.factor), inputs.own_seeds), third)
-    found |= parts.get("compared", lambda: compared(data, reviews, chosen, few), third)
+    found |= parts.get("ours", lambda: explain_privately(data, texts, mechanisms(reviews.factor), inputs.own_seeds), third)
+    found |= parts.get("compared", lambda: explain_without_privacy(data, reviews, chosen, few), third)
     own = [np.flatnonzero(reviews.domain.encode_query(reviews.texts[i])) for i in chosen]
     values = {name: one["values"] for name, one in found.items()}
     rows = [line(name, each, {basis: values[basis] for basis in BASIS}, own) for name, each in values.items()]
@@ -62,29 +64,30 @@ def run(inputs, queries):
     return {"rows": rows, "notes": [f"{name}: {words}" for each in said for name, words in each.items()]}
 
 
-def printed(data, reviews, chosen, scale, seeds):
+def run_paper_algorithm(data, reviews, chosen, scale, seeds):
     """{name: values (texts, seeds, words)} of Algorithm 1 and the optimum, columns in [0, s]: noise for these rows, and for the paper's number."""
     points = reviews.domain.encode_queries([reviews.texts[i] for i in chosen])
     sizes = {PRINTED: data.size, AT_ITS_SIZE: reviews.paper_rows}
     basic = {
-        name + scaled(scale): _lanes.Basic(size, points.shape[1], EPSILON, DELTA, STEPS, seeds) for name, size in sizes.items()
+        name + scale_text(scale): _lanes.Basic(size, points.shape[1], EPSILON, DELTA, STEPS, seeds)
+        for name, size in sizes.items()
     }
     normal = _lanes.Normal(seeds, STEPS, points.shape[1], SEED)
-    found = {name: [] for name in (*basic, BASIS[0] + scaled(scale))}
+    found = {name: [] for name in (*basic, BASIS[0] + scale_text(scale))}
     for point, (A, b) in zip(points, with_bar(sums(data, points, Nearer(scale)), "printed", len(points)), strict=True):
         problem = Problem.of(point, A * scale**2, b * scale)
-        found[BASIS[0] + scaled(scale)].append(problem.best[None])
+        found[BASIS[0] + scale_text(scale)].append(problem.best[None])
         noise = normal.draw()
         for name, one in basic.items():
             found[name].append(one.answer(problem.point, problem.A, problem.b, noise)[0])
     return {name: {"values": np.array(each)} for name, each in found.items()}
 
 
-def scaled(scale):
+def scale_text(scale):
     return "" if scale == 1 else f", columns in [0, {scale:g}]"
 
 
-def answered(data, texts, chosen, seeds):
+def explain_privately(data, texts, chosen, seeds):
     """{private explanation: values (texts, seeds, words)}."""
     budget = dpx.Budget(1e7, DELTA)
     sources = {
@@ -103,9 +106,9 @@ def answered(data, texts, chosen, seeds):
     return {name: {"values": np.array(each)} for name, each in found.items()}
 
 
-def compared(data, reviews, chosen, few):
+def explain_without_privacy(data, reviews, chosen, few):
     """{what is not private: values (texts, 1, words)}; LIME explains the few, by several models."""
-    found, models = {name: [] for name in BASIS[1:]}, asked_by_lime(reviews)
+    found, models = {name: [] for name in BASIS[1:]}, models_for_lime(reviews)
     for i in with_bar(few, "LIME"):
         point = reviews.domain.encode_query(reviews.texts[i])
         for name, ask in models.items():
@@ -117,7 +120,7 @@ def compared(data, reviews, chosen, few):
     return {name: {"values": np.array(each)} for name, each in found.items()}
 
 
-def asked_by_lime(reviews):
+def models_for_lime(reviews):
     """LIME needs a model to ask, and the paper's black box is the reviews' own labels: a logistic regression on the words (its probability, or its
     answers), a forest and a network."""
     rows = reviews.domain.encode(reviews.texts)
@@ -144,7 +147,7 @@ def line(name, values, bases, own):
 def agreement(first, second, own):
     """Of the five strongest words that a review has, how many are shared: the mean over seeds, for each review that both explain."""
     both = zip(first, second, own, strict=False)
-    return [np.mean([shared(one, b, words) for one in a]) for a, b, words in both if len(words) >= 5]
+    return [np.mean([count_shared(one, b, words) for one in a]) for a, b, words in both if len(words) >= 5]
 
 
 def examples(reviews, chosen, values, own):
@@ -168,7 +171,7 @@ def draw(found):
         axes[0, 0],
         [row for row in found["rows"] if row["explanation"] not in BASIS[1:] and "columns" not in row["explanation"]][::-1],
     )
-    over_scales(axes[0, 1], found["rows"])
+    plot_over_scales(axes[0, 1], found["rows"])
     return drawn
 
 
@@ -184,11 +187,11 @@ def bars(ax, rows):
     tidy(ax)
 
 
-def over_scales(ax, rows):
+def plot_over_scales(ax, rows):
     told = {row["explanation"]: row for row in rows}
     for k, basis in enumerate((*LIMES, *MIMS)):
         for start, style in ((BASIS[0], "-"), (AT_ITS_SIZE, "--")):
-            some = [(scale, told[start + scaled(scale)]) for scale in SCALES["Text"]]
+            some = [(scale, told[start + scale_text(scale)]) for scale in SCALES["Text"]]
             shares, errors = ([row[f"{sign}shared with {basis}"] for _, row in some] for sign in ("", "± "))
             label = f"with {basis}" if style == "-" else None
             ax.errorbar(

@@ -23,7 +23,7 @@ from dpexplain.progress import with_bar
 from experiments.paper import _lanes
 from experiments.paper._cells import Cells
 from experiments.paper._exact import Problem, sums
-from experiments.paper._streams import KnownRows, stacked, with_error
+from experiments.paper._streams import KnownRows, stack, with_error
 from experiments.paper._study import ACS_FILE, FACE_FILE, SEED, TEXT_FILES, Study, digits, figure
 
 EPSILONS, DELTA = (0.01, 0.1), 1e-6
@@ -55,18 +55,18 @@ def run(inputs, queries):
     rows = []
     for name, source in {"ACS": people, "Text": texts, "Face": faces}.items():
         for scale in SCALES[name]:
-            rows += [line(name, scale, key, one) for key, one in in_pieces(name, source, inputs, queries, scale).items()]
+            rows += [line(name, scale, key, one) for key, one in compute_in_pieces(name, source, inputs, queries, scale).items()]
     return {"rows": rows}
 
 
-def in_pieces(name, source, inputs, queries, scale):
+def compute_in_pieces(name, source, inputs, queries, scale):
     """{"ε/explanation": {quantity: (seeds, points)}}, computed and stored PIECE points at a time."""
     parts, count = inputs.parts("table-3", queries), max(2, round(queries * SHARE[name]))
     starts = range(0, count, PIECE)
     size = STUDY.minutes / sum(map(len, SCALES.values())) / len(starts)
 
     def measure(start):
-        return measured(name, source(inputs, slice(start, min(start + PIECE, count)), scale), inputs, start)
+        return measure_points(name, source(inputs, slice(start, min(start + PIECE, count)), scale), inputs, start)
 
     pieces = [parts.get(f"{name}-{scale:g}-{start}", partial(measure, start), size) for start in starts]
     return {
@@ -82,10 +82,10 @@ def faces(inputs, chosen, scale):
     chosen = np.random.default_rng(SEED).permutation(len(images.test))[chosen]
     points = np.array([data.domain.encode_query(face) for face in images.test[chosen]])
     rows = evaluation.labelled_rows(data)
-    return Asked(points * scale, around(rows, points, scale), data.size)
+    return Asked(points * scale, local_sums(rows, points, scale), data.size)
 
 
-def around(rows, points, scale):
+def local_sums(rows, points, scale):
     """(A, b) of dense rows whose last column is the label; products of 2,304 columns in single precision."""
     for point in points:
         gaps = scale * (rows[:, :-1] - point)
@@ -96,7 +96,7 @@ def around(rows, points, scale):
 
 def texts(inputs, chosen, scale):
     reviews, data = inputs.reviews, inputs.private_reviews
-    records = [reviews.texts[i] for i in reviews.drawn(chosen.stop)[chosen]]
+    records = [reviews.texts[i] for i in reviews.draw_positions(chosen.stop)[chosen]]
     points = np.array([reviews.domain.encode_query(record) for record in records])
     found = ((A * scale**2, b * scale) for A, b in sums(data, points, Nearer(scale)))
     return Asked(points * scale, found, data.size, reviews.paper_rows, *((data, records) if scale == 1 else ()))
@@ -108,7 +108,7 @@ def people(inputs, chosen, scale):
     domain = dpx.Domain.encoded(data.encoded.shape[1], bounds=(0, 1 / scale))
     chosen = data.encoded[np.random.default_rng(SEED).integers(0, len(data.encoded), chosen.stop)[chosen]]
     private = dpx.PrivateData(data.encoded, domain, labels=data.labels)
-    cells = Cells.kept(data, lambda: Cells(data.encoded.astype(np.float32), data.labels))
+    cells = Cells.remember(data, lambda: Cells(data.encoded.astype(np.float32), data.labels))
     found = (cells.moments(point, dpx.weights.Stable(), scale) for point in chosen)
     means = ((A / private.size, b / private.size) for A, b in found)
     points = np.array([domain.encode_query(record) for record in chosen])
@@ -140,7 +140,7 @@ class Nearer(dpx.weights.Stable):
         return super().to_dict() | {"scale": self.scale}  # what caches of sums know it by
 
 
-def printed(name, size, width, lanes, paper_rows):
+def paper_algorithms(name, size, width, lanes, paper_rows):
     """Algorithm 1 for all seeds at once: the printed noise, that of the paper's size, exact noise, and other numbers of steps."""
     steps, found = STEPS[name], {}
     for epsilon in EPSILONS:
@@ -159,7 +159,7 @@ def printed(name, size, width, lanes, paper_rows):
     return found
 
 
-def ours(asked, seeds):
+def our_explainers(asked, seeds):
     """{(ε, kind): explainers}: our defaults, where the library can be asked."""
     if asked.data is None:
         return {}
@@ -175,13 +175,13 @@ def _explainer(data, mechanism, seed):
     return dpx.Explainer(data, BUDGET, mechanism, noise=SeededNoise(seed))
 
 
-def measured(name, asked, inputs, first):
+def measure_points(name, asked, inputs, first):
     """{"ε/explanation": {quantity: (seeds, points)}}: each point's sums are computed once for all."""
     width, rows = asked.points.shape[1], KnownRows(asked.size)
-    lanes = printed(name, asked.size, width, inputs.seeds, asked.paper_rows)
+    lanes = paper_algorithms(name, asked.size, width, inputs.seeds, asked.paper_rows)
     if asked.data is not None:
-        asked.data.wrap_rows(rows.around)
-    explainers = ours(asked, range(first, first + inputs.own_seeds))
+        asked.data.wrap_rows(rows.wrap)
+    explainers = our_explainers(asked, range(first, first + inputs.own_seeds))
     told = {key: [] for key in (*lanes, *explainers)} | {(e, "no explanation"): [] for e in EPSILONS}
     normal = _lanes.Normal(inputs.seeds, max(one.steps for one in lanes.values()), width, [SEED, first])
     for i, (A, b) in enumerate(with_bar(asked.means, name, len(asked.points))):
@@ -194,7 +194,7 @@ def measured(name, asked, inputs, first):
         for epsilon in EPSILONS:
             told[epsilon, "no explanation"].append(problem.scores(np.zeros((1, width))))
     rows.problem = None  # the same data are asked again, at another scale
-    return {f"{epsilon}/{kind}": stacked(lines) for (epsilon, kind), lines in told.items()}
+    return {f"{epsilon}/{kind}": stack(lines) for (epsilon, kind), lines in told.items()}
 
 
 def line(name, scale, key, told):

@@ -12,7 +12,7 @@ from kserve import InferenceRESTClient
 from kserve.inference_client import RESTConfig
 
 
-async def refused(call) -> int:
+async def status_of(call) -> int:
     try:
         await call
     except httpx.HTTPStatusError as error:
@@ -29,9 +29,9 @@ async def main(url: str, name: str, key: str, record: str) -> dict:
         "v1 model ready": await v1.is_model_ready(url, name),
         "v1 explain": await v1.explain(url, name, question, headers=headers),
         "v1 explain again": await v1.explain(url, name, question, headers=headers),
-        "v1 explain without a key": await refused(v1.explain(url, name, question)),
-        "v1 explain another model": await refused(v1.explain(url, "other", question, headers=headers)),
-        "v1 predict": await refused(v1.infer(url, question, name, headers=headers)),
+        "v1 explain without a key": await status_of(v1.explain(url, name, question)),
+        "v1 explain another model": await status_of(v1.explain(url, "other", question, headers=headers)),
+        "v1 predict": await status_of(v1.infer(url, question, name, headers=headers)),
         "v2 live": await v2.is_server_live(url),
         "v2 ready": await v2.is_server_ready(url),
         "v2 model ready": await v2.is_model_ready(url, name),

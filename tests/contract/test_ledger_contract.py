@@ -14,7 +14,7 @@ from dpexplain.ledger import Reservation, Settled, open_ledger, verify
 from dpexplain.ledger.port import USED_MODEL_ANSWERS, USED_SEED, Settlement
 from dpexplain.privacy.events import GaussianEvent, PureEvent, price
 from dpexplain.privacy.relation import Neighbours, Relation
-from ledger_support import Place, account, affordable, ask, event, refunded, spend
+from ledger_support import Place, account, affordable, ask, event, refund_request, spend
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
@@ -47,7 +47,7 @@ def test_settling_replaces_the_reserved_price_by_what_ran(ledger):
 
 def test_a_refund_in_an_older_ledger_gives_its_reservation_back(ledger):
     spend(ledger, "before")
-    refunded(ledger, "a")
+    refund_request(ledger, "a")
     assert ledger.state().spent_quanta == event().quanta
     assert [entry.kind for entry in ledger.entries()] == ["open", "reserve", "settle", "reserve", "refund"]
     assert ledger.reserve(ask("a")) == Reservation("a", event().quanta)
@@ -93,7 +93,7 @@ def test_one_id_has_one_question(ledger):
 
 
 def test_one_id_has_one_question_also_after_a_refund(ledger):
-    refunded(ledger, "a")
+    refund_request(ledger, "a")
     with pytest.raises(InputError, match="Choose a new id"):
         ledger.reserve(ask("a", question="what else?"))
     assert isinstance(ledger.reserve(ask("a")), Reservation)
@@ -107,7 +107,7 @@ def test_settling_more_than_was_reserved_is_a_bug_and_changes_nothing(ledger):
 
 
 def test_a_runner_whose_reservation_was_given_back_cannot_release(ledger):
-    reserved = refunded(ledger, "a")
+    reserved = refund_request(ledger, "a")
     with pytest.raises(LedgerUnavailable, match="Ask again"):
         ledger.settle(reserved, (event(),), {})
     assert ledger.state().spent_quanta == 0

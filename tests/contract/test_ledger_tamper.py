@@ -11,18 +11,18 @@ import pytest
 from dpexplain.errors import LedgerCorrupt
 from dpexplain.ledger import Head, verify
 from dpexplain.ledger.chain import Row, digest, seal, unseal
-from ledger_support import account, ask, event, refunded, spend
+from ledger_support import account, ask, event, refund_request, spend
 
 ENTRIES = "dpexplain_entries"
 
 
 @pytest.fixture
-def filled(place):
+def filled_place(place):
     """Eleven entries: the account, four answers, a refund and an open reservation."""
     ledger = place.open()
     for number in range(4):
         spend(ledger, f"r{number}", event(0.01 * (number + 1)))
-    refunded(ledger, "given back")
+    refund_request(ledger, "given back")
     ledger.reserve(ask("open"))
     verify(ledger)
     ledger.close()
@@ -45,29 +45,31 @@ def columns(place, sequence):
 
 
 @pytest.mark.parametrize("sequence", range(2, 12))
-def test_an_edited_number(filled, sequence):
-    document = columns(filled, sequence).document
+def test_an_edited_number(filled_place, sequence):
+    document = columns(filled_place, sequence).document
     edited = document.replace('"total":"', '"total":"1', 1)
-    filled.execute(f"UPDATE {ENTRIES} SET document = ? WHERE sequence = ?", edited, sequence)
-    caught(filled, f"entry {sequence} was edited")
+    filled_place.execute(f"UPDATE {ENTRIES} SET document = ? WHERE sequence = ?", edited, sequence)
+    caught(filled_place, f"entry {sequence} was edited")
 
 
 @pytest.mark.parametrize("column", ["kind", "request", "position", "hash"])
-def test_an_edited_column(filled, column):
+def test_an_edited_column(filled_place, column):
     value = {"position": 77, "hash": "0" * 64}.get(column, "refund")
-    filled.execute(f"UPDATE {ENTRIES} SET {column} = ? WHERE sequence = 3", value)
-    caught(filled, "entry 3 was edited")
+    filled_place.execute(f"UPDATE {ENTRIES} SET {column} = ? WHERE sequence = 3", value)
+    caught(filled_place, "entry 3 was edited")
 
 
 @pytest.mark.parametrize("sequence", range(2, 12))
-def test_an_edit_with_a_fresh_hash(filled, sequence):
-    entry = unseal(columns(filled, sequence))
+def test_an_edit_with_a_fresh_hash(filled_place, sequence):
+    entry = unseal(columns(filled_place, sequence))
     forged = seal(replace(entry, time="2001-01-01T00:00:00+00:00"))
-    filled.execute(f"UPDATE {ENTRIES} SET document = ?, hash = ? WHERE sequence = ?", forged.document, forged.hash, sequence)
-    caught_or_refused(filled, "does not continue|the last one|was rolled|missing or has another")
+    filled_place.execute(
+        f"UPDATE {ENTRIES} SET document = ?, hash = ? WHERE sequence = ?", forged.document, forged.hash, sequence
+    )
+    assert_caught(filled_place, "does not continue|the last one|was rolled|missing or has another")
 
 
-def caught_or_refused(place, match):
+def assert_caught(place, match):
     """The last entry is looked at by every transaction, so an edit there is refused as soon as the ledger is opened."""
     with pytest.raises(LedgerCorrupt, match=match):
         open_and_verify(place)
@@ -82,60 +84,62 @@ def open_and_verify(place):
 
 
 @pytest.mark.parametrize("sequence", range(2, 12))
-def test_a_deleted_entry(filled, sequence):
-    filled.execute(f"DELETE FROM {ENTRIES} WHERE sequence = ?", sequence)
-    caught_or_refused(filled, "removed or moved|missing or has another")
+def test_a_deleted_entry(filled_place, sequence):
+    filled_place.execute(f"DELETE FROM {ENTRIES} WHERE sequence = ?", sequence)
+    assert_caught(filled_place, "removed or moved|missing or has another")
 
 
-def test_editing_the_first_entry(filled):
-    filled.execute(f"UPDATE {ENTRIES} SET document = ? WHERE sequence = 1", columns(filled, 1).document.replace("1.0", "9.0"))
-    caught_or_refused(filled, "entry 1 was edited")
+def test_editing_the_first_entry(filled_place):
+    filled_place.execute(
+        f"UPDATE {ENTRIES} SET document = ? WHERE sequence = 1", columns(filled_place, 1).document.replace("1.0", "9.0")
+    )
+    assert_caught(filled_place, "entry 1 was edited")
 
 
-def test_deleting_the_first_entry(filled):
-    filled.execute(f"DELETE FROM {ENTRIES} WHERE sequence = 1")
-    caught_or_refused(filled, "entry 1 is missing")
+def test_deleting_the_first_entry(filled_place):
+    filled_place.execute(f"DELETE FROM {ENTRIES} WHERE sequence = 1")
+    assert_caught(filled_place, "entry 1 is missing")
 
 
 @pytest.mark.parametrize("first", range(2, 10))
-def test_two_entries_swapped(filled, first):
+def test_two_entries_swapped(filled_place, first):
     for before, after in ((first, 1000), (first + 1, first), (1000, first + 1)):
-        filled.execute(f"UPDATE {ENTRIES} SET sequence = ? WHERE sequence = ?", after, before)
-    caught(filled, f"entry {first} was edited")
+        filled_place.execute(f"UPDATE {ENTRIES} SET sequence = ? WHERE sequence = ?", after, before)
+    caught(filled_place, f"entry {first} was edited")
 
 
-def test_a_truncated_tail(filled):
-    filled.execute(f"DELETE FROM {ENTRIES} WHERE sequence > 8")
-    caught_or_refused(filled, "missing or has another")
+def test_a_truncated_tail(filled_place):
+    filled_place.execute(f"DELETE FROM {ENTRIES} WHERE sequence > 8")
+    assert_caught(filled_place, "missing or has another")
 
 
-def test_a_lowered_mark(filled):
-    filled.execute("UPDATE dpexplain_accounts SET sequence = 5, hash = ?", columns(filled, 5).hash)
-    caught(filled, "beyond the end")
+def test_a_lowered_mark(filled_place):
+    filled_place.execute("UPDATE dpexplain_accounts SET sequence = 5, hash = ?", columns(filled_place, 5).hash)
+    caught(filled_place, "beyond the end")
 
 
-def test_a_deleted_account(filled):
-    filled.execute("DELETE FROM dpexplain_accounts")
-    caught_or_refused(filled, "its account is gone")
+def test_a_deleted_account(filled_place):
+    filled_place.execute("DELETE FROM dpexplain_accounts")
+    assert_caught(filled_place, "its account is gone")
 
 
-def test_a_careful_truncation_shows_only_against_a_kept_head(filled):
-    head = kept_head(filled)
-    filled.execute(f"DELETE FROM {ENTRIES} WHERE sequence > 7")
-    filled.execute("UPDATE dpexplain_accounts SET sequence = 7, hash = ?", columns(filled, 7).hash)
-    ledger = filled.open()
+def test_a_careful_truncation_shows_only_against_a_kept_head(filled_place):
+    head = read_head(filled_place)
+    filled_place.execute(f"DELETE FROM {ENTRIES} WHERE sequence > 7")
+    filled_place.execute("UPDATE dpexplain_accounts SET sequence = 7, hash = ?", columns(filled_place, 7).hash)
+    ledger = filled_place.open()
     verify(ledger)
     ledger.close()
-    caught(filled, "cut or rolled back", head)
+    caught(filled_place, "cut or rolled back", head)
 
 
-def test_a_history_rewritten_whole_shows_only_against_a_kept_head(filled):
-    head = kept_head(filled)
-    rewrite(filled, lambda entry: replace(entry, time="2001-01-01T00:00:00+00:00"))
-    ledger = filled.open()
+def test_a_history_rewritten_whole_shows_only_against_a_kept_head(filled_place):
+    head = read_head(filled_place)
+    rewrite(filled_place, lambda entry: replace(entry, time="2001-01-01T00:00:00+00:00"))
+    ledger = filled_place.open()
     verify(ledger)
     ledger.close()
-    caught(filled, "history was rewritten", head)
+    caught(filled_place, "history was rewritten", head)
 
 
 @pytest.mark.parametrize(
@@ -154,17 +158,17 @@ def test_a_history_rewritten_whole_shows_only_against_a_kept_head(filled):
         (6, lambda e: replace(e, body=e.body | {"events": [{"kind": "future"}]}), "cannot be read"),
     ],
 )
-def test_a_forger_who_hashes_well_must_still_add_up(filled, sequence, change, match):
-    rewrite(filled, lambda entry: change(entry) if entry.sequence == sequence else entry)
-    caught(filled, match)
+def test_a_forger_who_hashes_well_must_still_add_up(filled_place, sequence, change, match):
+    rewrite(filled_place, lambda entry: change(entry) if entry.sequence == sequence else entry)
+    caught(filled_place, match)
 
 
-def test_a_raised_budget_is_refused_when_opened_and_when_verified(filled):
-    rewrite(filled, lambda entry: replace(entry, body=entry.body | {"epsilon": 50.0}) if entry.kind == "open" else entry)
+def test_a_raised_budget_is_refused_when_opened_and_when_verified(filled_place):
+    rewrite(filled_place, lambda entry: replace(entry, body=entry.body | {"epsilon": 50.0}) if entry.kind == "open" else entry)
     from dpexplain.errors import LedgerMismatch
 
     with pytest.raises(LedgerMismatch, match=r"epsilon: 50\.0 in the ledger, 1\.0 now"):
-        filled.open()
+        filled_place.open()
 
 
 def test_a_roll_back_to_an_older_copy_of_the_file(sqlite_place, tmp_path):
@@ -182,30 +186,30 @@ def test_a_roll_back_to_an_older_copy_of_the_file(sqlite_place, tmp_path):
     caught(sqlite_place, "cut or rolled back to an older copy", head)
 
 
-def test_a_head_of_another_ledger_is_not_found(filled):
-    caught(filled, "rewritten", Head(3, digest("other"), 0))
+def test_a_head_of_another_ledger_is_not_found(filled_place):
+    caught(filled_place, "rewritten", Head(3, digest("other"), 0))
 
 
-def test_a_copy_that_went_on_differently_is_found(filled):
-    ledger = filled.open()
+def test_a_copy_that_went_on_differently_is_found(filled_place):
+    ledger = filled_place.open()
     head = ledger.head()
     spend(ledger, "more")
     assert verify(ledger, head).head.sequence == head.sequence + 2
     ledger.close()
 
 
-def test_the_chain_can_be_checked_without_dpexplain(filled):
+def test_the_chain_can_be_checked_without_dpexplain(filled_place):
     """What the documentation promises to auditors: SHA-256 of the stored text, each naming the one before."""
     from hashlib import sha256
 
     previous = "0" * 64
-    for document, stored in filled.execute(f"SELECT document, hash FROM {ENTRIES} ORDER BY sequence"):
+    for document, stored in filled_place.execute(f"SELECT document, hash FROM {ENTRIES} ORDER BY sequence"):
         assert json.loads(document)["previous"] == previous
         assert sha256(document.encode()).hexdigest() == stored
         previous = stored
 
 
-def kept_head(place):
+def read_head(place):
     ledger = place.open()
     head = ledger.head()
     ledger.close()

@@ -13,7 +13,7 @@ from dpexplain.core.moments import LocalMoments, RawMoments
 from dpexplain.core.release_moments import CentreMoments, NormalisedMoments
 from dpexplain.errors import DataError
 from hypothesis_support import examples
-from rows_support import ALL, BACKENDS, LOCAL, cases, coded
+from rows_support import ALL, BACKENDS, LOCAL, cases, coded_columns
 
 SHAPES = [(1, 1), (2, 3), (255, 4), (256, 5), (257, 8), (1000, 17), (5000, 70)]
 WEIGHTS = [weights.Stable(), weights.Gaussian(0.4), weights.Window(0.7), weights.Inverse(), weights.Custom(lambda d: 1 / (1 + d))]
@@ -144,7 +144,7 @@ def test_the_sums_of_a_release_agree_with_the_oracle(name, m):
 
 
 def release_agrees(name, m, codes, numbers):
-    layout, X, y = mixed(m, codes, numbers)
+    layout, X, y = mixed_columns(m, codes, numbers)
     backend, oracle = BACKENDS[name](X, y), OracleRows(X, y)
     ours, theirs = backend.centre(CentreMoments(layout)), oracle.centre(CentreMoments(layout))
     allowed = 8 * (backend.summation_error + oracle.summation_error)
@@ -157,8 +157,8 @@ def release_agrees(name, m, codes, numbers):
     assert not query.sums(ours).s2[layout.same_attribute()].any()
 
 
-def mixed(m, codes, numbers):
+def mixed_columns(m, codes, numbers):
     """Codes of these sizes, some of their rows unknown, then numbers."""
-    layout, X, rng = coded(m, codes, numbers)
+    layout, X, rng = coded_columns(m, codes, numbers)
     X[:, layout.width - numbers :] = rng.random((m, numbers)).astype(np.float32)
     return layout, X, rng.uniform(-1, 1, m)

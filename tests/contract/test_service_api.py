@@ -66,7 +66,7 @@ def api(make):
 
 
 @pytest.fixture
-def released(data, tmp_path):
+def release_api(data, tmp_path):
     return Api(ReleaseBackend(dpx.release(data, dpx.Budget(1, 1e-6))), tmp_path)
 
 
@@ -331,11 +331,11 @@ def test_the_log_has_no_records_unless_asked(make, caplog):
 
 
 def test_a_lost_ledger_is_a_503_that_says_no_path_and_releases_nothing(api, monkeypatch):
-    def lost(*_):
+    def raise_unavailable(*_):
         raise LedgerUnavailable("the ledger /secret/place cannot be opened")
 
-    monkeypatch.setattr(type(api.backend.ledger), "reserve_many", lost)
-    monkeypatch.setattr(type(api.backend.ledger), "head", lost)
+    monkeypatch.setattr(type(api.backend.ledger), "reserve_many", raise_unavailable)
+    monkeypatch.setattr(type(api.backend.ledger), "head", raise_unavailable)
     assert "secret" not in api.ask().text
     problem(api.ask(), 503, "ledger-unavailable")
     problem(api.get("/readyz"), 503, "ledger-unavailable")
@@ -371,17 +371,17 @@ def test_an_unexpected_error_is_a_500_that_says_nothing(api, monkeypatch, caplog
     assert "RuntimeError at" in caplog.messages[-1]
 
 
-def test_a_release_answers_for_nothing(released):
-    first, again = released.ask(request_id="a").json(), released.ask(request_id="a").json()
+def test_a_release_answers_for_nothing(release_api):
+    first, again = release_api.ask(request_id="a").json(), release_api.ask(request_id="a").json()
     assert first == again
     assert first["cost"]["epsilon"] == 0
-    assert np.allclose(first["values"], released.backend.release.explain(RECORD).values)
-    standing = released.get("/v1/guarantee").json()
+    assert np.allclose(first["values"], release_api.backend.release.explain(RECORD).values)
+    standing = release_api.get("/v1/guarantee").json()
     assert standing["remaining"] is None
     assert "paid for once" in standing["promise"]
-    assert released.get("/v1/history", released.owner).json() == {"answers": []}
-    assert released.get("/v1/ledger", released.owner).json() == {"entries": []}
-    assert "dpexplain_spent_epsilon" in released.get("/metrics").text
+    assert release_api.get("/v1/history", release_api.owner).json() == {"answers": []}
+    assert release_api.get("/v1/ledger", release_api.owner).json() == {"entries": []}
+    assert "dpexplain_spent_epsilon" in release_api.get("/metrics").text
 
 
 def test_adaptive_serves_from_history(make):
@@ -431,7 +431,7 @@ def test_the_front_door_answers_browsers_with_a_page_and_others_with_json(api):
     assert page.headers["vary"] == other.headers["vary"] == "Accept"
 
 
-def test_the_description_names_problems_as_they_are_sent_and_records_as_they_are(api, released):
+def test_the_description_names_problems_as_they_are_sent_and_records_as_they_are(api, release_api):
     described = api.get("/openapi.json", {}).json()
     for path in described["paths"].values():
         for operation in path.values():

@@ -49,7 +49,7 @@ def y(table):
 
 
 @pytest.fixture(scope="module")
-def encoded(table, y):
+def encoded_model(table, y):
     return LogisticRegression().fit(DOMAIN.encode(table), y)
 
 
@@ -68,21 +68,21 @@ def labels(source, table, **options):
 LABELS = {"output": "value", "bounds": (-1, 1)}
 
 
-def expected(model, rows):
+def expected_labels(model, rows):
     return 2 * model.predict_proba(rows)[:, 1] - 1
 
 
-def test_onnx(tmp_path, table, encoded):
+def test_onnx(tmp_path, table, encoded_model):
     pytest.importorskip("onnxruntime", reason="onnxruntime is missing, ONNX models are NOT tested")
     skl2onnx = pytest.importorskip("skl2onnx", reason="skl2onnx is missing, ONNX models are NOT tested")
     from skl2onnx.common.data_types import FloatTensorType
 
     for zipmap in (False, True):
         kind = [("x", FloatTensorType([None, DOMAIN.width]))]
-        made = skl2onnx.convert_sklearn(encoded, initial_types=kind, options={id(encoded): {"zipmap": zipmap}})
+        made = skl2onnx.convert_sklearn(encoded_model, initial_types=kind, options={id(encoded_model): {"zipmap": zipmap}})
         (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
         found = labels(ModelSource(str(tmp_path / "m.onnx")), table)
-        assert found == pytest.approx(expected(encoded, DOMAIN.encode(table)), abs=1e-5)
+        assert found == pytest.approx(expected_labels(encoded_model, DOMAIN.encode(table)), abs=1e-5)
     classes = labels(ModelSource(str(tmp_path / "m.onnx")), table, output="class")
     assert set(classes) == {-1.0, 1.0}
 
@@ -97,14 +97,14 @@ def test_onnx_with_one_input_for_each_column(tmp_path, table, raw):
         skl2onnx.convert_sklearn(raw, initial_types=kinds, options={"zipmap": False}).SerializeToString()
     )
     found = labels(ModelSource(str(tmp_path / "m.onnx")), table)
-    assert found == pytest.approx(expected(raw, table.to_pandas()), abs=1e-4)
+    assert found == pytest.approx(expected_labels(raw, table.to_pandas()), abs=1e-4)
 
 
-def test_skops(tmp_path, table, encoded, raw):
+def test_skops(tmp_path, table, encoded_model, raw):
     io = pytest.importorskip("skops.io", reason="skops is missing, its files are NOT tested")
-    for model, rows in ((encoded, DOMAIN.encode(table)), (raw, table.to_pandas())):
+    for model, rows in ((encoded_model, DOMAIN.encode(table)), (raw, table.to_pandas())):
         io.dump(model, tmp_path / "m.skops")
-        assert labels(ModelSource(str(tmp_path / "m.skops")), table) == pytest.approx(expected(model, rows))
+        assert labels(ModelSource(str(tmp_path / "m.skops")), table) == pytest.approx(expected_labels(model, rows))
 
 
 class Foreign(LogisticRegression):
@@ -125,18 +125,18 @@ class Bomb:
 
 
 @pytest.mark.parametrize("name", ["m.pkl", "m.pickle", "m.joblib"])
-def test_a_pickle_runs_nothing_unless_trusted(tmp_path, table, encoded, name, monkeypatch):
+def test_a_pickle_runs_nothing_unless_trusted(tmp_path, table, encoded_model, name, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / name).write_bytes(pickle.dumps(Bomb()))
     with pytest.raises(NotPrivateError, match="trusted = true"):
         labels(ModelSource(name), table)
     assert not (tmp_path / "exploded").exists()
-    joblib.dump(encoded, tmp_path / name)
-    assert labels(ModelSource(name, trusted=True), table) == pytest.approx(expected(encoded, DOMAIN.encode(table)))
+    joblib.dump(encoded_model, tmp_path / name)
+    assert labels(ModelSource(name, trusted=True), table) == pytest.approx(expected_labels(encoded_model, DOMAIN.encode(table)))
 
 
 @pytest.fixture
-def endpoint(encoded):
+def endpoint(encoded_model):
     """A model server on this machine that speaks both protocols."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -148,10 +148,10 @@ def endpoint(encoded):
                 self.end_headers()
                 return
             if "instances" in body:
-                answer = {"predictions": encoded.predict_proba(DOMAIN.encode(body["instances"])).tolist()}
+                answer = {"predictions": encoded_model.predict_proba(DOMAIN.encode(body["instances"])).tolist()}
             else:
                 (given,) = body["inputs"]
-                found = encoded.predict_proba(np.reshape(given["data"], given["shape"]))
+                found = encoded_model.predict_proba(np.reshape(given["data"], given["shape"]))
                 answer = {
                     "outputs": [{"name": "p", "shape": list(found.shape), "datatype": "FP64", "data": found.ravel().tolist()}]
                 }
@@ -172,8 +172,8 @@ def endpoint(encoded):
 
 
 @pytest.mark.parametrize("path", ["/v1/models/m:predict", "/v2/models/m/infer"])
-def test_an_endpoint_that_speaks_kserve(endpoint, table, encoded, path):
-    assert labels(ModelSource(endpoint + path), table) == pytest.approx(expected(encoded, DOMAIN.encode(table)))
+def test_an_endpoint_that_speaks_kserve(endpoint, table, encoded_model, path):
+    assert labels(ModelSource(endpoint + path), table) == pytest.approx(expected_labels(encoded_model, DOMAIN.encode(table)))
 
 
 def test_rows_go_nowhere_else(endpoint, table):

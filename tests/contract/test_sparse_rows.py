@@ -16,7 +16,7 @@ from dpexplain.core.cells import CodeCells
 from dpexplain.core.marginals import Bins, Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, RawMoments
 from dpexplain.core.release_moments import CentreMoments, NormalisedMoments
-from rows_support import coded
+from rows_support import coded_columns
 from rows_support import sparse_rows as stored
 
 WEIGHTS = [weights.Stable(), weights.Gaussian(1.5), weights.Window(2.0), weights.Inverse(), weights.Custom(lambda d: 1 / (1 + d))]
@@ -123,7 +123,7 @@ def test_labels_are_added_up_to_their_last_bit():
 def test_the_sums_of_a_release_agree_with_the_oracle(m, codes, numbers):
     if not codes and not numbers:
         return
-    layout, X, y = mixed(m, codes, numbers)
+    layout, X, y = mixed_columns(m, codes, numbers)
     ours, oracle = stored(X, y), OracleRows(X, y)
     found, true = ours.centre(CentreMoments(layout)), oracle.centre(CentreMoments(layout))
     allowed = 8 * (ours.summation_error + oracle.summation_error) * m
@@ -136,9 +136,9 @@ def test_the_sums_of_a_release_agree_with_the_oracle(m, codes, numbers):
     assert not query.sums(found).s2[layout.same_attribute()].any()
 
 
-def mixed(m, codes, numbers):
+def mixed_columns(m, codes, numbers):
     """Codes of these sizes, some of their rows unknown, then numbers that are 0 or 1."""
-    layout, X, rng = coded(m, codes, numbers)
+    layout, X, rng = coded_columns(m, codes, numbers)
     X[:, layout.width - numbers :] = rng.integers(0, 2, (m, numbers))
     return layout, X, np.rint(rng.uniform(-1, 1, m) * 2.0**20) / 2.0**20
 

@@ -48,12 +48,12 @@ def owner(tmp_path_factory):
 @pytest.fixture(scope="module")
 def release(owner):
     made = owner / "people.dpx"
-    result = run(*paying(owner, made))
+    result = run(*release_command(owner, made))
     assert result.exit_code == 0, result.stderr
     return made
 
 
-def paying(owner, output, *more):
+def release_command(owner, output, *more):
     words = [
         "release",
         owner / "people.parquet",
@@ -216,22 +216,22 @@ def test_reference_records_come_from_the_model(owner, tmp_path, monkeypatch):
     code = "import numpy as np\n\ndef answer(table):\n    return np.where(np.arange(len(table)) % 2, 1.0, -1.0)\n"
     (tmp_path / "alternating_box.py").write_text(code)
     made = tmp_path / "r.dpx"
-    result = run(*paying(owner, made, "--model", "alternating_box:answer", "--reference"))
+    result = run(*release_command(owner, made, "--model", "alternating_box:answer", "--reference"))
     assert result.exit_code == 0, result.stderr
     reference = dpx.load(made).reference
     assert (reference.labels == np.tile([-1.0, 1.0], 512)).all()
-    refused = run(*paying(owner, tmp_path / "x.dpx", "--label", "y", "--reference"))
+    refused = run(*release_command(owner, tmp_path / "x.dpx", "--label", "y", "--reference"))
     assert refused.exit_code == 2
     assert "--model" in refused.stderr
 
 
 def test_a_release_pays_from_a_ledger_until_it_is_refused(owner, tmp_path):
     ledger = f"sqlite:///{tmp_path}/people.ledger"
-    first = run(*paying(owner, tmp_path / "a.dpx", "--label", "score", "--ledger", ledger, "--budget", 2.5, "--json"))
+    first = run(*release_command(owner, tmp_path / "a.dpx", "--label", "score", "--ledger", ledger, "--budget", 2.5, "--json"))
     assert first.exit_code == 0, first.stderr
     told = json.loads(first.stdout)
     assert told["spent"]["epsilon"] == pytest.approx(2, rel=1e-6)
-    second = run(*paying(owner, tmp_path / "b.dpx", "--label", "score", "--ledger", ledger, "--budget", 2.5))
+    second = run(*release_command(owner, tmp_path / "b.dpx", "--label", "score", "--ledger", ledger, "--budget", 2.5))
     assert second.exit_code == 3
     assert second.stderr.startswith("error: ")
     assert not (tmp_path / "b.dpx").exists()
@@ -242,7 +242,7 @@ def test_labels_by_declared_type_are_the_same_labels(owner, tmp_path):
     answers = []
     for number, label in enumerate((("y",), ("score",), ("text", "--target", "rich"))):
         made = tmp_path / f"{number}.dpx"
-        result = run(*paying(owner, made, "--label", *label, "--epsilon", 50))
+        result = run(*release_command(owner, made, "--label", *label, "--epsilon", 50))
         assert result.exit_code == 0, result.stderr
         answers.append(dpx.load(made).explain(RECORD))
     first = answers[0]
@@ -265,7 +265,10 @@ def test_several_files_make_one_release(owner, tmp_path, how):
 
 
 def test_a_unit_is_protected_as_a_whole(owner, tmp_path):
-    assert run(*paying(owner, tmp_path / "u.dpx", "--label", "y", "--unit", "owner", "--max-rows-per-unit", 2)).exit_code == 0
+    assert (
+        run(*release_command(owner, tmp_path / "u.dpx", "--label", "y", "--unit", "owner", "--max-rows-per-unit", 2)).exit_code
+        == 0
+    )
     assert "all records of any one owner (at most 2)" in str(dpx.load(tmp_path / "u.dpx").guarantee)
 
 
@@ -287,7 +290,7 @@ def test_a_unit_is_protected_as_a_whole(owner, tmp_path):
 def test_bad_input_exits_with_2_spends_nothing_and_writes_nothing(owner, tmp_path, more, says):
     if not more:
         more = ("--label", "y", "--domain", tmp_path / "none.toml")
-    result = run(*paying(owner, tmp_path / "x.dpx", *more))
+    result = run(*release_command(owner, tmp_path / "x.dpx", *more))
     assert result.exit_code == 2, (result.stdout, result.stderr)
     assert result.stderr.startswith("error: ")
     assert says in " ".join(result.stderr.split())
@@ -297,8 +300,8 @@ def test_bad_input_exits_with_2_spends_nothing_and_writes_nothing(owner, tmp_pat
 
 def test_a_release_is_not_overwritten_by_accident(owner, release):
     before = release.read_bytes()
-    assert run(*paying(owner, release)).exit_code == 2
-    assert run(*paying(owner, release.parent / "no" / "x.dpx")).exit_code == 2
+    assert run(*release_command(owner, release)).exit_code == 2
+    assert run(*release_command(owner, release.parent / "no" / "x.dpx")).exit_code == 2
     assert release.read_bytes() == before
 
 

@@ -123,11 +123,11 @@ def test_a_worker_that_comes_back_to_other_rows_refuses(folder, cluster):
 
 
 def test_nothing_a_worker_meets_is_quoted(folder, cluster):
-    def quoting(rows):
+    def quote_row(rows):
         raise ValueError(f"cannot score {rows['x0'][0]}")
 
     with pytest.raises(DataError, match="the model raised ValueError on the private rows") as told:
-        cluster(folder, DOMAIN, model=quoting, output="probability")
+        cluster(folder, DOMAIN, model=quote_row, output="probability")
     assert str(pq.read_table(folder)["x0"][0]) not in str(told.value)
 
     def broken_weight(distances):

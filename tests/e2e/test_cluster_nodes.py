@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from process_support import MARK, ROOT, S3_SERVER, end_with_this_process, marked, ray_start, s3_server
+from process_support import MARK, ROOT, S3_SERVER, end_with_this_process, marked_processes, ray_start, s3_server
 
 SCRIPT = ROOT / "tests/clients/ray_nodes.py"
 KEYS = {"AWS_ACCESS_KEY_ID": "tests", "AWS_SECRET_ACCESS_KEY": "tests", "AWS_DEFAULT_REGION": "us-east-1"}
@@ -72,12 +72,12 @@ def test_what_a_killed_test_run_started_is_ended():
     with subprocess.Popen([sys.executable, "-c", ORPHAN], stdout=subprocess.PIPE, text=True, env=environment) as run:
         try:
             mark, deadline = run.stdout.readline().strip(), time.monotonic() + 60
-            while not marked(mark):  # the system may show what a process inherited a little later
+            while not marked_processes(mark):  # the system may show what a process inherited a little later
                 assert time.monotonic() < deadline, "what the test run started is not marked"
                 time.sleep(0.1)
         finally:
             run.send_signal(signal.SIGKILL)
     deadline = time.monotonic() + 60
-    while marked(mark):
+    while marked_processes(mark):
         assert time.monotonic() < deadline, "a process outlived the test run that started it"
         time.sleep(0.1)

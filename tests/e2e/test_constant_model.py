@@ -29,7 +29,7 @@ def release(data):
     return dpx.release(data, dpx.Budget(1.0, 1e-6), noise=SeededNoise(5))
 
 
-def nothing_to_explain(values, errors, answer, answer_error, errors_allowed=2.0):
+def assert_nothing_to_explain(values, errors, answer, answer_error, errors_allowed=2.0):
     assert np.abs(values).max() < 0.02
     assert (np.abs(values) <= errors_allowed * np.asarray(errors)).all()
     assert abs(answer - CONSTANT) <= max(errors_allowed * answer_error, 1e-9)
@@ -39,7 +39,7 @@ def test_a_release(release):
     for record in RECORDS:
         answer = release.explain(record)
         added = answer.contributions()
-        nothing_to_explain(added.values, added.error, added.answer, added.answer_error)
+        assert_nothing_to_explain(added.values, added.error, added.answer, added.answer_error)
         assert (np.abs(answer.values) <= 2 * answer.error).all()
         assert "about 90 %; the average is 90 %" in added.sentence
 
@@ -65,7 +65,7 @@ def test_the_published_page(release, browser, tmp_path):
     read = "rows => rows.map((row) => [Number(row.dataset.value), Number(row.dataset.error)])"
     values, errors = np.array(page.eval_on_selector_all("#steps-table tbody tr", read)).T
     assert len(values) == len(DOMAIN.features)
-    nothing_to_explain(values, errors, CONSTANT, 0.0)
+    assert_nothing_to_explain(values, errors, CONSTANT, 0.0)
     assert page.locator("#waterfall .row.uncertain").count() == len(DOMAIN.features)
     page.close()
 
@@ -80,7 +80,7 @@ def test_the_service(data):
         values, errors = (np.array(list(one[name].values())) for name in ("attributions", "error"))
         assert list(one["attributions"]) == [feature.name for feature in DOMAIN.features]
         assert one["base_value"] + values.sum() == pytest.approx(one["answer"])
-        nothing_to_explain(values, errors, one["answer"], 0.01, errors_allowed=4.0)
+        assert_nothing_to_explain(values, errors, one["answer"], 0.01, errors_allowed=4.0)
     single = client.post("/v1/explain", json={"record": RECORD}).json()
     assert single["contributions"]["answer"] == pytest.approx(CONSTANT, abs=0.02)
     assert json.dumps(single)

@@ -25,7 +25,7 @@ print(json.dumps([name for name in ("numba", "matplotlib", "ray", "fastapi") if 
 
 
 @pytest.fixture(scope="module")
-def released(tmp_path_factory):
+def release_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("released")
     rows = np.random.default_rng(0).random((300, 2))
     data = dpx.PrivateData(rows, dpx.Domain.encoded(2), labels=np.where(rows[:, 0] > 0.5, 1.0, -1.0))
@@ -35,7 +35,7 @@ def released(tmp_path_factory):
     return folder
 
 
-def loaded(*words):
+def loaded_modules(*words):
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, *map(str, words)], capture_output=True, text=True, timeout=120, check=False
     )
@@ -43,10 +43,13 @@ def loaded(*words):
     return json.loads(done.stderr.splitlines()[-1])
 
 
-def test_explaining_from_a_release_compiles_and_plots_nothing(released):
-    assert loaded("explain", released / "a.dpx", "--record", '{"x0": 0.1, "x1": 0.9}') == []
-    assert loaded("explain", released / "a.dpx", "--rows", released / "q.csv", "-o", released / "out.csv") == []
-    assert (released / "out.csv").exists()
+def test_explaining_from_a_release_compiles_and_plots_nothing(release_folder):
+    assert loaded_modules("explain", release_folder / "a.dpx", "--record", '{"x0": 0.1, "x1": 0.9}') == []
+    assert (
+        loaded_modules("explain", release_folder / "a.dpx", "--rows", release_folder / "q.csv", "-o", release_folder / "out.csv")
+        == []
+    )
+    assert (release_folder / "out.csv").exists()
 
 
 def test_importing_loads_no_compiler():

@@ -12,15 +12,15 @@ from typer.testing import CliRunner
 
 from dpexplain.cli import app
 from dpexplain.ledger import SqliteLedger
-from ledger_support import account, ask, event, refunded, spend
+from ledger_support import account, ask, event, refund_request, spend
 
 
 @pytest.fixture
-def filled(place):
+def filled_place(place):
     for who in (account(), account("second", epsilon=2.0)):
         ledger = place.open(who)
         spend(ledger, "a", event(0.02, "beta"), event(0.01))
-        refunded(ledger, "b")
+        refund_request(ledger, "b")
         ledger.reserve(ask("[bold]c[/bold]"))
         ledger.close()
     return place
@@ -30,8 +30,8 @@ def run(*words):
     return CliRunner().invoke(app, ["ledger", *map(str, words)], env={"COLUMNS": "160"})
 
 
-def test_show_says_when_what_cost_and_running_total(filled):
-    result = run("show", filled.url)
+def test_show_says_when_what_cost_and_running_total(filled_place):
+    result = run("show", filled_place.url)
     assert result.exit_code == 0
     assert "income: budget ε=1, δ=1e-06, for any one record added or removed" in result.stdout
     assert "second: budget ε=2" in result.stdout
@@ -41,42 +41,42 @@ def test_show_says_when_what_cost_and_running_total(filled):
     assert "Everything released so far satisfies (ε=" in result.stdout
 
 
-def test_show_as_json_is_data(filled):
-    (one,) = json.loads(run("show", filled.url, "--json", "--dataset", "second", "--last", "2").stdout)
+def test_show_as_json_is_data(filled_place):
+    (one,) = json.loads(run("show", filled_place.url, "--json", "--dataset", "second", "--last", "2").stdout)
     assert one["account"]["epsilon"] == 2.0
     assert [entry["kind"] for entry in one["entries"]] == ["refund", "reserve"]
     assert one["spent"]["epsilon"] == pytest.approx(one["entries"][-1]["running_epsilon"])
-    assert len(json.loads(run("show", filled.url, "--json", "--last", "0").stdout)[0]["entries"]) == 6
+    assert len(json.loads(run("show", filled_place.url, "--json", "--last", "0").stdout)[0]["entries"]) == 6
 
 
-def test_export_is_one_checkable_line_for_each_entry(filled, tmp_path):
-    lines = run("export", filled.url, "--dataset", "income").stdout.splitlines()
+def test_export_is_one_checkable_line_for_each_entry(filled_place, tmp_path):
+    lines = run("export", filled_place.url, "--dataset", "income").stdout.splitlines()
     assert len(lines) == 6
     for text in lines:
         value = json.loads(text)
         document = json.dumps(value["entry"], sort_keys=True, separators=(",", ":"))
         assert sha256(document.encode()).hexdigest() == value["hash"]
-    assert run("export", filled.url, "-o", tmp_path / "all.jsonl").exit_code == 0
+    assert run("export", filled_place.url, "-o", tmp_path / "all.jsonl").exit_code == 0
     assert len((tmp_path / "all.jsonl").read_text().splitlines()) == 12
 
 
-def test_verify_accepts_what_is_whole_and_says_what_it_could_not_see(filled):
-    result = run("verify", filled.url)
+def test_verify_accepts_what_is_whole_and_says_what_it_could_not_see(filled_place):
+    result = run("verify", filled_place.url)
     assert result.exit_code == 0
     assert "income: whole. 6 entries, 1 answers, 1 reservations open" in result.stdout
     assert "No --head was given" in result.stdout
 
 
-def test_verify_finds_an_edit(filled):
-    filled.execute(
+def test_verify_finds_an_edit(filled_place):
+    filled_place.execute(
         "UPDATE dpexplain_entries SET document = replace(document, 'beta', 'none') WHERE sequence = 3 AND dataset = 'second'"
     )
-    result = run("verify", filled.url)
+    result = run("verify", filled_place.url)
     assert result.exit_code == 4
     assert "income: whole" in result.stdout
     assert result.stderr.startswith("error: second: ledger entry 3 was edited")
     assert "docs/ledger.md" in result.stderr
-    assert [one["ok"] for one in json.loads(run("verify", filled.url, "--json").stdout)] == [True, False]
+    assert [one["ok"] for one in json.loads(run("verify", filled_place.url, "--json").stdout)] == [True, False]
 
 
 def test_a_kept_head_exposes_a_roll_back(sqlite_place, tmp_path):
@@ -96,12 +96,12 @@ def test_a_kept_head_exposes_a_roll_back(sqlite_place, tmp_path):
     assert json.loads(head.read_text())["heads"]["income"]["sequence"] == 5  # a failed check does not move the anchor
 
 
-def test_a_kept_head_exposes_an_account_that_is_gone(filled, tmp_path):
+def test_a_kept_head_exposes_an_account_that_is_gone(filled_place, tmp_path):
     head = tmp_path / "heads.json"
-    run("verify", filled.url, "--save-head", head)
+    run("verify", filled_place.url, "--save-head", head)
     for table in ("dpexplain_entries", "dpexplain_accounts"):
-        filled.execute(f"DELETE FROM {table} WHERE dataset = 'second'")
-    result = run("verify", filled.url, "--head", head)
+        filled_place.execute(f"DELETE FROM {table} WHERE dataset = 'second'")
+    result = run("verify", filled_place.url, "--head", head)
     assert result.exit_code == 4
     assert "the account 'second' is gone" in result.stderr
 
@@ -116,14 +116,14 @@ def test_bad_input_exits_with_2_and_makes_nothing(command, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_bad_input(filled, tmp_path):
-    assert run("show", filled.url, "--dataset", "third").exit_code == 2
-    assert "It has 'income', 'second'" in run("show", filled.url, "--dataset", "third").stderr
+def test_other_bad_input(filled_place, tmp_path):
+    assert run("show", filled_place.url, "--dataset", "third").exit_code == 2
+    assert "It has 'income', 'second'" in run("show", filled_place.url, "--dataset", "third").stderr
     (tmp_path / "bad.json").write_text("[]")
     for head in ("bad.json", "missing.json"):
-        assert run("verify", filled.url, "--head", tmp_path / head).exit_code == 2
-    assert run("verify", filled.url, "--save-head", tmp_path / "no" / "heads.json").exit_code == 2
-    assert run("export", filled.url, "-o", tmp_path / "no" / "all.jsonl").exit_code == 2
+        assert run("verify", filled_place.url, "--head", tmp_path / head).exit_code == 2
+    assert run("verify", filled_place.url, "--save-head", tmp_path / "no" / "heads.json").exit_code == 2
+    assert run("export", filled_place.url, "-o", tmp_path / "no" / "all.jsonl").exit_code == 2
 
 
 def test_a_damaged_file_exits_with_4(sqlite_place):

@@ -7,7 +7,16 @@ from collections import Counter
 import pytest
 
 from dpexplain.ledger import verify
-from ledger_support import account, affordable, children, event, published, run_open, run_same_request, run_until_exhausted
+from ledger_support import (
+    account,
+    affordable,
+    children,
+    event,
+    published_answers,
+    run_open,
+    run_same_request,
+    run_until_exhausted,
+)
 
 PROCESSES = 8
 
@@ -25,7 +34,7 @@ def run_all(target, *arguments):
 def test_eight_processes_end_with_exactly_the_affordable_number_of_answers(place, tmp_path):
     log, mu = str(tmp_path / "released"), 0.012
     run_all(run_until_exhausted, place.kind, place.where, mu, log)
-    lines = published(log)
+    lines = published_answers(log)
     answers = [line for line in lines if line[0] != "refused"]
     assert len(answers) == affordable(account(), event(mu))
     assert len(lines) - len(answers) == PROCESSES
@@ -40,7 +49,7 @@ def test_eight_processes_end_with_exactly_the_affordable_number_of_answers(place
 def test_eight_processes_asking_the_same_get_one_answer_paid_once(place, tmp_path):
     log = str(tmp_path / "released")
     run_all(run_same_request, place.kind, place.where, log)
-    seen = Counter(tuple(line) for line in published(log))
+    seen = Counter(tuple(line) for line in published_answers(log))
     assert len(seen) == 10  # one answer for each of ten questions …
     assert set(seen.values()) == {PROCESSES}  # … told to everybody
     ledger = place.open()
@@ -54,7 +63,7 @@ def test_eight_processes_make_one_new_ledger(place, tmp_path):
     log = str(tmp_path / "released")
     run_all(run_open, place.kind, place.where, children.Barrier(PROCESSES), log)
     ledger = place.open()
-    assert {done.request_id for done in ledger.settled()} == {name for (name,) in published(log)}
+    assert {done.request_id for done in ledger.settled()} == {name for (name,) in published_answers(log)}
     assert verify(ledger).answers == PROCESSES
     ledger.close()
     assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".new")] == []

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from dpexplain.ledger import Reservation, verify
-from ledger_support import account, ask, children, event, published, run_forever, run_once, spend
+from ledger_support import account, ask, children, event, published_answers, run_forever, run_once, spend
 
 STEPS = (
     "before reserve",
@@ -49,7 +49,7 @@ def test_a_process_killed_at_a_step(place, step, tmp_path):
 
 
 def check_after_crash(ledger, request_id, number, step, log):
-    counted, released = ledger.state().spent_quanta, published(log)
+    counted, released = ledger.state().spent_quanta, published_answers(log)
     assert counted >= len(released) * event().quanta
     assert counted == (number + (step in COUNTED)) * event().quanta
     if step in COUNTED:
@@ -72,7 +72,7 @@ def test_a_process_killed_twice_on_one_request(place, tmp_path):
     ledger = place.open()
     assert spend(ledger, "stubborn").answer == {"value": "after settle"}
     assert ledger.state().spent_quanta == event().quanta
-    assert published(log) == []
+    assert published_answers(log) == []
     ledger.close()
 
 
@@ -83,7 +83,7 @@ def test_processes_killed_at_any_moment(place, tmp_path):
     for life in range(20):
         child = children.Process(target=run_forever, args=(place.kind, place.where, f"life{life}", log))
         child.start()
-        wait_for_more(log, len(published(log)))
+        wait_for_more(log, len(published_answers(log)))
         time.sleep(0.0137 * (life % 7))
         os.kill(child.pid, signal.SIGKILL)
         child.join()
@@ -94,13 +94,13 @@ def test_processes_killed_at_any_moment(place, tmp_path):
 
 def wait_for_more(log, before):
     deadline = time.monotonic() + 60
-    while len(published(log)) <= before:
+    while len(published_answers(log)) <= before:
         assert time.monotonic() < deadline, "the child never released anything"
         time.sleep(0.002)
 
 
 def check_nothing_lost(ledger, log):
-    released = dict(published(log))
+    released = dict(published_answers(log))
     stored = {done.request_id: done.answer["value"] for done in ledger.settled()}
     assert released.items() <= stored.items()
     counted = ledger.state().spent_quanta // event().quanta
@@ -115,7 +115,7 @@ def test_a_server_killed_while_spending_forgets_nothing(tmp_path):
     for life in range(2):
         child = children.Process(target=run_forever, args=("postgres", server.get_uri(), f"life{life}", log))
         child.start()
-        wait_for_more(log, len(published(log)) + 5)
+        wait_for_more(log, len(published_answers(log)) + 5)
         crash(server)
         child.join(60)
         assert child.exitcode not in (None, 0)

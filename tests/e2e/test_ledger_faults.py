@@ -112,7 +112,7 @@ def read_everything(path):
     assert len(list(ledger.settled())) == 20
 
 
-def told_to_nobody(work, path, tmp_path):
+def run_as_nobody(work, path, tmp_path):
     log = Path(shutil.os.path.join("/tmp", f"dpx-nobody-{os.getpid()}-{tmp_path.name}"))
     log.write_text("")
     log.chmod(0o666)
@@ -140,13 +140,13 @@ def public_copy(whole, tmp_path):
 
 
 def test_a_read_only_file_is_refused_with_the_remedy(public_copy, tmp_path):
-    told = told_to_nobody(try_to_spend, public_copy, tmp_path)
+    told = run_as_nobody(try_to_spend, public_copy, tmp_path)
     assert told.startswith("LedgerUnavailable")
     assert "writ" in told
 
 
 def test_a_read_only_copy_can_be_verified(public_copy, tmp_path):
-    assert told_to_nobody(read_everything, public_copy, tmp_path) == "no error"
+    assert run_as_nobody(read_everything, public_copy, tmp_path) == "no error"
 
 
 def test_a_missing_directory_is_named(tmp_path):
@@ -258,12 +258,12 @@ def test_a_statement_that_fails_undoes_its_transaction(place):
     spend(ledger, "a")
     head, row = ledger.head(), ledger._store.read(lambda session: session.row("income", 2))
 
-    def twice(session):
+    def append_twice(session):
         session.append("income", replace(row, sequence=4, request="b"))
         session.append("income", row)
 
     with pytest.raises(LedgerCorrupt, match="damaged"):
-        ledger._store.write(twice)
+        ledger._store.write(append_twice)
     assert ledger.head() == head
     verify(ledger)
     ledger.close()

@@ -222,7 +222,7 @@ class Held:
         self._other.close()
 
 
-def timed(work):
+def time_work(work):
     start = time.monotonic()
     try:
         work()
@@ -234,11 +234,11 @@ def timed(work):
 def test_a_held_lock_makes_each_caller_wait_once_and_no_reader_at_all(ledger, path):
     """Eight callers used to wait one after another, and readers with them."""
     with Held(path), ThreadPoolExecutor(8) as callers:
-        waiting = [callers.submit(timed, lambda name=name: spend(ledger, name)) for name in "abcdefgh"]
+        waiting = [callers.submit(time_work, lambda name=name: spend(ledger, name)) for name in "abcdefgh"]
         time.sleep(0.1)
-        readings = [timed(ledger.state) for _ in range(3)]
+        readings = [time_work(ledger.state) for _ in range(3)]
         time.sleep(0.2)
-        healthy = timed(lambda: ledger.require_writable(0.2))
+        healthy = time_work(lambda: ledger.require_writable(0.2))
         refused = [one.result() for one in waiting]
     assert not any(done for done, _ in refused)
     assert max(seconds for _, seconds in refused) < 1.5  # the ledger's timeout is 0.6 s
@@ -260,9 +260,9 @@ def test_a_locked_row_makes_each_caller_wait_once_and_no_reader_at_all(postgres_
     ledger.state()
     with psycopg.connect(postgres_place.where) as other, ThreadPoolExecutor(4) as callers:
         other.execute("SELECT * FROM dpexplain_accounts FOR UPDATE")
-        waiting = [callers.submit(timed, lambda name=name: spend(ledger, name)) for name in "abcd"]
+        waiting = [callers.submit(time_work, lambda name=name: spend(ledger, name)) for name in "abcd"]
         time.sleep(0.1)
-        assert timed(ledger.state)[1] < 0.3
+        assert time_work(ledger.state)[1] < 0.3
         assert max(one.result()[1] for one in waiting) < 1.5
         other.rollback()
     spend(ledger, "a")

@@ -32,7 +32,7 @@ def people():
 
 
 @pytest.fixture
-def opened(browser, tmp_path):
+def page_opener(browser, tmp_path):
     """Publishes and opens a release, and fails the test if the page complains or asks for anything but its own file."""
 
     @contextmanager
@@ -74,7 +74,7 @@ def enter(page, domain, record):
     settle(page)
 
 
-def shown(page, width):
+def shown_effects(page, width):
     """The table's values and errors at full precision, in column order."""
     rows = page.eval_on_selector_all(
         "#table tbody tr", "rows => rows.map((row) => [row.dataset.index, row.dataset.value, row.dataset.error])"
@@ -100,7 +100,7 @@ def changes(domain, record, values, errors):
 
 
 def agrees(page, release, record):
-    values, errors = shown(page, release.domain.width)
+    values, errors = shown_effects(page, release.domain.width)
     expected, spread = release.explain(record)
     np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9)
     np.testing.assert_allclose(errors, spread, rtol=0, atol=1e-9)
@@ -117,9 +117,9 @@ def agrees(page, release, record):
     ],
     ids=lambda value: str(value),
 )
-def test_the_browser_computes_what_python_computes(opened, weight, radius):
+def test_the_browser_computes_what_python_computes(page_opener, weight, radius):
     release = StandIn(DOMAIN, seed=5, rows=512, weight=weight, radius=radius)
-    with opened(release) as page:
+    with page_opener(release) as page:
         for record in RECORDS:
             enter(page, DOMAIN, record)
             agrees(page, release, record)
@@ -131,17 +131,17 @@ def test_both_the_sphere_and_the_inside_of_the_ball_were_met():
     assert sizes[1] < 4.9
 
 
-def test_moving_a_slider_redraws_bars_table_and_summary(opened, people):
-    with opened(people) as page:
+def test_moving_a_slider_redraws_bars_table_and_summary(page_opener, people):
+    with page_opener(people) as page:
         enter(page, DOMAIN, RECORDS[0])
         bars = page.locator("#chart .bar")
-        before = bars.evaluate_all("bars => bars.map((bar) => bar.getAttribute('width'))"), shown(page, 20)[0]
+        before = bars.evaluate_all("bars => bars.map((bar) => bar.getAttribute('width'))"), shown_effects(page, 20)[0]
         page.get_by_label("age, slider").focus()
         for _ in range(20):
             page.keyboard.press("ArrowRight")
         settle(page)
         assert page.get_by_label("age", exact=True).input_value() == "60"
-        after = bars.evaluate_all("bars => bars.map((bar) => bar.getAttribute('width'))"), shown(page, 20)[0]
+        after = bars.evaluate_all("bars => bars.map((bar) => bar.getAttribute('width'))"), shown_effects(page, 20)[0]
         assert before[0] != after[0]
         assert np.abs(before[1] - after[1]).max() > 1e-3
         agrees(page, people, {**RECORDS[0], "age": 60})
@@ -149,8 +149,8 @@ def test_moving_a_slider_redraws_bars_table_and_summary(opened, people):
         page.wait_for_function("name => document.getElementById('summary').textContent.includes(name)", arg=strongest)
 
 
-def test_bars_are_ranked_coloured_and_cut(opened, people):
-    with opened(people) as page:
+def test_bars_are_ranked_coloured_and_cut(page_opener, people):
+    with page_opener(people) as page:
         enter(page, DOMAIN, RECORDS[0])
         for choice, count in (("5", 5), ("12", 12), ("all", 20)):
             page.get_by_label("Show", exact=True).select_option(choice)
@@ -167,8 +167,8 @@ def test_bars_are_ranked_coloured_and_cut(opened, people):
         assert {"uncertain", "positive", "negative"} == set(expected)
 
 
-def test_it_can_be_used_by_keyboard_alone(opened, people):
-    with opened(people) as page:
+def test_it_can_be_used_by_keyboard_alone(page_opener, people):
+    with page_opener(people) as page:
         enter(page, DOMAIN, RECORDS[0])
         page.evaluate("document.activeElement.blur()")
         reached = []
@@ -191,25 +191,25 @@ def test_it_can_be_used_by_keyboard_alone(opened, people):
         agrees(page, people, {**RECORDS[0], "married": False, "work": "public"})
 
 
-def test_a_value_outside_the_domain_is_refused_not_clamped(opened, people):
-    with opened(people) as page:
+def test_a_value_outside_the_domain_is_refused_not_clamped(page_opener, people):
+    with page_opener(people) as page:
         enter(page, DOMAIN, RECORDS[0])
-        before = shown(page, 20)[0]
+        before = shown_effects(page, 20)[0]
         for wrong in ("120", "", "16.999"):
             page.get_by_label("age", exact=True).fill(wrong)
             settle(page)
             assert page.get_by_label("age", exact=True).get_attribute("aria-invalid") == "true"
             assert page.get_by_text("Enter a number from 17 to 97.").is_visible()
             assert page.locator("#answer .stale-note").is_visible()
-            np.testing.assert_array_equal(shown(page, 20)[0], before)
+            np.testing.assert_array_equal(shown_effects(page, 20)[0], before)
         page.get_by_label("age", exact=True).fill("41")
         settle(page)
         assert not page.locator("#answer .stale-note").is_visible()
         agrees(page, people, {**RECORDS[0], "age": 41})
 
 
-def test_examples_are_said_to_be_synthetic_and_fill_the_form(opened, people):
-    with opened(people) as page:
+def test_examples_are_said_to_be_synthetic_and_fill_the_form(page_opener, people):
+    with page_opener(people) as page:
         assert page.get_by_text("all synthetic").is_visible()
         chips, seen = page.locator("#presets button"), set()
         assert chips.count() == 4
@@ -221,7 +221,7 @@ def test_examples_are_said_to_be_synthetic_and_fill_the_form(opened, people):
         assert len(seen) >= 3
 
 
-def test_hostile_names_and_values_stay_text(opened):
+def test_hostile_names_and_values_stay_text(page_opener):
     domain = dpx.Domain(
         [
             dpx.Numeric(HOSTILE, 0, 1),
@@ -230,7 +230,7 @@ def test_hostile_names_and_values_stay_text(opened):
             dpx.Binary("__proto__", values=("<i>", "&lt;")),
         ]
     )
-    with opened(StandIn(domain, rows=64), title=HOSTILE, outcome=HOSTILE) as page:
+    with page_opener(StandIn(domain, rows=64), title=HOSTILE, outcome=HOSTILE) as page:
         page.click("#show-table")
         settle(page)
         assert page.title() == HOSTILE
@@ -241,15 +241,15 @@ def test_hostile_names_and_values_stay_text(opened):
         assert [told.count(feature.name) for feature in domain.features] == [feature.width for feature in domain.features]
 
 
-def test_even_a_mistake_could_not_run_markup(opened, people):
-    with opened(people, blocked=["TrustedHTML"]) as page:
+def test_even_a_mistake_could_not_run_markup(page_opener, people):
+    with page_opener(people, blocked=["TrustedHTML"]) as page:
         attempt = "markup => { try { document.body.insertAdjacentHTML('beforeend', markup); return 'ran'; } catch (error) { return error.name; } }"
         assert page.evaluate(attempt, "<p>") == "TypeError"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_follows_the_system_and_can_be_switched(opened, people, scheme):
-    with opened(people, color_scheme=scheme) as page:
+def test_it_follows_the_system_and_can_be_switched(page_opener, people, scheme):
+    with page_opener(people, color_scheme=scheme) as page:
         other = {"light": "dark", "dark": "light"}[scheme]
         assert brightness(page) == scheme
         page.get_by_role("button", name=f"Switch to {other} colours").click()
@@ -289,8 +289,8 @@ FAINT = """() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everything_is_named_and_readable(opened, people, scheme):
-    with opened(people, color_scheme=scheme, reduced_motion="reduce") as page:
+def test_everything_is_named_and_readable(page_opener, people, scheme):
+    with page_opener(people, color_scheme=scheme, reduced_motion="reduce") as page:
         page.get_by_label("Show", exact=True).select_option("all")
         page.click("#show-table")
         page.get_by_label("age", exact=True).fill("1")
@@ -306,8 +306,8 @@ def test_everything_is_named_and_readable(opened, people, scheme):
         assert page.locator("[role=status][aria-live=polite]").count() == 1
 
 
-def test_the_table_is_there_for_screen_readers_and_for_eyes_on_demand(opened, people):
-    with opened(people) as page:
+def test_the_table_is_there_for_screen_readers_and_for_eyes_on_demand(page_opener, people):
+    with page_opener(people) as page:
         table = page.get_by_role("table", name="Effects on an income above the threshold")
         assert table.get_by_role("row").count() == 21
         assert [cell.text_content() for cell in table.get_by_role("columnheader").all()] == [
@@ -323,23 +323,23 @@ def test_the_table_is_there_for_screen_readers_and_for_eyes_on_demand(opened, pe
         assert page.get_by_role("button", name="Hide the numbers").get_attribute("aria-expanded") == "true"
 
 
-def test_the_guarantee_is_told_in_plain_words_and_exactly(opened, people):
-    with opened(people) as page:
+def test_the_guarantee_is_told_in_plain_words_and_exactly(page_opener, people):
+    with page_opener(people) as page:
         text = page.get_by_role("region", name="What is guaranteed").inner_text()
         assert str(people.guarantee) in text
         assert "one in 1,000,000" in text
 
 
-def test_what_is_not_private_says_so(opened):
+def test_what_is_not_private_says_so(page_opener):
     guarantee = dpx.Guarantee(0.25, 1e-6, Neighbours(), private=False, note="made for a reproduction.")
-    with opened(StandIn(DOMAIN, rows=64, guarantee=guarantee)) as page:
+    with page_opener(StandIn(DOMAIN, rows=64, guarantee=guarantee)) as page:
         assert "NOT differentially private" in page.get_by_role("note").inner_text()
         assert "Nothing is guaranteed" in page.get_by_role("region", name="What is guaranteed").inner_text()
 
 
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])
-def test_it_fits_any_width(opened, people, width):
-    with opened(people, viewport={"width": width, "height": 800}) as page:
+def test_it_fits_any_width(page_opener, people, width):
+    with page_opener(people, viewport={"width": width, "height": 800}) as page:
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         outside = "texts => texts.filter((t) => { const b = t.getBoundingClientRect(); return b.left < 0 || b.right > innerWidth; }).length"
         assert page.eval_on_selector_all("#chart text", outside) == 0
@@ -351,8 +351,8 @@ def test_it_fits_any_width(opened, people, width):
             assert not strip.is_visible()
 
 
-def test_it_prints(opened, people):
-    with opened(people) as page:
+def test_it_prints(page_opener, people):
+    with page_opener(people) as page:
         page.emulate_media(media="print")
         assert not page.locator(".tools").is_visible()
         assert not page.get_by_label("age, slider").is_visible()
@@ -362,15 +362,15 @@ def test_it_prints(opened, people):
         assert document.count(b"/Type /Page\n") == 1  # the record, its bars and the guarantee on one sheet
 
 
-def test_calm_where_motion_is_unwelcome(opened, people):
-    with opened(people, reduced_motion="reduce") as page:
+def test_calm_where_motion_is_unwelcome(page_opener, people):
+    with page_opener(people, reduced_motion="reduce") as page:
         assert page.evaluate("getComputedStyle(document.querySelector('#chart .bar')).transitionDuration") in ("0s", "1e-05s")
 
 
-def test_many_columns_get_a_searchable_list(opened):
+def test_many_columns_get_a_searchable_list(page_opener):
     domain = dpx.Domain.encoded(60, bounds=(-1.5, 2.5))
     release = StandIn(domain, rows=300, radius=0.5)
-    with opened(release) as page:
+    with page_opener(release) as page:
         from playwright.sync_api import expect
 
         page.get_by_label("Find a feature").fill("x4")
@@ -381,9 +381,9 @@ def test_many_columns_get_a_searchable_list(opened):
         agrees(page, release, record)
 
 
-def test_four_hundred_columns_are_redrawn_at_every_step_of_a_slider(opened):
+def test_four_hundred_columns_are_redrawn_at_every_step_of_a_slider(page_opener):
     release = StandIn(dpx.Domain.encoded(400), rows=4096)
-    with opened(release) as page:
+    with page_opener(release) as page:
         steps = """async () => {
             const box = document.querySelector('input[type=number]');
             const seen = [];
@@ -397,15 +397,15 @@ def test_four_hundred_columns_are_redrawn_at_every_step_of_a_slider(opened):
         assert page.evaluate(steps) == 6
 
 
-def test_a_real_release_from_private_rows_to_the_page(opened):
+def test_a_real_release_from_private_rows_to_the_page(page_opener):
     columns, rich = people_of(4000, seed=2)
     data = dpx.PrivateData(columns, DOMAIN, labels=2 * rich - 1)
     release = dpx.release(data, dpx.Budget(epsilon=2.0, delta=1e-6))
-    with opened(release) as page:
+    with page_opener(release) as page:
         for record in RECORDS:
             enter(page, DOMAIN, record)
             explanation = release.explain(record)
-            values, errors = shown(page, DOMAIN.width)
+            values, errors = shown_effects(page, DOMAIN.width)
             np.testing.assert_allclose(values, explanation.values, rtol=0, atol=1e-9)
             np.testing.assert_allclose(errors, explanation.error, rtol=0, atol=1e-9)
         assert str(release.guarantee) in page.get_by_role("region", name="What is guaranteed").inner_text()

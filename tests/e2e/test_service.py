@@ -210,7 +210,7 @@ def test_two_workers_share_one_budget_and_finish_what_they_began(owner, sqlite_p
     got: dict[str, list[float]] = {}
     with Running(config) as service:
 
-        def asking(name):
+        def ask_repeatedly(name):
             client = dpx.Client(service.url, key, retries=0)
             for number in range(10_000):
                 try:
@@ -218,7 +218,7 @@ def test_two_workers_share_one_budget_and_finish_what_they_began(owner, sqlite_p
                 except dpx.DpexplainError:
                     return
 
-        callers = [threading.Thread(target=asking, args=(name,)) for name in "abcdefgh"]
+        callers = [threading.Thread(target=ask_repeatedly, args=(name,)) for name in "abcdefgh"]
         for caller in callers:
             caller.start()
         until(lambda: len(got) >= 40 or not any(caller.is_alive() for caller in callers))

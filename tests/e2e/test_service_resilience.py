@@ -36,7 +36,7 @@ def owner(tmp_path):
     return write_owner_files(tmp_path, 500)
 
 
-def serving(owner, **service):
+def write_service(owner, **service):
     """A configuration, and a client once it runs."""
     config = write_config(owner, **CHEAP, service={"requests_per_minute": 0, **service})
     return config, KeyFile(owner / "keys.json").add("analyst")
@@ -74,7 +74,7 @@ def is_alive(process):
 
 def test_silent_connections_keep_nobody_out(owner):
     """1,100 connections that say nothing, some that began to, and one that trickles: health and answers go on, and they are closed in time."""
-    config, key = serving(owner)
+    config, key = write_service(owner)
     with Running(config) as service, ExitStack() as open_ones:
         client = dpx.Client(service.url, key)
         client.explain(RECORD)
@@ -112,7 +112,7 @@ def is_closed(connection):
 
 
 def test_a_held_lock_delays_each_caller_once_and_health_tells_at_once(owner):
-    config, key = serving(owner)
+    config, key = write_service(owner)
     with Running(config) as service:
         client = dpx.Client(service.url, key, retries=0)
         client.explain(RECORD)
@@ -139,7 +139,7 @@ def test_a_held_lock_delays_each_caller_once_and_health_tells_at_once(owner):
 
 
 def test_a_deleted_ledger_stays_deleted(owner):
-    config, key = serving(owner, workers=2)
+    config, key = write_service(owner, workers=2)
     with Running(config) as service:
         client = dpx.Client(service.url, key, retries=0)
         for _ in range(4):

@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def released(folder):
+def saved_release(folder):
     rows, _ = people(1500, seed=7)
     space = {}
     exec(BOX, space)
@@ -51,14 +51,14 @@ def importable(folder, monkeypatch):
     monkeypatch.syspath_prepend(folder)
 
 
-def test_one_record_from_the_command_line(folder, released):
+def test_one_record_from_the_command_line(folder, saved_release):
     result = run(
         "explain", folder / "people.dpx", "--record", JSON, "--method", "shapley", "--model", "shapley_box:answer", "--json"
     )
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert found["base"] + sum(found["values"]) == pytest.approx(found["answer"])
-    np.testing.assert_allclose(found["values"], released.shapley(RECORD).values, atol=1e-9)
+    np.testing.assert_allclose(found["values"], saved_release.shapley(RECORD).values, atol=1e-9)
     shown = run("explain", folder / "people.dpx", "--record", JSON, "--method", "shapley", "--model", "shapley_box:answer")
     assert "age" in shown.stdout
 
@@ -91,10 +91,10 @@ def test_mistakes_are_told_with_the_remedy(folder, words, says):
     assert says in result.stderr
 
 
-def test_a_stand_in_answers_from_the_command_line(folder, released, tmp_path):
+def test_a_stand_in_answers_from_the_command_line(folder, saved_release, tmp_path):
     words = ("explain", folder / "people.dpx", "--method", "surrogate")
     alone = json.loads(run(*words, "--record", JSON, "--json").stdout)
-    expected = released.surrogate()
+    expected = saved_release.surrogate()
     np.testing.assert_allclose(alone["values"], expected.shapley(RECORD).values, atol=1e-9)
     assert alone["base"] + sum(alone["values"]) == pytest.approx(alone["answer"])
     measured = json.loads(run(*words, "--record", JSON, "--model", "shapley_box:answer", "--json").stdout)
@@ -106,20 +106,20 @@ def test_a_stand_in_answers_from_the_command_line(folder, released, tmp_path):
     assert "2 explanations" in done.stdout
 
 
-def test_a_page_with_a_stand_in_from_the_command_line(folder, released, tmp_path):
+def test_a_page_with_a_stand_in_from_the_command_line(folder, saved_release, tmp_path):
     path = tmp_path / "page.html"
     assert run("publish", folder / "people.dpx", "-o", path).exit_code == 0
     assert '"surrogate"' not in path.read_text()
     words = ("publish", folder / "people.dpx", "-o", path, "--force", "--surrogate", "--model", "shapley_box:answer")
     assert run(*words).exit_code == 0
     data = json.loads(path.read_text().split('id="data">')[1].split("</script>")[0])
-    assert data["surrogate"] == json.loads(json.dumps(released.surrogate().payload()))
+    assert data["surrogate"] == json.loads(json.dumps(saved_release.surrogate().payload()))
     refused = run("publish", folder / "people.dpx", "-o", path, "--force", "--model", "shapley_box:answer")
     assert refused.exit_code == 2
     assert "--surrogate" in refused.stderr
 
 
-def test_a_service_with_the_model_answers_with_shap_values(folder, released):
+def test_a_service_with_the_model_answers_with_shap_values(folder, saved_release):
     config = load_config(
         write_config(folder, **release_only(), model={"path": "shapley_box:answer"}, service={"keys": None, "open": True})
     )
@@ -127,7 +127,7 @@ def test_a_service_with_the_model_answers_with_shap_values(folder, released):
     client = InProcess(create_app(Service(backend, Settings(name="income", open=True, requests_per_minute=0), None)))
     answer = client.post("/v1/explain", json={"record": RECORD}).json()
     assert answer["contributions"]["details"]["quantity"] == "shapley"
-    np.testing.assert_allclose(answer["contributions"]["values"], released.shapley(RECORD).values, atol=1e-9)
+    np.testing.assert_allclose(answer["contributions"]["values"], saved_release.shapley(RECORD).values, atol=1e-9)
     assert answer["cost"]["epsilon"] == 0
     many = client.post("/v1/models/income:explain", json={"instances": [RECORD, OTHER]}).json()["explanations"]
     assert many[0]["quantity"] == "contributions"

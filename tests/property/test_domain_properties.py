@@ -134,7 +134,7 @@ def test_every_frame_agrees_on_typed_columns(column, data):
         np.testing.assert_array_equal(FIXED.encode(frame), expected)
 
 
-def fitting(feature):
+def fitting_values(feature):
     if isinstance(feature, Numeric):
         return st.floats(feature.low, feature.high)
     if isinstance(feature, Ordinal):
@@ -147,7 +147,7 @@ def fitting(feature):
 @patient
 @given(domains(), st.data())
 def test_a_fitting_query_is_encoded_like_a_private_row(domain, data):
-    record = {feature.name: data.draw(fitting(feature)) for feature in domain.features}
+    record = {feature.name: data.draw(fitting_values(feature)) for feature in domain.features}
     query = domain.encode_query(record)
     np.testing.assert_array_equal(query, domain.encode([record])[0])
     np.testing.assert_array_equal(query, domain.encode_queries([record, record])[1])

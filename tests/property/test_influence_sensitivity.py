@@ -28,14 +28,14 @@ vectors = st.lists(st.floats(-2, 2), min_size=3, max_size=3).map(np.array)
 signs = st.sampled_from([-1.0, 0.0, 1.0])
 
 
-def moved(rows, z, weight, sign):
+def influence_at(rows, z, weight, sign):
     return influence_sum(rows.local(LocalMoments(z, weight)), sign)
 
 
 @settings(max_examples=examples(400))
 @given(st.sampled_from(WEIGHTS), vectors, vectors, st.floats(-1, 1), signs)
 def test_no_record_moves_the_sum_further(weight, x, z, y, sign):
-    step = moved(OracleRows(x[None], np.array([y])), z, weight, sign)
+    step = influence_at(OracleRows(x[None], np.array([y])), z, weight, sign)
     assert np.linalg.norm(step) <= sensitivity.linear(weight) * (1 + 1e-9)
 
 
@@ -46,7 +46,7 @@ def test_shaped_noise_is_enough_for_every_record_of_the_domain(own, other, y, si
     z, x = np.append(np.eye(5)[own][:4], a), np.append(np.eye(5)[other][:4], b)
     shape = noise_shape(z, [(0, 4)])
     for weight in WEIGHTS:
-        step = moved(OracleRows(x[None], np.array([y])), z, weight, sign) / shape
+        step = influence_at(OracleRows(x[None], np.array([y])), z, weight, sign) / shape
         assert np.linalg.norm(step) <= sensitivity.linear(weight) * (1 + 1e-9)
 
 
@@ -55,7 +55,7 @@ def test_shaped_noise_is_enough_for_every_record_of_the_domain(own, other, y, si
 def test_a_record_of_the_querys_class_attains_the_bound(weight, sign):
     distances = np.concatenate([np.geomspace(1e-9, 1e-2, 500), np.linspace(1e-2, 8, 100_001)])
     worst = distances[np.argmax(weight(distances) * distances)]
-    step = moved(OracleRows(np.array([[worst, 0.0]]), np.array([sign or 1.0])), np.zeros(2), weight, sign)
+    step = influence_at(OracleRows(np.array([[worst, 0.0]]), np.array([sign or 1.0])), np.zeros(2), weight, sign)
     assert np.linalg.norm(step) >= 0.99 * sensitivity.linear(weight)
 
 
@@ -64,7 +64,7 @@ def test_a_record_of_the_querys_class_attains_the_bound(weight, sign):
 def test_backends_agree_on_the_sum(m, n, sign, seed):
     rng = np.random.default_rng(seed)
     X, y, z = rng.random((m, n)).astype(np.float32).astype(float), rng.uniform(-1, 1, m), rng.random(n)
-    ours, theirs = (moved(rows, z, weights.Stable(), sign) for rows in (DenseRows([X], y, n), OracleRows(X, y)))
+    ours, theirs = (influence_at(rows, z, weights.Stable(), sign) for rows in (DenseRows([X], y, n), OracleRows(X, y)))
     assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-11)
 
 
@@ -73,5 +73,7 @@ def test_backends_agree_on_the_sum(m, n, sign, seed):
 def test_sparse_rows_agree_on_the_sum(m, n, sign, seed):
     rng = np.random.default_rng(seed)
     X, y, z = rng.integers(0, 2, (m, n)).astype(float), rng.choice([-1.0, 1.0], m), rng.integers(0, 2, n).astype(float)
-    ours, theirs = (moved(rows, z, weights.Stable(), sign) for rows in (SparseRows([csr_array(X)], y, n), OracleRows(X, y)))
+    ours, theirs = (
+        influence_at(rows, z, weights.Stable(), sign) for rows in (SparseRows([csr_array(X)], y, n), OracleRows(X, y))
+    )
     assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-11)

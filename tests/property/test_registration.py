@@ -63,7 +63,7 @@ def contents(data):
     return Counter(tuple(row) for part in data._rows.labelled_pieces() for row in part)
 
 
-def without(registered, base):
+def added_rows(registered, base):
     """What the further record added; nothing of the base may be gone or changed."""
     assert not base - registered
     return registered - base
@@ -160,7 +160,7 @@ def write(cell):
     return str(int(cell)) if isinstance(cell, (bool, np.bool_)) else str(cell)
 
 
-def spelled(table):
+def score_spelling(table):
     """A number in [0, 1) from how the cells of each row are written: 3 and 3.0 are not the same to it."""
     written = zip(*(map(write, cells(table, name)) for name in DOMAIN.columns), strict=True)
     return [sum(map(ord, "|".join(row))) % 97 / 97 for row in written]
@@ -170,33 +170,36 @@ def fragile(table):
     """It cannot answer a batch with something odd in it."""
     if any(not isinstance(age, (int, float)) or age > 100 for age in cells(table, "age")):
         raise ValueError("secret")
-    return spelled(table)
+    return score_spelling(table)
 
 
 def with_gaps(table):
     """None where it has no answer: as a list that is."""
-    return [None if p < 0.1 else p for p in spelled(table)]
+    return [None if p < 0.1 else p for p in score_spelling(table)]
 
 
 MODELS = {
-    "probabilities": (lambda table: np.array(spelled(table)), {"output": "probability"}),
+    "probabilities": (lambda table: np.array(score_spelling(table)), {"output": "probability"}),
     "list with gaps": (with_gaps, {"output": "probability"}),
     "object array": (lambda table: np.array(with_gaps(table), dtype=object), {"output": "probability"}),
     "mixed types": (
-        lambda table: [p if p < 0.5 else str(p) if p < 0.8 else p > 0.9 for p in spelled(table)],
+        lambda table: [p if p < 0.5 else str(p) if p < 0.8 else p > 0.9 for p in score_spelling(table)],
         {"output": "probability"},
     ),
-    "one for each class": (lambda table: np.array([[1 - p, p] for p in spelled(table)]), {}),
-    "ragged": (lambda table: [[1 - p, p] if p < 0.7 else [p] if p < 0.8 else None for p in spelled(table)], {}),
-    "dicts": (lambda table: [{0: 1 - p, 1: p} if p < 0.8 else {} for p in spelled(table)], {}),
-    "yes and no": (lambda table: np.where(np.array(spelled(table)) > 0.5, "yes", "no"), {"output": "class", "target": "yes"}),
-    "classes with gaps": (lambda table: [None if p < 0.1 else int(p > 0.5) for p in spelled(table)], {"output": "class"}),
+    "one for each class": (lambda table: np.array([[1 - p, p] for p in score_spelling(table)]), {}),
+    "ragged": (lambda table: [[1 - p, p] if p < 0.7 else [p] if p < 0.8 else None for p in score_spelling(table)], {}),
+    "dicts": (lambda table: [{0: 1 - p, 1: p} if p < 0.8 else {} for p in score_spelling(table)], {}),
+    "yes and no": (
+        lambda table: np.where(np.array(score_spelling(table)) > 0.5, "yes", "no"),
+        {"output": "class", "target": "yes"},
+    ),
+    "classes with gaps": (lambda table: [None if p < 0.1 else int(p > 0.5) for p in score_spelling(table)], {"output": "class"}),
     "values": (
-        lambda table: [1000 * p if p < 0.9 else float("nan") for p in spelled(table)],
+        lambda table: [1000 * p if p < 0.9 else float("nan") for p in score_spelling(table)],
         {"output": "value", "bounds": (0, 1000)},
     ),
     "a series": (lambda table: pd.Series(with_gaps(table)), {"output": "probability"}),
-    "labels": (lambda table: [2 * p - 1 for p in spelled(table)], {}),
+    "labels": (lambda table: [2 * p - 1 for p in score_spelling(table)], {}),
     "fragile": (fragile, {"output": "probability"}),
 }
 SLOW = [HealthCheck.filter_too_much, HealthCheck.too_slow]
@@ -214,7 +217,7 @@ def test_one_more_record_changes_nobody_elses_row_or_label(kind, record, place, 
         return contents(dpx.PrivateData(make(kind, rows), DOMAIN, model=model, **declared))
 
     base = contents(dpx.PrivateData(TABLES[kind](BASE), DOMAIN, model=model, **declared))
-    obeys(without(register(insert(record, place)), base))
+    obeys(added_rows(register(insert(record, place)), base))
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -227,7 +230,7 @@ def test_one_more_label_changes_nobody_elses(kind, record, place, label, as_arra
     more = [*given_labels[:place], label, *given_labels[place:]]
     base = contents(dpx.PrivateData(TABLES[kind](BASE), DOMAIN, labels=given_labels))
     labels = np.fromiter(more, dtype=object, count=len(more)) if as_array else more
-    obeys(without(contents(dpx.PrivateData(make(kind, insert(record, place)), DOMAIN, labels=labels)), base))
+    obeys(added_rows(contents(dpx.PrivateData(make(kind, insert(record, place)), DOMAIN, labels=labels)), base))
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -257,8 +260,8 @@ def test_one_more_owner_changes_nobody_elses_rows_or_shard(kind, record, place, 
         owner = [row["person"] for row in BASE].count(7)
         assert sum(with_more.values()) <= sum(base.values()) + max(most - owner, 0) + 1
         return
-    added = without(with_more, base)
-    without(owned_with_more, owned)
+    added = added_rows(with_more, base)
+    added_rows(owned_with_more, owned)
     assert sum(added.values()) <= 1
     obeys(added)
 
@@ -278,7 +281,7 @@ def test_one_more_record_changes_one_shard_by_one_row_and_nobodys_order(record, 
         ]
 
     (one, before), (other, after) = split(rows), split(more)
-    added = [without(b, a) for a, b in zip(before, after, strict=True)]
+    added = [added_rows(b, a) for a, b in zip(before, after, strict=True)]
     assert sum(sum(shard.values()) for shard in added) == 1
     query = ShapleySum(
         np.full(DOMAIN.width, 0.5), lambda x: np.tanh(x @ np.arange(DOMAIN.width)), np.arange(DOMAIN.width), 2.0, 0.6
@@ -317,7 +320,7 @@ def test_rows_that_nobody_owns_are_left_out(nobody):
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "records", "columns", "arrays"])
 def test_an_undeclared_category_changes_nobody_elses_shapley_values(kind):
     """Rows are decoded for the model when a question is asked: one without a category used to turn everybody's integers into floats."""
-    data = dpx.PrivateData(TABLES[kind](BASE), DOMAIN, model=lambda table: spelled(table), output="probability")
+    data = dpx.PrivateData(TABLES[kind](BASE), DOMAIN, model=lambda table: score_spelling(table), output="probability")
     ask = data.column_model
     rows = DOMAIN.encode([{**BASE[i % 5], "code": [1, 2, 3, 99][i % 4], "work": ["a", None][i % 2]} for i in range(12)])
     together = ask(rows)
@@ -371,13 +374,13 @@ LABELLED = {
     "values": {"label": "y", "output": "value", "bounds": (-1, 3)},
     "probabilities": {"label": "y", "output": "probability"},
     "estimator": {"model": Fitted()},
-    "table": {"model": lambda table: spelled(table), "output": "probability"},
-    "frame": {"model": lambda table: spelled(table.to_pandas()), "output": "probability"},
+    "table": {"model": lambda table: score_spelling(table), "output": "probability"},
+    "frame": {"model": lambda table: score_spelling(table.to_pandas()), "output": "probability"},
     "gaps": {"model": with_gaps, "output": "probability"},
 }
 
 
-def streamed(folder, rows, **options):
+def streamed_rows(folder, rows, **options):
     """Everything that a scan reads of the rows, part by part."""
     path = folder / "rows.parquet"
     pq.write_table(pa.Table.from_pylist(rows, schema=FILE_SCHEMA), path, row_group_size=3)
@@ -391,8 +394,8 @@ def streamed(folder, rows, **options):
 @example(record=dict.fromkeys(FILE_SCHEMA.names), place=0, unit=False)
 def test_one_more_row_in_a_file_changes_nobody_elses(how, record, place, unit, tmp_path):
     options = LABELLED[how] | ({"unit": "person"} if unit else {})
-    base = streamed(tmp_path, FILE_BASE, **options)
-    added = without(streamed(tmp_path, [*FILE_BASE[:place], record, *FILE_BASE[place:]], **options), base)
+    base = streamed_rows(tmp_path, FILE_BASE, **options)
+    added = added_rows(streamed_rows(tmp_path, [*FILE_BASE[:place], record, *FILE_BASE[place:]], **options), base)
     assert sum(added.values()) == (0 if unit and record["person"] is None else 1)
     obeys(added)
 
@@ -400,10 +403,10 @@ def test_one_more_row_in_a_file_changes_nobody_elses(how, record, place, unit, t
 def test_a_row_that_is_all_of_a_row_group_and_has_no_answer_stops_nothing(tmp_path):
     """Files are read in parts: one that holds a single odd row is no reason to say that the model answers nothing."""
     rows = [*FILE_BASE, {**FILE_BASE[0], "age": 1e300}]
-    found = streamed(tmp_path, [*rows[:3], *rows[3:5], rows[1], rows[-1]], model=fragile, output="probability")
+    found = streamed_rows(tmp_path, [*rows[:3], *rows[3:5], rows[1], rows[-1]], model=fragile, output="probability")
     assert sorted(row[-1] for row in found if row[0] == 1.0) == [0.0]
     with pytest.raises(dpx.DpexplainError, match=r"can be read|raised ValueError"):
-        streamed(tmp_path, [rows[-1]] * 7, model=fragile, output="probability")
+        streamed_rows(tmp_path, [rows[-1]] * 7, model=fragile, output="probability")
 
 
 @pytest.mark.slow
@@ -443,7 +446,7 @@ def test_one_more_row_of_an_array_changes_nobody_elses(row, place, name):
             assume(False)
         return contents(dpx.PrivateData(array, domain, model=model, output="probability"))
 
-    obeys(without(register([*base[:place], row, *base[place:]]), register(base)), domain)
+    obeys(added_rows(register([*base[:place], row, *base[place:]]), register(base)), domain)
 
 
 TEXTS = ["a good film", "bad, bad plot", "good", "nothing of it", "good"]
@@ -476,7 +479,7 @@ def test_one_more_text_changes_nobody_elses(kind, text, place):
             assume(False)
         return contents(dpx.PrivateData(rows, domain, model=model, output="probability"))
 
-    obeys(without(register([*TEXTS[:place], text, *TEXTS[place:]]), register(TEXTS)), domain)
+    obeys(added_rows(register([*TEXTS[:place], text, *TEXTS[place:]]), register(TEXTS)), domain)
 
 
 def bright(images):
@@ -498,7 +501,7 @@ def test_one_more_image_changes_nobody_elses(image, place):
             contents(dpx.PrivateData(given, domain, model=bright, output="probability"))
             for given in (images, [*images[:place], image, *images[place:]])
         )
-        obeys(without(more, base), domain)
+        obeys(added_rows(more, base), domain)
 
 
 class Foreign:
@@ -526,10 +529,10 @@ def test_rows_of_another_domain_obey_its_blocks_each_by_itself(row, place):
         return contents(dpx.PrivateData({"x": rows}, Foreign(), labels=np.zeros(len(rows))))
 
     assert set(register(base)) == {(*entries, 0) for entries in base}
-    obeys(without(register([*base[:place], row, *base[place:]]), register(base)), Foreign)
+    obeys(added_rows(register([*base[:place], row, *base[place:]]), register(base)), Foreign)
 
 
 def test_what_is_asserted_here_notices_what_it_is_for():
     """The same comparison on frames that are read as a whole, as a model would see them without a declaration."""
-    base, more = (spelled(pd.DataFrame(rows)) for rows in (BASE, [*BASE, {**BASE[0], "code": None}]))
+    base, more = (score_spelling(pd.DataFrame(rows)) for rows in (BASE, [*BASE, {**BASE[0], "code": None}]))
     assert base != more[: len(base)]

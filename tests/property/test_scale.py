@@ -113,14 +113,14 @@ FRAME, LABELS = table()
 RECORD = {name: column[0] for name, column in FRAME.items()} | {"f": "2010-01-01"}
 
 
-def registered(scale):
+def register(scale):
     return dpx.PrivateData(FRAME, dpx.Domain(FEATURES, scale=scale), labels=LABELS)
 
 
 @pytest.mark.parametrize("scale", [0.12, 3.0])
 @pytest.mark.parametrize("plane", ["paper", "fitted"])
 def test_a_scale_and_a_weight_as_much_narrower_are_the_same_question(scale, plane):
-    plain, scaled = registered(1.0), registered(scale)
+    plain, scaled = register(1.0), register(scale)
     first = evaluation.optimum(plain, RECORD, weight=weights.Gaussian(0.9), plane=plane)
     second = evaluation.optimum(scaled, RECORD, weight=weights.Gaussian(0.9 * scale), plane=plane)
     assert second == pytest.approx(first, rel=1e-6, abs=1e-9)
@@ -129,7 +129,7 @@ def test_a_scale_and_a_weight_as_much_narrower_are_the_same_question(scale, plan
 @cache
 def answer_of_release(plane, scale):
     weight = weights.Gaussian(0.9 * scale)
-    made = dpx.release(registered(scale), dpx.Budget(1.0, 1e-6), weight=weight, noise=SeededNoise(5), plane=plane)
+    made = dpx.release(register(scale), dpx.Budget(1.0, 1e-6), weight=weight, noise=SeededNoise(5), plane=plane)
     return made.explain(RECORD)
 
 
@@ -152,7 +152,7 @@ MECHANISMS = {
 @cache
 def paid_answers(name, plane, scale):
     mechanism = MECHANISMS[name](weights.Gaussian(0.9 * scale), plane)
-    explainer = dpx.Explainer(registered(scale), dpx.Budget(30.0, 1e-4), mechanism=mechanism, noise=SeededNoise(8))
+    explainer = dpx.Explainer(register(scale), dpx.Budget(30.0, 1e-4), mechanism=mechanism, noise=SeededNoise(8))
     return [explainer.explain(RECORD | {"a": a}) for a in np.linspace(0.1, 0.9, 7)]
 
 

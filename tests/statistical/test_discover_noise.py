@@ -48,16 +48,16 @@ def test_noise_on_counts_has_the_stated_scale_and_less_is_noticed(make, neighbou
     mechanism = GaussianMechanism(make(neighbours), MU)
     counts = np.arange(float(mechanism.dimension))
 
-    def standardised(factor):
+    def standardised_draws(factor):
         noise = Mutant(SeededNoise(5), factor)
         rows, runs = Given(numbers=counts), 10_000 // mechanism.dimension
         draws = [Door(rows, noise, [mechanism.event()]).release(mechanism) - counts for _ in range(runs)]
         return np.concatenate(draws) / (np.sqrt(2) * neighbours.multiplier / MU)
 
-    assert has_unit_scale(standardised)
+    assert has_unit_scale(standardised_draws)
 
 
-def shown(count, factor, seed, runs=4000, text="work"):
+def count_shown(count, factor, seed, runs=4000, text="work"):
     """How often a text that `count` rows have is shown."""
     mechanism = GaussianMechanism(TextCounts((("c", TextPrior()),), Neighbours()), MU)
     noise = Mutant(SeededNoise(seed), factor)
@@ -71,11 +71,11 @@ def test_a_text_passes_with_the_stated_probability_and_less_noise_is_noticed(abo
     sigma = 1 / MU
     count = round(sigma * TextPrior().threshold("work") + above * sigma)
     expected = stats.norm.cdf(count / sigma - TextPrior().threshold("work"))
-    hits, exact = shown(count, 1.0, seed=above + 7)
+    hits, exact = count_shown(count, 1.0, seed=above + 7)
     assert np.isclose(exact, sigma, rtol=1e-5)
     assert stats.binomtest(hits, 4000, expected).pvalue > 1e-4
     if above:
-        assert stats.binomtest(shown(count, 0.8, seed=above + 7)[0], 4000, expected).pvalue < 1e-6
+        assert stats.binomtest(count_shown(count, 0.8, seed=above + 7)[0], 4000, expected).pvalue < 1e-6
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from dpexplain.mechanisms.history import History, ReleasedAnswer
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.relation import Neighbours
-from noise_support import Scaled, heard, releases
+from noise_support import Scaled, record_releases, releases
 
 WIDTH, SIZE = 8, 1000
 
@@ -43,7 +43,7 @@ def gradient_p_value(share, runs=8):
     """Every coordinate that a few runs release, in units of the σ that is charged."""
     scaled = []
     for _ in range(runs):
-        for mechanism, at, out in heard(plan(), Slope(), Scaled(SecureNoise(), share))[1:]:  # the first is β̃
+        for mechanism, at, out in record_releases(plan(), Slope(), Scaled(SecureNoise(), share))[1:]:  # the first is β̃
             scaled.append((out - mechanism.query.evaluate(Slope(), at)) / mechanism.sigma)
     return stats.kstest(np.concatenate(scaled), "norm").pvalue
 

@@ -23,7 +23,7 @@ def plan_for(neighbours):
     return plan_label_moments(query, MU, setting, lambda rows: np.tanh(rows[:, [0]] - rows[:, [4]])), query, store
 
 
-def standardised(factor, neighbours, runs=400):
+def standardised_draws(factor, neighbours, runs=400):
     plan, query, store = plan_for(neighbours)
     noise = Scaled(SeededNoise(5), factor)
     (labelled,) = store.relabel(lambda rows: np.tanh(rows[:, [0]] - rows[:, [4]]))
@@ -34,7 +34,7 @@ def standardised(factor, neighbours, runs=400):
 
 @every_relation
 def test_noise_has_the_stated_scale_and_less_is_noticed(neighbours):
-    assert has_unit_scale(lambda factor: standardised(factor, neighbours))
+    assert has_unit_scale(lambda factor: standardised_draws(factor, neighbours))
 
 
 @every_relation

@@ -21,7 +21,7 @@ def store(m=80):
     return OracleRows(np.column_stack([rng.random(m), np.eye(4)[rng.integers(0, 4, m), :3], rng.integers(0, 2, m)]), np.ones(m))
 
 
-def standardised(factor, neighbours, runs=60):
+def standardised_draws(factor, neighbours, runs=60):
     """Both releases' noise divided by what their bounds demand."""
     rows, noise, draws = store(), Scaled(SeededNoise(3), factor), []
     plan = plan_marginals(CELLS, MU, Setting(5, 80, neighbours, rows.summation_error))
@@ -37,7 +37,7 @@ def standardised(factor, neighbours, runs=60):
 
 @every_relation
 def test_noise_has_the_stated_scale_and_less_is_noticed(neighbours):
-    assert has_unit_scale(lambda factor: standardised(factor, neighbours))
+    assert has_unit_scale(lambda factor: standardised_draws(factor, neighbours))
 
 
 def test_both_releases_cost_the_whole_share_and_not_more():

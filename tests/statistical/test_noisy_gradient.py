@@ -10,7 +10,7 @@ from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.relation import Neighbours
-from noise_support import Scaled, gaussian, heard, releases
+from noise_support import Scaled, gaussian, record_releases, releases
 
 WIDTH, SIZE, GRADIENTS = 8, 1000, 400
 
@@ -33,7 +33,7 @@ def p_value(mechanism, share):
     """Kolmogorov-Smirnov of every released coordinate of one run against N(0, σ²), σ from the plan's own event."""
     plan = mechanism.plan(np.zeros(WIDTH), Setting(WIDTH, SIZE, Neighbours(), 1e-13), History())
     event = plan.events[0]
-    released = [out for _, _, out in heard(plan, Flat(), Scaled(SecureNoise(), share))]
+    released = [out for _, _, out in record_releases(plan, Flat(), Scaled(SecureNoise(), share))]
     assert len(released) == event.count == GRADIENTS
     return stats.kstest(np.concatenate(released), stats.norm(scale=event.sigma).cdf).pvalue
 

@@ -43,7 +43,7 @@ def setting(neighbours, store):
     return Setting(LAYOUT.width, 60, neighbours, store.summation_error)
 
 
-def standardised(factor, neighbours, runs=300):
+def standardised_draws(factor, neighbours, runs=300):
     """Both stages' noise divided by what their bounds demand: Δ times the multiplier, over each stage's share of μ."""
     store = rows()
     plan, spy = plan_sketch(LAYOUT, MU, setting(neighbours, store)), Spying(store)
@@ -62,7 +62,7 @@ def standardised(factor, neighbours, runs=300):
 
 @every_relation
 def test_noise_has_the_stated_scale_and_less_is_noticed(neighbours):
-    assert has_unit_scale(lambda factor: standardised(factor, neighbours))
+    assert has_unit_scale(lambda factor: standardised_draws(factor, neighbours))
 
 
 def test_the_two_stages_cost_the_whole_budget_and_not_more():

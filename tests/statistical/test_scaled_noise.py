@@ -10,7 +10,7 @@ from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.relation import Neighbours
-from noise_support import Scaled, has_unit_scale, heard, run
+from noise_support import Scaled, has_unit_scale, record_releases, run
 
 WIDTH, SIZE, RUNS = 60, 500, 150
 POINT, SCALE = np.eye(WIDTH)[2], np.repeat([0.1, 0.5, 3.0], 20)
@@ -44,8 +44,8 @@ def test_gradients_have_the_noise_of_their_bound(plane):
     assert event.sensitivity == pytest.approx(gradient.sensitivity, rel=1e-5)
     assert event.sensitivity >= gradient.sensitivity
 
-    def standardised(factor):
-        passed = [one for _ in range(5) for one in heard(plan, Nobody(), Scaled(SecureNoise(), factor))]
+    def standardised_draws(factor):
+        passed = [one for _ in range(5) for one in record_releases(plan, Nobody(), Scaled(SecureNoise(), factor))]
         return np.concatenate([value for _, _, value in passed]) / event.sigma
 
-    assert has_unit_scale(standardised)
+    assert has_unit_scale(standardised_draws)

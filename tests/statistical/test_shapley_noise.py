@@ -31,8 +31,8 @@ def test_noise_has_the_stated_scale_and_less_is_noticed(neighbours):
     assert told.sum() == 55  # the category's own column and 54 numbers
     assert np.allclose(bars[told], event.sigma / SIZE)
 
-    def standardised(factor):
+    def standardised_draws(factor):
         return np.concatenate([(run(plan, Nobody(), Scaled(SecureNoise(), factor))[0].values / bars)[told] for _ in range(RUNS)])
 
     with np.errstate(invalid="ignore"):
-        assert has_unit_scale(standardised)
+        assert has_unit_scale(standardised_draws)

@@ -56,7 +56,7 @@ def far():
     return history((np.ones(WIDTH), SLOPE))
 
 
-def along(distance):
+def point_at(distance):
     return np.array([distance, 0.0, 0.0, 0.0])
 
 
@@ -94,27 +94,27 @@ def test_erratum_8_with_the_printed_noise_the_adaptive_algorithm_saves_no_iterat
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", [{"rule": "paper"}, {"calibration": "paper"}])
 def test_an_answer_near_enough_is_copied_for_nothing(kind, mode):
-    plan = kind(**mode).plan(along(REUSE * 0.999), SETTING, history((ORIGIN, SLOPE)))
+    plan = kind(**mode).plan(point_at(REUSE * 0.999), SETTING, history((ORIGIN, SLOPE)))
     assert isinstance(plan, Copy)
     assert plan.events == ()
     outcome, events = run(plan, None, SimpleNamespace(secure=True, standard_normal=None))  # neither rows nor noise are needed
     assert outcome.copied
     assert events == ()
     assert (outcome.values == SLOPE).all()
-    assert not isinstance(kind(**mode).plan(along(REUSE * 1.001), SETTING, history((ORIGIN, SLOPE))), Copy)
+    assert not isinstance(kind(**mode).plan(point_at(REUSE * 1.001), SETTING, history((ORIGIN, SLOPE))), Copy)
 
 
 @pytest.mark.parametrize("mode", [{"rule": "paper"}, {"calibration": "paper"}])
 def test_a_copied_answer_is_not_copied_again(mode):
-    past = history((ORIGIN, SLOPE), (along(0.3), SLOPE, True))
-    plan = dpx.Adaptive(**mode).plan(along(0.5), SETTING, past)  # 0.2 from the copy, 0.5 from the computed one
+    past = history((ORIGIN, SLOPE), (point_at(0.3), SLOPE, True))
+    plan = dpx.Adaptive(**mode).plan(point_at(0.5), SETTING, past)  # 0.2 from the copy, 0.5 from the computed one
     assert not isinstance(plan, Copy)
 
 
 def test_our_rule_copies_the_same_point_only():
     past = history((ORIGIN, SLOPE))
     assert isinstance(dpx.Adaptive().plan(ORIGIN, SETTING, past), Copy)
-    assert not isinstance(dpx.Adaptive().plan(along(1e-9), SETTING, past), Copy)
+    assert not isinstance(dpx.Adaptive().plan(point_at(1e-9), SETTING, past), Copy)
 
 
 # The first query.
@@ -142,7 +142,7 @@ def test_the_papers_first_query_uses_its_sigma_and_rate():
 # The paper's rule made private.
 
 
-def measured(kind=dpx.Adaptive, **keywords):
+def measured_plan(kind=dpx.Adaptive, **keywords):
     plan = kind(rule="paper", plane="paper", **keywords).plan(ORIGIN, SETTING, far())
     assert isinstance(plan, MeasuredDescent)
     return plan
@@ -150,8 +150,8 @@ def measured(kind=dpx.Adaptive, **keywords):
 
 def test_the_noise_floor_by_hand():
     """σ_min = √299/(m̄ μ √0.99) = 0.012582 at m̄ = 500,000, so √n σ_min = 0.025165."""
-    assert measured().floor == pytest.approx(2 * sqrt(299 / 0.99) / (SIZE * gdp.mu(0.01, 1e-7)), rel=1e-4)
-    assert measured().floor == pytest.approx(0.025165, rel=1e-3)
+    assert measured_plan().floor == pytest.approx(2 * sqrt(299 / 0.99) / (SIZE * gdp.mu(0.01, 1e-7)), rel=1e-4)
+    assert measured_plan().floor == pytest.approx(0.025165, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_the_noise_floor_by_hand():
 )
 def test_iterations_and_noise_follow_from_the_released_norm(beta, adaptive, enhanced, sigma):
     for kind, expected in ((dpx.Adaptive, adaptive), (dpx.Enhanced, enhanced)):
-        gaussian, rate, iterations = measured(kind).settings(beta)
+        gaussian, rate, iterations = measured_plan(kind).settings(beta)
         assert iterations == expected
         assert gaussian.sigma / SIZE == pytest.approx(sigma, rel=1e-3)
         assert rate == pytest.approx(paper.warm_rate(WIDTH, gaussian.sigma / SIZE, beta, 300))
@@ -174,8 +174,8 @@ def test_iterations_and_noise_follow_from_the_released_norm(beta, adaptive, enha
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_worst_case_is_reserved_and_what_ran_is_settled(kind):
-    plan = measured(kind)
-    outcome, events = run(plan, Quadratic(along(0.8)), SeededNoise(1))  # ‖∇L‖ = 0.2·0.5 = 0.1 at the start
+    plan = measured_plan(kind)
+    outcome, events = run(plan, Quadratic(point_at(0.8)), SeededNoise(1))  # ‖∇L‖ = 0.2·0.5 = 0.1 at the start
     norm, gradients = events
     assert outcome.details["beta"] == pytest.approx(0.1, abs=0.02)
     assert norm == plan.events[0]
@@ -188,7 +188,7 @@ def test_the_worst_case_is_reserved_and_what_ran_is_settled(kind):
 @given(beta=st.floats(0, 10), kind=st.sampled_from(KINDS), steps=st.integers(2, 400), epsilon=st.floats(0.001, 5))
 @settings(deadline=None, max_examples=examples(60))
 def test_no_released_norm_costs_more_than_was_reserved(beta, kind, steps, epsilon):
-    plan = measured(kind, steps=steps, epsilon=epsilon)
+    plan = measured_plan(kind, steps=steps, epsilon=epsilon)
     near = plan.floor * (1 + 2e-9)
     for value in (beta, plan.floor * beta, near, plan.floor):
         gaussian, _, iterations = plan.settings(value)
@@ -198,11 +198,11 @@ def test_no_released_norm_costs_more_than_was_reserved(beta, kind, steps, epsilo
 
 
 def test_the_start_is_the_neighbour_until_there_is_enough_to_predict_from():
-    assert measured().start.kind == "neighbour"
-    assert (measured().start.values == SLOPE).all()
+    assert measured_plan().start.kind == "neighbour"
+    assert (measured_plan().start.values == SLOPE).all()
     rng = np.random.default_rng(0)
     many = history(*((rng.random(WIDTH), SLOPE + rng.normal(size=WIDTH) * 0.01) for _ in range(20)))
-    plan = dpx.Adaptive(rule="paper").plan(along(3.0), SETTING, many)
+    plan = dpx.Adaptive(rule="paper").plan(point_at(3.0), SETTING, many)
     assert plan.start.kind == "prediction"
 
 
@@ -280,7 +280,7 @@ def test_the_selection_has_the_exponential_mechanisms_law_and_price():
     """Two candidates whose m ε_ite ‖∇L‖/2 differ by ln 4: chosen in the ratio 4 : 1."""
     step = paper.step_epsilon(0.01, 1e-7, 300)
     apart = log(4) * 2 / (step * SIZE * 0.2)  # ‖∇L‖ = 0.2 ‖φ - optimum‖
-    plan = literal(past=history((np.ones(WIDTH), along(0.0)), (2 * np.ones(WIDTH), along(apart))), radius=1e6)
+    plan = literal(past=history((np.ones(WIDTH), point_at(0.0)), (2 * np.ones(WIDTH), point_at(apart))), radius=1e6)
     noise, rows = SeededNoise(3), Quadratic(ORIGIN)
     chosen = np.mean([Door(rows, noise, plan.events).select(plan.selection) == 0 for _ in range(4000)])
     assert chosen == pytest.approx(0.8, abs=0.03)
@@ -293,13 +293,13 @@ def test_a_copied_answer_is_a_candidate_again_as_in_algorithm_3():
     """Algorithm 2 appends copies to the history that Algorithm 3 draws from, so an answer that was given twice is twice as likely."""
     past = History.of(
         [
-            ReleasedAnswer(np.ones(WIDTH), along(0.1)),
-            ReleasedAnswer(2 * np.ones(WIDTH), along(-0.1)),
-            ReleasedAnswer(np.ones(WIDTH), along(0.1), copied=True),
+            ReleasedAnswer(np.ones(WIDTH), point_at(0.1)),
+            ReleasedAnswer(2 * np.ones(WIDTH), point_at(-0.1)),
+            ReleasedAnswer(np.ones(WIDTH), point_at(0.1), copied=True),
         ]
     )
     plan, noise, rows = literal(past=past), SeededNoise(3), Quadratic(ORIGIN)
-    assert np.array_equal(plan.selection.candidates, [along(0.1), along(-0.1), along(0.1)])
+    assert np.array_equal(plan.selection.candidates, [point_at(0.1), point_at(-0.1), point_at(0.1)])
     chosen = np.array([Door(rows, noise, plan.events).select(plan.selection) for _ in range(3000)])
     assert np.mean(chosen != 1) == pytest.approx(2 / 3, abs=0.03)  # all have the same gradient norm
 

@@ -42,7 +42,7 @@ def write(folder):
     return folder
 
 
-def streamed(folder):
+def streamed_data(folder):
     return dpx.PrivateData.scan(write(folder), DOMAIN, model=answer)
 
 
@@ -70,7 +70,7 @@ class Counted:
         return getattr(self._rows, name)
 
 
-def counted(data):
+def count_reads(data):
     data._rows = Counted(data._rows)
     return data._rows.reads
 
@@ -96,10 +96,10 @@ MECHANISMS = [
 ]
 
 
-@pytest.mark.parametrize("place", [in_memory, streamed, pytest.param(cluster, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("place", [in_memory, streamed_data, pytest.param(cluster, marks=pytest.mark.slow)])
 def test_answers_are_those_of_one_question_at_a_time_to_the_last_bit(place, tmp_path):
     data = place(tmp_path)
-    reads = counted(data)
+    reads = count_reads(data)
     for mechanism in MECHANISMS:
         alone, batch = (dpx.Explainer(data, dpx.Budget(5, 1e-6), mechanism, noise=SeededNoise(7)) for _ in range(2))
         one_by_one, before = [alone.explain(point) for point in POINTS], len(reads)
@@ -119,7 +119,7 @@ def totals(answers):
 
 
 def test_groups_are_bounded_in_number_and_in_memory(data, monkeypatch):
-    reads = counted(data)
+    reads = count_reads(data)
     assert len(make(data).explain_many(np.tile(POINTS, (8, 1)))) == 72
     assert reads == [32, 32, 8]
     reads.clear()
@@ -133,7 +133,7 @@ def test_groups_are_bounded_in_number_and_in_memory(data, monkeypatch):
 
 
 def test_answers_that_build_on_each_other_are_given_one_by_one(data):
-    reads = counted(data)
+    reads = count_reads(data)
     explainer = dpx.Explainer(data, dpx.Budget(5, 1e-6), dpx.Adaptive(**CHEAP, steps=20))
     answers = explainer.explain_many(np.concatenate([POINTS, POINTS[:1]]))
     assert reads == [1] * len(POINTS)  # the last one is a copy: the first was settled before it was planned
@@ -141,7 +141,7 @@ def test_answers_that_build_on_each_other_are_given_one_by_one(data):
 
 
 def test_a_refusal_in_the_middle_keeps_what_was_paid_for_and_reads_for_nothing_else(data):
-    reads, explainer = counted(data), make(data, answers=5)
+    reads, explainer = count_reads(data), make(data, answers=5)
     answers = explainer.explain_many(POINTS)
     assert len(answers) == len(explainer.history) == 5
     assert isinstance(answers.refusal, dpx.BudgetExhausted)
@@ -168,7 +168,7 @@ def test_a_crash_in_the_middle_is_counted_in_full_and_goes_on_under_the_same_ids
     counted_before, kept = explainer.spent.mu, [one.values for one in explainer.history]
     assert len(kept) == 2
     assert counted_before**2 == pytest.approx(len(POINTS) * explainer.explain(POINTS[0], request_id="q0").cost.mu ** 2)
-    reads = counted(data)
+    reads = count_reads(data)
     answers = explainer.explain_many(POINTS, request_ids=IDS)
     assert [one.request_id for one in answers] == IDS
     assert all((one.values == before).all() for one, before in zip(answers, kept, strict=False))
@@ -180,7 +180,7 @@ def test_a_crash_in_the_middle_is_counted_in_full_and_goes_on_under_the_same_ids
 
 
 def test_rows_that_vanish_before_they_are_read_leave_the_group_counted_and_no_more(tmp_path):
-    data = streamed(tmp_path)
+    data = streamed_data(tmp_path)
     explainer = make(data)
 
     def vanish(queries):
@@ -212,13 +212,15 @@ def test_what_is_wrong_is_said_before_anything_is_spent(data):
         explainer.explain_many(POINTS, request_ids=IDS[:3])
     asked = []
 
-    def tired(rows):
+    def answer_then_fail(rows):
         asked.append(len(rows))
         if len(asked) > 4:
             raise RuntimeError("gone")
         return answer(rows)
 
-    influence = dpx.Explainer(dpx.PrivateData(private_rows(), DOMAIN, model=tired), dpx.Budget(5, 1e-6), dpx.Influence(**CHEAP))
+    influence = dpx.Explainer(
+        dpx.PrivateData(private_rows(), DOMAIN, model=answer_then_fail), dpx.Budget(5, 1e-6), dpx.Influence(**CHEAP)
+    )
     with pytest.raises(DataError, match="RuntimeError"):
         influence.explain_many(POINTS)
     assert explainer.spent.mu == influence.spent.mu == 0

@@ -22,19 +22,26 @@ def data():
     return dpx.PrivateData(rows, dpx.Domain.encoded(3), labels=np.where(rows[:, 0] > 0.5, 1.0, -1.0), name="income")
 
 
-def at(value):
+def record_at(value):
     return {"x0": value, "x1": 0.5, "x2": 0.5}
 
 
 def test_questions_of_several_callers_share_reads_and_commits(data, tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path}/x.ledger"
     explainer = dpx.Explainer(data, dpx.Budget(1.0, 1e-6), dpx.Basic(0.3, 1e-6), ledger=url)
-    first = explainer.explain(at(0.1), request_id="first")
+    first = explainer.explain(record_at(0.1), request_id="first")
     store, commits, reads = explainer._ledger._store, [], []
     together, rows = store._write_together, data._rows
     monkeypatch.setattr(store, "_write_together", lambda turns, seconds: (commits.append(1), together(turns, seconds)))
     monkeypatch.setattr(rows, "local_many", lambda queries: reads.append(len(queries)) or type(rows).local_many(rows, queries))
-    asked = [(at(0.1), "first"), (at(0.2), "b"), (at(9.0), "c"), (at(0.3), "first"), (at(0.4), "d"), (at(0.2), "b")]
+    asked = [
+        (record_at(0.1), "first"),
+        (record_at(0.2), "b"),
+        (record_at(9.0), "c"),
+        (record_at(0.3), "first"),
+        (record_at(0.4), "d"),
+        (record_at(0.2), "b"),
+    ]
     known, b, bad, other, d, again = explainer.explain_each(asked)
     assert (known.values == first.values).all()
     assert isinstance(bad, QueryError)
@@ -44,7 +51,7 @@ def test_questions_of_several_callers_share_reads_and_commits(data, tmp_path, mo
     assert d.guarantee == b.guarantee  # what was paid for together is in the total of each
     assert len(commits) == 2
     assert len(reads) == 1
-    found = explainer.explain_each([(at(0.5), f"e{number}") for number in range(12)])
+    found = explainer.explain_each([(record_at(0.5), f"e{number}") for number in range(12)])
     kinds = [type(one) for one in found]
     assert kinds == sorted(kinds, key=lambda kind: kind is BudgetExhausted)  # answered in order, then refused
     assert BudgetExhausted in kinds
@@ -57,7 +64,7 @@ def test_questions_of_several_callers_share_reads_and_commits(data, tmp_path, mo
 
 def test_answers_that_build_on_each_other_are_given_one_after_another(data):
     explainer = dpx.Explainer(data, dpx.Budget(1.0, 1e-6), dpx.Adaptive(0.2, 1e-6))
-    found = explainer.explain_each([(at(0.1), "a"), (at(7.0), "b"), (at(0.9), "c")])
+    found = explainer.explain_each([(record_at(0.1), "a"), (record_at(7.0), "b"), (record_at(0.9), "c")])
     assert [type(one) for one in found] == [dpx.Explanation, QueryError, dpx.Explanation]
 
 
@@ -189,7 +196,7 @@ def test_a_release_answers_questions_together_as_it_does_one_by_one(data):
     backend = ReleaseBackend(dpx.release(data, dpx.Budget(1.0, 1e-6)))
 
     async def ask_all():
-        asked = [(at(0.1), "a"), (at(9.0), "b"), (at(0.3), "c", "nobody"), (at(0.7), "d")]
+        asked = [(record_at(0.1), "a"), (record_at(9.0), "b"), (record_at(0.3), "c", "nobody"), (record_at(0.7), "d")]
         return await asyncio.gather(*(backend.ask(*one) for one in asked), return_exceptions=True)
 
     first, bad, unknown, last = asyncio.run(ask_all())
@@ -197,13 +204,13 @@ def test_a_release_answers_questions_together_as_it_does_one_by_one(data):
     assert "x0" in str(bad)
     assert isinstance(unknown, ParameterError)
     for found, value, name in ((first, 0.1, "a"), (last, 0.7, "d")):
-        alone = backend.explain(at(value), name)
+        alone = backend.explain(record_at(value), name)
         assert found.to_dict()["request_id"] == name
-        assert found.record == at(value)
+        assert found.record == record_at(value)
         assert found.values == pytest.approx(alone.values, rel=1e-9, abs=1e-12)
         assert found.contributions().error == pytest.approx(alone.contributions().error, rel=1e-9)
     with pytest.raises(QueryError, match="x0"):
-        backend.explain_many([at(0.1), at(9.0)], ["a", "b"])
+        backend.explain_many([record_at(0.1), record_at(9.0)], ["a", "b"])
 
 
 def test_callers_that_were_answered_just_now_are_waited_for(monkeypatch):

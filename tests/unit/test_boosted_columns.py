@@ -35,7 +35,7 @@ LATE = (TABLE["debt"] > 0.7) | (TABLE["work"] == "miner")
 DECLARED = {"debt": (0, 1), "income": (0, 10_000, 2000)}
 
 
-def fitted(kind):
+def fit_model(kind):
     if kind == "LightGBM":
         library = pytest.importorskip("lightgbm", reason="LightGBM is NOT tested: pip install lightgbm")
         return library.LGBMClassifier(n_estimators=8, verbose=-1, n_jobs=1).fit(TABLE[COLUMNS], LATE)
@@ -47,7 +47,7 @@ def fitted(kind):
 
 @pytest.mark.parametrize("kind", ["LightGBM", "XGBoost"])
 def test_categories_come_from_the_model_and_are_shown_as_it_knows_them(kind):
-    model = fitted(kind)
+    model = fit_model(kind)
     release = dpx.release_model(model, TABLE, BUDGET, declare=DECLARED, target=True, reference=2000, noise=SeededNoise(1))
     assert release.domain.columns == tuple(COLUMNS)
     assert release.domain.features[1].values == tuple(WORK)
@@ -60,13 +60,13 @@ def test_categories_come_from_the_model_and_are_shown_as_it_knows_them(kind):
 @pytest.mark.parametrize("kind", ["LightGBM", "XGBoost"])
 def test_without_declarations_only_numbers_are_open(kind):
     with pytest.raises(Undeclared, match=r"income \(numeric\): low, high") as error:
-        dpx.Domain.from_model(fitted(kind))
+        dpx.Domain.from_model(fit_model(kind))
     assert "work" not in str(error.value)
     assert ("suggested=True" in str(error.value)) == (kind == "LightGBM")  # which stores the range of each number
 
 
 def test_a_booster_says_what_its_estimator_says():
-    model = fitted("LightGBM")
+    model = fit_model("LightGBM")
     assert dpx.Domain.from_model(model.booster_, DECLARED) == dpx.Domain.from_model(model, DECLARED)
 
 
@@ -89,14 +89,14 @@ def test_other_columns_of_a_table_are_not_shown_to_an_estimator():
 @pytest.mark.parametrize("left_out", [0, 7, ROWS - 1])
 def test_no_row_decides_how_another_is_shown(left_out):
     """The categories of a private column, which depend on its rows, are replaced by the model's."""
-    show = column_selection(fitted("LightGBM"))
+    show = column_selection(fit_model("LightGBM"))
     others = TABLE.drop(index=left_out)
     others["work"] = others["work"].cat.remove_unused_categories()
     pd.testing.assert_frame_equal(show(others), show(TABLE).drop(index=left_out))
 
 
 def test_a_table_that_lacks_a_column_is_shown_as_it_is():
-    show = column_selection(fitted("LightGBM"))
+    show = column_selection(fit_model("LightGBM"))
     lacking = TABLE.drop(columns="debt")
     assert show(lacking) is lacking
     assert show({"debt": [1.0]}) == {"debt": [1.0]}

@@ -25,12 +25,12 @@ SLOPES, ERRORS = np.array([1.0, 0.5, 0.3, -0.2, 0.1, 0.4, -0.6, 0.05]), np.arang
 RECORD = {"age": 40, "school": "some", "trade": "craft", "married": True, "sex": "M", "since": "2021-05-01"}
 
 
-def found(record):
+def changes_by_text(record):
     return {change.text: change for change in changes_of(DOMAIN, DOMAIN.encode_query(record), SLOPES, ERRORS)}
 
 
 def test_categories_change_from_the_records_own_value_and_numbers_through_their_range():
-    changes = found(RECORD)
+    changes = changes_by_text(RECORD)
     values = {text: round(one.value, 9) for text, one in changes.items()}
     assert values == {
         "Age (years): 17 → 97": 1.0,
@@ -46,7 +46,7 @@ def test_categories_change_from_the_records_own_value_and_numbers_through_their_
 
 
 def test_other_values_of_the_record_are_other_changes():
-    changes = found(RECORD | {"married": False, "sex": "F", "trade": None})
+    changes = changes_by_text(RECORD | {"married": False, "sex": "F", "trade": None})
     assert changes["married: no → yes"].value == pytest.approx(0.4)
     assert changes["sex: F → M"].value == pytest.approx(-0.6)
     assert changes["trade: none of them → craft"].value == pytest.approx(-0.2)

@@ -23,7 +23,7 @@ def names(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
-def resolved(dotted: str) -> object:
+def resolve(dotted: str) -> object:
     """What a name relative to dpexplain stands for: as much of it as possible is a module, the rest are attributes."""
     parts = dotted.split(".")
     for length in range(len(parts), 0, -1):
@@ -59,7 +59,7 @@ def test_names_are_those_of_code_tests_and_audits(row):
     assert names(tests)
     assert audit
     for name in names(code):
-        resolved(name)
+        resolve(name)
     for name in names(tests) + [f"{AUDITS}::{one}" for one in names(audit)]:
         path, _, function = name.partition("::")
         assert function.startswith("test_")

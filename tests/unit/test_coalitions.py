@@ -74,11 +74,11 @@ def test_the_number_of_questions_is_as_stated():
         rng, asked = np.random.default_rng(3), []
         worth, at_records, at_query = game(lambda rows: rows.sum(axis=1), rng.random(players), rng.random((50, players)))
 
-        def counted(records, joined, worth=worth, asked=asked):
+        def counted_worth(records, joined, worth=worth, asked=asked):
             asked.append(len(records))
             return worth(records, joined)
 
-        record_values(counted, at_records, at_query, players)
+        record_values(counted_worth, at_records, at_query, players)
         assert sum(asked) == 50 * questions_per_record(players)
 
 

@@ -99,14 +99,14 @@ def test_errors_are_one_tree_in_one_file():
     named = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, errors.DpexplainError)}
     drawn = re.findall(r"^ {4}[│├└─ ]*(\w+)", errors.__doc__, re.MULTILINE)
     assert sorted(drawn) == sorted(named)
-    for path, tree in _parsed("src"):
+    for path, tree in _parse("src"):
         for node in _nodes(tree):
             if isinstance(node, ast.ClassDef) and path != "src/dpexplain/errors.py":
                 assert not {base.id for base in node.bases if isinstance(base, ast.Name)} & named, f"{path}: {node.name}"
 
 
 def test_no_two_classes_have_the_same_name():
-    names = [node.name for _, tree in _parsed("src") for node in tree.body if isinstance(node, ast.ClassDef)]
+    names = [node.name for _, tree in _parse("src") for node in tree.body if isinstance(node, ast.ClassDef)]
     assert sorted({name for name in names if names.count(name) > 1}) == []
 
 
@@ -118,20 +118,20 @@ def _room_and_name(path: str) -> tuple[str, str]:
 
 def test_no_two_modules_have_the_same_name():
     """Exceptions: a command's module is named after the command, and a package's main module after the package."""
-    modules = [_room_and_name(path) for path, _ in _parsed("src")]
+    modules = [_room_and_name(path) for path, _ in _parse("src")]
     names = [name for room, name in modules if room not in ("cli", name) and not name.startswith("_main__")]
     assert sorted({name for name in names if names.count(name) > 1}) == []
     assert {name for room, name in modules if room == "cli" and name in names} <= get_command(app).commands.keys()
 
 
 @cache
-def _parsed(*folders: str) -> list[tuple[str, ast.Module]]:
+def _parse(*folders: str) -> list[tuple[str, ast.Module]]:
     """Each Python file under these folders, with its path from the root."""
-    return [one for folder in folders for one in _parsed_folder(folder)]
+    return [one for folder in folders for one in _parse_folder(folder)]
 
 
 @cache
-def _parsed_folder(folder: str) -> list[tuple[str, ast.Module]]:
+def _parse_folder(folder: str) -> list[tuple[str, ast.Module]]:
     paths = sorted((ROOT / folder).rglob("*.py"))
     return [(path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
@@ -141,7 +141,7 @@ def _nodes(tree: ast.Module) -> list[ast.AST]:
     return list(ast.walk(tree))
 
 
-def _imported(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _imports(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ...]]]:
     """(module, names taken from it) of each import of the library."""
     for node in _nodes(tree):
         if isinstance(node, ast.Import):
@@ -157,7 +157,7 @@ PUBLIC = {
 
 
 def test_experiments_import_the_public_api_only():
-    imported = [(path, *one) for path, tree in _parsed("experiments") for one in _imported(tree)]
+    imported = [(path, *one) for path, tree in _parse("experiments") for one in _imports(tree)]
     assert [f"{path} imports {module}" for path, module, _ in imported if module not in PUBLIC] == []
     for _, module, names in imported:
         for name in names:
@@ -191,7 +191,7 @@ FOREIGN = {
 }
 
 
-def _reached_for(path: str, tree: ast.Module) -> list[str]:
+def _reached_names(path: str, tree: ast.Module) -> list[str]:
     own, private = _own_names(tree), re.compile("_(?!_)")
     return [
         f"{path}:{node.lineno} reaches for {node.attr}"
@@ -202,8 +202,8 @@ def _reached_for(path: str, tree: ast.Module) -> list[str]:
 
 def test_private_names_stay_in_their_module():
     faults = "src/dpexplain/evaluation/audit/mutants.py"  # puts faults into private parts on purpose
-    parsed = [(path, tree) for path, tree in _parsed("src", "experiments", "benchmarks") if path != faults]
-    assert [one for path, tree in parsed for one in _reached_for(path, tree)] == []
+    parsed = [(path, tree) for path, tree in _parse("src", "experiments", "benchmarks") if path != faults]
+    assert [one for path, tree in parsed for one in _reached_names(path, tree)] == []
 
 
 # Modules that may ask private rows without paying: the door, and what is for the owner's own eyes.
@@ -213,7 +213,7 @@ READS_ROWS = re.compile(r"src/dpexplain/(data|evaluation/(audit|baselines|metric
 def test_only_the_door_and_offline_evaluation_read_private_rows():
     users = [
         path
-        for path, tree in _parsed("src", "experiments", "benchmarks")
+        for path, tree in _parse("src", "experiments", "benchmarks")
         if any(n.attr == "private_rows" for n in _attributes(tree))
     ]
     assert users
@@ -223,7 +223,7 @@ def test_only_the_door_and_offline_evaluation_read_private_rows():
 def test_the_picture_of_imports_is_current():
     with Image.open(import_graph.PICTURE) as picture:
         shown = picture.text[import_graph.KEYWORD]
-    assert shown == import_graph.as_text(import_graph.drawn()), "draw it again: python -m tests.import_graph"
+    assert shown == import_graph.as_text(import_graph.drawn_arrows()), "draw it again: python -m tests.import_graph"
 
 
 # Compiled kernels take plain arrays, and commands their options, one by one.
@@ -239,7 +239,7 @@ def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[int, 
 
 def test_functions_have_at_most_seven_parameters_unless_they_are_public_keywords():
     found = []
-    for path, tree in _parsed("src"):
+    for path, tree in _parse("src"):
         module = path.removeprefix("src/dpexplain/").removesuffix(".py")
         for node in _nodes(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not MANY_PARAMETERS.match(f"{module}:{node.name}"):
@@ -250,7 +250,8 @@ def test_functions_have_at_most_seven_parameters_unless_they_are_public_keywords
 
 
 PARTICIPLE = re.compile(
-    r"\w+(ed|ing)|told|kept|made|shown|known|found|given|taken|seen|held|sent|built|bought|paid|left|chosen|drawn|hidden|forgotten|gone"
+    r"\w+(ed|ing)|told|kept|made|shown|known|found|given|taken|seen|held|sent|built|bought|paid|left|chosen|drawn|hidden|forgotten|gone|"
+    r"lost|met|spent|ours|theirs|once|twice|both"
 )
 PREPOSITION = re.compile(
     r"across|along|alone|apart|around|at|before|after|between|by|each|from|into|onto|one|others|out|over|together|what|within|without"
@@ -266,22 +267,44 @@ NAMES_TO_KEEP = {
 NOUNS = {"heading", "setting", "spending", "warning"}
 
 
-def _is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return any("property" in ast.unparse(decorator) for decorator in function.decorator_list)
+FUNCTION = re.compile(
+    r"^((?:[ \t]*@.*\n)*)[ \t]*(?:async )?def (?!__)_*([a-z]+)_*\(", re.MULTILINE
+)  # of one word, with its decorators
+
+
+def _is_riddle(name: str) -> bool:
+    return bool(PARTICIPLE.fullmatch(name) or PREPOSITION.fullmatch(name)) and name not in NAMES_TO_KEEP.keys() | NOUNS
 
 
 def test_functions_are_verbs_or_nouns_and_no_bare_participles():
-    """A property may be an adjective (`spent`, `passed`); nested functions and methods count as well."""
+    """A property may be an adjective (`spent`, `passed`); nested functions, methods and fixtures count as well."""
     found = []
-    for path, tree in _parsed("src"):
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or _is_property(node):
-                continue
-            name = "" if node.name.startswith("__") else node.name.strip("_")
-            if (
-                (PARTICIPLE.fullmatch(name) or PREPOSITION.fullmatch(name))
-                and "_" not in name
-                and name not in NAMES_TO_KEEP.keys() | NOUNS
-            ):
-                found.append(f"{path}:{node.lineno} {node.name}")
+    for path in (
+        one for folder in ("src", "tests", "experiments", "benchmarks") for one in sorted((ROOT / folder).rglob("*.py"))
+    ):
+        named = FUNCTION.findall(path.read_text(encoding="utf-8"))
+        found += [f"{path}: {name}" for decorators, name in named if _is_riddle(name) and "property" not in decorators]
+    assert found == []
+
+
+# A remedy is a sentence of its own: the command line prints it on the second line, after the first full stop.
+REMEDY = re.compile(
+    r"[:;] (add|ask|check|choose|convert|correct|create|declare|explain|export|fit|give|install|join|leave|list|load|make|mount|name|open|"
+    r"pass|put|read|register|remove|rename|repair|resize|restore|save|say|split|spend|try|upgrade|use|wrap|write) "
+)
+
+
+def _raised_text(node: ast.Raise) -> str:
+    """The message with … for each value in it."""
+    call = node.exc if isinstance(node.exc, ast.Call) else None
+    first = call.args[0] if call is not None and call.args else None
+    parts = first.values if isinstance(first, ast.JoinedStr) else [first]
+    return "".join(str(one.value) if isinstance(one, ast.Constant) else "…" for one in parts if one is not None)
+
+
+def test_a_message_states_its_remedy_in_a_sentence_of_its_own():
+    found = []
+    for path, tree in _parse("src"):
+        raised = [(node.lineno, _raised_text(node)) for node in _nodes(tree) if isinstance(node, ast.Raise)]
+        found += [f"{path}:{line} {text}" for line, text in raised if REMEDY.search(text) and not text.startswith("…: ")]
     assert found == []

@@ -63,7 +63,7 @@ def test_callers_are_counted_by_network():
 
 
 @pytest.fixture(scope="module")
-def released(tmp_path_factory):
+def release_file(tmp_path_factory):
     data = dpx.PrivateData({"x0": np.linspace(0, 1, 300)}, dpx.Domain.encoded(1), labels=np.ones(300))
     path = tmp_path_factory.mktemp("released") / "a.dpx"
     dpx.release(data, dpx.Budget(1, 1e-6)).save(path)
@@ -102,8 +102,8 @@ def test_pipes_devices_and_impossible_names_are_nothing_else_either(tmp_path, re
         {"relation": None},
     ],
 )
-def test_a_guarantee_that_cannot_be_stated_is_damage(released, tmp_path, absurd):
-    header, arrays = container.read(released.read_bytes())
+def test_a_guarantee_that_cannot_be_stated_is_damage(release_file, tmp_path, absurd):
+    header, arrays = container.read(release_file.read_bytes())
     header["guarantee"] |= absurd
     (tmp_path / "b.dpx").write_bytes(container.write(header, arrays))
     with pytest.raises(ReleaseCorrupt):
@@ -114,8 +114,8 @@ def test_a_guarantee_that_cannot_be_stated_is_damage(released, tmp_path, absurd)
     ("part", "absurd"),
     [(None, {"size": 10**400}), (None, {"size": -3}), ("planes", {"t0_error": 1e300}), ("planes", {"average_error": 1e300})],
 )
-def test_numbers_that_no_release_has_are_damage(released, tmp_path, part, absurd):
-    header, arrays = container.read(released.read_bytes())
+def test_numbers_that_no_release_has_are_damage(release_file, tmp_path, part, absurd):
+    header, arrays = container.read(release_file.read_bytes())
     (header if part is None else header[part]).update(absurd)
     (tmp_path / "b.dpx").write_bytes(container.write(header, arrays))
     with pytest.raises(ReleaseCorrupt):

@@ -101,7 +101,7 @@ def test_labels_are_clipped_and_booleans_become_signs():
     assert labels_of(dpx.PrivateData(ROWS, DOMAIN, labels=[True, False, True, False])) == pytest.approx([1, -1, 1, -1])
 
 
-def raising(rows):
+def raise_with_row(rows):
     raise ValueError(f"secret row {rows}")
 
 
@@ -113,7 +113,7 @@ def raising(rows):
         ({"labels": LABELS[:3]}, "one number for each of the 4 rows"),
         ({"labels": [None, np.nan, "a", b"1"]}, "none of them can be read"),
         ({"labels": ["a", "b", "c", "d"]}, "labels must be numbers"),
-        ({"model": raising}, "the model raised ValueError"),
+        ({"model": raise_with_row}, "the model raised ValueError"),
         ({"model": lambda rows: np.full(len(rows["age"]), np.nan)}, "which is no number"),
         ({"model": lambda rows: np.full(len(rows["age"]), np.nan), "output": "class"}, "none of the model's answers can be read"),
         ({"model": lambda rows: np.zeros(3)}, "one answer for each of the 64 made-up records"),
@@ -152,14 +152,14 @@ def test_no_rows_are_refused(rows):
         dpx.PrivateData(object(), DOMAIN, labels=[])
 
 
-def kept_of(owners, most):
+def kept_rows(owners, most):
     return np.flatnonzero(keep_first(owner_names(owners), most, {})).tolist()
 
 
 def test_at_most_so_many_rows_of_each_owner_are_kept_by_order_alone_and_none_without_an_owner():
     owners = ["x", "y", "x", "z", "x", "y", None, None]
-    assert kept_of(owners, 1) == [0, 1, 3]
-    assert kept_of(owners, 2) == [0, 1, 2, 3, 5]
+    assert kept_rows(owners, 1) == [0, 1, 3]
+    assert kept_rows(owners, 2) == [0, 1, 2, 3, 5]
     frame = pd.DataFrame({**ROWS, "person": [1, 1, 2, 1]})
     data = dpx.PrivateData(frame, DOMAIN, labels=LABELS, unit="person", max_rows_per_unit=2)
     assert data.size == 3
@@ -172,10 +172,10 @@ def test_at_most_so_many_rows_of_each_owner_are_kept_by_order_alone_and_none_wit
 def test_removing_one_owner_does_not_change_what_is_kept_of_others():
     rng = np.random.default_rng(1)
     owners = rng.integers(0, 20, 200).astype(object)
-    kept = set(kept_of(owners, 3))
+    kept = set(kept_rows(owners, 3))
     for gone in range(20):
         rest = np.nonzero(owners != gone)[0]
-        again = set(rest[kept_of(owners[rest], 3)].tolist())
+        again = set(rest[kept_rows(owners[rest], 3)].tolist())
         assert again == {i for i in kept if owners[i] != gone}
 
 

@@ -44,14 +44,14 @@ def people():
     )
 
 
-def found(rows, tmp_path, **options):
+def discover_domain(rows, tmp_path, **options):
     return dpx.discover(
         rows, BUDGET, **({"columns": KINDS, "noise": SeededNoise(4), "ledger": f"sqlite:///{tmp_path}/one.ledger"} | options)
     )
 
 
 def test_bounds_and_categories_are_found(people, tmp_path):
-    domain = found(people, tmp_path)
+    domain = discover_domain(people, tmp_path)
     age, share, work, code, married, opened, year = domain.features
     assert age.integer
     assert 0 <= age.low <= 20
@@ -71,8 +71,8 @@ def test_bounds_and_categories_are_found(people, tmp_path):
 
 def test_one_ledger_pays_for_the_domain_and_what_follows(people, tmp_path):
     ledger, spend = f"sqlite:///{tmp_path}/one.ledger", dpx.Budget(0.5, 1e-6)
-    domain = found(people, tmp_path, spend=spend, request_id="domain")
-    assert found(people, tmp_path, spend=spend, request_id="domain", noise=SeededNoise(9)) == domain
+    domain = discover_domain(people, tmp_path, spend=spend, request_id="domain")
+    assert discover_domain(people, tmp_path, spend=spend, request_id="domain", noise=SeededNoise(9)) == domain
     data = dpx.PrivateData(people, domain, labels=np.where(people["age"] > 50, 1.0, -1.0))
     with pytest.raises(BudgetExhausted):
         dpx.release(data, BUDGET, ledger=ledger, noise=SeededNoise(1))
@@ -102,7 +102,7 @@ def test_what_is_declared_is_not_paid_for_and_public_candidates_are_found_sooner
 def _values(rows, folder, options):
     folder.mkdir()
     try:
-        return found(rows, folder, **options).features[2].values
+        return discover_domain(rows, folder, **options).features[2].values
     except Undeclared:
         return ()
 
@@ -111,25 +111,27 @@ def test_tables_with_a_declared_schema_need_no_list_of_kinds(people, tmp_path):
     plain = people[["age", "work"]]
     for rows in (pl.from_pandas(plain), pa.Table.from_pandas(plain, preserve_index=False)):
         (tmp_path / type(rows).__module__[:2]).mkdir()
-        domain = found(rows, tmp_path / type(rows).__module__[:2], columns=None)
+        domain = discover_domain(rows, tmp_path / type(rows).__module__[:2], columns=None)
         assert domain.columns == ("age", "work")
     pq.write_table(pa.Table.from_pandas(plain, preserve_index=False), tmp_path / "rows.parquet")
-    assert found(tmp_path / "rows.parquet", tmp_path, columns=None).columns == ("age", "work")
+    assert discover_domain(tmp_path / "rows.parquet", tmp_path, columns=None).columns == ("age", "work")
 
 
 def test_units_are_respected(people, tmp_path):
-    domain = found(people, tmp_path, columns={"age": "integer", "person": "number"}, unit="person")
+    domain = discover_domain(people, tmp_path, columns={"age": "integer", "person": "number"}, unit="person")
     assert domain.columns == ("age",)
 
 
 def test_what_does_not_stand_out_is_listed_and_was_paid(tmp_path):
     rows = {"age": [30.0] * 5, "work": ["a"] * 5}
     with pytest.raises(Undeclared, match=r"discovery does not say everything.*\n  age \(numeric\): low, high"):
-        found(rows, tmp_path, columns={"age": "number", "work": "category"}, spend=dpx.Budget(0.05, 1e-6), request_id="x")
+        discover_domain(
+            rows, tmp_path, columns={"age": "number", "work": "category"}, spend=dpx.Budget(0.05, 1e-6), request_id="x"
+        )
     declared = {"age": (0, 99), "work": ["a", "b"]}
     columns = {"age": "number", "work": "category", "more": "category"}
     with pytest.raises(BudgetExhausted):
-        found(rows | {"more": ["x"] * 5}, tmp_path, columns=columns, declare=declared)
+        discover_domain(rows | {"more": ["x"] * 5}, tmp_path, columns=columns, declare=declared)
 
 
 def test_rows_that_do_not_fit_a_domain_are_counted_with_noise(tmp_path):
@@ -170,7 +172,7 @@ def test_rows_that_do_not_fit_a_domain_are_counted_with_noise(tmp_path):
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_spent(people, tmp_path, options, error, message):
     with pytest.raises(error, match=message):
-        found(people, tmp_path, **options)
+        discover_domain(people, tmp_path, **options)
 
 
 def test_ranges_are_read_off_noisy_counts():

@@ -12,12 +12,12 @@ from dpexplain.errors import DomainError, QueryError
 NAN, INF = float("nan"), float("inf")
 
 
-def encoded(feature, values):
+def encode(feature, values):
     return Domain([feature]).encode({feature.name: values})
 
 
 def column(feature, values):
-    return encoded(feature, values)[:, 0].tolist()
+    return encode(feature, values)[:, 0].tolist()
 
 
 def test_numeric_is_scaled_to_the_unit_interval():
@@ -57,20 +57,20 @@ def test_ordinal_missing_is_the_middle_or_the_declared_level():
 
 def test_categorical_is_one_hot_and_unknown_is_all_zeros():
     work = Categorical("work", values=["private", "public"])
-    assert encoded(work, ["public", "private", None, "circus"]).tolist() == [[0, 1], [1, 0], [0, 0], [0, 0]]
+    assert encode(work, ["public", "private", None, "circus"]).tolist() == [[0, 1], [1, 0], [0, 0], [0, 0]]
 
 
 def test_categorical_other_takes_everything_undeclared():
     work = Categorical("work", values=["private", "public"], other="rest")
     assert Domain([work]).names == ("work=private", "work=public", "work=rest")
-    assert encoded(work, ["public", None, "circus", "rest"]).tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 1], [0, 0, 1]]
+    assert encode(work, ["public", None, "circus", "rest"]).tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 1], [0, 0, 1]]
 
 
 @pytest.mark.parametrize("values", [[1, 2], ["1", "2"], [1.0, 2.0], ["01", "02"]])
 def test_categorical_codes_match_as_numbers_or_text(values):
     codes = Categorical("code", values=values)
     for rows in ([1, 2], [1.0, 2.0], ["1", "2"], ["1.0", "2.0"], np.array([1, 2]), np.array(["1", "2"])):
-        assert encoded(codes, rows).tolist() == [[1, 0], [0, 1]]
+        assert encode(codes, rows).tolist() == [[1, 0], [0, 1]]
 
 
 def test_binary_understands_the_usual_words():

@@ -42,7 +42,7 @@ LARGER = [("release", 1_402_639, 70, 0.1, 0.0028), ("basic", 1_402_639, 70, 0.1,
 SOFT = Facts(model=True, rare=False, hard=False)
 
 
-def within(value, interval):
+def is_within(value, interval):
     return interval[0] <= value <= interval[1]
 
 
@@ -51,8 +51,8 @@ def within(value, interval):
 def test_the_interval_holds_what_was_measured_on_real_data(way, rows, columns, epsilon, excess, cosine, facts):
     reached = expected_quality.reach(rows, columns, dpx.Budget(epsilon, 1e-6))
     expected = getattr(expected_quality, way)(reached, facts)
-    assert within(excess, expected.excess_interval)
-    assert within(cosine, expected.cosine_interval)
+    assert is_within(excess, expected.excess_interval)
+    assert is_within(cosine, expected.cosine_interval)
 
 
 @pytest.mark.parametrize(("way", "rows", "columns", "epsilon", "excess"), LARGER)
@@ -64,7 +64,7 @@ def test_beyond_what_was_measured_the_interval_is_called_extrapolated_is_wider_a
         expected_quality.extrapolation(rows, columns),
     )
     expected = getattr(expected_quality, way)(reached, SOFT, beyond=beyond)
-    assert within(excess, (expected.excess_interval[0] / 2, expected.excess_interval[1]))
+    assert is_within(excess, (expected.excess_interval[0] / 2, expected.excess_interval[1]))
     narrower = getattr(expected_quality, way)(reached, SOFT)
     assert expected.excess_interval[0] < narrower.excess_interval[0] < narrower.excess_interval[1] < expected.excess_interval[1]
     assert expected_quality.extrapolation(20_000, 20) == 0 < expected_quality.extrapolation(500, 5) < 1
@@ -84,8 +84,8 @@ def test_the_interval_holds_answers_given_now():
         for ask, rule in ((explainer.explain, expected_quality.basic), (release.explain, expected_quality.release)):
             scores = [evaluation.score(ask(record).values, data, record) for record in records]
             expected = rule(reached, Facts(model=False, hard=True))
-            assert within(np.mean([one.relative_excess for one in scores]), expected.excess_interval)
-            assert within(np.mean([one.cosine for one in scores]), expected.cosine_interval)
+            assert is_within(np.mean([one.relative_excess for one in scores]), expected.excess_interval)
+            assert is_within(np.mean([one.cosine for one in scores]), expected.cosine_interval)
 
 
 @pytest.mark.parametrize("rule", [expected_quality.basic, expected_quality.release])
@@ -93,8 +93,8 @@ def test_intervals_hold_their_middle_and_narrow_with_every_fact(rule):
     widths = []
     for facts in (Facts(), Facts(rare=False), Facts(model=True, rare=False), SOFT):
         expected = rule(300, facts)
-        assert within(expected.relative_excess, expected.excess_interval)
-        assert within(expected.cosine, expected.cosine_interval)
+        assert is_within(expected.relative_excess, expected.excess_interval)
+        assert is_within(expected.cosine, expected.cosine_interval)
         widths.append(expected.excess_interval[1] / expected.excess_interval[0])
     assert widths == sorted(widths, reverse=True)
     assert widths[-1] < widths[0]

@@ -19,7 +19,7 @@ MODULES = (
 )  # fmt: skip
 
 
-def exported(module: str) -> list[str]:
+def exported_names(module: str) -> list[str]:
     """`__all__`, or: what an __init__ imports under its own name, and what a module defines, without leading underscores."""
     loaded = importlib.import_module(module)
     if hasattr(loaded, "__all__"):
@@ -39,13 +39,13 @@ def exported(module: str) -> list[str]:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_the_public_names_are_exactly_those_of_the_list(module):
-    assert exported(module) == json.loads(FILE.read_text(encoding="utf-8"))[module]
+    assert exported_names(module) == json.loads(FILE.read_text(encoding="utf-8"))[module]
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_each_public_name_can_be_imported(module):
     loaded = importlib.import_module(module)
-    assert [name for name in exported(module) if not hasattr(loaded, name)] == []
+    assert [name for name in exported_names(module) if not hasattr(loaded, name)] == []
 
 
 def test_a_star_import_gives_what_is_public_and_nothing_else():
@@ -55,5 +55,5 @@ def test_a_star_import_gives_what_is_public_and_nothing_else():
 
 
 if __name__ == "__main__":
-    listed = {module: exported(module) for module in MODULES}
+    listed = {module: exported_names(module) for module in MODULES}
     FILE.write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")

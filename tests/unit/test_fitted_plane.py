@@ -40,11 +40,11 @@ def constant(value):
     return lambda table: np.full(len(table["age"]), value)
 
 
-def leaning(table):
+def sloped_model(table):
     return 0.4 + 0.5 * (np.asarray(table["age"], dtype=float) - 57) / 80 - 0.2 * (np.asarray(table["work"]) == "a")
 
 
-def labelled(model):
+def labelled_data(model):
     rows = people()
     return dpx.PrivateData(rows, DOMAIN, labels=model(rows))
 
@@ -65,7 +65,7 @@ MECHANISMS = [
 )
 def test_a_constant_model_has_no_explanation(mechanism, value):
     """Every slope is within the noise of 0 and the answer is the constant; the paper's plane makes up slopes of 0.8."""
-    explainer = dpx.Explainer(labelled(constant(value)), dpx.Budget(9, 1e-6), mechanism, noise=SeededNoise(1))
+    explainer = dpx.Explainer(labelled_data(constant(value)), dpx.Budget(9, 1e-6), mechanism, noise=SeededNoise(1))
     loose = 1 if isinstance(mechanism, dpx.Basic) else 2
     answers = [explainer.explain(record) for record in RECORDS]
     assert max(np.abs(answer.values).max() for answer in answers) < 0.16 * loose
@@ -79,7 +79,7 @@ def test_a_constant_model_has_no_explanation(mechanism, value):
 
 
 def test_the_papers_plane_explains_the_average_instead():
-    data = labelled(constant(1.0))
+    data = labelled_data(constant(1.0))
     paper = dpx.Explainer(data, dpx.Budget(9, 1e-6), dpx.Basic(1.0, 1e-6, plane="paper"), noise=SeededNoise(1)).explain(
         RECORDS[0]
     )
@@ -88,13 +88,13 @@ def test_the_papers_plane_explains_the_average_instead():
 
 
 def test_slopes_and_answer_of_an_unbalanced_linear_model_are_found():
-    data = labelled(leaning)
+    data = labelled_data(sloped_model)
     answer = dpx.Explainer(data, dpx.Budget(9, 1e-6), dpx.Basic(2.0, 1e-6), noise=SeededNoise(2)).explain(RECORDS[0])
     best = evaluation.optimum(data, RECORDS[0])
     assert evaluation.agreement(answer.values, best).cosine > 0.97
     found = evaluation.score(answer.values, data, RECORDS[0])
     assert found.relative_excess < 0.03
-    assert answer.intercept == pytest.approx(float(leaning({k: np.array([v]) for k, v in RECORDS[0].items()})[0]), abs=0.05)
+    assert answer.intercept == pytest.approx(float(sloped_model({k: np.array([v]) for k, v in RECORDS[0].items()})[0]), abs=0.05)
     assert answer.details["capped"] is False
     tight = dpx.Explainer(data, dpx.Budget(9, 1e-6), dpx.Basic(2.0, 1e-6, radius=0.1), noise=SeededNoise(2)).explain(RECORDS[0])
     assert tight.details["capped"] is True
@@ -105,7 +105,7 @@ def test_slopes_and_answer_of_an_unbalanced_linear_model_are_found():
 
 
 def test_the_default_cap_grows_with_the_budget():
-    data = labelled(leaning)
+    data = labelled_data(sloped_model)
     caps = [
         dpx.Explainer(data, dpx.Budget(9, 1e-6), dpx.Basic(epsilon, 1e-6)).explain(RECORDS[0]).details["radius"]
         for epsilon in (0.01, 0.3, 4.0)
@@ -116,7 +116,7 @@ def test_the_default_cap_grows_with_the_budget():
 
 
 def test_contributions_against_a_declared_baseline_add_up():
-    data, baseline = labelled(leaning), {"age": 57, "hours": 50, "work": "b", "married": False}
+    data, baseline = labelled_data(sloped_model), {"age": 57, "hours": 50, "work": "b", "married": False}
     explainer = dpx.Explainer(data, dpx.Budget(9, 1e-6), dpx.Basic(2.0, 1e-6), noise=SeededNoise(3), baseline=baseline)
     answer = explainer.explain(RECORDS[0])
     found = answer.contributions()
@@ -130,7 +130,7 @@ def test_contributions_against_a_declared_baseline_add_up():
 
 
 def test_answers_from_history_are_in_the_models_units_and_compare_with_a_baseline():
-    data = dpx.PrivateData(people(4000), DOMAIN, model=lambda table: (1 + leaning(table)) / 2, output="probability")
+    data = dpx.PrivateData(people(4000), DOMAIN, model=lambda table: (1 + sloped_model(table)) / 2, output="probability")
     explainer = dpx.Explainer(data, dpx.Budget(9, 1e-6), dpx.Basic(1.0, 1e-6), noise=SeededNoise(3))
     explainer.explain_many(RECORDS)
     stored = History.from_json(explainer.history.to_json())
@@ -150,13 +150,13 @@ def test_answers_from_history_are_in_the_models_units_and_compare_with_a_baselin
 
 @pytest.mark.slow
 def test_a_releases_means_stand_for_the_average():
-    data = labelled(leaning)
+    data = labelled_data(sloped_model)
     release = dpx.release(data, dpx.Budget(2.0, 1e-6), noise=SeededNoise(4))
     explainer = dpx.Explainer(data, dpx.Budget(2.1, 1e-6), dpx.Adaptive(2.0, 1e-6), noise=SeededNoise(3), release=release)
     paid = explainer.explain(RECORDS[0])
     found = paid.contributions()
     assert found.average == "the average"
-    assert found.base == pytest.approx(float(leaning(people()).mean()), abs=0.1)
+    assert found.base == pytest.approx(float(sloped_model(people()).mean()), abs=0.1)
     assert found.base + found.values.sum() == pytest.approx(found.answer)
     for age in range(20, 60):
         free = explainer.explain({**RECORDS[1], "age": age})
@@ -167,7 +167,7 @@ def test_a_releases_means_stand_for_the_average():
 
 
 def test_a_baseline_outside_the_domain_and_an_unknown_plane_are_refused_before_anything_is_spent():
-    data = labelled(leaning)
+    data = labelled_data(sloped_model)
     outside = {"age": 400, "hours": 1, "work": "a", "married": True}
     for use in (
         lambda: dpx.Explainer(data, dpx.Budget(1, 1e-6), baseline=outside),
@@ -189,20 +189,20 @@ def test_a_baseline_outside_the_domain_and_an_unknown_plane_are_refused_before_a
 
 @pytest.mark.parametrize("kind", [dpx.Basic, dpx.Adaptive, dpx.Enhanced])
 def test_anchored_planes_go_through_the_models_answer(kind):
-    data = dpx.PrivateData(people(4000), DOMAIN, model=leaning)
+    data = dpx.PrivateData(people(4000), DOMAIN, model=sloped_model)
     explainer = dpx.Explainer(data, dpx.Budget(9, 1e-6), kind(1.0, 1e-6, plane="anchored"), noise=SeededNoise(1))
     answers = [explainer.explain(record) for record in RECORDS[:6]]
-    expected = [float(leaning({k: np.array([v]) for k, v in record.items()})[0]) for record in RECORDS[:6]]
+    expected = [float(sloped_model({k: np.array([v]) for k, v in record.items()})[0]) for record in RECORDS[:6]]
     assert [answer.intercept for answer in answers] == pytest.approx(expected, abs=1e-6)
     assert {answer.plane for answer in answers} == {"anchored"}
     assert all("last_step" not in answer.details for answer in answers)
-    unable = dpx.Explainer(labelled(leaning), dpx.Budget(1, 1e-6), kind(plane="anchored"))
+    unable = dpx.Explainer(labelled_data(sloped_model), dpx.Budget(1, 1e-6), kind(plane="anchored"))
     with pytest.raises(ParameterError, match="Register the data with model="):
         unable.explain(RECORDS[0])
 
 
 def test_planes_of_different_kinds_do_not_mix_in_a_history(tmp_path):
-    data, ledger = labelled(leaning), f"sqlite:///{tmp_path}/x.ledger"
+    data, ledger = labelled_data(sloped_model), f"sqlite:///{tmp_path}/x.ledger"
     budget = dpx.Budget(5, 1e-6)
     paper = dpx.Explainer(data, budget, dpx.Basic(0.5, 1e-6, plane="paper"), ledger=ledger)
     paper.explain(RECORDS[0])
@@ -218,7 +218,7 @@ def test_planes_of_different_kinds_do_not_mix_in_a_history(tmp_path):
 
 def test_histories_that_know_no_answers_at_their_points_can_still_be_started_from():
     old = History.of([ReleasedAnswer(np.zeros(7) + i / 9, np.full(7, 0.1)) for i in range(6)])
-    data = labelled(leaning)
+    data = labelled_data(sloped_model)
     for rule in ("history", "paper"):
         plan = dpx.Adaptive(1.0, 1e-6, rule=rule).plan(DOMAIN.encode_query(RECORDS[0]), data.setting, old)
         assert plan.events
@@ -228,7 +228,7 @@ def test_histories_that_know_no_answers_at_their_points_can_still_be_started_fro
 def test_sums_over_categories_are_zero_unless_rows_without_one_say_otherwise():
     """No row determines them where each has a category, and a descent's noise would fill them."""
     rows = people()
-    data = dpx.PrivateData(rows, DOMAIN, labels=leaning(rows))
+    data = dpx.PrivateData(rows, DOMAIN, labels=sloped_model(rows))
     explainer = dpx.Explainer(data, dpx.Budget(9, 1e-6), dpx.Basic(1.0, 1e-6), noise=SeededNoise(3))
     assert [explainer.explain(record).values[2:6].mean() for record in RECORDS] == pytest.approx([0.0] * len(RECORDS), abs=1e-12)
     unknown = np.arange(len(rows["work"])) % 3 == 0

@@ -112,13 +112,13 @@ def test_leave_one_out_errors_are_those_of_fits_without_each_row(count):
         min(PENALTIES, key=lambda one: abs(np.log(one * np.square(inputs - inputs.mean(0)).sum(1).mean() / ridge.penalty)))
     )
 
-    def without(i):
+    def residual_without(i):
         x, y = np.delete(inputs, i, 0), np.delete(values, i, 0)
         centred = x - x.mean(0)
         slope = np.linalg.solve(centred.T @ centred + ridge.penalty * np.eye(9), centred.T @ (y - y.mean(0)))
         return values[i] - y.mean(0) - (inputs[i] - x.mean(0)) @ slope
 
-    errors = np.array([without(i) for i in range(count)])
+    errors = np.array([residual_without(i) for i in range(count)])
     assert ridge.left_out == pytest.approx(errors, rel=1e-6, abs=1e-12)
 
 

@@ -99,13 +99,13 @@ def test_mistakes_are_found_before_anything_is_said(release):
 def test_the_model_is_shown_images_of_the_registered_kind():
     seen = []
 
-    def watching(images):
+    def watched_model(images):
         seen.append(images.dtype)
         return model(images * 255)
 
     domain = dpx.ImageDomain(shape=(12, 12), grid=(3, 3), bounds=(0, 1))
     images = (photographs(500) / 255).astype(np.float32)
-    release = dpx.release(dpx.PrivateData(images, domain, model=watching), dpx.Budget(1.0, 1e-6), noise=SeededNoise(0))
+    release = dpx.release(dpx.PrivateData(images, domain, model=watched_model), dpx.Budget(1.0, 1e-6), noise=SeededNoise(0))
     release.shapley(images[0], background=64)
     assert set(seen) <= {np.dtype(np.float32), np.dtype(np.float64)}  # made-up images of the first trial are float64
     assert seen[-1] == np.float32

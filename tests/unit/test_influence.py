@@ -29,12 +29,12 @@ def answer(X):
 
 
 @pytest.fixture(scope="module")
-def labelled():
+def labelled_data():
     return dpx.PrivateData(rows(), dpx.Domain.encoded(4), labels=answer(rows()))
 
 
 @pytest.fixture(scope="module")
-def modelled():
+def modelled_data():
     return dpx.PrivateData(rows(), dpx.Domain.encoded(4), model=answer)
 
 
@@ -54,9 +54,9 @@ def test_a_query_costs_its_epsilon_and_has_the_noise_of_its_sensitivity(relation
 
 
 @pytest.mark.parametrize("others", ["ignored", "against", None])
-def test_answers_are_mim_within_their_errors(modelled, others):
-    found = explain(modelled, dpx.Influence(0.5, 1e-6, others))
-    truth = evaluation.mim(modelled, Z, others=others)
+def test_answers_are_mim_within_their_errors(modelled_data, others):
+    found = explain(modelled_data, dpx.Influence(0.5, 1e-6, others))
+    truth = evaluation.mim(modelled_data, Z, others=others)
     assert (np.abs(found.values - truth) <= 5 * found.error).all()
     assert (found.error > 0).all()
     assert np.linalg.norm(truth) > 20 * found.error.max()  # so the test above says something
@@ -65,12 +65,12 @@ def test_answers_are_mim_within_their_errors(modelled, others):
 
 
 @pytest.mark.parametrize("label", [-0.4, 0.7])
-def test_with_labels_only_both_classes_count_unless_the_label_is_given(labelled, label):
-    assert explain(labelled, dpx.Influence(0.5, 1e-6)).details["others"] == "against"
-    found = explain(labelled, dpx.Influence(0.5, 1e-6, label=label))
+def test_with_labels_only_both_classes_count_unless_the_label_is_given(labelled_data, label):
+    assert explain(labelled_data, dpx.Influence(0.5, 1e-6)).details["others"] == "against"
+    found = explain(labelled_data, dpx.Influence(0.5, 1e-6, label=label))
     assert found.details["others"] == "ignored"
-    assert found.values == pytest.approx(evaluation.mim(labelled, Z, label=label), abs=5 * found.error.max())
-    explainer = dpx.Explainer(labelled, dpx.Budget(1, 1e-6), dpx.Influence(0.5, 1e-6, "ignored"))
+    assert found.values == pytest.approx(evaluation.mim(labelled_data, Z, label=label), abs=5 * found.error.max())
+    explainer = dpx.Explainer(labelled_data, dpx.Budget(1, 1e-6), dpx.Influence(0.5, 1e-6, "ignored"))
     with pytest.raises(ParameterError, match="others='against'"):
         explainer.explain(Z)
     assert explainer.spent.epsilon == 0
@@ -94,10 +94,10 @@ def test_the_model_is_asked_about_the_query_only_and_its_failure_costs_nothing()
     assert len(explainer.history) == 1
 
 
-def test_influence_and_local_optima_do_not_learn_from_each_other(labelled, tmp_path):
+def test_influence_and_local_optima_do_not_learn_from_each_other(labelled_data, tmp_path):
     ledger, budget = f"sqlite:///{tmp_path / 'both.ledger'}", dpx.Budget(5, 1e-6)
-    influence = dpx.Explainer(labelled, budget, dpx.Influence(0.2, 1e-6), ledger=ledger)
-    optima = dpx.Explainer(labelled, budget, dpx.Adaptive(0.2, 1e-6), ledger=ledger)
+    influence = dpx.Explainer(labelled_data, budget, dpx.Influence(0.2, 1e-6), ledger=ledger)
+    optima = dpx.Explainer(labelled_data, budget, dpx.Adaptive(0.2, 1e-6), ledger=ledger)
     influence.explain(Z)
     optima.explain(Z)
     assert len(influence.history) == len(optima.history) == 1
@@ -107,9 +107,9 @@ def test_influence_and_local_optima_do_not_learn_from_each_other(labelled, tmp_p
         dpx.NonInteractive(influence.history).explain(Z)
     near = dpx.NonInteractive(influence.history, "neighbour").explain(Z)
     assert (near.values == influence.history[0].values).all()
-    release = SimpleNamespace(domain=labelled.domain)
+    release = SimpleNamespace(domain=labelled_data.domain)
     with pytest.raises(ParameterError, match="release="):
-        dpx.Explainer(labelled, budget, dpx.Influence(0.2, 1e-6), release=release)
+        dpx.Explainer(labelled_data, budget, dpx.Influence(0.2, 1e-6), release=release)
 
 
 def test_a_service_knows_it_by_name():

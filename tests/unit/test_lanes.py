@@ -116,7 +116,7 @@ def test_a_lane_selects_copies_as_often_as_they_were_given(data):
         lanes._keep(point, np.full((4000, 5), value))
     lanes.sources = [0, 0, 0, 1]
     problem = next(iter(problems(data, QUERIES[:1])))
-    start, _ = lanes._selected(problem.A, problem.b)
+    start, _ = lanes._select(problem.A, problem.b)
     assert np.mean(start[:, 0] == 0.1) == pytest.approx(0.75, abs=0.04)  # three of four entries are the first answer
 
 

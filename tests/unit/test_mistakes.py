@@ -28,7 +28,7 @@ DATA = register()
 
 
 @cache
-def released():
+def make_release():
     return dpx.release(register(), BUDGET)
 
 
@@ -59,10 +59,10 @@ MISTAKES = {
     "noise a number": (lambda: dpx.release(DATA, BUDGET, noise=5), ParameterError, "Leave it out"),
     "a release that is not there": (lambda: dpx.load("not/there.dpx"), InputError, "Check the name"),
     "a release that is a number": (lambda: dpx.load(3), ParameterError, "Pass the path"),
-    "saved to nothing": (lambda: released().save(None), ParameterError, "Pass the path"),
+    "saved to nothing": (lambda: make_release().save(None), ParameterError, "Pass the path"),
     "a release that is a folder": (lambda: dpx.load("."), InputError, "Name a file"),
-    "saved to no folder": (lambda: released().save("not/there/x.dpx"), InputError, "Check the name"),
-    "published to no folder": (lambda: released().publish("not/there/x.html"), InputError, "Check the name"),
+    "saved to no folder": (lambda: make_release().save("not/there/x.dpx"), InputError, "Check the name"),
+    "published to no folder": (lambda: make_release().publish("not/there/x.html"), InputError, "Check the name"),
     # explainers and mechanisms
     "a mechanism for a budget": (lambda: dpx.Explainer(DATA, dpx.Basic(0.1, 1e-6)), ParameterError, "Explainer(data, dpx.Budget"),
     "a mechanism by name": (lambda: dpx.Explainer(DATA, BUDGET, "basic"), ParameterError, "dpx.Basic(epsilon=0.1"),
@@ -119,40 +119,40 @@ MISTAKES = {
     "a size as text": (lambda: register(size="5"), ParameterError, "whole number"),
     "a column too few": (lambda: dpx.PrivateData([{"age": 1}], DOMAIN, labels=[0.0]), DataError, "work"),
     # questions
-    "a question about nothing": (lambda: released().explain(None), QueryError, "Pass a dict"),
-    "a value left out": (lambda: released().explain({"age": 40, "work": "a"}), QueryError, "married"),
-    "a category nobody declared": (lambda: released().explain({**RECORD, "work": "z"}), QueryError, "'a', 'b'"),
-    "a number outside its bounds": (lambda: released().explain({**RECORD, "age": 400}), QueryError, "0 to 100"),
-    "a number as text": (lambda: released().explain({**RECORD, "age": "forty"}), QueryError, "a number from"),
-    "a field nobody declared": (lambda: released().explain({**RECORD, "ages": 4}), QueryError, "age"),
-    "many questions about a number": (lambda: released().explain_many(5), QueryError, "data frame or a list of dicts"),
-    "a weight by name, asked": (lambda: released().explain(RECORD, weight="x"), ParameterError, "dpx.weights.Gaussian(0.8)"),
-    "a palette nobody has": (lambda: released().explain(RECORD).plot(palette="rainbow"), ParameterError, "'blue-orange'"),
-    "a kind of plot nobody has": (lambda: released().explain(RECORD).plot(kind="pie"), ParameterError, "'slopes'"),
+    "a question about nothing": (lambda: make_release().explain(None), QueryError, "Pass a dict"),
+    "a value left out": (lambda: make_release().explain({"age": 40, "work": "a"}), QueryError, "married"),
+    "a category nobody declared": (lambda: make_release().explain({**RECORD, "work": "z"}), QueryError, "'a', 'b'"),
+    "a number outside its bounds": (lambda: make_release().explain({**RECORD, "age": 400}), QueryError, "0 to 100"),
+    "a number as text": (lambda: make_release().explain({**RECORD, "age": "forty"}), QueryError, "a number from"),
+    "a field nobody declared": (lambda: make_release().explain({**RECORD, "ages": 4}), QueryError, "age"),
+    "many questions about a number": (lambda: make_release().explain_many(5), QueryError, "data frame or a list of dicts"),
+    "a weight by name, asked": (lambda: make_release().explain(RECORD, weight="x"), ParameterError, "dpx.weights.Gaussian(0.8)"),
+    "a palette nobody has": (lambda: make_release().explain(RECORD).plot(palette="rainbow"), ParameterError, "'blue-orange'"),
+    "a kind of plot nobody has": (lambda: make_release().explain(RECORD).plot(kind="pie"), ParameterError, "'slopes'"),
     "a missing value that nothing stands for": (
-        lambda: released().explain({**RECORD, "age": None}),
+        lambda: make_release().explain({**RECORD, "age": None}),
         QueryError,
         "declare what stands for a missing",
     ),
-    "a field too many": (lambda: released().explain({**RECORD, "person": 7}), QueryError, 'extra="ignore"'),
+    "a field too many": (lambda: make_release().explain({**RECORD, "person": 7}), QueryError, 'extra="ignore"'),
     "an unknown rule for extra fields": (
-        lambda: released().explain(RECORD, extra="drop"),
+        lambda: make_release().explain(RECORD, extra="drop"),
         ParameterError,
         "'refuse' or 'ignore'",
     ),
     "an unknown rule for errors": (
-        lambda: released().explain_many([RECORD], on_error="pass"),
+        lambda: make_release().explain_many([RECORD], on_error="pass"),
         ParameterError,
         "'raise' or 'skip'",
     ),
-    "clip in words": (lambda: released().explain(RECORD, clip="yes"), ParameterError, "True or False"),
-    "out of bounds, with the offer": (lambda: released().explain({**RECORD, "age": 400}), QueryError, "clip=True"),
+    "clip in words": (lambda: make_release().explain(RECORD, clip="yes"), ParameterError, "True or False"),
+    "out of bounds, with the offer": (lambda: make_release().explain({**RECORD, "age": 400}), QueryError, "clip=True"),
     # dates, labels, whole numbers
     "a date that is a number": (lambda: dpx.Date("opened", 2000, 2020), DomainError, "ISO text"),
     "dates the wrong way round": (lambda: dpx.Date("opened", "2020-01-01", "2000-01-01"), DomainError, "must be before"),
     "a title that is a number": (lambda: dpx.Numeric("age", 0, 1, title=3), DomainError, "non-empty text"),
     "a date in another spelling": (lambda: DATED.encode_query({"opened": "31/12/2010"}), QueryError, "Write it as 2026-12-31"),
-    "a number in quotes": (lambda: released().explain({**RECORD, "age": "40"}), QueryError, "without quotes"),
+    "a number in quotes": (lambda: make_release().explain({**RECORD, "age": "40"}), QueryError, "without quotes"),
     "whole numbers with broken bounds": (lambda: dpx.Numeric("age", 0, 1.5, integer=True), DomainError, "both bounds whole"),
     # domains from models and schemas
     "a domain from a function": (lambda: dpx.Domain.from_model(lambda rows: rows), DomainError, "fitted scikit-learn estimator"),
@@ -186,7 +186,7 @@ MISTAKES = {
     "misfits of a dict": (lambda: dpx.count_misfits(ROWS, {}, BUDGET, ledger="sqlite:///x"), ParameterError, "dpx.Domain(["),
     "a check of nothing": (lambda: dpx.check(ROWS), ParameterError, "dpx.check(domain, model=model"),
     # contributions
-    "contributions of an influence": (lambda: released().influence(RECORD).contributions(), InputError, "baseline record"),
+    "contributions of an influence": (lambda: make_release().influence(RECORD).contributions(), InputError, "baseline record"),
     "contributions that do not add up": (
         lambda: Contributions(("age",), np.array([0.1]), 0.2, 0.9),
         ParameterError,

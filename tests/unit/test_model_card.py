@@ -23,7 +23,7 @@ def data(**options):
     return dpx.PrivateData(ROWS, DOMAIN, labels=LABELS, **options)
 
 
-def spent(private, plane="paper"):
+def ask_once(private, plane="paper"):
     explainer = dpx.Explainer(private, dpx.Budget(1.0, 1e-6), dpx.Basic(0.5, 1e-6, plane=plane), noise=SeededNoise(0))
     explainer.explain({"a": 0.4, "b": 0.5})
     return private
@@ -65,7 +65,7 @@ def test_a_file_that_is_no_card_is_refused(tmp_path):
 
 
 def test_a_private_models_guarantee_is_its_own_and_adds_up_for_a_person_in_both():
-    private = spent(data(model_card=CARD))
+    private = ask_once(data(model_card=CARD))
     found = private.guarantees
     assert (found.training.epsilon, found.training.delta) == (2.0, 1e-5)
     assert found.both.epsilon == pytest.approx(2.0 + private.spent.epsilon)
@@ -85,20 +85,20 @@ def test_a_private_models_guarantee_is_its_own_and_adds_up_for_a_person_in_both(
 
 def test_post_processing_needs_no_last_step():
     """Without the last noisy step the model's own (ε̂, δ̂) is the statement, not the unconditional one."""
-    private = spent(data())
+    private = ask_once(data())
     found = training.guarantee(private.spent, private.size, model_epsilon=2, model_delta=1e-5)
     assert (found.epsilon, found.delta) == (2, 1e-5)
 
 
 def test_without_a_card_nothing_is_promised_to_those_who_trained_the_model():
-    found = spent(data()).guarantees
+    found = ask_once(data()).guarantees
     assert found.training is None
     assert found.both is None
     assert str(found).count("no model card says how the model was trained") == 2
 
 
 def test_a_model_that_is_not_private_has_the_unconditional_statement_only():
-    found = spent(data(model_card={"epsilon": None})).guarantees
+    found = ask_once(data(model_card={"epsilon": None})).guarantees
     assert isinstance(found.training, training.Unconditional)
     assert "too large to protect anyone" in str(found)
 

@@ -33,7 +33,7 @@ def release(data):
     return dpx.release(data, dpx.Budget(2.0, 1e-6), noise=SeededNoise(0))
 
 
-def asked(count):
+def asked_records(count):
     rows, _ = people(count, seed=9)
     return [{name: column[i] for name, column in rows.items()} for i in range(count)]
 
@@ -43,14 +43,14 @@ def test_a_chosen_width_is_a_function_of_what_is_released(release, data, tmp_pat
     alone = dpx.load(tmp_path / "people.dpx")
     before = data.spent
     for weight in (dpx.weights.Nearest(500), dpx.weights.Nearest(1500)):
-        many, again = (one.explain_many(asked(12), weight=weight) for one in (release, alone))
+        many, again = (one.explain_many(asked_records(12), weight=weight) for one in (release, alone))
         assert (many.widths == again.widths).all()
         assert (many.values == again.values).all()
     assert data.spent == before
 
 
 def test_the_answer_is_that_of_the_width_it_states(release):
-    records, weight = asked(10), dpx.weights.Nearest(600)
+    records, weight = asked_records(10), dpx.weights.Nearest(600)
     many = release.explain_many(records, weight=weight, anchor=[0.1] * 10)
     for i, record in enumerate(records):
         one = release.explain(record, weight=weight)
@@ -70,10 +70,10 @@ def test_the_answer_is_that_of_the_width_it_states(release):
 
 def test_about_as_many_rows_count_as_were_asked_for(release):
     for rows in (300, 1000):
-        found = release.explain_many(asked(20), weight=dpx.weights.Nearest(rows))
+        found = release.explain_many(asked_records(20), weight=dpx.weights.Nearest(rows))
         counted = np.array([one.details["effective_rows"] for one in found])
         assert (counted >= rows * 0.999).all()
-        narrower = release.explain_many(asked(20), weight=dpx.weights.Gaussian(float(found.widths.min()) * 0.5))
+        narrower = release.explain_many(asked_records(20), weight=dpx.weights.Gaussian(float(found.widths.min()) * 0.5))
         assert all(one.details["effective_rows"] < rows for one in narrower)
         assert len(set(found.widths)) > 1  # where people are rare, the neighbourhood is wider
 
@@ -84,15 +84,15 @@ def test_the_width_is_the_smallest_of_the_grid_and_scales_with_the_columns(seed,
     points, query = rng.random((200, 3)), rng.random((1, 3))
     (width,) = choose_widths(points, np.ones(200), query, share)
 
-    def reached(w):
+    def effective_share(w):
         local = np.exp(-(np.square(points - query).sum(axis=1) / w**2))
         return local.sum() ** 2 / (200 * np.square(local).sum())
 
     step = round(np.log2(width) * STEPS)
     assert width == width_at(step)
-    assert reached(width) >= share * (1 - 1e-9)
-    if reached(width_at(step - 1)) > 0:  # not so near that every weight vanishes
-        assert reached(width_at(step - 1)) <= share * (1 + 1e-9)
+    assert effective_share(width) >= share * (1 - 1e-9)
+    if effective_share(width_at(step - 1)) > 0:  # not so near that every weight vanishes
+        assert effective_share(width_at(step - 1)) <= share * (1 + 1e-9)
     (scaled,) = choose_widths(factor * points, np.ones(200), factor * query, share)
     assert abs(np.log2(scaled / (factor * width))) <= 1.01 / STEPS
 

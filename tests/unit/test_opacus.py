@@ -28,7 +28,7 @@ def by_dp_accounting(parameters):
 @pytest.mark.parametrize(("noise", "share", "steps"), [(1.0, 0.02, 150), (2.5, 0.1, 60), (0.8, 0.01, 400)])
 def test_epsilon_agrees_with_dp_accounting_within_one_percent(noise, share, steps):
     there = by_dp_accounting({"noise_multiplier": noise, "sample_rate": share, "steps": steps})
-    assert _opacus.spent(noise, share, steps) == pytest.approx(there, rel=0.01)
+    assert _opacus.epsilon_of_steps(noise, share, steps) == pytest.approx(there, rel=0.01)
 
 
 @pytest.mark.parametrize("recipe", [SMALL, _opacus.replace(SMALL, noise=3.0)])
@@ -41,7 +41,7 @@ def test_a_card_states_what_training_spent(recipe):
 
 def test_training_stops_where_epsilon_is_reached():
     steps = _opacus.steps_within(1.0, 2.0, 0.05, 500)
-    assert _opacus.spent(2.0, 0.05, steps) <= 1.0 < _opacus.spent(2.0, 0.05, steps + 1)
+    assert _opacus.epsilon_of_steps(2.0, 0.05, steps) <= 1.0 < _opacus.epsilon_of_steps(2.0, 0.05, steps + 1)
 
 
 def test_without_privacy_the_card_says_so_and_the_model_learns():

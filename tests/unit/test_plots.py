@@ -20,7 +20,7 @@ TEXT = "A <b>bad</b> film, but\nwonderful & moving: Wonderful! It's $5 or $6."
 NAMES, VALUES = ["bad", "film", "wonderful", "it's"], np.array([-0.8, 0.1, 0.4, 0.05])
 
 
-def drawn(figure):
+def draw(figure):
     """That it renders at all, without a warning."""
     figure.savefig(io.BytesIO(), format="png", dpi=40)
     return figure
@@ -33,15 +33,15 @@ def test_bars_are_ordered_coloured_by_sign_and_grey_in_doubt():
     bars = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
     assert [to_hex(bar.get_facecolor()) for bar in bars] == [POSITIVE, UNCERTAIN, NEGATIVE]  # the strongest is on top
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "c", "b"]
-    assert len(drawn(figure).axes) == 1
+    assert len(draw(figure).axes) == 1
 
 
 def test_names_are_no_mathematics():
     names = [r"price $\frac$", "$_$", "x" * 300]
-    figure = drawn(plots.bars(names, [1.0, 2.0, -3.0], [0.1, 0.1, 0.1], title="$x", caption="$_$"))
+    figure = draw(plots.bars(names, [1.0, 2.0, -3.0], [0.1, 0.1, 0.1], title="$x", caption="$_$"))
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert labels == [names[0], "$_$", "x" * 47 + "…"]
-    drawn(plots.comparison(names, {"a": [1.0, 2.0, 3.0]}))
+    draw(plots.comparison(names, {"a": [1.0, 2.0, 3.0]}))
 
 
 def test_palettes_and_what_is_read_on_them():
@@ -84,7 +84,7 @@ def test_html_escapes_everything_and_shows_signs():
 
 
 def test_highlighted_text_breaks_lines_and_marks_words():
-    figure = drawn(plots.highlighted(TEXT * 4, NAMES, VALUES, title="Why?", width=4))
+    figure = draw(plots.highlighted(TEXT * 4, NAMES, VALUES, title="Why?", width=4))
     (axes,) = figure.axes
     marks = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
     assert len(marks) == 20
@@ -100,12 +100,12 @@ def test_highlighted_text_on_own_axes_and_without_known_words():
     assert plots.highlighted("nothing known here", NAMES, VALUES, ax=axes[1]) is figure
     assert not axes[1].patches
     assert len(axes[1].texts) == 3
-    drawn(figure)
+    draw(figure)
 
 
 def test_an_overlay_leaves_doubtful_cells_out_and_shares_a_scale():
     values, error = np.array([[0.5, -0.2], [0.1, 0.0]]), np.full((2, 2), 0.15)
-    axes = drawn(plots.overlay(values, np.arange(16).reshape(4, 4), error, limit=1.0)).axes[0]
+    axes = draw(plots.overlay(values, np.arange(16).reshape(4, 4), error, limit=1.0)).axes[0]
     image, heat = axes.images
     assert image.get_array().max() == 1.0
     assert heat.get_array().tolist() == [[0.5, 0.0], [0.0, 0.0]]
@@ -125,14 +125,14 @@ def test_an_overlay_adds_channels_and_takes_axes():
         plots.overlay(colour, np.zeros((3, 5, 3)), np.zeros_like(colour), scale=False, palette="blue-orange", ax=axes) is figure
     )
     assert (axes.images[-1].get_array() == 0.5).all()
-    drawn(figure)
+    draw(figure)
     with pytest.raises(ParameterError, match="image plane"):
         plots.overlay(np.ones(4))
 
 
 def test_a_comparison_scales_each_method_and_tells_cosines():
     methods = {"private": np.array([3.0, -4.0, 0.0]), "lime": np.array([30.0, 40.0, 0.0])}
-    figure = drawn(plots.comparison(["a", "b", "c"], methods, {"private": np.array([0.5, 0.5, 0.5])}, top=2))
+    figure = draw(plots.comparison(["a", "b", "c"], methods, {"private": np.array([0.5, 0.5, 0.5])}, top=2))
     (axes,) = figure.axes
     first, second = [container.lines[0] for container in axes.containers]
     np.testing.assert_allclose(first.get_xdata(), [0.6, -0.8])
@@ -143,24 +143,24 @@ def test_a_comparison_scales_each_method_and_tells_cosines():
 
 
 def test_the_budget_starts_at_nothing_and_shows_its_limit():
-    (axes,) = drawn(plots.budget([0.1, 0.2, 0.3], limit=0.5)).axes
+    (axes,) = draw(plots.budget([0.1, 0.2, 0.3], limit=0.5)).axes
     curve, limit = axes.lines
     assert curve.get_ydata().tolist() == [0.0, 0.1, 0.2, 0.3]
     assert limit.get_ydata()[0] == 0.5
     assert axes.get_legend() is None
-    (axes,) = drawn(plots.budget({"one": [0.1], "two": [0.2]})).axes
+    (axes,) = draw(plots.budget({"one": [0.1], "two": [0.2]})).axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["one", "two"]
 
 
 def test_curves_and_histograms():
-    (axes,) = drawn(plots.convergence({"a": [1.0, 0.1], "b": [1.0, 0.5, 0.2]}, steps=[1, 10, 100])).axes
+    (axes,) = draw(plots.convergence({"a": [1.0, 0.1], "b": [1.0, 0.5, 0.2]}, steps=[1, 10, 100])).axes
     assert [line.get_xdata().tolist() for line in axes.lines] == [[1, 10], [1, 10, 100]]
     assert axes.get_yscale() == "log"
-    (axes,) = drawn(plots.histogram({"a": [1.0, 2.0, 2.0], "b": [10.0]}, bins=9, quantity="iterations")).axes
+    (axes,) = draw(plots.histogram({"a": [1.0, 2.0, 2.0], "b": [10.0]}, bins=9, quantity="iterations")).axes
     outlines = [patch for patch in axes.patches if not patch.get_fill()]
     assert [sum(patch.get_data().values) for patch in outlines] == [3, 1]
     assert axes.get_legend().get_texts()[0].get_text() == "a (median 2)"
-    drawn(plots.histogram([5.0, 5.0], log=True))
+    draw(plots.histogram([5.0, 5.0], log=True))
     with pytest.raises(ParameterError, match="positive"):
         plots.histogram([0.0, 1.0], log=True)
     with pytest.raises(ParameterError, match="empty"):

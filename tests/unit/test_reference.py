@@ -54,21 +54,21 @@ def private(m=20_000, unknown=0.0, **options):
 
 
 @pytest.fixture(scope="module")
-def released():
+def data_and_release():
     data = private()
     return data, dpx.release(data, BUDGET, reference=16_384, noise=SeededNoise(1))
 
 
-def test_one_reservation_pays_for_moments_and_marginals(released):
-    data, release = released
+def test_one_reservation_pays_for_moments_and_marginals(data_and_release):
+    data, release = data_and_release
     assert 0.999 < release.guarantee.epsilon <= 1
     assert data.spent.epsilon == pytest.approx(release.guarantee.epsilon)
     with pytest.raises(dpx.BudgetExhausted):
         dpx.release(private(2000), dpx.Budget(0.5, 1e-6), spend=dpx.Budget(1.0, 1e-6), reference=2000)
 
 
-def test_records_are_the_domains_and_carry_the_models_labels(released):
-    _, release = released
+def test_records_are_the_domains_and_carry_the_models_labels(data_and_release):
+    _, release = data_and_release
     reference = release.reference
     assert len(reference) == len(reference.frame) == 16_384
     assert (reference.labels == model(reference.frame)).all()
@@ -77,8 +77,8 @@ def test_records_are_the_domains_and_carry_the_models_labels(released):
     assert "16,384 records" in repr(reference)
 
 
-def test_records_resemble_the_private_ones_in_pairs(released):
-    _, release = released
+def test_records_resemble_the_private_ones_in_pairs(data_and_release):
+    _, release = data_and_release
     ours, theirs = release.reference.encoded, DOMAIN.encode(people())
     assert np.abs(ours.mean(axis=0) - theirs.mean(axis=0)).max() < 0.01
     assert np.abs(np.cov(ours.T) - np.cov(theirs.T)).max() < 0.008
@@ -86,8 +86,8 @@ def test_records_resemble_the_private_ones_in_pairs(released):
 
 
 @pytest.mark.parametrize("weight", [weights.Stable(), weights.Gaussian(0.8), weights.Gaussian(0.4)], ids=str)
-def test_any_locality_is_explained_well_and_free(released, weight):
-    data, release = released
+def test_any_locality_is_explained_well_and_free(data_and_release, weight):
+    data, release = data_and_release
     records = people(300).head(12).to_dict("records")
     spent = data.spent.epsilon
     explanations = release.explain_many(records, weight)
@@ -105,8 +105,8 @@ def test_any_locality_is_explained_well_and_free(released, weight):
     assert (explanations.error > 0).all()
 
 
-def test_moments_alone_do_not_explain_narrow_weights(released):
-    data, release = released
+def test_moments_alone_do_not_explain_narrow_weights(data_and_release):
+    data, release = data_and_release
     narrow, records = weights.Gaussian(0.4), people(300).head(12).to_dict("records")
     points = DOMAIN.encode_queries(records)
     alone = release.solver.answer(points, narrow).values
@@ -116,15 +116,15 @@ def test_moments_alone_do_not_explain_narrow_weights(released):
     assert np.mean(scores) > 0.05
 
 
-def test_a_weight_that_reaches_no_reference_row_still_gets_an_answer(released):
-    _, release = released
+def test_a_weight_that_reaches_no_reference_row_still_gets_an_answer(data_and_release):
+    _, release = data_and_release
     explanation = release.explain(RECORD, weight=weights.Window(1e-9))
     assert np.isfinite(explanation.values).all()
     assert np.linalg.norm(release.explain(RECORD, weight=weights.Window(1e-9), plane="paper").values) <= 1 + 1e-9
 
 
-def test_the_file_keeps_everything(released, tmp_path):
-    _, release = released
+def test_the_file_keeps_everything(data_and_release, tmp_path):
+    _, release = data_and_release
     release.save(tmp_path / "r.dpx")
     again = dpx.load(tmp_path / "r.dpx")
     assert again.reference.frame.equals(release.reference.frame)
@@ -136,8 +136,8 @@ def test_the_file_keeps_everything(released, tmp_path):
 @pytest.mark.parametrize(
     "name", ["reference_codes", "reference_labels", "reference_weights", "reference_changes", "reference_bias"]
 )
-def test_a_file_whose_reference_makes_no_sense_is_refused(released, tmp_path, name):
-    _, release = released
+def test_a_file_whose_reference_makes_no_sense_is_refused(data_and_release, tmp_path, name):
+    _, release = data_and_release
     release.save(tmp_path / "r.dpx")
     header, arrays = container.read((tmp_path / "r.dpx").read_bytes())
     wrong = {"reference_weights": -1.0, "reference_bias": -1.0}.get(name, 60_000.0)
@@ -180,11 +180,11 @@ def test_the_model_is_asked_in_the_kind_of_table_it_knows(kind):
     }[kind]()
     seen = []
 
-    def remembering(table):
+    def remember_table(table):
         seen.append(type(table))
         return np.ones(len(table) if kind != "dict" else len(table["age"]))
 
-    dpx.release(dpx.PrivateData(rows, DOMAIN, model=remembering), BUDGET, reference=1024, noise=SeededNoise(1))
+    dpx.release(dpx.PrivateData(rows, DOMAIN, model=remember_table), BUDGET, reference=1024, noise=SeededNoise(1))
     assert set(seen) == {type(rows)}
 
 
@@ -235,16 +235,16 @@ def test_a_reference_of_text_or_of_too_many_columns_is_refused_before_anything_i
     assert data.spent.epsilon == wide.spent.epsilon == 0
 
 
-def test_steps_are_announced_by_name_on_a_terminal_only(monkeypatch, released):
+def test_steps_are_announced_by_name_on_a_terminal_only(monkeypatch, data_and_release):
     from dpexplain import progress
     from dpexplain.release import plan_for_data as planning
     from dpexplain.release import reference_building as building
 
-    data, _ = released
+    data, _ = data_and_release
     announced = []
     plan = planning.plan_release(data, BUDGET.mu, 1024)
     statistics, _ = run(plan, data._rows, SeededNoise(1))
-    building.build_reference(statistics.marginals, statistics.sketch, released[1].solver, data, 1024, announced.append)
+    building.build_reference(statistics.marginals, statistics.sketch, data_and_release[1].solver, data, 1024, announced.append)
     assert 3 <= len(announced) <= building.STEPS
     with progress.progress_steps("work", 2) as watch:
         assert watch is progress.no_progress
@@ -260,25 +260,25 @@ def test_steps_are_announced_by_name_on_a_terminal_only(monkeypatch, released):
     assert not progress._displays
 
 
-def test_a_release_with_reference_shows_its_rehearsals(monkeypatch, released):
+def test_a_release_with_reference_shows_its_rehearsals(monkeypatch, data_and_release):
     from contextlib import contextmanager
 
     from dpexplain.release import announced
 
-    data, seen = released[0], []
+    data, seen = data_and_release[0], []
 
     @contextmanager
-    def watching(work, steps):
+    def watch_steps(work, steps):
         yield seen.append
         assert len(seen) == steps
 
-    monkeypatch.setattr(announced, "progress_steps", watching)
+    monkeypatch.setattr(announced, "progress_steps", watch_steps)
     dpx.release(data, BUDGET, noise=SeededNoise(1), reference=1024)
     assert set(seen) == {"rehearsing the noise"}
 
 
-def test_the_page_says_that_it_leaves_the_records_out(released, tmp_path):
-    _, release = released
+def test_the_page_says_that_it_leaves_the_records_out(data_and_release, tmp_path):
+    _, release = data_and_release
     text = release.publish(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "16,384 reference records, which this page does not use" in text
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.unit.test_exports import exported
+from tests.unit.test_exports import exported_names
 
 import dpexplain
 
@@ -27,7 +27,9 @@ def test_every_public_name_is_described_with_an_example(name):
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [(module, name) for module in FURTHER for name in exported(module)], ids=lambda part: part.split(".")[-1]
+    ("module", "name"),
+    [(module, name) for module in FURTHER for name in exported_names(module)],
+    ids=lambda part: part.split(".")[-1],
 )
 def test_names_of_modules_that_are_imported_by_themselves_are_described_too(module, name):
     public = getattr(importlib.import_module(module), name)

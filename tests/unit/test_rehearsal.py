@@ -59,7 +59,7 @@ def rehearsal(data):
     return evaluation.rehearse(data, [1.0], ways=["release", "basic"], draws=1, queries=4)
 
 
-def printed(rehearsal):
+def printed_text(rehearsal):
     console = Console(width=200, file=StringIO())
     console.print(rehearsal)
     return console.file.getvalue()
@@ -114,26 +114,26 @@ def test_faithfulness_stands_beside_lime_and_shap(rehearsal):
 
 
 def test_a_missing_lime_is_said(data, monkeypatch):
-    def missing(*_, **__):
+    def raise_missing(*_, **__):
         raise ImportError("lime")
 
-    monkeypatch.setattr(lime_module, "import_extra", missing)
+    monkeypatch.setattr(lime_module, "import_extra", raise_missing)
     found = evaluation.rehearse(data, [1.0], draws=1, queries=2)
     assert "LIME" not in [one.method for one in found.faithfulness]
-    assert "LIME is not installed" in printed(found)
+    assert "LIME is not installed" in printed_text(found)
 
 
 @pytest.fixture(scope="module")
-def labelled():
+def labelled_data():
     """Labels alone, no model, and a cap far below what is rehearsed."""
     return dpx.PrivateData(table(), DOMAIN, labels=2 * model(table()) - 1, cap=dpx.Budget(0.01, 1e-6))
 
 
 @pytest.mark.slow
-def test_labels_alone_have_groups_and_no_faithfulness(labelled):
-    found = evaluation.rehearse(labelled, [1.0], draws=1, queries=30, groups=["work", "married"])
+def test_labels_alone_have_groups_and_no_faithfulness(labelled_data):
+    found = evaluation.rehearse(labelled_data, [1.0], draws=1, queries=30, groups=["work", "married"])
     assert found.faithfulness == ()
-    assert "needs the model" in printed(found)
+    assert "needs the model" in printed_text(found)
     groups = {one.name: one for one in found.qualities[0].groups}
     assert {"work=private", "married: 1", "married: 0"} <= set(groups)
     assert not any(name.startswith("age") for name in groups)
@@ -145,7 +145,7 @@ def test_labels_alone_have_groups_and_no_faithfulness(labelled):
 @pytest.mark.slow
 def test_every_section_says_that_it_is_not_private(rehearsal, tmp_path):
     sections = len(list(sections_of(rehearsal)))
-    assert printed(rehearsal).count(WARNING) == sections
+    assert printed_text(rehearsal).count(WARNING) == sections
     numbers, _, page = (path.read_bytes() for path in rehearsal.save(tmp_path / "mine"))
     assert page.decode().count("<section>") == page.decode().count(WARNING) == sections + 1
     found = json.loads(numbers)
@@ -223,12 +223,12 @@ def test_bad_input_is_a_typed_error(data, options, words):
     assert data.ledgers == ()
 
 
-def test_what_cannot_be_rehearsed_names_the_remedy(labelled, tmp_path):
+def test_what_cannot_be_rehearsed_names_the_remedy(labelled_data, tmp_path):
     labels = 2 * model(table(300)) - 1
     with pytest.raises(ParameterError, match="registered with model="):
-        evaluation.rehearse(labelled, ways=["reference"])
+        evaluation.rehearse(labelled_data, ways=["reference"])
     with pytest.raises(ParameterError, match="Register the data with model="):
-        evaluation.rehearse(labelled, plane="anchored")
+        evaluation.rehearse(labelled_data, plane="anchored")
     with pytest.raises(ParameterError, match="Register the rows first"):
         evaluation.rehearse(table(300))
     pq.write_table(pa.table({**table(300), "y": labels}), tmp_path / "rows.parquet")

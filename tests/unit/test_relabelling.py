@@ -72,13 +72,13 @@ def test_buying_label_moments_sharpens_it_and_states_the_total(data, release, tr
 def test_rows_registered_with_the_new_model_are_not_asked_again(release, truth):
     asked = []
 
-    def counting(rows):
+    def counted_model(rows):
         asked.append(len(rows["x0"]))
         return second(rows)
 
-    other = dpx.PrivateData(people(), DOMAIN, model=counting)
+    other = dpx.PrivateData(people(), DOMAIN, model=counted_model)
     asked.clear()
-    release.refine(other, counting, spend=dpx.Budget(0.2, 1e-6), noise=SeededNoise(1))
+    release.refine(other, counted_model, spend=dpx.Budget(0.2, 1e-6), noise=SeededNoise(1))
     assert 6000 not in asked
 
 

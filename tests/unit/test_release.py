@@ -67,7 +67,7 @@ def release(data):
 
 
 @pytest.fixture(scope="module")
-def saved(release, tmp_path_factory):
+def saved_file(release, tmp_path_factory):
     path = tmp_path_factory.mktemp("release") / "people.dpx"
     release.save(path)
     return path
@@ -196,8 +196,8 @@ def test_an_explainer_falls_back_to_the_release(data, release):
         dpx.Explainer(other, BUDGET, release=release)
 
 
-def test_the_file_gives_back_the_same_bits(release, saved):
-    again = dpx.load(saved)
+def test_the_file_gives_back_the_same_bits(release, saved_file):
+    again = dpx.load(saved_file)
     ours, theirs = release.explain_many(records()), again.explain_many(records())
     assert (ours.values == theirs.values).all()
     assert (ours.error == theirs.error).all()
@@ -209,9 +209,9 @@ def test_the_file_gives_back_the_same_bits(release, saved):
     assert repr(again) == repr(release)
 
 
-def test_saving_again_gives_the_same_file(saved, tmp_path):
-    dpx.load(saved).save(tmp_path / "again.dpx")
-    assert (tmp_path / "again.dpx").read_bytes() == saved.read_bytes()
+def test_saving_again_gives_the_same_file(saved_file, tmp_path):
+    dpx.load(saved_file).save(tmp_path / "again.dpx")
+    assert (tmp_path / "again.dpx").read_bytes() == saved_file.read_bytes()
 
 
 def test_files_of_numbers_and_of_codes_are_both_small_and_read_back():
@@ -223,8 +223,8 @@ def test_files_of_numbers_and_of_codes_are_both_small_and_read_back():
         assert (container.read(content)[1][name] == arrays[name]).all()
 
 
-def test_any_changed_or_missing_byte_is_noticed(saved, tmp_path):
-    whole, path = saved.read_bytes(), tmp_path / "damaged.dpx"
+def test_any_changed_or_missing_byte_is_noticed(saved_file, tmp_path):
+    whole, path = saved_file.read_bytes(), tmp_path / "damaged.dpx"
     for at in [*range(60), *np.linspace(60, len(whole) - 1, 60).astype(int)]:
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
         with pytest.raises(ReleaseCorrupt, match=r"from its owner|Upgrade"):
@@ -244,21 +244,21 @@ def test_foreign_files_are_refused(tmp_path, content):
         dpx.load(tmp_path / "x.dpx")
 
 
-def forged(body, version=container.VERSION, length=None):
+def forge(body, version=container.VERSION, length=None):
     """A file with a right checksum around any body."""
     packed = struct.pack("<Q", len(body) if length is None else length) + zlib.compress(body)
     return container.MAGIC + struct.pack("<I", version) + sha256(packed).digest() + packed
 
 
 def test_a_newer_format_is_named(tmp_path):
-    (tmp_path / "x.dpx").write_bytes(forged(b"", version=2))
+    (tmp_path / "x.dpx").write_bytes(forge(b"", version=2))
     with pytest.raises(ReleaseCorrupt, match=r"format version 2 .* Upgrade"):
         dpx.load(tmp_path / "x.dpx")
 
 
 def test_a_bomb_is_not_inflated(tmp_path):
     for length in (1 << 20, 2 << 40):
-        (tmp_path / "x.dpx").write_bytes(forged(bytes(20 << 20), length=length))
+        (tmp_path / "x.dpx").write_bytes(forge(bytes(20 << 20), length=length))
         with pytest.raises(ReleaseCorrupt):
             dpx.load(tmp_path / "x.dpx")
 
@@ -285,7 +285,7 @@ def body_of(header, arrays=b""):
     ],
 )
 def test_a_right_checksum_around_nonsense_is_refused(tmp_path, body):
-    (tmp_path / "x.dpx").write_bytes(forged(body))
+    (tmp_path / "x.dpx").write_bytes(forge(body))
     with pytest.raises(ReleaseCorrupt):
         dpx.load(tmp_path / "x.dpx")
 
@@ -302,8 +302,8 @@ def test_a_right_checksum_around_nonsense_is_refused(tmp_path, body):
         ("eigenvectors", lambda a: a.ravel()),
     ],
 )
-def test_arrays_that_make_no_sense_are_refused(saved, tmp_path, name, change):
-    header, arrays = container.read(saved.read_bytes())
+def test_arrays_that_make_no_sense_are_refused(saved_file, tmp_path, name, change):
+    header, arrays = container.read(saved_file.read_bytes())
     (tmp_path / "x.dpx").write_bytes(container.write(header, {**arrays, name: change(arrays[name])}))
     with pytest.raises(ReleaseCorrupt, match="do not fit together"):
         dpx.load(tmp_path / "x.dpx")
@@ -320,8 +320,8 @@ def test_arrays_that_make_no_sense_are_refused(saved, tmp_path, name, change):
         ("format", "other"),
     ],
 )
-def test_headers_that_make_no_sense_are_refused(saved, tmp_path, name, value):
-    header, arrays = container.read(saved.read_bytes())
+def test_headers_that_make_no_sense_are_refused(saved_file, tmp_path, name, value):
+    header, arrays = container.read(saved_file.read_bytes())
     (tmp_path / "x.dpx").write_bytes(container.write({**header, name: value}, arrays))
     with pytest.raises(ReleaseCorrupt):
         dpx.load(tmp_path / "x.dpx")

@@ -40,13 +40,13 @@ def release(data):
 
 
 @pytest.fixture(scope="module")
-def asked():
+def queries_and_answers():
     queries = rows(100, seed=5)  # more than one batch
     return queries, model(queries)
 
 
-def test_anchored_answers_come_close_to_the_anchored_optimum_and_far_from_the_plain_one(data, release, asked):
-    queries, answers = asked
+def test_anchored_answers_come_close_to_the_anchored_optimum_and_far_from_the_plain_one(data, release, queries_and_answers):
+    queries, answers = queries_and_answers
     many = release.explain_many(queries, anchor=answers)
     points = DOMAIN.encode_queries(queries)
     plain = release.explain_many(queries)
@@ -57,8 +57,8 @@ def test_anchored_answers_come_close_to_the_anchored_optimum_and_far_from_the_pl
         assert near < far or abs(answers[i]) < 0.3  # the two planes hardly differ there
 
 
-def test_anchoring_is_a_shift_of_the_labels(release, asked):
-    queries, answers = asked
+def test_anchoring_is_a_shift_of_the_labels(release, queries_and_answers):
+    queries, answers = queries_and_answers
     points = DOMAIN.encode_queries(queries)[:7]
     many = release.explain_many(queries, anchor=answers, radius=1.0)
     solver = release.solver
@@ -69,8 +69,8 @@ def test_anchoring_is_a_shift_of_the_labels(release, asked):
         assert shifted.answer(point[None], STABLE).values[0] == pytest.approx(values, abs=1e-12)
 
 
-def test_one_and_many_agree_and_say_what_they_are(release, asked):
-    queries, answers = asked
+def test_one_and_many_agree_and_say_what_they_are(release, queries_and_answers):
+    queries, answers = queries_and_answers
     many = release.explain_many(queries, anchor=answers)
     record = {name: column[70] for name, column in queries.items()}
     one = release.explain(record, anchor=answers[70])
@@ -101,16 +101,16 @@ def test_labelled_reference_rows_are_shifted_too():
 
 
 @pytest.mark.parametrize("anchor", [1.5, float("nan"), "high", [0.1, 0.2], -2])
-def test_an_anchor_that_is_no_answer_is_refused(release, asked, anchor):
-    record = {name: column[0] for name, column in asked[0].items()}
+def test_an_anchor_that_is_no_answer_is_refused(release, queries_and_answers, anchor):
+    record = {name: column[0] for name, column in queries_and_answers[0].items()}
     with pytest.raises(ParameterError, match="one number from -1 to 1 a record"):
         release.explain(record, anchor=anchor)
 
 
 @pytest.mark.parametrize("anchor", [0.5, [0.5], np.zeros((100, 1)), np.full(100, np.inf)])
-def test_many_records_need_as_many_anchors(release, asked, anchor):
+def test_many_records_need_as_many_anchors(release, queries_and_answers, anchor):
     with pytest.raises(ParameterError, match="one number from -1 to 1 a record"):
-        release.explain_many(asked[0], anchor=anchor)
+        release.explain_many(queries_and_answers[0], anchor=anchor)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def exact_query(store, m):
     return NormalisedMoments(LAYOUT, *centre_of(store.centre(CentreMoments(LAYOUT)), LAYOUT, m, 0.0))
 
 
-def found(unknown=0.0, sigma=0.0, shrink=False, seed=0):
+def find_estimate(unknown=0.0, sigma=0.0, shrink=False, seed=0):
     X, y = rows(unknown=unknown)
     store = OracleRows(X, y)
     query = exact_query(store, len(X))
@@ -59,7 +59,7 @@ def test_a_layout_knows_its_columns():
 
 @pytest.mark.parametrize("unknown", [0.0, 0.3])
 def test_without_noise_the_moments_are_those_of_the_weighted_rows(unknown):
-    got, query, X, y = found(unknown)
+    got, query, X, y = find_estimate(unknown)
     w = query.weights(X)
     w = w / w.sum()
     mean = w @ X
@@ -75,7 +75,7 @@ def test_without_noise_the_moments_are_those_of_the_weighted_rows(unknown):
 @pytest.mark.parametrize("sigma", [1.0, 30.0, 1e3, 1e6])
 def test_noise_is_repaired_into_moments_that_could_be(sigma):
     for seed in range(5):
-        got, *_ = found(sigma=sigma, shrink=True, seed=seed)
+        got, *_ = find_estimate(sigma=sigma, shrink=True, seed=seed)
         assert np.isfinite(got.covariance).all()
         assert (got.values > 0).all()
         assert ((got.mean > 0) & (got.mean < 1)).all()
@@ -85,11 +85,12 @@ def test_noise_is_repaired_into_moments_that_could_be(sigma):
 
 
 def test_shrinkage_brings_noisy_moments_closer_to_the_truth():
-    truth, *_ = found()
+    truth, *_ = find_estimate()
 
     def distance(shrink):
         errors = [
-            np.linalg.norm(found(sigma=400.0, shrink=shrink, seed=seed)[0].covariance - truth.covariance) for seed in range(20)
+            np.linalg.norm(find_estimate(sigma=400.0, shrink=shrink, seed=seed)[0].covariance - truth.covariance)
+            for seed in range(20)
         ]
         return np.mean(errors)
 
@@ -97,14 +98,14 @@ def test_shrinkage_brings_noisy_moments_closer_to_the_truth():
 
 
 def test_pure_noise_leaves_no_label_effect():
-    shares = [np.linalg.norm(found(sigma=1e5, shrink=True, seed=seed)[0].t1) for seed in range(10)]
+    shares = [np.linalg.norm(find_estimate(sigma=1e5, shrink=True, seed=seed)[0].t1) for seed in range(10)]
     assert np.median(shares) < 0.1
 
 
 @pytest.mark.parametrize("sigma", [0.0, 5.0, 100.0])
 def test_an_explanation_says_nothing_along_the_sum_of_a_complete_code(sigma):
     """Records differ from each other and from a query by vectors that sum to 0 over the code: there is nothing to explain."""
-    got, query, X, _ = found(sigma=sigma, shrink=sigma > 0)
+    got, query, X, _ = find_estimate(sigma=sigma, shrink=sigma > 0)
     assert got.missing[0] == 0
     assert got.covariance[:3].sum(axis=0) == pytest.approx(np.zeros(6), abs=1e-6)
     assert got.t1[:3].sum() == pytest.approx(0, abs=1e-12)
@@ -131,7 +132,7 @@ def test_one_problem_alone_is_solved_as_in_a_batch():
 
 
 def test_an_estimate_written_as_sums_is_read_back():
-    got, query, *_ = found(sigma=5.0, shrink=True)
+    got, query, *_ = find_estimate(sigma=5.0, shrink=True)
     again = estimate(as_sums(got, query), query, 0.0, shrink=False)
     assert again.mean == pytest.approx(got.mean, abs=1e-8)
     assert again.t1 == pytest.approx(got.t1, abs=1e-4)  # each column is shrunk by itself, so a code's no longer sum to 0
@@ -186,7 +187,7 @@ def test_the_ball_not_binding_has_no_multiplier():
 
 @pytest.mark.parametrize("unknown", [0.0, 0.3])
 def test_the_reference_reproduces_the_moments(unknown):
-    got, query, *_ = found(unknown)
+    got, query, *_ = find_estimate(unknown)
     made, coefficients = reference.build(got, query)
     points = made.points(LAYOUT)
     assert points.mean(axis=0) == pytest.approx(got.mean, abs=0.02)
@@ -204,7 +205,7 @@ def test_the_reference_reproduces_the_moments(unknown):
 
 
 def test_strangers_are_like_the_reference_but_not_in_it():
-    got, query, *_ = found()
+    got, query, *_ = find_estimate()
     points = reference.build(got, query)[0].points(LAYOUT)
     others = reference.sample_public_points(got, LAYOUT, 256)
     assert others.mean(axis=0) == pytest.approx(points.mean(axis=0), abs=0.03)
@@ -212,14 +213,14 @@ def test_strangers_are_like_the_reference_but_not_in_it():
 
 
 def test_the_reference_knows_its_weights():
-    got, query, *_ = found()
+    got, query, *_ = find_estimate()
     made, _ = reference.build(got, query)
     inverse = 1 / query.weights(made.points(LAYOUT))
     assert made.inverse_weight == pytest.approx(inverse / inverse.max(), abs=2e-5)
 
 
 def test_locality_is_corrected_towards_the_local_optimum():
-    got, query, X, y = found()
+    got, query, X, y = find_estimate()
     made, _ = reference.build(got, query)
     solver = Solver.of(got, made, LAYOUT, 1.0, np.ones(6))
     weight, before, after = weights.Gaussian(0.9), [], []
@@ -237,7 +238,7 @@ def test_locality_is_corrected_towards_the_local_optimum():
 
 
 def test_a_window_that_sees_nothing_leaves_the_uniform_answer():
-    got, query, X, _ = found()
+    got, query, X, _ = find_estimate()
     made, _ = reference.build(got, query)
     solver = Solver.of(got, made, LAYOUT, 1.0, np.ones(6))
     answer = solver.answer(X[:1] + 100.0, weights.Window(0.1))

@@ -152,7 +152,7 @@ def test_a_number_of_records_that_makes_no_sense_is_refused(release, wrong):
 
 
 @pytest.fixture(scope="module")
-def trained():
+def trained_release():
     pytest.importorskip("sklearn")
     import pandas as pd
     from sklearn.compose import make_column_transformer
@@ -173,8 +173,8 @@ def trained():
 
 
 @pytest.mark.slow
-def test_a_pipeline_that_ends_in_a_forest_is_taken_apart_and_exact(trained):
-    pipeline, release = trained
+def test_a_pipeline_that_ends_in_a_forest_is_taken_apart_and_exact(trained_release):
+    pipeline, release = trained_release
     exact = release.shapley(RECORD, background=256)
     asked = release.shapley(RECORD, lambda rows: pipeline.predict_proba(rows), background=256)
     assert exact.details["method"] == "trees, exact"

@@ -95,7 +95,7 @@ def test_reviews_are_asked_anew_at_another_scale(inputs):
     before, after = [], []
     for found in (before, after):
         found += table_3.texts(inputs, slice(0, 2), 0.3).means
-        table_3.measured("Text", table_3.texts(inputs, slice(0, 2), 1.0), inputs, 0)
+        table_3.measure_points("Text", table_3.texts(inputs, slice(0, 2), 1.0), inputs, 0)
     for (A, b), (other, pull) in zip(before, after, strict=True):
         assert np.array_equal(A, other)
         assert np.array_equal(b, pull)

@@ -38,9 +38,9 @@ def test_a_piece_that_was_interrupted_leaves_nothing_behind(tmp_path):
 def test_time_left_follows_from_what_was_computed_not_from_what_was_stored():
     said = []
     clock = Clock(10.0, said.append)
-    clock.passed("one", 4.0, None)
+    clock.count_part("one", 4.0, None)
     assert "stored before" in said[-1]
-    clock.passed("two", 2.0, 60.0)
+    clock.count_part("two", 2.0, 60.0)
     assert clock.left == pytest.approx(120.0)
     assert "about 2:00 min left" in said[-1]
 
@@ -132,4 +132,4 @@ def test_too_little_to_say_anything_has_no_verdict():
 def test_the_page_has_the_verdicts_of_the_numbers_that_were_measured():
     kept = json.loads(_record.RESULTS.read_text(encoding="utf-8"))
     page = Path("docs/reproduction.md").read_text(encoding="utf-8")
-    assert _record.within(page, _record.table(kept)) == page
+    assert _record.insert_table(page, _record.table(kept)) == page

@@ -87,11 +87,11 @@ def test_fewer_rows_are_asked_for_more_noise(data):
     assert some.rows == 1000
     asked = []
 
-    def counting(rows):
+    def counted_answer(rows):
         asked.append(len(next(iter(rows.values()))))
         return answer(rows)
 
-    watched = dpx.PrivateData(table(4000), DOMAIN, model=counting)
+    watched = dpx.PrivateData(table(4000), DOMAIN, model=counted_answer)
     asked.clear()
     found = explain(watched, dpx.Shapley(0.1, rows=1000))
     assert found.details["rows"] == some.rows

@@ -59,14 +59,14 @@ def test_nobody_else_moves_when_a_row_leaves_or_rows_are_reordered():
 def test_equal_rows_are_spread_too_and_one_of_them_less_changes_one_shard_by_one_row():
     rows, labels = np.array([[0.0, 1.0]] * 500 + [[1.0, 0.0]] * 400), np.array([1.0, -1.0] * 450)
 
-    def held(keep):
+    def rows_of_shards(keep):
         shards = dpx.PrivateData(rows[keep], dpx.Domain.encoded(2), labels=labels[keep], size=900).split(3)
         return [sorted(map(tuple, np.concatenate(list(shard._rows.labelled_pieces())))) for shard in shards]
 
-    whole = held(np.arange(900))
+    whole = rows_of_shards(np.arange(900))
     assert all(200 < len(shard) < 400 for shard in whole)
     for gone in (0, 1, 499, 700, 899):
-        without = held(np.delete(np.arange(900), gone))
+        without = rows_of_shards(np.delete(np.arange(900), gone))
         (changed,) = [i for i in range(3) if without[i] != whole[i]]
         without[changed].append((*rows[gone], labels[gone]))
         assert sorted(without[changed]) == whole[changed]

@@ -30,22 +30,22 @@ def model(x):
 
 
 @pytest.fixture(scope="module")
-def fitted():
+def fitted_surrogate():
     X = records()
     weights = np.random.default_rng(1).uniform(0.5, 1.5, len(X))
     return fit_surrogate(X, model(X), weights, BLOCKS), X, weights
 
 
-def test_it_follows_a_model_of_pairs(fitted):
-    surrogate, _, _ = fitted
+def test_it_follows_a_model_of_pairs(fitted_surrogate):
+    surrogate, _, _ = fitted_surrogate
     X = records(seed=5)
     assert surrogate.fidelity > 0.97
     assert np.corrcoef(surrogate.predict(X), model(X))[0, 1] > 0.98
     assert (1, 2) in {(pair.first, pair.second) for pair in surrogate.pairs}
 
 
-def test_shapley_values_add_up_and_are_those_of_the_definition(fitted):
-    surrogate, X, weights = fitted
+def test_shapley_values_add_up_and_are_those_of_the_definition(fitted_surrogate):
+    surrogate, X, weights = fitted_surrogate
     kept = np.arange(len(X)) % 4 != 0
     background, share = X[kept], weights[kept] / weights[kept].sum()
     for z in records(3, seed=7):

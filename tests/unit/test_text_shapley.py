@@ -137,7 +137,7 @@ def test_what_is_no_text_is_refused(release, record):
 def test_the_model_is_shown_texts_as_at_registration():
     shown = []
 
-    def listening(rows):
+    def listening_model(rows):
         shown.append(type(rows))
         return answers(list(rows["review"]) if isinstance(rows, pd.DataFrame) else list(rows))
 
@@ -148,7 +148,7 @@ def test_the_model_is_shown_texts_as_at_registration():
         (np.array(rows), np.ndarray),
     ):
         columned = domain if isinstance(given, pd.DataFrame) else DOMAIN
-        made = dpx.release(dpx.PrivateData(given, columned, model=listening), dpx.Budget(2.0, 1e-6), noise=SeededNoise(0))
+        made = dpx.release(dpx.PrivateData(given, columned, model=listening_model), dpx.Budget(2.0, 1e-6), noise=SeededNoise(0))
         shown.clear()
         made.shapley(TEXT, background=64)
         assert set(shown) == {kind}

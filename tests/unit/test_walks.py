@@ -10,7 +10,7 @@ MOST_CHANGES = {"question": 35, "release": 35, "request": 35}
 
 @pytest.mark.slow
 def test_the_walks_of_the_page_are_those_that_are_traced():
-    page, traced = walks.PAGE.read_text(encoding="utf-8"), walks.traced()
+    page, traced = walks.PAGE.read_text(encoding="utf-8"), walks.trace_walks()
     assert {name: walks.in_page(page, name).group(1) for name in traced} == traced, "write them again: python -m tests.walks"
 
 
@@ -26,6 +26,6 @@ def test_a_walk_counts_each_function_once_where_it_is_first_called_from_another_
     files = {"a": "core/weights.py", "b": "core/layout.py", "c": "errors.py"}
     code = {name: codes[name].replace(co_filename=f"{walks.SOURCE}/{files[name]}") for name in codes}
     for name, caller, depth in [("a", "", 0), ("b", "core", 1), ("c", "core", 1), ("c", "core", 1), ("a", "errors", 2)]:
-        walk._entered(code[name], caller, depth)
+        walk._enter(code[name], caller, depth)
     assert walk.changes == 1
     assert [str(step) for step in walk.steps] == ["core: a", "  errors: c"]

@@ -290,8 +290,8 @@ def _features(features: Any) -> tuple[Feature, ...]:
     declared = tuple(features) if isinstance(features, (list, tuple)) else None
     if declared is None or not all(isinstance(feature, FEATURES) for feature in declared):
         raise DomainError(
-            f"a domain is a list of {', '.join(kind.__name__ for kind in FEATURES)} features, got {_describe_wrong(features)}: "
-            "declare what is public about each column; it is never inferred from rows, because that would leak them"
+            f"a domain is a list of {', '.join(kind.__name__ for kind in FEATURES)} features, got {_describe_wrong(features)}. "
+            "Declare what is public about each column. It is never inferred from rows, because that would leak them"
         )
     if not declared:
         raise DomainError("a domain needs at least one feature. Declare the columns that may be explained")

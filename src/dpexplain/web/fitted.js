@@ -121,7 +121,7 @@ export function fittedPlane(release, z) {
   const intercept = t0 + dot(centre, fitted.slopes) + level - share * fitted.level0 - dot(away, values);
   const variances = variancesOf(release, z, s, share, centre, away);
   const error = variances.slopes.map(Math.sqrt);
-  const details = values === free ? {} : { cap: `The ball of radius ${release.radius} that was asked for holds these slopes: they are shorter than the data say.` };
+  const details = values === free ? {} : { cap: `These slopes were cut to the requested radius ${release.radius}: the data say that they are longer.` };
   return { values, error, plane: "fitted", intercept, contributions: contributionsOf(release, z, values, intercept, variances.added), details };
 }
 
