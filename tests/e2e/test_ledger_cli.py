@@ -92,7 +92,7 @@ def test_a_kept_head_exposes_a_roll_back(sqlite_place, tmp_path):
     assert run("verify", sqlite_place.url).exit_code == 0  # without the anchor an old copy is a whole ledger
     result = run("verify", sqlite_place.url, "--head", head, "--save-head", head)
     assert result.exit_code == 4
-    assert "once had 5: it was cut or rolled back to an older copy" in result.stderr
+    assert "had 5 before: it was cut or rolled back to an older copy" in result.stderr
     assert json.loads(head.read_text())["heads"]["income"]["sequence"] == 5  # a failed check does not move the anchor
 
 
