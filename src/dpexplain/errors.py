@@ -38,7 +38,7 @@ class InputError(DpexplainError, ValueError):
 
 
 class ParameterError(InputError):
-    """A number or option is outside its meaning."""
+    """A number or an option has a value that is not allowed."""
 
 
 class DomainError(InputError):

@@ -40,7 +40,7 @@ _ones: Any = intrinsic(_type_intrinsic)  # how many bits of a word are set: one 
 
 @compile_kernel
 def set_bits(starts: Integers, indices: Indices, width: int, first: int, last: int, rows: Bits) -> None:  # pragma: no cover
-    """Rows from lists of their ones, with one column more that is 1 for every row; all 0 before."""
+    """Set the bits of `rows`, which are all 0, from lists of ones. One more column is 1 for every row."""
     for r in range(first, last):
         rows[r, width // WORD] |= np.uint64(1) << np.uint64(width % WORD)
         for p in range(starts[r], starts[r + 1]):
@@ -49,7 +49,7 @@ def set_bits(starts: Integers, indices: Indices, width: int, first: int, last: i
 
 @compile_kernel
 def squared_distances(rows: Bits, point: Bits, first: int, last: int, out: Indices) -> None:  # pragma: no cover
-    """out[r] = ‖x_r - point‖²: how many columns differ, without the one that is 1 for every row and 0 for the point."""
+    """out[r] = ‖x_r - point‖²: the number of columns that differ. The additional column, 1 in rows and 0 in the point, is not counted."""
     widest_registers()
     for r in range(first, last):
         differing = -1
@@ -84,7 +84,7 @@ def add_distances(
 
 @compile_kernel
 def _on_lines(columns: int) -> Bits:  # pragma: no cover
-    """Scratch for words of columns that starts with a cache line: otherwise each load would touch two."""
+    """Scratch memory for words of columns. It starts at a cache line, because otherwise each load would touch two lines."""
     size = columns * _LINES * _LINE
     memory = np.zeros(size + _LINE, dtype=np.uint64)
     start = -(memory.ctypes.data // 8) % _LINE
@@ -93,7 +93,7 @@ def _on_lines(columns: int) -> Bits:  # pragma: no cover
 
 @compile_kernel
 def _total(counts: Integers) -> int:  # pragma: no cover
-    """Σ y from how many labels have which bit; with the sign first, no partial sum is larger than 2⁶³."""
+    """Σ y from the number of labels that have each bit. The sign bit is added first, so that no partial sum exceeds 2⁶³."""
     total: int = -(counts[LABEL_BITS - 1] << (LABEL_BITS - 1))
     for b in range(LABEL_BITS - 1):
         total += counts[b] << b
@@ -117,7 +117,7 @@ def _pack(rows: Bits, labels: Bits, point: Bits, chosen: Integers, columns: int,
 
 @compile_kernel
 def _read(rows: Bits, w: int, flip: Any, chosen: Integers, square: Bits) -> None:  # pragma: no cover
-    """Word w of up to 512 rows: 64 at a time below each other, then beside those."""
+    """Copy word w of up to 512 rows to `square`: 64 rows below each other, the next 64 beside them."""
     if chosen.shape[0] < WORD * _LINE:
         square[:] = 0
     for t in range(chosen.shape[0]):

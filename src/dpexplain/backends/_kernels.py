@@ -5,7 +5,7 @@ float32, arithmetic float64 (`proofs/summation.md` says why). Kernels release th
 inputs and outputs that are made on the way (distances, weights) start at row `first·ROWS`.
 
 All weighted moments are entries of Σ α r rᵀ with r = (x - point, 1, y). Each block's √α·r goes to a scratch that stays in cache, from there
-through registers a tile of products at a time (`_tiles.py`), while the next block is on its way from memory.
+through registers a tile of products at a time (`_tiles.py`), while the next block is prefetched from memory.
 
 A loop that sums stores nothing: beside a store the compiler would make two versions of the loop, which add in different orders, and
 choose between them by where the arrays happen to lie. Then the same question would not always be answered with the same bits.
@@ -131,7 +131,7 @@ def add_local(
 def add_weighted(
     blocks: Blocks, labels: Array, weights: Array, point: Array, first: int, last: int, total: Array
 ) -> None:  # pragma: no cover
-    """Add Σ α r rᵀ to `total`, in tiles, for weights that are known."""
+    """Add Σ α r rᵀ to `total`, in tiles, for given weights."""
     alpha, scaled = _aligned_zeros(ROWS), _aligned_zeros(_scaled_size(point.shape[0]))
     for k in range(first, last):
         for i in range(ROWS):
@@ -141,7 +141,7 @@ def add_weighted(
 
 @compiled
 def _weigh(distance: Array, profile: Array) -> None:  # pragma: no cover
-    """α in place of each distance: min(height, cap/(2d(1+d)))·exp(-(d/width)²) up to `reach`."""
+    """Replace each distance by its weight α = min(height, cap/(2d(1+d)))·exp(-(d/width)²) up to `reach`."""
     widest_registers()
     height, cap, width, reach = profile[0], profile[1], profile[2], profile[3]
     if width < np.inf:

@@ -43,7 +43,7 @@ def _generate(context: Any, builder: Any, signature: Any, arguments: Any, half: 
     ahead = _build.alloca_once_value(builder, soon)
     left, right = ([_row(builder, rows, start, k, length) for k in range(SIDE)] for start in (p, q))
     with _build.for_range_slice(builder, length.type(0), length, length.type(LANES), length.type) as (i, _):
-        _ask_for(builder, ahead, stride)
+        _prefetch(builder, ahead, stride)
         x = [_load(builder, row, i, 8 * LANES) for row in left]
         for w in range(SIDE):
             y = x[w] if half else _load(builder, right[w], i, 8 * LANES)
@@ -64,8 +64,8 @@ def _load(builder: Any, pointer: Any, i: Any, align: int) -> Any:
     return builder.load(builder.bitcast(builder.gep(pointer, [i]), _VECTOR.as_pointer()), align=align)
 
 
-def _ask_for(builder: Any, address: Any, stride: Any) -> None:
-    """Start to fetch the cache line at `address`, which then moves on."""
+def _prefetch(builder: Any, address: Any, stride: Any) -> None:
+    """Prefetch the cache line at `address`, and advance the address by `stride`."""
     prefetch = ir.FunctionType(ir.VoidType(), [_BYTES, _INT32, _INT32, _INT32])
     now = builder.load(address)
     function = _build.get_or_insert_function(builder.module, prefetch, "llvm.prefetch.p0")

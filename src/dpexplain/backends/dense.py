@@ -238,8 +238,10 @@ def summation_error(rows: int, width: int) -> float:
 
 
 def _stretch(width: int) -> int:
-    """Blocks in a stretch: a function of the width alone. Wide rows make a stretch that outgrows the cache rather than one so short
-    that adding its n² sums to the total would show."""
+    """The number of blocks in a stretch, which depends on the width alone.
+
+    For wide rows a stretch exceeds the cache: with a shorter one, adding its n² sums to the total would take too long.
+    """
     return min(max(_STRETCH // (4 * kernels.ROWS * width), 32), 64)
 
 

@@ -150,7 +150,7 @@ def _list_files(place: str) -> tuple[Any, list[str]]:
 
 
 def _split(place: str) -> tuple[str, str]:
-    """Folder and pattern; the pattern is empty where nothing is wild. Options of an address, after a "?", go with the folder."""
+    """Folder and pattern; the pattern is empty where `place` has no wildcard. Options of an address, after a "?", go with the folder."""
     if "://" in place and "?" in place:
         place, options = place.split("?", 1)
         folder, pattern = _split(place)

@@ -108,7 +108,7 @@ class SparseRows:
         return SparseRows([self._matrix()[positions]], self._labels[positions] / 2.0**GRID, self.width, most)
 
     def _around_corner(self, point: Vector, weight: Weight, scale: float) -> RawSums:
-        """Sums around a binary point: the signs of u are public, so only |u_i u_j| is added up."""
+        """Sums around a binary point, a corner of the unit cube: the signs of u are public, so only |u_i u_j| is added up."""
         n, sign = self.width, 1 - 2 * point
         sums = self._absolute(_bits_of(point), weight, scale)
         upper, labels = np.triu(sums[:n, :n]), sums[:, -1] * 2.0**-GRID
@@ -145,7 +145,7 @@ class SparseRows:
         return squared
 
     def _around_any(self, point: Vector, weight: Weight, scale: float) -> RawSums:
-        """Sums around a point between the corners. Every row has a positive distance from it, which bounds any weight of the family."""
+        """Sums around a point that is not binary. Every row has a positive distance from it, which bounds any weight of the family."""
         squared = np.empty(len(self._labels))
         self._split(lambda first, last: kernels.squared_distances_to(self._starts, self._indices, point, first, last, squared))
         nearest = sqrt(float(np.square(np.minimum(np.abs(point), np.abs(1 - point))).sum())) * (1 - 1e-9) * scale
@@ -201,7 +201,7 @@ class SparseRows:
 def _centre_sums(
     both: kernels.Integers, ones: kernels.Integers, total: int, labels: kernels.Integers, label: int, c: Vector, unit: float
 ) -> RawSums:
-    """Sums of v = x - c from exact sums of ones: each entry by which of x_i, x_j are 1, so that all terms of a product have one sign."""
+    """Sums of v = x - c from exact sums of ones. An entry is split by which of x_i and x_j are 1, so that all its terms have one sign."""
     a = 1 - c
     only = ones[:, None] - both  # x_i = 1, x_j = 0
     neither = total - ones[:, None] - only.T
@@ -230,7 +230,7 @@ def _join_chunks(chunks: Iterable[Any], width: int) -> tuple[kernels.Integers, k
 
 
 def _uniform(scale: Vector | None) -> float:
-    """The one scale of all columns: differences of binary rows are counted, so that none can count more than another."""
+    """The scale that all columns share. Columns that differ are counted, so one column cannot weigh more than another."""
     if scale is None:
         return 1.0
     if (scale != scale[0]).any():

@@ -1,4 +1,4 @@
-"""How a model's answers vary with the columns, and nothing else: the statistic that another model's labels are bought with. Proof: `proofs/label_moments.md`.
+"""Moments of labels alone: how a model's answers vary with the columns. Relabelling a release pays for these only. Proof: `proofs/label_moments.md`.
 
 With v = x - centre, any public centre, and a public scale g ≥ 0,
 

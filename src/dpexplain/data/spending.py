@@ -143,7 +143,7 @@ def buy(
     *,
     model_answers: bool = False,
 ) -> Settled:
-    """Open the ledger, then reserve, run and settle one request; the stored answer if this id was answered before. Raises what refuses it."""
+    """Open the ledger, then reserve, run and settle one request; the stored answer if this id was answered before. Raises the refusal."""
     bought, refusal = Spending.open(data, budget, ledger, noise, model_answers=model_answers).buy_in_order([request])
     if refusal is not None:
         raise refusal

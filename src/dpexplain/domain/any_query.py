@@ -13,7 +13,7 @@ from dpexplain.errors import ParameterError
 def read_query(
     domain: DomainLike, record: Any, known_extra: tuple[str, ...] = (), extra: Extra = "refuse", clip: bool = False
 ) -> Read:
-    """The point of one public record, and how values were read that were not taken as given. `QueryRules` explains the options."""
+    """The encoded point of one public record, and notes on values that were not read as given. `QueryRules` explains the options."""
     rules = QueryRules(extra, clip, known_extra=known_extra)
     if isinstance(domain, Domain):
         return domain.read_query(record, rules)

@@ -5,15 +5,19 @@ r = y - t₀ - φ₀·(x - μ) of the plane through all rows,
 
     (A + A₀/n)δ = Σ s r u + b₀/n - βc,    A = Σ s u uᵀ,    φ = φ₀ + δ,    n = (Σs)²/Σs²,    β = (n/N)²,
 
-(A₀, b₀) the same with all records alike, and c with records as the moments weigh rows (a control variate, as there): directions that hardly a
-record near z determines follow the plane through all rows. Along the sum of a code that every record has, where no record differs from
-another, φ is 0.
+(A₀, b₀) are the same sums with equal weights. c is that sum with the weights that the moments give to rows: a control variate, as in that module.
+Directions that hardly any record near z determines follow the plane through all rows. φ is 0 along the sum of a code's columns where every
+record has the code, because no record differs from another there.
 
-Errors. Reference: drawing the records, V = Σ q²r²uuᵀ with q = s less β times a record's share in c; the private rows, which are themselves
-drawn, nV/m' with m' of them near z, fewer where they are hardly more than columns, and where they are not even that many any slope may be as
-far off as slopes are long; records that are wrong by a share τ of their residuals, nτ²V; noise of the tables that they were drawn from, by
-rehearsed changes of their weights. Noise and shrinkage: the posterior of φ₀, as far as φ follows it, and in directions along which the released
-covariance does not determine whether rows vary at all.
+The errors have these parts.
+
+- Drawing the records: V = Σ q²r²uuᵀ, with q = s minus β times the record's share in c.
+- Drawing the private rows: nV/m', with m' of them near z. m' is reduced where it hardly exceeds the number of columns; below that number, a
+  slope may be wrong by as much as slopes are long.
+- Records that are wrong by a share τ of their residuals: nτ²V.
+- Noise of the tables that the records were drawn from: by rehearsed changes of the records' weights.
+- Noise and shrinkage of φ₀: its posterior, as far as φ follows φ₀, and in directions in which the released covariance does not determine
+  whether rows vary.
 """
 
 from __future__ import annotations

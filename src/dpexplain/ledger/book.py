@@ -21,7 +21,7 @@ from dpexplain.errors import (
     ParameterError,
     RequestIdInUse,
 )
-from dpexplain.ledger.chain import RESTORE, START, Row, canonical, find_damage, parse, seal, unseal, utc_now
+from dpexplain.ledger.chain import RESTORE, START, Row, canonical, damage_error, parse, seal, unseal, utc_now
 from dpexplain.ledger.port import Account, Entry, Head, Request, Reservation, Settled, Settlement
 from dpexplain.ledger.recent import Recent, Tail
 from dpexplain.ledger.store import Session, Store
@@ -51,7 +51,7 @@ class Page:
     def first_entry(self) -> Entry:
         row = self._session.row(self.dataset, 1)
         if row is None:
-            raise find_damage(1, "is missing")
+            raise damage_error(1, "is missing")
         return unseal(row)
 
     def newest(self, request: str) -> list[Entry]:
@@ -85,7 +85,7 @@ def last_entry(session: Session, dataset: str, recent: Recent, requests: Sequenc
         return known
     row = session.row(dataset, mark[0])
     if row is None or row.hash != mark[1]:
-        raise find_damage(mark[0], "is the last one that the account states, but it is missing or has another hash")
+        raise damage_error(mark[0], "is the last one that the account states, but it is missing or has another hash")
     return recent.read(unseal(row))
 
 
@@ -98,7 +98,7 @@ def account_of(entry: Entry) -> Account:
     try:
         return Account.from_dict(entry.body)
     except (KeyError, TypeError, ValueError):
-        raise find_damage(entry.sequence, "is not an account this version can read") from None
+        raise damage_error(entry.sequence, "is not an account this version can read") from None
 
 
 class Book:
@@ -324,4 +324,4 @@ def settled_of(entry: Entry, ran: tuple[PrivacyEvent, ...] | None = None) -> Set
         events = tuple(event_from_dict(value) for value in entry.body["events"]) if ran is None else ran
         return Settled(entry.answers, entry.request, events, entry.body["answer"], entry.total)
     except (KeyError, TypeError, ValueError):
-        raise find_damage(entry.sequence, "is not an answer this version can read") from None
+        raise damage_error(entry.sequence, "is not an answer this version can read") from None

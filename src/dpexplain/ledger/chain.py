@@ -73,10 +73,10 @@ def answer_position(entry: Entry) -> int | None:
 def unseal(row: Row) -> Entry:
     """The entry in this row, or LedgerCorrupt if a bit of it changed since it was written."""
     if not (isinstance(row.document, str) and digest_or_none(row.document) == row.hash):
-        raise find_damage(row.sequence, "was edited: its text does not have its hash")
+        raise damage_error(row.sequence, "was edited: its text does not have its hash")
     entry = parse(row)
     if (entry.sequence, entry.kind, entry.request, answer_position(entry)) != row.values[:4]:
-        raise find_damage(row.sequence, "was edited: its columns disagree with its text")
+        raise damage_error(row.sequence, "was edited: its columns disagree with its text")
     return entry
 
 
@@ -86,7 +86,7 @@ def parse(row: Row) -> Entry:
         values |= {"quanta": int(values["quanta"]), "total": int(values["total"]), "hash": row.hash}
         return Entry(**values)
     except (ValueError, TypeError, KeyError):
-        raise find_damage(row.sequence, "is not an entry this version can read") from None
+        raise damage_error(row.sequence, "is not an entry this version can read") from None
 
 
 def digest_or_none(document: str) -> str | None:
@@ -100,5 +100,5 @@ def head_of(entry: Entry) -> Head:
     return Head(entry.sequence, entry.hash, entry.total)
 
 
-def find_damage(sequence: object, what: str) -> LedgerCorrupt:
+def damage_error(sequence: object, what: str) -> LedgerCorrupt:
     return LedgerCorrupt(f"ledger entry {sequence} {what}. {RESTORE}")

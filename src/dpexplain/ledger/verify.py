@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dpexplain.errors import DpexplainError, LedgerCorrupt
-from dpexplain.ledger.chain import KINDS, RESTORE, START, canonical, find_damage, head_of
+from dpexplain.ledger.chain import KINDS, RESTORE, START, canonical, damage_error, head_of
 from dpexplain.ledger.port import Account, Entry, Head, Ledger
 from dpexplain.ledger.recent import uses_of
 from dpexplain.privacy.events import event_from_dict, price
@@ -52,7 +52,7 @@ class Replay:
         try:
             {"open": self._open, "reserve": self._reserve, "settle": self._settle, "refund": self._refund}[entry.kind](entry)
         except (KeyError, TypeError, ValueError, DpexplainError) as error:
-            raise error if isinstance(error, LedgerCorrupt) else find_damage(entry.sequence, "cannot be read") from None
+            raise error if isinstance(error, LedgerCorrupt) else damage_error(entry.sequence, "cannot be read") from None
         self._require((entry.total, entry.answers) == (self.total, self.answers), entry, "has a total that does not add up")
         self.sequence, self.hash = entry.sequence, entry.hash
         self.uses.update(uses_of(entry))
@@ -97,7 +97,7 @@ class Replay:
 
     def _require(self, holds: bool, entry: Entry, what: str) -> None:
         if not holds:
-            raise find_damage(entry.sequence, what)
+            raise damage_error(entry.sequence, what)
 
 
 def at_most(value: int, limit: int) -> bool:
@@ -131,4 +131,4 @@ def require_found(replay: Replay, missing: list[Head]) -> None:
 
 def require_end(replay: Replay, end: Head) -> None:
     if end.sequence < replay.sequence:
-        raise find_damage(end.sequence + 1, "and later ones lie beyond the end that the account states")
+        raise damage_error(end.sequence + 1, "and later ones lie beyond the end that the account states")

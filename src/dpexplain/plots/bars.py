@@ -43,7 +43,7 @@ def bars(
     scale: AnswerScale | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Blue pushes towards the explained class, red away, grey is uncertain: its interval of ±2 errors crosses zero.
+    """The `top` strongest values as bars. Blue is towards the explained class, red away from it; grey is uncertain: ±2 errors cross zero.
 
     Where errors are unknown, bars are outlined and the axis states it: any sign may be noise. With a `scale`, values are differences of
     answers in its units, shown in percentage points where answers are probabilities.

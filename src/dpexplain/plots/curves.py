@@ -46,7 +46,7 @@ def convergence(
     caption: str = "",
     ax: Axes | None = None,
 ) -> Figure:
-    """`quantity` over steps (1, 2, … or as given), one line for each curve; for offline experiments, where it is available."""
+    """`quantity` over steps (1, 2, … or as given), one line for each curve. For offline experiments: the exact quantity is private."""
     figure, ax = new_axes(ax, 6.0, 3.4)
     for name, values, style in _series(curves):
         at = np.arange(1, len(values) + 1) if steps is None else np.asarray(steps)[: len(values)]

@@ -37,7 +37,7 @@ class Piece:
 
 
 def words(text: str) -> list[Span]:
-    """Where the words of a text are: runs of letters and digits, apostrophes within, under their lower-case name."""
+    """The place and the lower-case name of each word of a text. A word is a run of letters and digits, with apostrophes inside."""
     return [(found.start(), found.end(), found.group().lower()) for found in _WORD.finditer(text)]
 
 

@@ -31,7 +31,7 @@ def overlay(
 ) -> Figure:
     """`values` on the image plane, (h, w) or (h, w, channels), over the grey `image` where one is given.
 
-    `ImageDomain.image` puts an explanation on the plane. Channels are added up: what brightening all of them would do. Effects within ±2
+    `ImageDomain.image` puts an explanation on the plane. Channels are added, which gives the effect of brightening all of them. Effects within ±2
     errors of zero are left out, where errors are given. `limit` is the effect in full colour, by default the largest there is; pass the
     same one to pictures that are compared. `scale=False` leaves the colour scale out.
     """
@@ -69,7 +69,7 @@ def _certain(values: Matrix, error: Any) -> Matrix:
 
 
 def _grey(image: Any) -> Vector:
-    """Any image in black and white, stretched to [0, 1]: this is a picture of a public query, so its values may decide."""
+    """Any image in black and white, stretched to [0, 1] by its own range. The image is a public query, so its values may be used."""
     plane = np.asarray(image, dtype=np.float64)
     if plane.ndim == 3:
         plane = plane[:, :, :3].mean(axis=2)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 
 class Picture(Figure):
-    """A figure that Jupyter displays as PNG whether or not pyplot was imported before; in all else a `Figure`."""
+    """A figure that Jupyter displays as PNG whether or not pyplot was imported before. Otherwise it is a plain `Figure`."""
 
     def _repr_png_(self) -> bytes:
         written = io.BytesIO()

@@ -36,7 +36,7 @@ class Slope:
 
 
 def rich_table(slopes: Sequence[Slope], scale: AnswerScale, note: str) -> Table:
-    """For a terminal, strongest first as they are given."""
+    """A table for a terminal, with the slopes in the order given."""
     from rich.table import Table
     from rich.text import Text
 
@@ -53,7 +53,7 @@ def rich_table(slopes: Sequence[Slope], scale: AnswerScale, note: str) -> Table:
 
 
 def html_table(slopes: Sequence[Slope], scale: AnswerScale) -> str:
-    """For notebooks."""
+    """The same table as HTML, for notebooks."""
     longest, right = _longest(slopes), "scope='col' style='text-align:right'"
     head = f"<tr><th scope='col' style='text-align:left'>feature</th><th {right}>effect{_unit(scale)}</th><th {right}>± error</th><td></td></tr>"
     return f"<table>{head}{''.join(_html_row(slope, scale, longest) for slope in slopes)}</table>"

@@ -51,7 +51,10 @@ def steps(labels: Sequence[str], values: Vector, error: Vector | None, base: flo
 
 
 def sentence(answer: float, base: float, scale: AnswerScale, average: str, *, exact: bool = False) -> str:
-    """The first sentence about an answer, in every output. A plane may pass the ends of the scale; then the end is named, and what the steps add up to."""
+    """The first sentence about an answer, which every output shows.
+
+    Where a plane passes an end of the scale, the sentence names that end, and then states what the steps add up to.
+    """
     within = min(max(answer, scale.low), scale.high)
     about = "" if exact else "about "
     sentence = f"The model's answer here is {about}{scale.format(within)}; {average} is {scale.format(base)}; these values make the difference."

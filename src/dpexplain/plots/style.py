@@ -51,7 +51,7 @@ class Palette:
         return "#" + "".join(f"{round(255 + share * (channel - 255)):02x}" for channel in channels)
 
     def map(self) -> LinearSegmentedColormap:
-        """From -1 to 1."""
+        """The colour map of values from -1 to 1."""
         from matplotlib.colors import LinearSegmentedColormap
 
         return LinearSegmentedColormap.from_list("signs", [self.negative, "#ffffff", self.positive])

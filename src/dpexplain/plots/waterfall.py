@@ -40,7 +40,7 @@ def waterfall(
     palette: PaletteName = "blue-red",
     ax: Axes | None = None,
 ) -> Figure:
-    """Blue raises the answer, red lowers it, grey is uncertain: its interval of ±2 errors contains zero. Unknown errors: outlined bars.
+    """Blue raises the answer, red lowers it, grey is uncertain: its interval of ±2 errors contains zero. Bars are outlined where errors are unknown.
 
     Numbers are shown beside the bars, in percentage points or in the model's own units.
     """

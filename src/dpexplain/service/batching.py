@@ -33,7 +33,7 @@ class Waiting(Generic[Q, A]):
 
 
 class Batcher(Generic[Q, A]):
-    """`answer` takes up to `most` questions and returns for each its answer, or the error that is its answer."""
+    """`answer` takes up to `most` questions and returns an answer or an error for each."""
 
     def __init__(self, answer: Callable[[Sequence[Q]], Sequence[A | Exception]], most: int, patience: float = PATIENCE) -> None:
         self._answer, self._most, self._patience = answer, most, patience
@@ -114,7 +114,7 @@ class TurnBatcher(Generic[Q, A]):
     """Answers questions that have arrived by now in one call, on the event loop's own thread: for answers too quick to wait for others.
 
     What has arrived takes TURNS turns of the loop to be read: one sees its bytes, one starts its request, one asks. No clock is waited for.
-    `answer` takes up to `most` questions and returns for each its answer, or the error that is its answer.
+    `answer` takes up to `most` questions and returns an answer or an error for each.
     """
 
     def __init__(self, answer: Callable[[Sequence[Q]], Sequence[A | Exception]], most: int) -> None:

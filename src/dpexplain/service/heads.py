@@ -37,7 +37,7 @@ class HeadFile:
 
 
 def open_checked(url: str, account: Account, file: HeadFile, *, may_create: bool = True) -> Ledger:
-    """The ledger at `url`, which must contain the head that was kept of it; made only where none was kept."""
+    """The ledger at `url`, which must contain its stored head. A new ledger is created only where no head is stored."""
     known = file.read().get(account.dataset)
     try:
         ledger = open_ledger(url, account, may_create=may_create and known is None, timeout=TIMEOUT)

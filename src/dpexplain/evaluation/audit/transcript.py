@@ -49,7 +49,7 @@ class Ratio:
         return first, second
 
     def with_stored_sums(self) -> Ratio:
-        """The same, with the sums of a local question cached while all steps ask it."""
+        """A copy that caches the sums of a local question, for which every step of a descent asks."""
         return Ratio(ReadOnce.of(self.inside), ReadOnce.of(self.outside), self.known)
 
 

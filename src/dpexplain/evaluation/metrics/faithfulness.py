@@ -35,7 +35,7 @@ _NEAR = Nearby()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """The answer, turned towards z's class, after 0, 1, …, d features; `area` is its mean by the trapezoid rule."""
+    """The answer, with the sign of z's class, after 0, 1, …, d features; `area` is its mean by the trapezoid rule."""
 
     answers: Vector
 
@@ -114,7 +114,7 @@ def infidelity(
 def max_sensitivity(explain: Callable[[Vector], Any], domain: DomainLike, query: Any, *, near: Nearby = _NEAR) -> float:
     """max ‖φ(z') - φ(z)‖ / ‖φ(z)‖ over perturbed z' (Yeh et al. 2019), `explain` a function of encoded points.
 
-    A private `explain` pays for every call, and its noise counts as instability: that is what the asker sees.
+    A private `explain` pays for every call, and its noise counts as instability, because a user sees both together.
     """
     changes, _, length = _changes(explain, domain, query, near)
     return float(changes.max() / length) if length > 0 else 0.0
