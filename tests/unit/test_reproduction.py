@@ -197,7 +197,7 @@ def test_what_cannot_run_is_told_and_the_others_go_on(tmp_path, monkeypatch, cap
     monkeypatch.setattr(
         "sys.argv", ["", "figure-4", "figure-2", "--data", str(tmp_path), "-o", str(tmp_path), "--quick", "--json"]
     )
-    monkeypatch.setattr(runner, "drawn", lambda *_: None)
+    monkeypatch.setattr(runner, "draw_figure", lambda *_: None)
     assert runner.main() == 2
     told = capsys.readouterr()
     assert json.loads(told.out) == {"figure-4": None, "figure-2": []}
