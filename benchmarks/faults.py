@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from dpexplain.errors import BudgetExhausted, DpexplainError, LedgerUnavailable
@@ -266,7 +267,11 @@ def markdown(rows: list[dict[str, object]]) -> str:
 
 
 def main() -> None:
-    table = markdown(run())
+    rows = run()
+    total, wrong = (
+        sum(int(row[name]) for name in names for row in rows) for names in (("injected",), ("counted too little", "answers lost"))
+    )
+    table = f"{total} faults, injected on {date.today()}; {wrong} of them made a ledger count too little or lose an answer.\n\n{markdown(rows)}"
     print(table)
     if "--write-docs" in sys.argv:
         page = Path("docs/notes/ledger.md")

@@ -1,4 +1,4 @@
-"""Clients that nobody here wrote: KServe's own, one generated from the OpenAPI description, curl as the documentation has it."""
+"""Clients and linters that nobody here wrote: KServe's own client, one generated from the OpenAPI description, curl, hadolint, schemas of deploy/."""
 
 from __future__ import annotations
 
@@ -75,6 +75,48 @@ def test_the_explainer_slot_is_as_the_types_of_kserve_and_kubernetes_have_it(pyt
     found = find_mistakes(python, tmp_path / "wrong.yaml")
     for part in ("minReplica: there is no such field", "maxReplicas: 'many' is no int", "readynessProbe", "claimName"):
         assert any(part in one for one in found), (part, found)
+
+
+def run_linter(python, name, *words):
+    """(exit code, output) of a linter of the clients' environment."""
+    if not (tool := Path(python).with_name(name)).exists():
+        pytest.skip(f"deploy/ is NOT checked by {name}: make clients")
+    done = subprocess.run([tool, *words], capture_output=True, text=True, timeout=120, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_hadolint_finds_nothing_in_the_image(python, tmp_path):
+    assert run_linter(python, "hadolint", ROOT / "deploy/Dockerfile") == (0, "")
+    text = (ROOT / "deploy/Dockerfile").read_text(encoding="utf-8")
+    (tmp_path / "Dockerfile").write_text(text.replace("WORKDIR /data", "WORKDIR data"), encoding="utf-8")
+    code, found = run_linter(python, "hadolint", tmp_path / "Dockerfile")
+    assert code
+    assert "absolute WORKDIR" in found
+
+
+def test_compose_is_as_its_specification_has_it(python, tmp_path):
+    words = ("--builtin-schema", "vendor.compose-spec")
+    assert run_linter(python, "check-jsonschema", *words, ROOT / "deploy/compose.yaml")[0] == 0
+    text = (ROOT / "deploy/compose.yaml").read_text(encoding="utf-8")
+    (tmp_path / "wrong.yaml").write_text(text.replace("cap_drop:", "cap_dropped:"), encoding="utf-8")
+    code, found = run_linter(python, "check-jsonschema", *words, tmp_path / "wrong.yaml")
+    assert code
+    assert "cap_dropped" in found
+
+
+def test_pods_and_policies_are_as_kubernetes_has_them(python, tmp_path):
+    yaml = pytest.importorskip("yaml", reason="PyYAML is missing, the cluster's pods are NOT checked")
+    cluster, policy = yaml.safe_load_all((ROOT / "deploy/kuberay-raycluster.yaml").read_text(encoding="utf-8"))
+    groups = [cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"]]
+    pods = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, **group["template"]} for group in groups]
+    (tmp_path / "right.yaml").write_text(yaml.safe_dump_all([*pods, policy]), encoding="utf-8")
+    code, found = run_linter(python, "kubernetes-validate", "--strict", tmp_path / "right.yaml")
+    assert code == 0, found
+    pods[0]["spec"]["securityContext"]["runAsNoRoot"] = True
+    (tmp_path / "wrong.yaml").write_text(yaml.safe_dump_all(pods), encoding="utf-8")
+    code, found = run_linter(python, "kubernetes-validate", "--strict", tmp_path / "wrong.yaml")
+    assert code
+    assert "runAsNoRoot" in found
 
 
 CALL = """

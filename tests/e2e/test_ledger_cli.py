@@ -58,6 +58,7 @@ def test_export_is_one_checkable_line_for_each_entry(filled_place, tmp_path):
         assert sha256(document.encode()).hexdigest() == value["hash"]
     assert run("export", filled_place.url, "-o", tmp_path / "all.jsonl").exit_code == 0
     assert len((tmp_path / "all.jsonl").read_text().splitlines()) == 12
+    assert (tmp_path / "all.jsonl").stat().st_mode & 0o777 == 0o600  # it holds what was asked
 
 
 def test_verify_accepts_what_is_whole_and_says_what_it_could_not_see(filled_place):

@@ -87,7 +87,7 @@ def test_silent_connections_keep_nobody_out(owner):
         for path in ("/healthz", "/readyz"):
             code, seconds = status(f"{service.url}{path}")
             assert code == 200
-            assert seconds < 3
+            assert seconds < 8  # before the silent ones are closed for their silence, after 10 s
         assert client.explain(RECORD).cost.epsilon > 0
         trickling, end = silent[-1], time.monotonic() + 25
         with suppress(OSError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -132,11 +133,12 @@ def accounts(url: str, dataset: str | None) -> Iterator[list[Ledger]]:
 
 @contextmanager
 def open_output(output: Path | None) -> Iterator[IO[str]]:
+    """Standard output, or a file. A new file can be read by its owner only: entries hold what was asked."""
     if output is None:
         yield sys.stdout
         return
     try:
-        handle = output.open("w", encoding="utf-8")
+        handle = os.fdopen(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8")
     except OSError as error:
         raise ParameterError(f"cannot write {output} ({error.strerror}). Choose a file in a directory you may write.") from None
     with closing(handle):
