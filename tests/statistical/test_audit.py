@@ -197,4 +197,5 @@ def test_nonsense_is_refused(wrong):
 
 def test_every_number_that_an_answer_tells_is_looked_at():
     assert numbers({"b": [1, {"c": 2.5}], "a": True, "n": None}) == [1.0, 1.0, 2.5]
+    assert numbers({"cap": "binds", "radius": 3})[0] == 3  # whether a text is there does not move a number
     assert numbers("cold") != numbers("prediction")

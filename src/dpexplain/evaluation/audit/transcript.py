@@ -120,11 +120,18 @@ class PlannedOnce:
 
 
 def numbers(details: Any) -> list[float]:
-    """Every number in an answer's details, in order of their names; each distinct text counts as a number."""
+    """Every number in an answer's details, in order of their names; then each text, which counts as a number of its own.
+
+    Texts come last because some are there in some runs only: the place of a number must not depend on them.
+    """
+    return [float(one) for one in _entries(details, (int, float))] + [
+        crc32(one.encode()) / 2**32 for one in _entries(details, (str,))
+    ]
+
+
+def _entries(details: Any, kinds: tuple[type, ...]) -> list[Any]:
     if isinstance(details, dict):
-        return [number for key in sorted(details) for number in numbers(details[key])]
+        return [entry for key in sorted(details) for entry in _entries(details[key], kinds)]
     if isinstance(details, (list, tuple)):
-        return [number for one in details for number in numbers(one)]
-    if isinstance(details, str):
-        return [crc32(details.encode()) / 2**32]
-    return [float(details)] if isinstance(details, (int, float)) else []
+        return [entry for one in details for entry in _entries(one, kinds)]
+    return [details] if isinstance(details, kinds) else []
