@@ -39,7 +39,8 @@ def protocols() -> tuple[Interface, ...]:
 
 
 def _in_module(path: Path) -> Iterator[Interface]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    text = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)) if "Protocol" in text else ():
         if isinstance(node, ast.ClassDef) and any(re.fullmatch(r"Protocol(\[.*\])?", ast.unparse(base)) for base in node.bases):
             first = (ast.get_docstring(node) or "").partition("\n")[0]
             yield Interface(node.name, path.relative_to(SOURCE).as_posix(), first)
@@ -47,7 +48,7 @@ def _in_module(path: Path) -> Iterator[Interface]:
 
 def rooms_that_use(name: str) -> set[str]:
     """Rooms with a module that has the protocol's name in its code."""
-    users = (path for path in SOURCE.rglob("*.py") if name in _names_in(path))
+    users = (path for path in SOURCE.rglob("*.py") if name in path.read_text(encoding="utf-8") and name in _names_in(path))
     return {path.relative_to(SOURCE).parts[0].removesuffix(".py") for path in users}
 
 

@@ -8,6 +8,7 @@ from experiments.paper._exact import MANY, problems
 import dpexplain as dpx
 from dpexplain import evaluation, weights
 
+pytestmark = pytest.mark.slow  # its kernels are compiled for experiments alone
 RNG = np.random.default_rng(5)
 FLAGS, NUMBERS = RNG.integers(0, 2, (600, 4)) * np.array([1.0, 0.5, 1.0, 1.0]), RNG.random((600, 2))
 ROWS = {"both": np.column_stack([NUMBERS[:, :1], FLAGS, NUMBERS[:, 1:]]), "flags": FLAGS, "numbers": NUMBERS}

@@ -241,6 +241,7 @@ def test_an_explanation_is_drawn_over_the_image():
     assert len(read_back.plot().axes[0].images) == 0
 
 
+@pytest.mark.slow
 def test_the_documented_examples_run():
     page = (Path(__file__).parents[2] / "docs/images.md").read_text(encoding="utf-8")
     names = {}

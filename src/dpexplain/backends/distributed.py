@@ -18,7 +18,7 @@ from weakref import finalize
 import numpy as np
 
 from dpexplain.backends.encoded import Chunk, EncodedFiles
-from dpexplain.backends.parquet import RowGroup, changed_files
+from dpexplain.backends.parquet import RowGroup, changed_files_error
 from dpexplain.backends.summed import ADDING, SummedRows, answers, total
 from dpexplain.errors import DataError, DpexplainError, ParameterError, RowsUnavailable
 
@@ -139,7 +139,7 @@ def _answer(reply: WorkerReply) -> Any:
     if kind == "done":
         return what
     raise (
-        changed_files()
+        changed_files_error()
         if kind == "changed"
         else RowsUnavailable("a worker of the cluster could not answer. Register the rows again")
     )

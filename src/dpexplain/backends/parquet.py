@@ -103,10 +103,10 @@ class ParquetFiles:
         try:
             with self.system.open_input_file(known.path) as source:
                 if sha256(_footer(source)).hexdigest() != known.footer:
-                    raise changed_files()
+                    raise changed_files_error()
                 yield pq.ParquetFile(source, buffer_size=BUFFER, pre_buffer=False)
         except UNREADABLE:
-            raise unreadable_files() from None
+            raise unreadable_files_error() from None
         self.require_unchanged([known])
 
     def require_unchanged(self, files: Sequence[KnownFile] | None = None) -> None:
@@ -115,17 +115,17 @@ class ParquetFiles:
         try:
             found = self.system.get_file_info([file.path for file in files])
         except UNREADABLE:
-            raise unreadable_files() from None
+            raise unreadable_files_error() from None
         for file, info in zip(files, found, strict=True):
             if not info.is_file or (info.size, _modification_time(info)) != (file.size, file.modified):
-                raise changed_files()
+                raise changed_files_error()
 
 
-def changed_files() -> RowsUnavailable:
+def changed_files_error() -> RowsUnavailable:
     return RowsUnavailable("the files of private rows were changed since they were registered. Register them again")
 
 
-def unreadable_files() -> RowsUnavailable:
+def unreadable_files_error() -> RowsUnavailable:
     """The error for a file that cannot be read. It does not repeat the cause, which may quote a row."""
     return RowsUnavailable("the files of private rows cannot be read now. Check storage and memory, or register them again")
 

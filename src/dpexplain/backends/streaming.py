@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from dpexplain.backends.encoded import EncodedFiles, Part
-from dpexplain.backends.parquet import UNREADABLE, unreadable_files
+from dpexplain.backends.parquet import UNREADABLE, unreadable_files_error
 from dpexplain.backends.summed import ADDING, SummedRows, answers, total
 from dpexplain.errors import InputError
 from dpexplain.progress import with_bar
@@ -51,7 +51,7 @@ def _hide_causes(parts: Iterator[T]) -> Iterator[T]:
     try:
         yield from parts
     except (InputError, *UNREADABLE):
-        raise unreadable_files() from None
+        raise unreadable_files_error() from None
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:

@@ -22,8 +22,8 @@ from dpexplain.registration.made_up import RECORDS
 def check_declaration(model: Any, declared: AnswerDeclaration, records: Callable[[], Any]) -> AnswerScale:
     """The scale of the model's answers. DataError or a warning where the declaration does not fit them.
 
-    `records` makes up public rows as the model takes them. A model that cannot answer them is not judged by them; but then one number a row has to
-    be declared.
+    `records` makes up public rows as the model takes them. A model that cannot answer them is not checked, and then
+    numbers must be declared.
     """
     reading = declared.resolve(model)
     question = question_of(model, reading.kind)

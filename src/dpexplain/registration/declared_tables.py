@@ -104,7 +104,7 @@ def _column(column: Any, feature: Feature | None, number: bool) -> pa.Array:
 
 
 def _numbers(texts: list[str | None], *, whole: bool) -> pa.Array:
-    """float64; or int64 where all that is declared is whole, an entry that is not being missing."""
+    """float64; or int64 where whole numbers are declared, and then an entry that is not whole is missing."""
     values = floats(objects(texts))
     if not whole:
         return pa.array(values, mask=np.isnan(values))

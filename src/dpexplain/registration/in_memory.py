@@ -103,7 +103,7 @@ def count_rows(rows: Any) -> int:
 
 
 def _store(chunks: Iterator[Any], labels: Vector, width: int, most: int) -> Rows:
-    """Dense or sparse, as the domain encodes; at most `most` rows, publicly."""
+    """Store the rows dense or sparse, as the domain encodes them. `most` is a public bound on their number."""
     first = next(chunks)
     kind = SparseRows if scipy.sparse.issparse(first) else DenseRows
     return kind(chain([first], chunks), labels, width, most)

@@ -32,7 +32,7 @@ def made_up_like(rows: Any, domain: DomainLike) -> Any:
 
 
 def made_up_columns(domain: Domain, count: int = RECORDS) -> dict[str, Any]:
-    """Each feature by itself, and uniform over what is declared."""
+    """Columns of made-up records. Each feature is drawn independently and uniformly over its declared values."""
     uniforms, points = Uniforms(), np.zeros((count, domain.width))
     for block, levels in zip(domain.blocks, domain.levels, strict=True):
         u, width = uniforms.take(count), block.stop - block.start
@@ -46,7 +46,7 @@ def made_up_columns(domain: Domain, count: int = RECORDS) -> dict[str, Any]:
 
 
 def made_up_images(domain: ImageDomain, count: int = RECORDS) -> np.ndarray[Any, Any]:
-    """Images of one tone with noise on it, so that bright and dark ones are among them."""
+    """Images of one random tone each, with noise, so that some are bright and some are dark."""
     uniforms, shape = Uniforms(), (count, *domain.shape)
     tone = uniforms.take(count).reshape(-1, *(1 for _ in domain.shape))
     pixels = (tone + uniforms.take(int(np.prod(shape))).reshape(shape)) / 2
@@ -57,7 +57,7 @@ def made_up_images(domain: ImageDomain, count: int = RECORDS) -> np.ndarray[Any,
 
 
 def made_up_texts(domain: TextDomain, count: int = RECORDS) -> list[str]:
-    """Some words of the vocabulary each."""
+    """Texts that consist of a few words of the vocabulary each."""
     uniforms, words = Uniforms(), domain.vocabulary
     lengths = 1 + (uniforms.take(count) * min(_WORDS, len(words))).astype(int)
     return [" ".join(words[int(u * len(words))] for u in uniforms.take(int(length))) for length in lengths]

@@ -44,7 +44,7 @@ def open_checked(url: str, account: Account, file: HeadFile, *, may_create: bool
     except LedgerMissing:
         if known is None:
             raise
-        raise lost_ledger(file, account.dataset, known) from None
+        raise lost_ledger_error(file, account.dataset, known) from None
     try:
         if known is not None:
             require_head(ledger, known)
@@ -55,7 +55,7 @@ def open_checked(url: str, account: Account, file: HeadFile, *, may_create: bool
     return ledger
 
 
-def lost_ledger(file: HeadFile, dataset: str, known: Head) -> LedgerCorrupt:
+def lost_ledger_error(file: HeadFile, dataset: str, known: Head) -> LedgerCorrupt:
     return LedgerCorrupt(
         f"{file.path} says that the ledger of {dataset!r} had {known.sequence} entries, and now there is none. {RESTORE} "
         "To begin anew on purpose, as other data or a new period, give [data] another name."
