@@ -41,7 +41,7 @@ def test_a_release(release):
         added = answer.contributions()
         assert_nothing_to_explain(added.values, added.error, added.answer, added.answer_error)
         assert (np.abs(answer.values) <= 2 * answer.error).all()
-        assert "about 90 %; the average is 90 %" in added.sentence
+        assert "about 90 %; the average is 90 %; together these values make no difference." in added.sentence
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_paid_answers_are_within_the_error_to_expect(data, mechanism):
     explainer = dpx.Explainer(data, dpx.Budget(9.0, 1e-5), mechanism, noise=SeededNoise(1))
     answers = [explainer.explain(record) for record in RECORDS]
     errors = np.abs([answer.values / answer.details["expected"]["error"] for answer in answers])
-    assert (errors <= 2).mean() > 0.93
+    assert (errors <= 2).mean() > 0.9
     assert errors.max() < 5
     assert [answer.scale.answer(answer.intercept) for answer in answers] == pytest.approx([CONSTANT] * 3, abs=0.2)
 
@@ -66,6 +66,7 @@ def test_the_published_page(release, browser, tmp_path):
     values, errors = np.array(page.eval_on_selector_all("#steps-table tbody tr", read)).T
     assert len(values) == len(DOMAIN.features)
     assert_nothing_to_explain(values, errors, CONSTANT, 0.0)
+    assert page.text_content("#sentence").endswith("together these values make no difference.")
     assert page.locator("#waterfall .row.uncertain").count() == len(DOMAIN.features)
     page.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt, tan
+from math import acos, sin, sqrt, tan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,15 +28,14 @@ def expected_error(
     """{"expected": …} for the details of a paid plane: cosine to the exact answer, and the root mean square error of its slopes.
 
     Empty for other quantities, anchored planes and free answers, for which nothing was measured. If the angle to the exact slopes is θ, then
-    their distance is about ‖φ‖ tan θ, shared by all columns. θ is of models with slopes of usual length. Noise does not get less where a model is
-    flatter, so shorter slopes have the error of slopes of length 1.
+    their distance is about ‖φ‖ tan θ, shared by all columns. θ is of models with slopes of usual length, and noise does not get less where a model is
+    flatter: the distance is at least that of slopes of length 1 that are mostly noise, sin θ.
     """
     if plane not in ("fitted", "paper") or not cost.mu > 0 or not len(values):
         return {}
     found = basic_of(cost, about.rows, len(values), Facts(model=about.model), plane="fitted" if plane == "fitted" else "paper")
-    error = (
-        max(float(np.linalg.norm(values)), _USUAL_LENGTH) * tan(np.arccos(min(max(found.cosine, 0.05), 1.0))) / sqrt(len(values))
-    )
+    angle = acos(min(max(found.cosine, 0.05), 1.0))
+    error = max(float(np.linalg.norm(values)) * tan(angle), _USUAL_LENGTH * sin(angle)) / sqrt(len(values))
     span = "" if found.cosine_interval is None else f", usually {found.cosine_interval[0]:.2f} to {found.cosine_interval[1]:.2f}"
     text = (
         f"This mechanism gives no error bars. A forecast from the numbers of rows and columns and the price, not measured on these data: "

@@ -13,7 +13,7 @@ from rich.table import Table
 from dpexplain.answers.explanation import Explanation
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.data import PrivateData
-from dpexplain.demo.demo_report import write_report
+from dpexplain.demo.demo_report import strongest_changes, write_report
 from dpexplain.demo.people import DOMAIN, TYPICAL, people
 from dpexplain.errors import BudgetExhausted
 from dpexplain.evaluation import Score, row_shapley, score
@@ -111,7 +111,8 @@ def _table(answers: list[PersonAnswer]) -> Table:
         table.add_column(column)
     for asked in answers:
         spent = f"ε = {round_up(asked.explanation.guarantee.epsilon)}"
-        table.add_row(asked.who, asked.answer_text, effects(asked.explanation), f"{asked.score.cosine:.3f}", spent)
+        changes = "\n".join(strongest_changes(asked.explanation))
+        table.add_row(asked.who, asked.answer_text, changes, f"{asked.score.cosine:.3f}", spent)
     table.caption = str(answers[-1].explanation.guarantee)
     return table
 
@@ -154,9 +155,3 @@ def _shap_table(release: Release, model: Any, rows: dict[str, list[Any]]) -> Tab
         table.add_row(who, added.scale.format(added.base), added.scale.format(added.answer), "\n".join(ours), "\n".join(theirs))
     table.caption = "Free, for any record and any number of times; base and all contributions give the model's answer"
     return table
-
-
-def effects(answer: Explanation, count: int = 3, between: str = "\n") -> str:
-    """The strongest slopes in the answer's own units."""
-    scale = answer.scale
-    return between.join(f"{name} {scale.format(scale.half_range * value, signed=True)}" for name, value, _ in answer.top(count))

@@ -57,7 +57,9 @@ def sentence(answer: float, base: float, scale: AnswerScale, average: str, *, ex
     """
     within = min(max(answer, scale.low), scale.high)
     about = "" if exact else "about "
-    sentence = f"The model's answer here is {about}{scale.format(within)}; {average} is {scale.format(base)}; these values make the difference."
+    here, there = scale.format(within), scale.format(base)
+    end = "together these values make no difference" if here == there else "these values make the difference"
+    sentence = f"The model's answer here is {about}{here}; {average} is {there}; {end}."
     return (
         sentence
         if within == answer

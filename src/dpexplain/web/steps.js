@@ -21,7 +21,9 @@ export function waterfallSteps({ values, error, base }, labels, top = 10) {
 /** The first sentence of every answer. Where a plane passes the end of the scale, it names the end and the sum of the steps. */
 export function sentenceOf({ answer, base, average = "the average", exact = false }, scale) {
   const within = Math.min(Math.max(answer, scale.low), scale.high);
-  const sentence = `The model’s answer here is ${exact ? "" : "about "}${scale.format(within)}; ${average} is ${scale.format(base)}; these values make the difference.`;
+  const [here, there] = [scale.format(within), scale.format(base)];
+  const end = here === there ? "together these values make no difference" : "these values make the difference";
+  const sentence = `The model’s answer here is ${exact ? "" : "about "}${here}; ${average} is ${there}; ${end}.`;
   return within === answer ? sentence : `${sentence} They add up to ${scale.format(answer)}: a straight line passes the end of the scale.`;
 }
 
