@@ -1,10 +1,11 @@
-"""Releases of many columns: CPU time of the estimate with the shared, reused and blocked arithmetic, and without it, in one run."""
+"""Releases of many columns, and a mixed table with reference: CPU time with the arithmetic of today and with a plain one, in one run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import process_time
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -14,6 +15,8 @@ from dpexplain.noise.seeded import SeededNoise
 
 COLUMNS = (200, 400)
 ROWS = 20_000
+MIXED_ROWS = 100_000
+SIZES = (3, 4, 5, 5, 6, 6, 7, 7, 8, 8, 8, 9, 9, 10, 11, 12, 13)  # of the mixed table's codes
 
 
 def table(columns: int) -> dpx.PrivateData:
@@ -43,9 +46,57 @@ def plainly() -> Iterator[None]:
         yield
 
 
-def seconds(data: dpx.PrivateData) -> float:
+def mixed() -> dpx.PrivateData:
+    """10 numbers, 10 binaries and 17 codes that depend on four hidden numbers: 37 features in 151 columns, with a model."""
+    rng = np.random.default_rng(0)
+    hidden = rng.standard_normal((MIXED_ROWS, 4))
+    columns: dict[str, np.ndarray] = {}
+    features: list[Any] = []
+
+    def score() -> np.ndarray:
+        return hidden @ rng.standard_normal(4) + 1.5 * rng.standard_normal(MIXED_ROWS)
+
+    for i in range(10):
+        columns[f"n{i}"] = np.clip(50 + 12 * score(), 0, 100).round(1)
+        columns[f"b{i}"] = (score() > rng.uniform(-1, 2)).astype(np.int64)
+        features += [dpx.Numeric(f"n{i}", 0, 100), dpx.Binary(f"b{i}")]
+    for i, size in enumerate(SIZES):
+        cuts = np.sort(rng.uniform(-3, 3, size - 1))
+        columns[f"c{i}"] = np.searchsorted(cuts, score())
+        features.append(dpx.Categorical(f"c{i}", list(range(size))))
+    slopes = {name: rng.standard_normal() / values.std() for name, values in columns.items()}
+
+    def model(rows: Any) -> np.ndarray:
+        return 1 / (1 + np.exp(-sum(slope * (rows[name] - columns[name].mean()) for name, slope in slopes.items()) / 3))
+
+    return dpx.PrivateData(columns, dpx.Domain(features), model=model, output="probability")
+
+
+def refresh_plainly(codes: Any, offsets: Any, pair: Any, single: Any, uniforms: Any) -> None:
+    """Gibbs sampling of all records at once, by NumPy."""
+    attributes = len(codes)
+    energy = single + sum(pair[offsets[a] + codes[a]] for a in range(attributes))
+    for turn, uniform in enumerate(uniforms.T):
+        a = turn % attributes
+        own = energy[:, offsets[a] : offsets[a + 1]]
+        steps = np.cumsum(np.exp(own - own.max(axis=1, keepdims=True)), axis=1)
+        chosen = (steps[:, :-1] < (uniform * steps[:, -1])[:, None]).sum(axis=1)
+        energy += pair[offsets[a] + chosen] - pair[offsets[a] + codes[a]]
+        codes[a] = chosen
+
+
+@contextmanager
+def reference_plainly() -> Iterator[None]:
+    """Gibbs sampling by NumPy, and every rehearsal raked."""
+    from dpexplain.estimation import gibbs, response
+
+    with patch.object(gibbs, "refresh", refresh_plainly), patch.object(response, "LINEAR_FROM", 1 << 30):
+        yield
+
+
+def seconds(data: dpx.PrivateData, *, reference: bool = False) -> float:
     start = process_time()
-    dpx.release(data, dpx.Budget(1, 1e-6), noise=SeededNoise(1))
+    dpx.release(data, dpx.Budget(1, 1e-6), reference=reference, noise=SeededNoise(1))
     return process_time() - start
 
 
@@ -55,6 +106,13 @@ def run() -> list[dict[str, object]]:
         data = table(columns)
         now = min(seconds(data) for _ in range(2))
         with plainly():
-            before = seconds(data)
-        found.append({"columns": columns, "plain arithmetic, CPU s": before, "now, CPU s": now, "times less": before / now})
+            found.append(compare(f"{columns} binaries", seconds(data), now))
+    data = mixed()
+    now = min(seconds(data, reference=True) for _ in range(2))
+    with reference_plainly():
+        found.append(compare("37 features in 151 columns, with reference", seconds(data, reference=True), now))
     return found
+
+
+def compare(what: str, before: float, now: float) -> dict[str, object]:
+    return {"release": what, "plain arithmetic, CPU s": before, "now, CPU s": now, "times less": before / now}
