@@ -97,6 +97,11 @@ def test_pictures_tables_and_pages():
     labels = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
     assert labels == ["this record", "<b>work</b> = sales", "married = yes", "age = 40", "the average"]
     figure.savefig(io.BytesIO())
+    places = [tick.get_text() for tick in figure.axes[0].get_xticklabels()]
+    steps = np.diff([float(text.removesuffix(" %")) for text in places])
+    assert np.ptp(steps) < 1e-9  # 2.5 points apart would read 25 %, 28 %, 30 %
+    assert [AnswerScale.of("probability").place(x, 0.005) for x in (0.245, 0.25)] == ["24.5 %", "25.0 %"]
+    assert AnswerScale.of("value", (0, 1e5)).place(12_000, 2_000) == "12,000"
     mine = Figure().add_subplot()
     assert make(error=None).plot(ax=mine) is mine.get_figure()
     html = make()._repr_html_()

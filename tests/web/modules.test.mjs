@@ -114,6 +114,10 @@ test("an axis of answers begins and ends at round numbers", () => {
   assert.deepEqual(niceTicks(0.238, 0.655), [0.2, 0.4, 0.6, 0.8]);
   assert.deepEqual(niceTicks(-0.02, 0.31), [-0.1, 0, 0.1, 0.2, 0.3, 0.4]);
   assert.ok(niceTicks(0.5, 0.5).length >= 2);
+  const ticks = niceTicks(0.247, 0.258); // no two ticks may read the same
+  const scale = scaleOf({ kind: "probability", low: 0, high: 1 });
+  assert.deepEqual(ticks.map((tick) => scale.place(tick, ticks[1] - ticks[0])), ["24.5\u00a0%", "25.0\u00a0%", "25.5\u00a0%", "26.0\u00a0%"]);
+  assert.equal(scaleOf({ kind: "value", low: 0, high: 1e5 }).place(12000, 2000), "12,000");
 });
 
 test("answers and contributions read as Python's do", () => {

@@ -95,6 +95,12 @@ class AnswerScale:
         decimals = _percent_decimals(shown, signed) if self.in_percent else self._decimals(signed)
         return f"{round(shown, decimals) + 0.0:{'+' if signed else ''},.{max(decimals, 0)}f}"
 
+    def place(self, value: float, step: float) -> str:
+        """An answer on an axis whose ticks are `step` apart, with as many decimals as the step has."""
+        factor = 100 if self.in_percent else 1
+        decimals = max(0, -floor(log10(factor * step) + 1e-9))
+        return f"{round(factor * value, decimals) + 0.0:,.{decimals}f}{' %' if self.in_percent else ''}"
+
     def spread(self, error: float) -> str:
         """A standard error's number, without sign and unit."""
         return self.number(abs(error), signed=True).lstrip("+")

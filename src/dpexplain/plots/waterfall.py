@@ -92,8 +92,9 @@ def _ruler(ax: Axes, scale: AnswerScale) -> None:
 
     low, high = ax.get_xlim()
     ax.set_xlim(low - 0.03 * (high - low), high + 0.12 * (high - low))
-    ax.xaxis.set_major_locator(MaxNLocator(6))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda place, _: scale.format(place).replace(".0 %", " %")))
+    ax.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    first, second, *_ = ax.xaxis.get_majorticklocs()
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda place, _: scale.place(place, second - first)))
     unit = f"; steps in percentage {scale.unit}" if scale.unit else ""
     ax.set_xlabel(f"the model's answer{unit}", color=MUTED, fontsize=9)
 

@@ -18,7 +18,7 @@ export function niceTicks(low, high, count = 5) {
   const span = high - low > 0 ? high - low : Math.abs(high) || 1;
   const rough = span / (count - 1);
   const unit = 10 ** Math.floor(Math.log10(rough));
-  const step = unit * ([1, 2, 2.5, 5, 10].find((nice) => nice * unit >= rough * (1 - 1e-9)) ?? 10);
+  const step = unit * ([1, 2, 5, 10].find((nice) => nice * unit >= rough * (1 - 1e-9)) ?? 10);
   const first = Math.floor(low / step + 1e-9);
   const last = Math.max(Math.ceil(high / step - 1e-9), first + 1);
   return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)));
@@ -34,7 +34,8 @@ export function barsAxis(effects, scale) {
 export function stepsAxis(steps, places, scale) {
   const ends = steps.flatMap(({ start, value, error }) => [start, start + value - 2 * (error ?? 0), start + value + 2 * (error ?? 0)]);
   const all = [...places, ...ends];
-  return { ticks: niceTicks(Math.min(...all), Math.max(...all)), zero: null, tick: (value) => scale.format(value).replace(/\.0+(?=\D|$)/, "") };
+  const ticks = niceTicks(Math.min(...all), Math.max(...all));
+  return { ticks, zero: null, tick: (value) => scale.place(value, ticks[1] - ticks[0]) };
 }
 
 /** Draws into `root`; `update(effects, axis, words)` takes effects already ranked and cut: {index, name, note, value, error, reading} and,

@@ -26,6 +26,11 @@ export function scaleOf(description) {
     spread: (error) => number(Math.abs(error), true).replace("+", ""),
     format: (value) => `${number(value)}${inPercent ? "\u00a0%" : ""}`,
     tick: (value) => number(value, true).replace(/\.0+$/, ""),
+    /** An answer on an axis whose ticks are `step` apart, with as many decimals as the step has. */
+    place: (value, step) => {
+      const factor = inPercent ? 100 : 1;
+      return `${grouped(factor * value, Math.max(0, -Math.floor(Math.log10(factor * step) + 1e-9)), false)}${inPercent ? "\u00a0%" : ""}`;
+    },
   };
 }
 
