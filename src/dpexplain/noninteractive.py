@@ -125,7 +125,9 @@ class NonInteractive:
 
     def _require_domain(self) -> DomainLike:
         if self._history.domain is None:
-            raise ParameterError("baseline= needs the history of an explainer, which knows the domain that records are of")
+            raise ParameterError(
+                "baseline= needs the history of an explainer, which has the domain of records. Pass explainer.history"
+            )
         return self._history.domain
 
     def _encode(self, record: Any) -> tuple[Vector, Notes]:

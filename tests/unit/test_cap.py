@@ -113,7 +113,7 @@ def test_a_cap_is_a_budget(cap):
 
 
 def test_discovery_refuses_a_cap(tmp_path):
-    with pytest.raises(ParameterError, match="leave cap= out"):
+    with pytest.raises(ParameterError, match="Leave cap= out"):
         dpx.discover([{"a": 1.0}], TENTH, ledger=f"sqlite:///{tmp_path}/x.ledger", columns={"a": "number"}, cap=CAP)
 
 

@@ -281,7 +281,7 @@ def test_what_is_no_schema_is_refused(schema):
         dpx.Domain.from_schema(schema)
 
 
-@pytest.mark.parametrize(("given", "message"), [(3, "declare"), ((1, 2, 3, 4), r"\(low, high, missing\)"), ((), "declare")])
+@pytest.mark.parametrize(("given", "message"), [(3, "Declare"), ((1, 2, 3, 4), r"\(low, high, missing\)"), ((), "Declare")])
 def test_a_declaration_that_fits_no_feature_is_refused(given, message):
     with pytest.raises(DomainError, match=message):
         dpx.Domain.from_schema(pa.schema([("age", pa.int64())]), {"age": given})

@@ -117,7 +117,7 @@ def test_relations_and_units_multiply():
     assert Neighbours(Relation.REPLACE_ONE, "person", 3).multiplier == 6
     with pytest.raises(ParameterError, match="relation must be"):
         Relation.parse("bounded")
-    with pytest.raises(ParameterError, match="needs unit="):
+    with pytest.raises(ParameterError, match="Pass unit="):
         Neighbours(rows_per_unit=2)
     assert Neighbours.from_dict(Neighbours(Relation.REPLACE_ONE, "p", 2).to_dict()) == Neighbours(Relation.REPLACE_ONE, "p", 2)
 

@@ -47,7 +47,7 @@ def test_a_card_is_read_from_an_object_a_mapping_and_a_file(tmp_path):
         ({"epsilon": float("nan")}, "epsilon must be"),
         ({"epsilon": 2.0, "delta": 1.0}, "delta must be a number from 0"),
         ({"epsilon": 2.0, "accuracy": 0.8}, "no field 'accuracy'"),
-        ({"epsilon": 2.0, "format": "model card of somebody else"}, "no version 1"),
+        ({"epsilon": 2.0, "format": "model card of somebody else"}, "not version 1"),
         ("nowhere.json", "cannot be read"),
         (7, "Pass a ModelCard"),
     ],

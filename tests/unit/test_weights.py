@@ -40,7 +40,7 @@ def test_custom_weights_are_capped_whatever_they_return():
         weights.Custom(lambda d: np.array(1.0))(DISTANCES)
     with pytest.raises(ParameterError, match="cannot be stored"):
         wild.to_dict()
-    with pytest.raises(ParameterError, match="unknown weight kind"):
+    with pytest.raises(ParameterError, match="is unknown"):
         weights.from_dict({"kind": "custom"})
 
 

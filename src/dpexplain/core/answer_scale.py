@@ -35,12 +35,14 @@ class AnswerScale:
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
-            raise ParameterError(f"an answer is one of {', '.join(get_args(Kind))}, got {self.kind!r}")
+            raise ParameterError(f"the kind of answers must be one of {', '.join(get_args(Kind))}, got {self.kind!r}")
         low, high = _number("low", self.low), _number("high", self.high)
         if not low < high or not isfinite(high - low):
             raise ParameterError(f"bounds of answers: low={low:g} must be below high={high:g}, by a finite amount")
         if self.kind != "value" and (low, high) != _RANGES[self.kind]:
-            raise ParameterError(f"only output='value' has bounds: a {self.kind} has its own, {_RANGES[self.kind]}")
+            raise ParameterError(
+                f"only output='value' has bounds: a {self.kind} has its own, {_RANGES[self.kind]}. Leave bounds out"
+            )
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 

@@ -339,7 +339,7 @@ def from_dict(value: dict[str, Any]) -> Weight:
     fields = dict(value)
     kind = fields.pop("kind", None)
     if kind not in _KINDS:
-        raise ParameterError(f"unknown weight kind {kind!r}: one of {sorted(_KINDS)}")
+        raise ParameterError(f"the weight kind {kind!r} is unknown. Use one of {sorted(_KINDS)}")
     return _KINDS[kind](**fields)
 
 

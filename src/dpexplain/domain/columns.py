@@ -78,7 +78,7 @@ def _from_column(name: str, values: Any) -> Column:
         return frames.column(frames.open_series(values))
     except TypeError:
         raise DataError(
-            f"{name}: expected a column (list, array or series), got {type(values).__name__}; for a single record pass [record]"
+            f"{name}: expected a column (list, array or series), got {type(values).__name__}. For a single record pass [record]"
         ) from None
 
 

@@ -136,7 +136,7 @@ class Ordinal(Scaled):
         require_name(self)
         set_field(self, "levels", declared_values(self.name, "levels", self.levels))
         if len(self.levels) < 2:
-            raise DomainError(f"{self.name}: levels needs at least two, lowest first, got {len(self.levels)}")
+            raise DomainError(f"{self.name}: levels must be at least two, lowest first, got {len(self.levels)}")
         set_field(self, "lookup", lookup_table(self.levels))
         _declared_missing(self, self.levels)
 

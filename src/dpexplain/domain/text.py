@@ -230,7 +230,9 @@ def _vocabulary(words: Any) -> tuple[str, ...]:
         raise DomainError(f"a vocabulary is a list of words in a fixed order, got {type(words).__name__}. Pass a list")
     listed_words = tuple(_word(word) for word in words)
     if not listed_words:
-        raise DomainError("a vocabulary needs at least one word; TextDomain.from_public_text(texts) finds the most frequent ones")
+        raise DomainError(
+            "a vocabulary needs at least one word. List words, or use TextDomain.from_public_text(texts), which finds the most frequent ones"
+        )
     if twice := [word for word, count in Counter(listed_words).items() if count > 1]:
         raise DomainError(f"the vocabulary repeats {twice[0]!r}. List each word once")
     return listed_words

@@ -134,7 +134,7 @@ def _bins(rows_per_noise: float) -> int:
 def _require_manageable(cells: tuple[Cells, ...]) -> None:
     if not 2 <= len(cells) <= MOST_ATTRIBUTES:
         raise ParameterError(
-            f"reference data are modelled for 2 to {MOST_ATTRIBUTES} features, got {len(cells)}: release without reference=True, "
+            f"reference data are modelled for 2 to {MOST_ATTRIBUTES} features, got {len(cells)}. Release without reference=True, "
             "or declare a domain of the features that matter"
         )
     widest = max((cell for cell in cells if not cell.ordered), key=lambda cell: cell.count, default=None)

@@ -89,7 +89,9 @@ def check(
     """
     if not isinstance(data, PrivateData):
         if model is None or not hasattr(data, "encode_query"):
-            raise ParameterError("pass registered data, or a domain with model=: dpx.check(domain, model=model, rows=50_000)")
+            raise ParameterError(
+                "there is nothing to check. Pass registered data, or a domain and a model: dpx.check(domain, model=model, rows=50_000)"
+            )
         return _sort_findings([*_of_domain(data), *_with_model(data, model, rows, budget, {"frame": frame, **options})])
     return _sort_findings([*_of_domain(data.domain), *_of_data(data, budget, data.size)])
 

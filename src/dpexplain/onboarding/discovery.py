@@ -119,7 +119,7 @@ def _require_payment(budget: Any, spend: Any, ledger: Any, options: Mapping[str,
     for name, given in (("budget", budget), *((("spend", spend),) if spend is not None else ())):
         require_kind(name, given, Budget, "Write dpx.Budget(epsilon=0.05, delta=1e-6)")
     if options.get("cap") is not None:
-        raise ParameterError("cap= belongs to PrivateData: here the ledger's budget is the cap, so leave cap= out")
+        raise ParameterError("cap= belongs to PrivateData: here the ledger's budget is the cap. Leave cap= out")
 
 
 def _run_once(

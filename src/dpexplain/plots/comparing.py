@@ -33,7 +33,7 @@ def comparison(
     """
     scaled = {name: np.asarray(values, dtype=np.float64) / _length(values) for name, values in methods.items()}
     if not scaled or any(values.shape != (len(names),) for values in scaled.values()):
-        raise ParameterError(f"pass at least one method, each with {len(names)} values, one for each name")
+        raise ParameterError(f"methods must be at least one, each with {len(names)} values, one for each name")
     first = next(iter(scaled.values()))
     order = np.argsort(-np.abs(first), kind="stable")[:top][::-1]
     figure, ax = new_axes(ax, 7.0, 1.4 + 0.36 * len(order))

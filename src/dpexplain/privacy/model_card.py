@@ -17,7 +17,7 @@ from dpexplain.arguments import is_number
 from dpexplain.errors import ParameterError
 
 FORMAT, VERSION = "dpexplain.model_card", 1
-_REMEDY = 'a model card is {"epsilon": 2.0, "delta": 1e-5, …}; "epsilon": null says that training was not private'
+_REMEDY = 'Write {"epsilon": 2.0, "delta": 1e-5, …}, or "epsilon": null where training was not private'
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class ModelCard:
     def __post_init__(self) -> None:
         if self.epsilon is not None and not (is_number(self.epsilon) and isfinite(self.epsilon) and self.epsilon >= 0):
             raise ParameterError(
-                f"a model card's epsilon must be a number of at least 0, or null, got {self.epsilon!r}: {_REMEDY}"
+                f"a model card's epsilon must be a number of at least 0, or null, got {self.epsilon!r}. {_REMEDY}"
             )
         if not (is_number(self.delta) and 0 <= self.delta < 1):
-            raise ParameterError(f"a model card's delta must be a number from 0 to below 1, got {self.delta!r}: {_REMEDY}")
+            raise ParameterError(f"a model card's delta must be a number from 0 to below 1, got {self.delta!r}. {_REMEDY}")
         object.__setattr__(self, "parameters", dict(self.parameters))
 
     @property
@@ -71,12 +71,12 @@ class ModelCard:
     def from_dict(cls, value: Mapping[str, Any]) -> ModelCard:
         """Read back what `to_dict` wrote. Fields of other model cards, unknown here, are refused rather than ignored."""
         if value.get("format", FORMAT) != FORMAT or value.get("version", VERSION) != VERSION:
-            raise ParameterError(f"this is no version {VERSION} dpexplain model card: {_REMEDY}")
+            raise ParameterError(f"this is not version {VERSION} of a dpexplain model card. {_REMEDY}")
         known = {name: one for name, one in value.items() if name not in ("format", "version")}
         if unknown := sorted(known.keys() - set(cls.__dataclass_fields__)):
-            raise ParameterError(f"a model card has no field {unknown[0]!r}: it has {', '.join(cls.__dataclass_fields__)}")
+            raise ParameterError(f"a model card has no field {unknown[0]!r}. Use only {', '.join(cls.__dataclass_fields__)}")
         if "epsilon" not in known:
-            raise ParameterError(f"this model card states no epsilon: {_REMEDY}")
+            raise ParameterError(f"this model card states no epsilon. {_REMEDY}")
         return cls(**known)
 
     def save(self, path: str | Path) -> None:
@@ -96,7 +96,7 @@ class ModelCard:
         try:
             found = json.loads(Path(given).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise ParameterError(f"the model card {str(given)!r} cannot be read: {_REMEDY}") from error
+            raise ParameterError(f"the model card {str(given)!r} cannot be read. {_REMEDY}") from error
         if not isinstance(found, Mapping):
-            raise ParameterError(f"the model card {str(given)!r} is not a JSON object: {_REMEDY}")
+            raise ParameterError(f"the model card {str(given)!r} is not a JSON object. {_REMEDY}")
         return cls.from_dict(found)

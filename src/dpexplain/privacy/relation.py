@@ -50,7 +50,9 @@ class Neighbours:
         if self.rows_per_unit < 1:
             raise ParameterError(f"max_rows_per_unit must be at least 1, got {self.rows_per_unit}")
         if self.unit is None and self.rows_per_unit != 1:
-            raise ParameterError("max_rows_per_unit needs unit=, the column that says who owns a row")
+            raise ParameterError(
+                "max_rows_per_unit has no meaning without owners. Pass unit=, the column that says who owns a row"
+            )
         object.__setattr__(self, "multiplier", self.relation.factor * self.rows_per_unit)
 
     def describe(self) -> str:

@@ -42,7 +42,9 @@ _CHUNK, _NUMBERS = 1 << 16, 1 << 22  # at most so many rows are encoded at a tim
 def register_in_memory(rows: Any, domain: DomainLike, model: Any, labels: Any, terms: RegistrationOptions) -> Registered:
     """Label the rows once, keep each owner's first ones, and encode them."""
     if (model is None) == (labels is None):
-        raise DataError("pass exactly one of model= (to label the rows) and labels= (already computed, in [-1, 1])")
+        raise DataError(
+            "labels come from one place. Pass exactly one of model= (to label the rows) and labels= (already computed, in [-1, 1])"
+        )
     rows, declared = as_text_records(rows, domain), terms.answers
     count = count_rows(rows)
     if model is None:

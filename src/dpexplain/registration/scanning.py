@@ -202,5 +202,7 @@ def _ask_in_batches(files: ParquetFiles, labels: ModelLabels) -> Iterator[Vector
 
 def labels_from(label: str | None, model: Any, domain: DomainLike, terms: RegistrationOptions) -> ColumnLabels | ModelLabels:
     if (model is None) == (label is None):
-        raise DataError("pass exactly one of model= (to label the rows) and label= (a column with labels in [-1, 1] or classes)")
+        raise DataError(
+            "labels come from one place. Pass exactly one of model= (to label the rows) and label= (a column with labels in [-1, 1] or classes)"
+        )
     return ColumnLabels(label, terms.answers) if label is not None else ModelLabels(model, domain, terms.answers)

@@ -23,7 +23,7 @@ class Client:
 
     def __init__(self, url: str, key: str | None = None, *, timeout: float = 60.0, retries: int = 2) -> None:
         if urlsplit(url).scheme not in ("http", "https"):
-            raise ParameterError(f"a service has an http:// or https:// address, got {url!r}")
+            raise ParameterError(f"the address of a service must begin with http:// or https://, got {url!r}")
         self._url, self._key, self._timeout, self._retries = url.rstrip("/"), key, timeout, retries
 
     def explain(self, record: Any, *, request_id: str | None = None, target: str | None = None) -> Explanation:

@@ -56,13 +56,15 @@ class DraftFeature:
             kind = given.get("kind", self.kind)
             return replace(self, kind=kind, known={**self.known, **{key: one for key, one in given.items() if key != "kind"}})
         if not isinstance(given, (list, tuple)) or not given:
-            raise DomainError(f"{self.name}: declare {EXAMPLES.get(self.kind, EXAMPLES[None])}, got {given!r:.60}")
+            raise DomainError(
+                f"{self.name}: {given!r:.60} is not a declaration. Declare {EXAMPLES.get(self.kind, EXAMPLES[None])}"
+            )
         kind = self.kind or ("numeric" if isinstance(given, tuple) and len(given) == 2 else "categorical")
         if kind == "numeric" and any(isinstance(one, str) for one in given):  # a model that has only the name of a column
             return DraftFeature(self.name, "categorical").declare(given)
         keys = {"categorical": ("values",), "ordinal": ("levels",), "binary": ("values",)}.get(kind, ("low", "high"))
         if len(keys) == 2 and len(given) not in (2, 3):
-            raise DomainError(f"{self.name}: bounds are (low, high), or (low, high, missing), got {given!r:.60}")
+            raise DomainError(f"{self.name}: bounds must be (low, high) or (low, high, missing), got {given!r:.60}")
         values = (list(given),) if len(keys) == 1 else given
         return replace(self, kind=kind, known={**self.known, **dict(zip((*keys, "missing"), values, strict=False))})
 
@@ -101,7 +103,7 @@ class Draft:
         for name in given:
             if name not in known:
                 raise DomainError(
-                    f"declared {name!r}{hint(name, known)} is no column of {self.source}, which has {format_list(known)}"
+                    f"declared {name!r}{hint(name, known)} is no column of {self.source}. Use only {format_list(known)}"
                 )
         return replace(self, features=tuple(self._declare(one, given, suggested) for one in self.features))
 
@@ -121,7 +123,7 @@ class Draft:
         for name in wanted:
             if name not in by_name:
                 raise DomainError(
-                    f"column {name!r}{hint(name, by_name)} is not in {self.source}, which has {format_list(by_name)}"
+                    f"column {name!r}{hint(name, by_name)} is not in {self.source}. Use only {format_list(by_name)}"
                 )
         return replace(self, features=tuple(by_name[name] for name in wanted))
 

@@ -44,10 +44,12 @@ class Comparison:
 
     def __post_init__(self) -> None:
         if self.reference not in self.methods:
-            raise ParameterError(f"reference={self.reference!r} is not one of the methods {sorted(self.methods)}")
+            raise ParameterError(f"reference={self.reference!r} is not one of the methods. Use one of {sorted(self.methods)}")
         for name, values in self.methods.items():
             if np.shape(values) != (len(self.names),):
-                raise ParameterError(f"{name}: {len(self.names)} numbers are needed, one a row, got shape {np.shape(values)}")
+                raise ParameterError(
+                    f"{name}: values must be {len(self.names)} numbers, one for each name, got shape {np.shape(values)}"
+                )
 
     def agreement(self, reference: str | None = None) -> dict[str, Agreement]:
         """Each method against the reference, or against another one of them."""

@@ -153,7 +153,9 @@ def feature_strength(values: Any, blocks: Sequence[Block], moved: Matrix, kind: 
 
 def _rows(baseline: Any) -> Matrix:
     if baseline is None:
-        raise ParameterError("contributions need baseline=: encoded rows that stand for the absence of a feature")
+        raise ParameterError(
+            "contributions need a baseline. Pass baseline=, encoded rows that stand for the absence of a feature"
+        )
     return np.atleast_2d(np.asarray(baseline, dtype=np.float64))
 
 
