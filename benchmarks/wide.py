@@ -46,7 +46,7 @@ def plainly() -> Iterator[None]:
         yield
 
 
-def mixed() -> dpx.PrivateData:
+def mixed_table() -> dpx.PrivateData:
     """10 numbers, 10 binaries and 17 codes that depend on four hidden numbers: 37 features in 151 columns, with a model."""
     rng = np.random.default_rng(0)
     hidden = rng.standard_normal((MIXED_ROWS, 4))
@@ -107,7 +107,7 @@ def run() -> list[dict[str, object]]:
         now = min(seconds(data) for _ in range(2))
         with plainly():
             found.append(compare(f"{columns} binaries", seconds(data), now))
-    data = mixed()
+    data = mixed_table()
     now = min(seconds(data, reference=True) for _ in range(2))
     with reference_plainly():
         found.append(compare("37 features in 151 columns, with reference", seconds(data, reference=True), now))
