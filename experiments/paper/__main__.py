@@ -14,6 +14,7 @@ import os
 import pkgutil
 import subprocess
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 import experiments.paper
-from dpexplain.errors import DpexplainError, ParameterError
+from dpexplain.errors import DpexplainError, ParameterError, WeakBudget
 from experiments.paper._parts import Clock
 from experiments.paper._study import SEEDS, Inputs, Study
 from experiments.paper._verdicts import verdict
@@ -160,6 +161,7 @@ def keep_verdicts(output: Path, found: dict) -> None:
 
 def main() -> int:
     options = arguments()
+    warnings.simplefilter("ignore", WeakBudget)  # budgets here are there to be counted, not to be kept
     console = Console(width=None if Console().is_terminal else 200)
     try:
         chosen = study_names(options.names)

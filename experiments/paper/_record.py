@@ -1,7 +1,7 @@
-"""`python -m experiments.paper._record OUT`: keep what was measured, and write its verdicts into the page.
+"""`python -m experiments.paper._record OUT`: keep what was measured, and write tables and verdicts into the page.
 
-`results.json` beside this file has each study's rows, sizes, seeds, date and processor time, as last measured. The table of verdicts in
-`docs/reproduction.md` is made from it by the rules of `_verdicts.py`, and a test holds the page to it.
+`results.json` beside this file has each study's rows, sizes, seeds, date and processor time, as last measured. The tables and verdicts in
+`docs/reproduction.md` are made from it (`_page.py`, `_verdicts.py`), and a test holds the page to it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from experiments.paper._verdicts import verdict
+from experiments.paper._page import fill_page
 
 RESULTS, PAGE = Path(__file__).with_name("results.json"), Path("docs/reproduction.md")
 KEPT = ("study", "date", "queries", "seeds", "shards", "cpu seconds", "rows", "models", "notes")
-BEGIN, END = "<!-- verdicts: python -m experiments.paper._record OUT -->", "<!-- end of verdicts -->"
 
 
 def record(output: Path) -> dict[str, Any]:
@@ -32,20 +31,5 @@ def record(output: Path) -> dict[str, Any]:
     return kept
 
 
-def table(kept: dict[str, Any]) -> str:
-    """One line a study, in Markdown."""
-    lines = ["| study | queries, seeds | date | verdict by the rules |", "|---|---|---|---|"]
-    for name, one in sorted(kept.items(), key=lambda each: (each[0][:6] != "table-", each[0])):
-        told = str(verdict(one) or "no rule").replace("|", "\\|")
-        lines.append(f"| **{name}** | {one['queries']:,}, {one.get('seeds', 1)} | {one['date']} | {told} |")
-    return "\n".join(lines)
-
-
-def insert_table(page: str, made: str) -> str:
-    """The page with this table between the markers."""
-    before, rest = page.split(BEGIN)
-    return f"{before}{BEGIN}\n\n{made}\n\n{END}{rest.split(END)[1]}"
-
-
 if __name__ == "__main__":
-    PAGE.write_text(insert_table(PAGE.read_text(encoding="utf-8"), table(record(Path(sys.argv[1])))), encoding="utf-8")
+    PAGE.write_text(fill_page(PAGE.read_text(encoding="utf-8"), record(Path(sys.argv[1]))), encoding="utf-8")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments.paper import _record, _verdicts
+from experiments.paper import _page, _record, _verdicts
 from experiments.paper._parts import Clock, Parts
 from experiments.paper._verdicts import NOT, PARTLY, REPRODUCED, verdict
 
@@ -129,7 +129,20 @@ def test_too_little_to_say_anything_has_no_verdict():
     assert set(_verdicts.RULES) == {"table-2", "table-3", *(f"figure-{i}" for i in range(1, 10)), "minorities"}
 
 
-def test_the_page_has_the_verdicts_of_the_numbers_that_were_measured():
+def test_the_page_has_the_tables_and_verdicts_of_the_numbers_that_were_measured():
     kept = json.loads(_record.RESULTS.read_text(encoding="utf-8"))
     page = Path("docs/reproduction.md").read_text(encoding="utf-8")
-    assert _record.insert_table(page, _record.table(kept)) == page
+    assert _page.fill_page(page, kept) == page
+    changed = kept | {"figure-4": kept["figure-4"] | {"rows": kept["figure-4"]["rows"][:2]}}
+    assert _page.fill_page(page, changed) != page
+
+
+def test_a_page_without_the_place_for_a_table_is_refused():
+    with pytest.raises(ValueError, match="put both where the table belongs"):
+        _page.fill_page("# Title", {})
+
+
+def test_long_verdicts_are_broken_into_short_paragraphs():
+    text = _page._wrap(" ".join(["A sentence of six short words."] * 40))
+    assert max(map(len, text.split("\n\n"))) <= 500
+    assert max(map(len, text.splitlines())) <= 120

@@ -1,0 +1,165 @@
+"""The measured tables and verdicts of docs/reproduction.md, made from results.json: a number on that page cannot be older than what was measured.
+
+Each table stands between `<!-- measured: STUDY -->` and `<!-- end of STUDY -->`; the summary of all of them between the same marks of `summary`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from experiments.paper._verdicts import verdict
+
+Rows = list[dict[str, Any]]
+STREAM = ("total ε, exact", "ε by the paper's bookkeeping", "mean T'", "copied", "at full T", "relative excess", "cosine", "queries")
+SHARED = ("LIME", "LIME, forest", "MIM", "MIM, signed")
+TABLE_3 = {
+    "printed noise": ("paper, noise of its size", "paper"),
+    "exact noise": ("exact noise of its size", "exact noise"),
+    "ours": ("ours, μ of its size", "ours"),
+    "no explanation": ("no explanation",),
+}
+
+
+def fill_page(page: str, kept: dict[str, Any]) -> str:
+    """The page with today's tables between its marks."""
+    page = _replace(page, "summary", summary_table(kept))
+    for name, found in kept.items():
+        page = _replace(page, name, study_text(found))
+    return page
+
+
+def _replace(page: str, name: str, text: str) -> str:
+    begin, end = f"<!-- measured: {name} -->", f"<!-- end of {name} -->"
+    if begin not in page or end not in page:
+        raise ValueError(f"docs/reproduction.md has no {begin} … {end}: put both where the table belongs")
+    before, rest = page.split(begin)
+    return f"{before}{begin}\n\n{text}\n\n{end}{rest.split(end)[1]}"
+
+
+def summary_table(kept: dict[str, Any]) -> str:
+    """One line a study: its outcome by the rules, and the size of the run."""
+    lines = []
+    for name, found in sorted(kept.items(), key=lambda each: (each[0][:6] != "table-", each[0])):
+        told = verdict(found)
+        outcome = told.outcome if told else "not in the paper"
+        lines.append([f"[`{name}`](#{name})", outcome, _size(found), found["date"], f"{found.get('cpu seconds', 0):,.0f} s"])
+    return markdown(("study", "outcome", "queries, seeds", "measured", "processor time"), lines)
+
+
+def _size(found: dict[str, Any]) -> str:
+    return f"{found['queries']:,}, {found.get('seeds', 1)}"
+
+
+def study_text(found: dict[str, Any]) -> str:
+    """A study's tables, and its verdict with what would have changed it."""
+    tables = "\n\n".join(TABLES[found["study"]](found["rows"]))
+    told = verdict(found)
+    return tables if told is None else f"{tables}\n\n{_wrap(f'**{told.outcome.capitalize()}**: {told.because}. {_otherwise(told.otherwise)}')}"
+
+
+def _otherwise(text: str) -> str:
+    return f"It would be different {text}."
+
+
+def _wrap(text: str) -> str:
+    """Sentences of a verdict as paragraphs of at most 500 characters, wrapped at 120."""
+    lines, line, size = [], "", 0
+    for word in text.split():
+        if line and size + len(word) > 460 and line.endswith((".", ";")):
+            lines, line, size = [*lines, line, ""], "", 0
+        if line and len(line) + 1 + len(word) > 120:
+            lines, line = [*lines, line], ""
+        line, size = f"{line} {word}".strip(), size + len(word) + 1
+    return "\n".join([*lines, line])
+
+
+def markdown(header: tuple[str, ...], lines: list[list[str]]) -> str:
+    rows = [header, ["---"] * len(header), *lines]
+    return "\n".join(f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
+
+
+def number(row: dict[str, Any], key: str) -> str:
+    """A value with its standard error, or a text as it is."""
+    value, error = row.get(key, ""), row.get(f"± {key}")
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.3g} ± {error:.2g}" if error and error > 1e-3 * abs(value) else f"{value:.3g}"
+
+
+def columns(rows: Rows, *names: str, where: Callable[[dict[str, Any]], bool] = lambda _: True) -> list[str]:
+    """One table with these columns; those that no row has are left out."""
+    some = [row for row in rows if where(row)]
+    names = tuple(name for name in names if any(name in row for row in some))
+    return [markdown(names, [[number(row, name) for name in names] for row in some])]
+
+
+def words_shared(rows: Rows) -> list[str]:
+    header = ("explanation", *(f"with {name}" for name in SHARED))
+    some = [row for row in rows if not re.match("LIME|MIM", row["explanation"])]
+    return [markdown(header, [[row["explanation"], *(number(row, f"shared with {name}") for name in SHARED)] for row in some])]
+
+
+def losses(rows: Rows) -> list[str]:
+    """A line for each data set and scale: excess losses at both ε; then how T changes them, over those reported."""
+    places = list(dict.fromkeys((row["data"], row["columns in"]) for row in rows))
+    header = ("data, columns in", "reported", *TABLE_3)
+    lines = []
+    for place in places:
+        own = [row for row in rows if (row["data"], row["columns in"]) == place]
+        reported = " and ".join(f"{value:.1e}" for value in dict.fromkeys(row["in the paper"] for row in own))
+        lines.append([", ".join(place), reported, *(_two_losses(own, kinds) for kinds in TABLE_3.values())])
+    return [markdown(header, lines), steps_table(rows, places)]
+
+
+def _two_losses(rows: Rows, kinds: tuple[str, ...]) -> str:
+    for kind in kinds:
+        found = [row for row in rows if row["explanation"] == kind]
+        if found:
+            return " and ".join(f"{row['excess loss']:.2e} ± {row['± excess loss']:.0e}" for row in found)
+    return ""
+
+
+def steps_table(rows: Rows, places: list[tuple[str, str]]) -> str:
+    counts = sorted({int(row["explanation"].split("= ")[1]) for row in rows if "T = " in row["explanation"]} | {300})
+    lines = []
+    for data, scale in places:
+        own = [row for row in rows if (row["data"], row["columns in"]) == (data, scale)]
+        if not any("T = " in row["explanation"] for row in own):
+            continue
+        usual = "paper, noise of its size" if data == "Text" else "paper"
+        names = [usual if count == 300 else f"paper, T = {count}" for count in counts]
+        lines.append([f"{data}, {scale}", *(_two_ratios(own, name) for name in names)])
+    return markdown(("times the reported losses", *(f"T = {count:,}" for count in counts)), lines)
+
+
+def _two_ratios(rows: Rows, kind: str) -> str:
+    values = [row["excess loss"] / row["in the paper"] for row in rows if row["explanation"] == kind]
+    text = " and ".join(f"{value:.2g}" for value in values)
+    return f"**{text}**" if values and all(0.5 <= value <= 2 for value in values) else text
+
+
+TABLES: dict[str, Callable[[Rows], list[str]]] = {
+    "table-2": words_shared,
+    "table-3": losses,
+    "figure-1": lambda rows: columns(rows, "superpixels", "explanation", "cosine", "relative excess", "T that Theorem 3.2 allows"),
+    "figure-2": lambda rows: columns(rows, "mechanism", *STREAM),
+    "figure-3": lambda rows: columns(rows, "mechanism", *STREAM),
+    "figure-4": lambda rows: columns(rows, "mechanism", "at the start", "at worst", "at the end", "ends better than it starts"),
+    "figure-5": lambda rows: columns(
+        rows, "data", "mechanism", "mean T'", "mean in the paper", "median", "smallest", "most frequent", "at full T"
+    ),
+    "figure-6": lambda rows: columns(
+        rows, "model", "test accuracy", "explanation", "cosine to its own optimum", "relative excess", "optimum like f's"
+    ),
+    "figure-7": lambda rows: columns(
+        rows,
+        *("model", "test accuracy", "in the paper", "mechanism", "distance from f's optimum", "excess loss", "relative excess"),
+        where=lambda row: row["mechanism"] != "paper, T=500",  # which is Figure 8's
+    ),
+    "figure-8": lambda rows: columns(rows, "model", "correlation", "from", "to", "reviews"),
+    "figure-9": lambda rows: columns(rows, "queries about", "mechanism", *STREAM),
+    "fitted-planes": lambda rows: columns(rows, "data", "explanation", "relative excess", "cosine", "queries", "seeds"),
+    "minorities": lambda rows: columns(rows, *(key for key in rows[0] if not key.startswith("± ") and key != "people")),
+}
