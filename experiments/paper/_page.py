@@ -12,7 +12,16 @@ from typing import Any
 from experiments.paper._verdicts import verdict
 
 Rows = list[dict[str, Any]]
-STREAM = ("total ε, exact", "ε by the paper's bookkeeping", "mean T'", "copied", "at full T", "relative excess", "cosine", "queries")
+STREAM = (
+    "total ε, exact",
+    "ε by the paper's bookkeeping",
+    "mean T'",
+    "copied",
+    "at full T",
+    "relative excess",
+    "cosine",
+    "queries",
+)
 SHARED = ("LIME", "LIME, forest", "MIM", "MIM, signed")
 TABLE_3 = {
     "printed noise": ("paper, noise of its size", "paper"),
@@ -56,7 +65,11 @@ def study_text(found: dict[str, Any]) -> str:
     """A study's tables, and its verdict with what would have changed it."""
     tables = "\n\n".join(TABLES[found["study"]](found["rows"]))
     told = verdict(found)
-    return tables if told is None else f"{tables}\n\n{_wrap(f'**{told.outcome.capitalize()}**: {told.because}. {_otherwise(told.otherwise)}')}"
+    return (
+        tables
+        if told is None
+        else f"{tables}\n\n{_wrap(f'**{told.outcome.capitalize()}**: {told.because}. {_otherwise(told.otherwise)}')}"
+    )
 
 
 def _otherwise(text: str) -> str:
@@ -143,7 +156,9 @@ def _two_ratios(rows: Rows, kind: str) -> str:
 TABLES: dict[str, Callable[[Rows], list[str]]] = {
     "table-2": words_shared,
     "table-3": losses,
-    "figure-1": lambda rows: columns(rows, "superpixels", "explanation", "cosine", "relative excess", "T that Theorem 3.2 allows"),
+    "figure-1": lambda rows: columns(
+        rows, "superpixels", "explanation", "cosine", "relative excess", "T that Theorem 3.2 allows"
+    ),
     "figure-2": lambda rows: columns(rows, "mechanism", *STREAM),
     "figure-3": lambda rows: columns(rows, "mechanism", *STREAM),
     "figure-4": lambda rows: columns(rows, "mechanism", "at the start", "at worst", "at the end", "ends better than it starts"),
