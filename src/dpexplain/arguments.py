@@ -72,10 +72,18 @@ def without_causes() -> Iterator[None]:
         raise
 
 
-def _shorten(value: object) -> str:
-    """The value and its type; of tables, lists and arrays only the type, because their values may be private rows."""
-    kind = type(value).__name__
-    if not isinstance(value, (str, bytes, bool, Real, type, NoneType)) and not type(value).__module__.startswith("dpexplain"):
-        return f"a {kind}"
+def quote(value: object) -> str:
+    """The value as a message may show it; of tables, lists and arrays only the type, because their values may be private rows."""
+    if isinstance(value, Real):
+        return str(value)
+    public = isinstance(value, (str, bytes, type, NoneType)) or type(value).__module__.startswith("dpexplain")
+    if not public and not (isinstance(value, tuple) and all(isinstance(one, (Real, NoneType)) for one in value)):
+        return f"a {type(value).__name__}"
     text = repr(value)
-    return f"{text[:60]}{'…' if len(text) > 60 else ''} ({kind})"
+    return f"{text[:60]}…" if len(text) > 60 else text
+
+
+def _shorten(value: object) -> str:
+    """The value and its type, as a message may show them."""
+    kind, text = type(value).__name__, quote(value)
+    return text if text == f"a {kind}" else f"{text} ({kind})"

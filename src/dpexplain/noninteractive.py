@@ -10,6 +10,7 @@ import numpy as np
 from dpexplain.answers.contributions import contributions_against, declared_baseline
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations, answer_in_batches
+from dpexplain.arguments import quote
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.plane import PAPER_RADIUS, Plane, require_plane
@@ -47,7 +48,7 @@ class NonInteractive:
         baseline: Any = None,
     ) -> None:
         if method not in METHODS:
-            raise ParameterError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
+            raise ParameterError(f"method must be one of {', '.join(map(repr, METHODS))}, got {quote(method)}")
         self._history, self._method = history, method
         self._weight, self._radius, self._norm = weight or DEFAULT_WEIGHT, radius, norm
         self._expected = None if plane is None else require_plane(plane)

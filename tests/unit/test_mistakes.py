@@ -212,6 +212,37 @@ def test_a_message_about_a_wrong_argument_quotes_no_row(rows):
         assert "3" not in str(error.value).split(":")[0]
 
 
+# Where a table, or a column of it, may be passed by mistake.
+WRONG_PLACES = {
+    "domain": lambda rows: dpx.PrivateData(DOMAIN, rows, labels=[1.0]),
+    "features": lambda rows: dpx.Domain(rows),
+    "unit": lambda rows: register(unit=rows),
+    "size": lambda rows: register(size=rows),
+    "output": lambda rows: register(output=rows),
+    "relation": lambda rows: register(relation=rows),
+    "reference": lambda rows: dpx.release(DATA, BUDGET, reference=rows),
+    "plane": lambda rows: dpx.release(DATA, BUDGET, plane=rows),
+    "radius": lambda rows: dpx.release(DATA, BUDGET, radius=rows),
+    "budget": lambda rows: dpx.Budget(rows, 1e-6),
+    "rows of Shapley": lambda rows: dpx.Shapley(0.1, 1e-6, rows=rows),
+    "shards": lambda rows: register().split(rows),
+    "bound": lambda rows: dpx.Numeric("age", rows, 100),
+    "missing": lambda rows: dpx.Numeric("age", 0, 100, missing=rows),
+    "declaration": lambda rows: dpx.Domain.from_schema({"properties": {"age": {"type": "number"}}}, declare={"age": pd.Series(rows)}),
+    "scale": lambda rows: dpx.Domain(DOMAIN.features, scale=rows),
+    "vocabulary": lambda rows: dpx.TextDomain([f"{row} as a text" for row in rows]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [[{"age": 31.25, "work": "Xq7"}], ["Xq7", 31.25]], ids=["records", "column"])
+@pytest.mark.parametrize("place", WRONG_PLACES)
+def test_rows_in_the_wrong_place_are_not_quoted(place, rows):
+    with pytest.raises(DpexplainError) as error:
+        WRONG_PLACES[place](rows)
+    assert "31.25" not in str(error.value)
+    assert "Xq7" not in str(error.value)
+
+
 def test_an_epsilon_of_twenty_is_written_as_people_write_it():
     assert round_up(20.0) == "20"
     assert round_up(1234.5) == "1240"

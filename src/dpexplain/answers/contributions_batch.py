@@ -11,6 +11,7 @@ import numpy as np
 
 from dpexplain import plots
 from dpexplain.answers.contributions import AVERAGE, Contributions, frame_of
+from dpexplain.arguments import quote
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.errors import ParameterError
@@ -94,7 +95,7 @@ class ContributionsBatch(Sequence[Contributions]):
         """A dot for each record and feature, coloured by the feature's value ("beeswarm"); mean absolute contributions ("bar"); or the
         contribution of one `feature`, by default the largest, against its value ("scatter", SHAP's dependence plot)."""
         if kind not in ("beeswarm", "bar", "scatter"):
-            raise ParameterError(f"kind must be 'beeswarm', 'bar' or 'scatter', got {kind!r}")
+            raise ParameterError(f"kind must be 'beeswarm', 'bar' or 'scatter', got {quote(kind)}")
         if not len(self):
             raise ParameterError("there are no records to draw. Explain at least one")
         names = self.titles or self.names

@@ -13,6 +13,7 @@ from dpexplain import plots
 from dpexplain.answers.changes import Change, changes_of
 from dpexplain.answers.contributions import Contributions, frame_of
 from dpexplain.answers.json_text import JsonText
+from dpexplain.arguments import quote
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import DomainLike, ImageDomain
@@ -157,7 +158,7 @@ class Explanation(JsonText):
         """
         look: dict[str, Any] = {"palette": palette, "ax": ax}
         if kind not in (None, "contributions", "slopes"):
-            raise ParameterError(f"kind must be 'contributions' or 'slopes', got {kind!r}")
+            raise ParameterError(f"kind must be 'contributions' or 'slopes', got {quote(kind)}")
         if isinstance(self.domain, ImageDomain):
             return self._overlay(self.domain, {"title": title or _HEADING, "caption": self._caption, **look})
         if kind == "contributions" or (kind is None and self.added is not None):

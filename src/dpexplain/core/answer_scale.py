@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from dpexplain.arguments import quote
 from dpexplain.core.arrays import Vector
 from dpexplain.errors import ParameterError
 
@@ -35,7 +36,7 @@ class AnswerScale:
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
-            raise ParameterError(f"the kind of answers must be one of {', '.join(get_args(Kind))}, got {self.kind!r}")
+            raise ParameterError(f"the kind of answers must be one of {', '.join(get_args(Kind))}, got {quote(self.kind)}")
         low, high = _number("low", self.low), _number("high", self.high)
         if not low < high or not isfinite(high - low):
             raise ParameterError(f"bounds of answers: low={low:g} must be below high={high:g}, by a finite amount")
@@ -132,7 +133,7 @@ def _number(name: str, value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not isfinite(number):
-        raise ParameterError(f"bounds of answers: {name} must be a finite number, got {value!r}")
+        raise ParameterError(f"bounds of answers: {name} must be a finite number, got {quote(value)}")
     return number + 0.0  # -0.0 becomes 0.0
 
 

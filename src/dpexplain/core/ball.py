@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 import scipy
 
-from dpexplain.arguments import is_finite
+from dpexplain.arguments import is_finite, quote
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.errors import ParameterError
 
@@ -24,9 +24,9 @@ class Ball:
 
     def __post_init__(self) -> None:
         if not (is_finite(self.radius) and self.radius > 0):
-            raise ParameterError(f"radius must be positive and finite, got {self.radius!r}")
+            raise ParameterError(f"radius must be positive and finite, got {quote(self.radius)}")
         if self.norm not in (1, 2):
-            raise ParameterError(f"norm must be 1 or 2, got {self.norm}")
+            raise ParameterError(f"norm must be 1 or 2, got {quote(self.norm)}")
 
     def project(self, phi: Vector) -> Vector:
         """The nearest point of the ball; inside it in floating point too, because sensitivities rely on ‖φ‖₂ ≤ radius."""

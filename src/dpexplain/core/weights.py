@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from dpexplain.arguments import is_finite
+from dpexplain.arguments import is_finite, quote
 from dpexplain.core.arrays import Vector
 from dpexplain.errors import ParameterError
 
@@ -128,7 +128,7 @@ def _limit_of_ratio(squared: Polynomial, tail: Polynomial, knee: float) -> float
 
 def _require_positive(name: str, value: float) -> None:
     if not (is_finite(value) and value > 0):
-        raise ParameterError(f"a weight's {name} must be positive and finite, got {value!r}")
+        raise ParameterError(f"a weight's {name} must be positive and finite, got {quote(value)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,7 @@ class Nearest(Weight):
 
     def __post_init__(self) -> None:
         if not (is_finite(self.rows) and self.rows >= 1):
-            raise ParameterError(f"a number of nearest rows must be at least 1 and finite, got {self.rows!r}")
+            raise ParameterError(f"a number of nearest rows must be at least 1 and finite, got {quote(self.rows)}")
 
     def __call__(self, distance: Vector) -> Vector:
         raise ParameterError(_NO_WIDTH)
@@ -339,7 +339,7 @@ def from_dict(value: dict[str, Any]) -> Weight:
     fields = dict(value)
     kind = fields.pop("kind", None)
     if kind not in _KINDS:
-        raise ParameterError(f"the weight kind {kind!r} is unknown. Use one of {sorted(_KINDS)}")
+        raise ParameterError(f"the weight kind {quote(kind)} is unknown. Use one of {sorted(_KINDS)}")
     return _KINDS[kind](**fields)
 
 
@@ -353,5 +353,5 @@ def from_text(text: str) -> Weight:
             raise
         kinds = ", ".join(sorted(_KINDS))
         raise ParameterError(
-            f"the weight {text!r:.60} cannot be read. Write one of {kinds}, and a number after a colon, such as gaussian:0.8"
+            f"the weight {quote(text)} cannot be read. Write one of {kinds}, and a number after a colon, such as gaussian:0.8"
         ) from None

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, Unpack, cast
 
 import numpy as np
 
+from dpexplain.arguments import quote
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.row_hash import shard_keys
@@ -300,7 +301,7 @@ class PrivateData:
         """
         self._require_whole()
         if not (isinstance(shards, int) and shards >= 2):
-            raise ParameterError(f"shards must be a whole number of at least 2, got {shards!r}")
+            raise ParameterError(f"shards must be a whole number of at least 2, got {quote(shards)}")
         if self._ledgers:
             raise DataError("these data are in use by a release or an explainer. Split data before anything is opened on them")
         rows = self._rows
@@ -341,10 +342,7 @@ class PrivateData:
 def _require_domain(domain: Any) -> None:
     """Raise DomainError unless `domain` has a domain's methods."""
     if isinstance(domain, type) or not hasattr(domain, "encode_query"):
-        raise DomainError(
-            f"the domain cannot be {repr(domain)[:60]} ({type(domain).__name__}). Pass dpx.Domain([dpx.Numeric(…), …]), "
-            "or dpx.Domain.load(file)"
-        )
+        raise DomainError(f"the domain cannot be {quote(domain)}. Pass dpx.Domain([dpx.Numeric(…), …]), or dpx.Domain.load(file)")
 
 
 class _SplitRows:

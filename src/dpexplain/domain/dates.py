@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpexplain.arguments import quote
 from dpexplain.domain.features import refuse, require_name, set_field, to_unit
 from dpexplain.domain.interface import FloatArray, Kind
 from dpexplain.domain.scaled import Scaled
@@ -80,7 +81,7 @@ class Datetime(Scaled):
         steps = self._steps(instant(getattr(self, bound)))
         if isnan(steps):
             raise DomainError(
-                f"{self.name}: {bound} must be a date or ISO text such as '2026-03-01', got {getattr(self, bound)!r}. Declare it so"
+                f"{self.name}: {bound} must be a date or ISO text such as '2026-03-01', got {quote(getattr(self, bound))}. Declare it so"
             )
         set_field(self, bound, self._text(steps))
         return steps

@@ -18,6 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from dpexplain.arguments import quote
 from dpexplain.domain.catalogue import FEATURES, Feature
 from dpexplain.domain.features import Numeric
 from dpexplain.domain.interface import format_list, hint, require_width
@@ -82,13 +83,13 @@ def parse(data: Mapping[str, Any]) -> list[Feature]:
 def vector_features(width: Any, bounds: Any, names: Any) -> list[Feature]:
     """One numeric feature per column of a vector."""
     if isinstance(width, bool) or not hasattr(width, "__index__") or width < 1:
-        raise DomainError(f"width must be a whole number of columns, at least 1, got {width!r}")
+        raise DomainError(f"width must be a whole number of columns, at least 1, got {quote(width)}")
     require_width(width)
     names = column_names(width) if names is None else _per_column("names", names, width)
     try:
         low, high = bounds
     except (TypeError, ValueError):
-        raise DomainError(f"bounds must be a pair (low, high), got {bounds!r}") from None
+        raise DomainError(f"bounds must be a pair (low, high), got {quote(bounds)}") from None
     lows, highs = _per_column("low", low, width), _per_column("high", high, width)
     return [Numeric(*column) for column in zip(names, lows, highs, strict=True)]
 
@@ -156,7 +157,9 @@ def describe_feature(feature: Feature) -> dict[str, Any]:
 def _parse_feature(data: Any) -> Feature:
     kind = data.get("kind") if isinstance(data, Mapping) else None
     if not isinstance(kind, str) or kind not in KINDS:
-        raise DomainError(f"a feature's kind must be one of {format_list(KINDS)}, got {kind!r}{hint(kind, KINDS)}. Correct it")
+        raise DomainError(
+            f"a feature's kind must be one of {format_list(KINDS)}, got {quote(kind)}{hint(kind, KINDS)}. Correct it"
+        )
     where, known = f"{kind} feature {data.get('name')!r}", [field for field in fields(KINDS[kind]) if field.init]
     require_known(data, {"kind", *(field.name for field in known)}, where)
     for field in known:

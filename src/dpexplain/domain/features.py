@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from dpexplain.arguments import quote
 from dpexplain.domain.interface import FloatArray, Kind, format_list
 from dpexplain.domain.labelled import Labelled
 from dpexplain.domain.scaled import Scaled, require_scale
@@ -206,12 +207,12 @@ class Categorical(Scaled):
         if not self.values:
             raise DomainError(f"{self.name}: values is empty. List every public value")
         if self.other is not None and (not isinstance(self.other, str) or self.other in map(str, self.values)):
-            raise DomainError(f"{self.name}: other={self.other!r} must be text that is not one of the values")
+            raise DomainError(f"{self.name}: other={quote(self.other)} must be text that is not one of the values")
         declared_values(self.name, "other", self.columns)
         set_field(self, "lookup", lookup_table(self.columns))
         _declared_missing(self, self.columns)
         if not isinstance(self.optional, bool):
-            raise DomainError(f"{self.name}: optional must be True or False, got {self.optional!r}")
+            raise DomainError(f"{self.name}: optional must be True or False, got {quote(self.optional)}")
 
     @property
     def substitute(self) -> Value | NoneOfThem | None:
@@ -292,7 +293,7 @@ class Binary(Scaled):
 
     def _plain_missing(self) -> None:
         if (position := find(YES_NO, self.missing)) < 0:
-            raise DomainError(f"{self.name}: missing={self.missing!r} must be one of {format_list(YES_NO)}")
+            raise DomainError(f"{self.name}: missing={quote(self.missing)} must be one of {format_list(YES_NO)}")
         set_field(self, "missing", bool(position))
 
     @property
@@ -340,7 +341,7 @@ def set_field(feature: Labelled, field: str, value: object) -> None:
 
 def require_name(feature: Any) -> None:
     if not isinstance(feature.name, str) or not feature.name:
-        raise DomainError(f"a feature's name must be non-empty text, got {feature.name!r}. Pass its column's name")
+        raise DomainError(f"a feature's name must be non-empty text, got {quote(feature.name)}. Pass its column's name")
     unicode_text("name", feature.name)
     feature.require_text(feature.name)
     set_field(feature, "scale", require_scale(f"{feature.name}: ", feature.scale))
@@ -349,7 +350,7 @@ def require_name(feature: Any) -> None:
 def _finite(name: str, field: str, value: object) -> float:
     as_float = float("nan") if isinstance(value, (bool, str)) else number(value)
     if isnan(as_float) or not isfinite(as_float):
-        raise DomainError(f"{name}: {field} must be a finite number, got {value!r}. Declare a public bound")
+        raise DomainError(f"{name}: {field} must be a finite number, got {quote(value)}. Declare a public bound")
     return as_float + 0.0  # -0.0 becomes 0.0: equal bounds are written alike
 
 
@@ -357,7 +358,7 @@ def _declared_missing(feature: Ordinal | Categorical | Binary, values: Sequence[
     if feature.missing is None:
         return
     if (position := find(lookup_table(values), feature.missing)) < 0:
-        raise DomainError(f"{feature.name}: missing={feature.missing!r} must be one of {format_list(values)}")
+        raise DomainError(f"{feature.name}: missing={quote(feature.missing)} must be one of {format_list(values)}")
     set_field(feature, "missing", values[position])
 
 

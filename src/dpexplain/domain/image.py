@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpexplain.arguments import quote
 from dpexplain.domain import description
 from dpexplain.domain.features import to_unit
 from dpexplain.domain.interface import Block, FloatArray, format_list, require_width
@@ -239,7 +240,7 @@ def _whole_numbers(what: str, numbers: Any, lengths: tuple[int, ...]) -> tuple[i
     whole = all(isinstance(number, (int, np.integer)) and not isinstance(number, bool) and number >= 1 for number in declared)
     if len(declared) not in lengths or not whole:
         form = "(height, width) or (height, width, channels)" if what == "shape" else "(rows, columns)"
-        raise DomainError(f"{what} must be {form}, whole numbers of at least 1, got {numbers!r}")
+        raise DomainError(f"{what} must be {form}, whole numbers of at least 1, got {quote(numbers)}")
     return tuple(int(number) for number in declared)
 
 
@@ -249,7 +250,7 @@ def _bounds(bounds: Any) -> tuple[float, float] | None:
     try:
         low, high = (float(bound) + 0.0 for bound in bounds)
     except (TypeError, ValueError):
-        raise DomainError(f"bounds must be a pair (low, high), got {bounds!r}") from None
+        raise DomainError(f"bounds must be a pair (low, high), got {quote(bounds)}") from None
     if not low < high or not isfinite(high - low):
         raise DomainError(f"bounds: low={low:g} must be below high={high:g}, by a finite amount")
     return low, high

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dpexplain.arguments import quote
 from dpexplain.domain.description import parse
 from dpexplain.domain.image import ImageDomain
 from dpexplain.domain.interface import DomainLike, format_list, hint
@@ -31,6 +32,6 @@ def domain_of(data: Any) -> DomainLike:
     kind = data.get("kind", "tabular") if isinstance(data, Mapping) else None
     if not isinstance(kind, str) or kind not in KINDS:
         raise DomainError(
-            f"a domain's kind must be one of {format_list(KINDS)}, got {kind!r}{hint(kind, KINDS)}. Pass what to_dict() returned"
+            f"a domain's kind must be one of {format_list(KINDS)}, got {quote(kind)}{hint(kind, KINDS)}. Pass what to_dict() returned"
         )
     return KINDS[kind](data)

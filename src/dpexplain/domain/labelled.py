@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from dpexplain.arguments import quote
 from dpexplain.domain.values import unicode_text
 from dpexplain.errors import DomainError
 
@@ -32,7 +33,7 @@ class Labelled:
             if value is None:
                 continue
             if not isinstance(value, str) or not value.strip():
-                raise DomainError(f"{name}: {word} must be non-empty text, got {value!r}. Leave it out where there is none")
+                raise DomainError(f"{name}: {word} must be non-empty text, got {quote(value)}. Leave it out where there is none")
             unicode_text(f"{name}: {word}", value)
 
 

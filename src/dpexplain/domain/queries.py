@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from dpexplain.arguments import quote
 from dpexplain.domain.catalogue import Feature
 from dpexplain.domain.features import Categorical
 from dpexplain.domain.interface import FloatArray, format_list, hint
@@ -37,7 +38,7 @@ class QueryRules:
         _require_choice("extra", self.extra, ("refuse", "ignore"))
         _require_choice("on_error", self.on_error, ("raise", "skip"))
         if not isinstance(self.clip, bool):
-            raise ParameterError(f"clip must be True or False, got {self.clip!r}")
+            raise ParameterError(f"clip must be True or False, got {quote(self.clip)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +200,7 @@ def read_vector(features: Sequence[Feature], vector: Any, low: Any, high: Any, r
 
 def _require_choice(name: str, value: object, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise ParameterError(f"{name} must be {' or '.join(map(repr, known))}, got {value!r}{hint(value, known)}")
+        raise ParameterError(f"{name} must be {' or '.join(map(repr, known))}, got {quote(value)}{hint(value, known)}")
 
 
 def _frame_records(rows: Any) -> list[Mapping[Any, Any]] | None:

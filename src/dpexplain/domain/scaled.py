@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from dpexplain.arguments import quote
 from dpexplain.domain.labelled import Labelled
 from dpexplain.errors import DomainError
 
@@ -26,7 +27,7 @@ def require_scale(where: str, scale: Any) -> float:
     number = isinstance(scale, (int, float)) and not isinstance(scale, bool) and isfinite(scale)
     if not number or not SMALLEST <= scale <= LARGEST:
         raise DomainError(
-            f"{where}scale must be a number from {SMALLEST:g} to {LARGEST:g}, got {scale!r}: 1 counts the whole declared range as 1, "
+            f"{where}scale must be a number from {SMALLEST:g} to {LARGEST:g}, got {quote(scale)}: 1 counts the whole declared range as 1, "
             "0.5 half as much"
         )
     return UNSCALED if scale == UNSCALED else float(scale)

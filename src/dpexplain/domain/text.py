@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy
 
+from dpexplain.arguments import quote
 from dpexplain.domain import description
 from dpexplain.domain.columns import TABLES, read_columns
 from dpexplain.domain.interface import Block, FloatArray, format_list
@@ -61,7 +62,7 @@ class TextDomain(description.DomainDescription):
     def __post_init__(self) -> None:
         words = _vocabulary(self.vocabulary)
         if self.column is not None and not isinstance(self.column, str):
-            raise DomainError(f"column must name the column that holds the text, got {self.column!r}")
+            raise DomainError(f"column must name the column that holds the text, got {quote(self.column)}")
         object.__setattr__(self, "vocabulary", words)
         object.__setattr__(self, "scale", require_scale("a text domain's ", self.scale))
         object.__setattr__(self, "_positions", {word: i for i, word in enumerate(words)})
@@ -240,11 +241,14 @@ def _vocabulary(words: Any) -> tuple[str, ...]:
 
 def _word(word: object) -> str:
     if not isinstance(word, str):
-        raise DomainError(f"the vocabulary holds {word!r}; every word must be a string")
-    if words_of(word) != {word}:
-        spelled = " ".join(sorted(words_of(word))) or "no word at all"
+        raise DomainError(f"the vocabulary holds {quote(word)}. Every word must be a string")
+    found = words_of(word)
+    if len(found) > 1:  # a text by mistake, which is not quoted: it may be private
+        raise DomainError(f"an entry of the vocabulary has {len(found)} words. List single words, in lower case")
+    if found != {word}:
+        spelled = next(iter(found), "no word at all")
         raise DomainError(
-            f"{word!r} can never occur: a text's words are lower-case runs of letters and digits. It reads as {spelled!r}"
+            f"{quote(word)} can never occur: a text's words are lower-case runs of letters and digits. It reads as {spelled!r}"
         )
     return unicode_text("the vocabulary's word", word)
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
+from dpexplain.arguments import quote
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import PAPER_RADIUS, Plane
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
@@ -62,7 +63,7 @@ class Adaptive:
         require_steps(self.steps)
         require_calibration(self.calibration)
         if self.rule not in ("history", "paper"):
-            raise ParameterError(f"rule must be 'history' (ours) or 'paper' (its rule, made private), got {self.rule!r}")
+            raise ParameterError(f"rule must be 'history' (ours) or 'paper' (its rule, made private), got {quote(self.rule)}")
         plane, radius = choose_plane(self.plane, self.radius, self.norm, self.calibration, self.weight)
         object.__setattr__(self, "plane", plane)
         object.__setattr__(self, "radius", radius)

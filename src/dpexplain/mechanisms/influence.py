@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
+from dpexplain.arguments import quote
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.moments import LocalMoments, Moments
@@ -106,9 +107,9 @@ class Influence:
     def __post_init__(self) -> None:
         gdp.mu(self.epsilon, self.delta)  # raises ParameterError for invalid values
         if self.others not in (None, "ignored", "against"):
-            raise ParameterError(f"others must be 'ignored' or 'against', got {self.others!r}")
+            raise ParameterError(f"others must be 'ignored' or 'against', got {quote(self.others)}")
         if self.label is not None and not -1 <= self.label <= 1:
-            raise ParameterError(f"label must be the model's answer at the query, from -1 to 1, got {self.label!r}")
+            raise ParameterError(f"label must be the model's answer at the query, from -1 to 1, got {quote(self.label)}")
         sensitivity.linear(self.weight)
 
     def with_model(self, model: Callable[[Matrix], Vector]) -> Influence | InfluenceWithModel:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 
+from dpexplain.arguments import quote
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.errors import ParameterError
@@ -107,9 +108,9 @@ class WithModel(Generic[Given]):
 def require_steps(steps: int | None) -> None:
     """Raise ParameterError unless there are at least 2 steps: T iterations take T-1 noisy gradients."""
     if steps is not None and not (isinstance(steps, int) and steps >= 2):
-        raise ParameterError(f"steps must be a whole number of at least 2 (T-1 noisy gradients are taken), got {steps}")
+        raise ParameterError(f"steps must be a whole number of at least 2 (T-1 noisy gradients are taken), got {quote(steps)}")
 
 
 def require_calibration(calibration: str) -> None:
     if calibration not in ("exact", "paper"):
-        raise ParameterError(f"calibration must be 'exact' or 'paper', got {calibration!r}")
+        raise ParameterError(f"calibration must be 'exact' or 'paper', got {quote(calibration)}")

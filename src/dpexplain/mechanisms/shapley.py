@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NoReturn, cast
 
 import numpy as np
 
+from dpexplain.arguments import quote
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.baseline_shapley import Orders, ShapleySum, exact_grid, largest_norm
@@ -103,7 +104,7 @@ class Shapley:
     def __post_init__(self) -> None:
         gdp.mu(self.epsilon, self.delta)  # raises ParameterError for invalid values
         if self.rows is not None and not (isinstance(self.rows, int) and self.rows >= 1):
-            raise ParameterError(f"rows must be a whole number of at least 1, got {self.rows!r}")
+            raise ParameterError(f"rows must be a whole number of at least 1, got {quote(self.rows)}")
         if self.clip is not None:
             sensitivity.clipping_bound(self.clip)
 

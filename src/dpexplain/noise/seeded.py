@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpexplain.arguments import quote
 from dpexplain.core.arrays import Vector
 from dpexplain.errors import ParameterError
 
@@ -21,7 +22,7 @@ class SeededNoise:
 
     def __init__(self, seed: int) -> None:
         if not (isinstance(seed, int | np.integer) and seed >= 0):
-            raise ParameterError(f"seed must be a non-negative integer, got {seed!r}: for real releases use SecureNoise()")
+            raise ParameterError(f"seed must be a non-negative integer, got {quote(seed)}: for real releases use SecureNoise()")
         self._seed = int(seed)
         self._generator = np.random.Generator(np.random.Philox(self._seed))
 

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from dpexplain.arguments import require_kind
+from dpexplain.arguments import quote, require_kind
 from dpexplain.core.text_prior import TextPrior
 from dpexplain.domain import Domain
 from dpexplain.domain.drafts import Draft, DraftFeature, draft_of_schema
@@ -175,7 +175,7 @@ def _declared_kind(name: str, kind: str) -> DraftFeature:
     chosen = WORDS.get(kind, kind)
     if chosen not in KINDS or chosen == "ordinal":
         known = [*WORDS, "date", "datetime"]
-        raise ParameterError(f"{name}: {kind!r}{hint(kind, known)} is not a kind of column. Use one of {format_list(known)}")
+        raise ParameterError(f"{name}: {quote(kind)}{hint(kind, known)} is not a kind of column. Use one of {format_list(known)}")
     return DraftFeature(name, chosen, {"integer": True} if kind == "integer" else {})
 
 

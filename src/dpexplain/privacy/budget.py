@@ -10,7 +10,7 @@ from functools import lru_cache
 from math import exp, floor
 from typing import Any
 
-from dpexplain.arguments import is_number
+from dpexplain.arguments import is_number, quote
 from dpexplain.errors import ParameterError, WeakBudget
 from dpexplain.privacy import gdp
 from dpexplain.privacy.events import QUANTUM_BITS, mu_of
@@ -31,7 +31,7 @@ class Budget:
     def __post_init__(self) -> None:
         for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):
             if not is_number(value):
-                raise ParameterError(f"{name} must be a number, got {value!r}. Write Budget(epsilon=1.0, delta=1e-6)")
+                raise ParameterError(f"{name} must be a number, got {quote(value)}. Write Budget(epsilon=1.0, delta=1e-6)")
         mu = gdp.mu(self.epsilon, self.delta)  # raises ParameterError, with the remedy, for invalid values
         object.__setattr__(self, "mu", mu)
         object.__setattr__(self, "quanta", floor(Fraction(mu) ** 2 * (1 << QUANTUM_BITS)))
@@ -57,7 +57,7 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         if not 0 < self.delta < 1:
-            raise ParameterError(f"delta must lie strictly between 0 and 1, got {self.delta}")
+            raise ParameterError(f"delta must lie strictly between 0 and 1, got {quote(self.delta)}")
 
     @classmethod
     def of_quanta(cls, quanta: int, delta: float, neighbours: Neighbours, **stated: Any) -> Guarantee:

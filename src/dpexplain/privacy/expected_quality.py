@@ -31,6 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from math import exp, hypot, log, sqrt
 
+from dpexplain.arguments import quote
 from dpexplain.core import sensitivity
 from dpexplain.core.plane import Plane, require_plane
 from dpexplain.core.weights import DEFAULT_WEIGHT
@@ -121,7 +122,7 @@ def reach(rows: int, features: int, budget: Budget, multiplier: int = 1) -> floa
     """B, for the default weight and radius; `multiplier` is how many records' worth neighbours differ by."""
     for what, value in (("rows", rows), ("features", features), ("rows per unit", multiplier)):
         if value < 1:
-            raise ParameterError(f"{what} must be at least 1, got {value}")
+            raise ParameterError(f"{what} must be at least 1, got {quote(value)}")
     return reach_of(rows, features, budget.mu, multiplier)
 
 
@@ -176,7 +177,7 @@ def rarity(positives: float | None) -> bool | None:
     if positives is None:
         return None
     if not 0 < positives < 1:
-        raise ParameterError(f"positives must be a share between 0 and 1, got {positives}")
+        raise ParameterError(f"positives must be a share between 0 and 1, got {quote(positives)}")
     share = min(positives, 1 - positives)
     return True if share <= RARE else False if share >= COMMON else None
 

@@ -21,7 +21,7 @@ from math import exp, expm1, inf, log, log1p, pi, sqrt
 import numpy as np
 import scipy
 
-from dpexplain.arguments import is_finite
+from dpexplain.arguments import is_finite, quote
 from dpexplain.core.arrays import Vector
 from dpexplain.errors import ParameterError
 
@@ -36,7 +36,7 @@ def delta(mu: float, epsilon: float) -> float:
     """The smallest δ for which μ-GDP implies (ε, δ)-DP, rounded up."""
     _require_mu(mu)
     if not (is_finite(epsilon) and epsilon >= 0):
-        raise ParameterError(f"epsilon must be finite and not negative, got {epsilon}")
+        raise ParameterError(f"epsilon must be finite and not negative, got {quote(epsilon)}")
     if mu == 0:
         return 0.0
     value = exp(_log_delta(mu, epsilon)) * (1 + _SAFE)
@@ -68,10 +68,10 @@ def epsilon(mu: float, delta: float) -> float:
 def mu(epsilon: float, delta: float) -> float:
     """The largest μ for which μ-GDP implies (ε, δ)-DP, rounded down: what an (ε, δ) budget is worth."""
     if not (is_finite(epsilon) and epsilon > 0):
-        raise ParameterError(f"epsilon must be positive and finite, got {epsilon!r}. Try 0.1 to 1 in total")
+        raise ParameterError(f"epsilon must be positive and finite, got {quote(epsilon)}. Try 0.1 to 1 in total")
     if epsilon > _MOST_EPSILON:
         raise ParameterError(
-            f"epsilon must be at most {_MOST_EPSILON:g}, got {epsilon!r}, which protects nobody. Try 0.1 to 1 in total"
+            f"epsilon must be at most {_MOST_EPSILON:g}, got {quote(epsilon)}, which protects nobody. Try 0.1 to 1 in total"
         )
     _require_delta(delta)
     target = log(delta) - _SAFE
@@ -85,7 +85,7 @@ def mu(epsilon: float, delta: float) -> float:
 def mu_of_pure(epsilon: float) -> float:
     """The smallest μ such that every ε-DP mechanism is μ-GDP: -2 Φ⁻¹(1/(1+e^ε)), rounded up (≈ 1.2533 ε)."""
     if not (is_finite(epsilon) and epsilon > 0):
-        raise ParameterError(f"epsilon must be positive and finite, got {epsilon}")
+        raise ParameterError(f"epsilon must be positive and finite, got {quote(epsilon)}")
     # Φ(μ/2) - 1/2 = tanh(ε/2)/2, so μ/√8 = erfinv(tanh(ε/2)): no cancellation for small ε; for large ε use the tail.
     tail = -log1p(exp(epsilon)) if epsilon < 700 else -epsilon
     exact = (
@@ -96,12 +96,14 @@ def mu_of_pure(epsilon: float) -> float:
 
 def _require_mu(mu: float) -> None:
     if not (is_finite(mu) and mu >= 0):
-        raise ParameterError(f"mu must be finite and not negative, got {mu}")
+        raise ParameterError(f"mu must be finite and not negative, got {quote(mu)}")
 
 
 def _require_delta(delta: float) -> None:
     if not (is_finite(delta) and 0 < delta < 1):
-        raise ParameterError(f"delta must lie strictly between 0 and 1, got {delta!r}. Try 1e-6, below one over the row count")
+        raise ParameterError(
+            f"delta must lie strictly between 0 and 1, got {quote(delta)}. Try 1e-6, below one over the row count"
+        )
 
 
 def _log_delta(mu: float, epsilon: float) -> float:

@@ -13,7 +13,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from dpexplain.arguments import is_number
+from dpexplain.arguments import is_number, quote
 from dpexplain.errors import ParameterError
 
 FORMAT, VERSION = "dpexplain.model_card", 1
@@ -38,10 +38,10 @@ class ModelCard:
     def __post_init__(self) -> None:
         if self.epsilon is not None and not (is_number(self.epsilon) and isfinite(self.epsilon) and self.epsilon >= 0):
             raise ParameterError(
-                f"a model card's epsilon must be a number of at least 0, or null, got {self.epsilon!r}. {_REMEDY}"
+                f"a model card's epsilon must be a number of at least 0, or null, got {quote(self.epsilon)}. {_REMEDY}"
             )
         if not (is_number(self.delta) and 0 <= self.delta < 1):
-            raise ParameterError(f"a model card's delta must be a number from 0 to below 1, got {self.delta!r}. {_REMEDY}")
+            raise ParameterError(f"a model card's delta must be a number from 0 to below 1, got {quote(self.delta)}. {_REMEDY}")
         object.__setattr__(self, "parameters", dict(self.parameters))
 
     @property

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from dpexplain.arguments import quote
 from dpexplain.errors import ParameterError
 
 
@@ -30,7 +31,7 @@ class Relation(Enum):
             return cls(value)
         except ValueError:
             names = " or ".join(repr(r.value) for r in cls)
-            raise ParameterError(f"relation must be {names}, got {value!r}") from None
+            raise ParameterError(f"relation must be {names}, got {quote(value)}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Neighbours:
 
     def __post_init__(self) -> None:
         if self.rows_per_unit < 1:
-            raise ParameterError(f"max_rows_per_unit must be at least 1, got {self.rows_per_unit}")
+            raise ParameterError(f"max_rows_per_unit must be at least 1, got {quote(self.rows_per_unit)}")
         if self.unit is None and self.rows_per_unit != 1:
             raise ParameterError(
                 "max_rows_per_unit has no meaning without owners. Pass unit=, the column that says who owns a row"

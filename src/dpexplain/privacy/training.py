@@ -18,6 +18,7 @@ from typing import Any
 
 import scipy
 
+from dpexplain.arguments import quote
 from dpexplain.errors import ParameterError
 from dpexplain.privacy import gdp
 from dpexplain.privacy.budget import Guarantee, round_up
@@ -42,7 +43,7 @@ class LastStep:
         for name in ("step", "sigma", "radius", "c"):
             value = getattr(self, name)
             if not (isfinite(value) and value > 0):
-                raise ParameterError(f"{name} must be positive and finite, got {value}. Take it from the answer's details")
+                raise ParameterError(f"{name} must be positive and finite, got {quote(value)}. Take it from the answer's details")
 
     @property
     def log_gap(self) -> float:
@@ -63,7 +64,7 @@ class AmplifiedGuarantee:
     def __post_init__(self) -> None:
         _require_model(self.model_epsilon, self.model_delta)
         if self.explanations < 1:
-            raise ParameterError(f"explanations must be at least 1, got {self.explanations}")
+            raise ParameterError(f"explanations must be at least 1, got {quote(self.explanations)}")
 
     @property
     def epsilon(self) -> float:
@@ -139,7 +140,7 @@ class Unconditional:
 
     def __post_init__(self) -> None:
         if self.rows < 1:
-            raise ParameterError(f"rows must be at least 1, got {self.rows}. Pass the public size of the explanation data")
+            raise ParameterError(f"rows must be at least 1, got {quote(self.rows)}. Pass the public size of the explanation data")
         if self.explained.model_answers:
             raise ParameterError(
                 "the model's own answers were published (anchored explanations, starts from its plane, labelled reference data): without a model "

@@ -11,6 +11,7 @@ from warnings import catch_warnings, simplefilter, warn
 
 import numpy as np
 
+from dpexplain.arguments import quote
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.domain.values import find, is_missing, lookup_table, number
 from dpexplain.errors import DataError
@@ -110,7 +111,7 @@ def _check_class(answers: Any, reading: Any) -> None:
         classes = sorted({repr(one) for one in values})[:10]
         if all(isinstance(one, str) for one in values) and not isinstance(reading.target, str):
             raise DataError(
-                f"the model answers with {', '.join(classes)}, and never with target={reading.target!r}. Pass target= one of them"
+                f"the model answers with {', '.join(classes)}, and never with target={quote(reading.target)}. Pass target= one of them"
             )
         if reading.classes is None:
             warn(

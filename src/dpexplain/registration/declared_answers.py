@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpexplain.arguments import quote
 from dpexplain.core.answer_scale import AnswerScale, Kind
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain.values import find, is_missing, lookup_table, number
@@ -42,7 +43,7 @@ class AnswerDeclaration:
 
     def __post_init__(self) -> None:
         if self.output is not None and self.output not in OUTPUTS:
-            raise ParameterError(f"output must be one of {', '.join(map(repr, OUTPUTS))}, got {self.output!r}")
+            raise ParameterError(f"output must be one of {', '.join(map(repr, OUTPUTS))}, got {quote(self.output)}")
         if self.bounds is not None and self.output != "value":
             raise ParameterError("bounds= are those of a value. Declare output='value' with them")
         if self.output == "value":
@@ -71,7 +72,7 @@ def _pair(bounds: Any) -> tuple[float, float] | None:
     if bounds is None:
         return None
     if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
-        raise ParameterError(f"bounds must be a pair (low, high), got {bounds!r}")
+        raise ParameterError(f"bounds must be a pair (low, high), got {quote(bounds)}")
     return bounds[0], bounds[1]
 
 
@@ -150,7 +151,9 @@ class Reading:
         """Which probability is that of class `target`."""
         classes = list(range(columns)) if self.classes is None else list(self.classes)
         if columns != len(classes) or columns == 1 or self.target not in classes:
-            raise DataError(f"target={self.target!r} is not one of the model's classes {classes[:20]}. Pass target= one of them")
+            raise DataError(
+                f"target={quote(self.target)} is not one of the model's classes {classes[:20]}. Pass target= one of them"
+            )
         return classes.index(self.target)
 
 

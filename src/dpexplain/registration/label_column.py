@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpexplain.arguments import quote
 from dpexplain.core.arrays import Vector
 from dpexplain.errors import DataError
 from dpexplain.registration.declared_answers import AnswerDeclaration
@@ -45,7 +46,7 @@ def _as_typed(kind: pa.DataType, target: Any) -> Any:
         return float(target) if pa.types.is_integer(kind) or pa.types.is_floating(kind) else target
     except ValueError:
         raise DataError(
-            f"target {target!r} is not a number, but the label column holds numbers. Name one of its classes"
+            f"target {quote(target)} is not a number, but the label column holds numbers. Name one of its classes"
         ) from None
 
 

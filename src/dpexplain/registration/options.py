@@ -11,7 +11,7 @@ from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 
-from dpexplain.arguments import require_kind
+from dpexplain.arguments import quote, require_kind
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.privacy.budget import Budget
 from dpexplain.privacy.model_card import ModelCard
@@ -54,7 +54,7 @@ class RegistrationOptions:
         _ = self.neighbours  # raises for options that make no neighbouring relation
         _ = self.answers
         if self.size is not None and not (isinstance(self.size, int) and self.size >= 1):
-            raise ParameterError(f"size must be a whole number of at least 1, got {self.size!r}")
+            raise ParameterError(f"size must be a whole number of at least 1, got {quote(self.size)}")
         require_kind("cap", self.cap, (Budget, NoneType), "Pass dpx.Budget(epsilon=1.0, delta=1e-6)")
 
     @property

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpexplain.arguments import quote
 from dpexplain.errors import DataError
 
 MISSING = frozenset({"", "nan", "NaN", "None", "null", "<NA>", "NaT"})  # texts that readers write for a missing entry
@@ -109,7 +110,7 @@ def owners_of(rows: Any, unit: str) -> list[str]:
     try:
         return _read(rows, unit)
     except (KeyError, TypeError, IndexError, nw.exceptions.ColumnNotFoundError):
-        raise DataError(f"unit={unit!r} is not a column of the rows. Name the column that says who owns a row") from None
+        raise DataError(f"unit={quote(unit)} is not a column of the rows. Name the column that says who owns a row") from None
 
 
 def _read(rows: Any, unit: str) -> list[str]:

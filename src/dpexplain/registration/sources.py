@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpexplain.arguments import without_causes
+from dpexplain.arguments import quote, without_causes
 from dpexplain.backends.parquet import ParquetFiles
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import DomainLike, TextDomain
@@ -53,7 +53,7 @@ class DataSource:
         if (self.label is None) == (self.model is None):
             raise InputError("the rows need labels from one place. Name either a label column or a model")
         if not (self.stream is None or isinstance(self.stream, bool)):
-            raise InputError(f"stream must be true or false, got {self.stream!r}. Leave it out to let free memory decide")
+            raise InputError(f"stream must be true or false, got {quote(self.stream)}. Leave it out to let free memory decide")
         if self.cache is not None and self.cache.is_dir():
             raise DataError(f"the label cache {self.cache} is a folder. Name a file")
 

@@ -14,6 +14,7 @@ import numpy as np
 from dpexplain.answers.contributions import Contributions
 from dpexplain.answers.contributions_batch import ContributionsBatch
 from dpexplain.answers.explanation import Explanation
+from dpexplain.arguments import quote
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix
 from dpexplain.core.weights import Weight
@@ -167,7 +168,7 @@ class ModelQuestions:
         from dpexplain.release.summary import summarise
 
         if isinstance(records, bool) or not isinstance(records, int) or records < 2:
-            raise ParameterError(f"records must be a whole number of at least 2, got {records!r}")
+            raise ParameterError(f"records must be a whole number of at least 2, got {quote(records)}")
         release, labeller = self._resolve_target(model, target)
         return summarise(release._with_reference, labeller, records, background, scale_of(self), self.guarantee)
 
@@ -239,13 +240,13 @@ class ModelQuestions:
             known = (
                 ", ".join(map(repr, self.named)) or "none. Register the data with target='all', or add a model with with_model"
             )
-            raise ParameterError(f"this release has no target {target!r}. It has {known}")
+            raise ParameterError(f"this release has no target {quote(target)}. It has {known}")
         return self.named[str(target)]
 
     def with_model(self, name: str, other: Release) -> Release:
         """This release with another one of the same records beside it, as `relabel` and `refine` make them: one file for both."""
         if not isinstance(name, str) or not name:
-            raise ParameterError(f"the name of a model must be text, got {name!r}")
+            raise ParameterError(f"the name of a model must be text, got {quote(name)}")
         if other.domain.fingerprint != self.domain.fingerprint:
             raise ParameterError("the other release has another domain. Add what relabel or refine made of this one")
         if not _same_records(self.reference, other.reference) or other.guarantee.mu < self.first_guarantee.mu:

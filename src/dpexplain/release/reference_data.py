@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpexplain.arguments import quote
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.cells import CellCodes
 from dpexplain.core.layout import Layout
@@ -161,7 +162,9 @@ def reference_rows(wanted: bool | int, rows: int, columns: int) -> int:
     if isinstance(wanted, bool):
         return (_MANY if rows >= _LARGE and columns <= _WIDE else _USUAL) if wanted else 0
     if not (isinstance(wanted, int) and FEWEST <= wanted <= MOST):
-        raise ParameterError(f"reference must be True, False or a number of records from {FEWEST:,} to {MOST:,}, got {wanted!r}")
+        raise ParameterError(
+            f"reference must be True, False or a number of records from {FEWEST:,} to {MOST:,}, got {quote(wanted)}"
+        )
     return wanted
 
 

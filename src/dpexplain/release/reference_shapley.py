@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpexplain.answers.contributions import feature_names, feature_titles, feature_values, ordered_levels
 from dpexplain.answers.contributions_batch import ContributionsBatch
+from dpexplain.arguments import quote
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain import Domain
@@ -192,7 +193,7 @@ def checked_count(records: Any, available: int) -> int:
     """How many background records to use: a whole number, large enough, and no more than there are."""
     if isinstance(records, bool) or not isinstance(records, int) or records < FEWEST_RECORDS:
         raise ParameterError(
-            f"records must be a whole number of at least {FEWEST_RECORDS}, got {records!r}: fewer say too little"
+            f"records must be a whole number of at least {FEWEST_RECORDS}, got {quote(records)}: fewer say too little"
         )
     return min(records, available)
 

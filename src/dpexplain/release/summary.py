@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpexplain import plots
 from dpexplain.answers.contributions import frame_of
 from dpexplain.answers.contributions_batch import ContributionsBatch
+from dpexplain.arguments import quote
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.errors import ParameterError
@@ -97,7 +98,7 @@ class Summary:
             heading = f"The average answer against {curve.name}" if title is None else title
             return plots.dependence(curve.name, curve.values, curve.answers, curve.error, self.scale, title=heading, **look)
         if kind != "bar":
-            raise ParameterError(f"kind must be 'bar', 'beeswarm', 'dependence' or 'scatter', got {kind!r}")
+            raise ParameterError(f"kind must be 'bar', 'beeswarm', 'dependence' or 'scatter', got {quote(kind)}")
         heading = "How much each feature adds to the model's answers" if title is None else title
         names = self.contributions.titles or self.names
         return plots.importance(names, self.importance, self.scale, self.error, top=top, title=heading, **look)

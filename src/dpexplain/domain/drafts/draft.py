@@ -7,6 +7,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from math import floor, isfinite, log10
 from typing import Any
 
+from dpexplain.arguments import quote
 from dpexplain.domain.catalogue import FEATURES, Feature
 from dpexplain.domain.description import to_toml
 from dpexplain.domain.interface import format_list, hint
@@ -57,14 +58,14 @@ class DraftFeature:
             return replace(self, kind=kind, known={**self.known, **{key: one for key, one in given.items() if key != "kind"}})
         if not isinstance(given, (list, tuple)) or not given:
             raise DomainError(
-                f"{self.name}: {given!r:.60} is not a declaration. Declare {EXAMPLES.get(self.kind, EXAMPLES[None])}"
+                f"{self.name}: {quote(given)} is not a declaration. Declare {EXAMPLES.get(self.kind, EXAMPLES[None])}"
             )
         kind = self.kind or ("numeric" if isinstance(given, tuple) and len(given) == 2 else "categorical")
         if kind == "numeric" and any(isinstance(one, str) for one in given):  # a model that has only the name of a column
             return DraftFeature(self.name, "categorical").declare(given)
         keys = {"categorical": ("values",), "ordinal": ("levels",), "binary": ("values",)}.get(kind, ("low", "high"))
         if len(keys) == 2 and len(given) not in (2, 3):
-            raise DomainError(f"{self.name}: bounds must be (low, high) or (low, high, missing), got {given!r:.60}")
+            raise DomainError(f"{self.name}: bounds must be (low, high) or (low, high, missing), got {quote(given)}")
         values = (list(given),) if len(keys) == 1 else given
         return replace(self, kind=kind, known={**self.known, **dict(zip((*keys, "missing"), values, strict=False))})
 

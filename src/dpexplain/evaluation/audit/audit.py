@@ -16,6 +16,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
+from dpexplain.arguments import quote
 from dpexplain.core.arrays import Vector
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
@@ -302,10 +303,12 @@ def _audit_result(evidence: _Evidence, stage: _Stage, name: str, view: View, del
 
 def _require(view: str, runs: int, confidence: float, data: Any, domain: Any) -> None:
     if view not in _SEEN:
-        raise ParameterError(f"view must be 'transcript' or 'answer', got {view!r}")
+        raise ParameterError(f"view must be 'transcript' or 'answer', got {quote(view)}")
     if runs < 60:
-        raise ParameterError(f"runs must be at least 60 to show anything, got {runs}: 1000 notice noise that is 20 % too small")
+        raise ParameterError(
+            f"runs must be at least 60 to show anything, got {quote(runs)}: 1000 notice noise that is 20 % too small"
+        )
     if not 0.5 <= confidence < 1:
-        raise ParameterError(f"confidence must lie between 0.5 and 1, got {confidence}. Try 0.99")
+        raise ParameterError(f"confidence must lie between 0.5 and 1, got {quote(confidence)}. Try 0.99")
     if data is not None and domain is not None:
         raise ParameterError("both data= and domain= were passed, and data have a domain of their own. Leave one of them out")

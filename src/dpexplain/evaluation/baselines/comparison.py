@@ -14,6 +14,7 @@ from rich.table import Table
 
 from dpexplain import plots
 from dpexplain.answers.contributions import feature_names
+from dpexplain.arguments import quote
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import Plane
 from dpexplain.core.weights import Weight
@@ -44,7 +45,9 @@ class Comparison:
 
     def __post_init__(self) -> None:
         if self.reference not in self.methods:
-            raise ParameterError(f"reference={self.reference!r} is not one of the methods. Use one of {sorted(self.methods)}")
+            raise ParameterError(
+                f"reference={quote(self.reference)} is not one of the methods. Use one of {sorted(self.methods)}"
+            )
         for name, values in self.methods.items():
             if np.shape(values) != (len(self.names),):
                 raise ParameterError(
@@ -128,7 +131,7 @@ def baselines(
     if unknown := set(methods) - set(_RUN):
         raise ParameterError(f"unknown methods {sorted(unknown)}. Choose among {list(_RUN)}")
     if per not in ("feature", "column"):
-        raise ParameterError(f"per must be 'feature' or 'column', got {per!r}")
+        raise ParameterError(f"per must be 'feature' or 'column', got {quote(per)}")
     asked = _AskedModel(data, encoded_point(data.domain, query), model, target, weight, plane, anchor, radius, seed)
     found = {name: np.asarray(getattr(one, "values", one), dtype=np.float64) for name, one in (private or {}).items()}
     found |= {name: _RUN[name](asked) for name in methods}

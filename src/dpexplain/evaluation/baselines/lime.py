@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dpexplain.arguments import quote
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.data import PrivateData
 from dpexplain.domain.interface import Block
@@ -62,7 +63,7 @@ def lime(
     if chosen == "presence":
         return presence_lime(ask, point, np.full(len(point), baseline), samples, kernel_width or 25.0, seed)
     if chosen != "tabular":
-        raise ParameterError(f"form must be 'tabular' or 'presence', got {chosen!r}")
+        raise ParameterError(f"form must be 'tabular' or 'presence', got {quote(chosen)}")
     valid: Model = lambda rows: ask(on_levels(rows, data.domain))  # noqa: E731
     return tabular_lime(valid, point, data.domain.blocks, column_spread(data), samples, kernel_width, seed)
 

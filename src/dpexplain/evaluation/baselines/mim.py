@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpexplain.arguments import quote
 from dpexplain.core.arrays import Vector
 from dpexplain.core.moments import LocalMoments
 from dpexplain.core.weights import Stable, Weight
@@ -42,7 +43,7 @@ def mim(
     `others=None` is "ignored" where that is possible, and "against" where only labels were registered: the same rule as `dpx.Influence`.
     """
     if others not in (None, "ignored", "against"):
-        raise ParameterError(f"others must be 'ignored' or 'against', got {others!r}")
+        raise ParameterError(f"others must be 'ignored' or 'against', got {quote(others)}")
     point = encoded_point(data.domain, query)
     known = label is not None or model is not None or data.column_model is not None
     if others == "ignored" and not known:

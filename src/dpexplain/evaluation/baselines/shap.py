@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dpexplain.arguments import quote
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.baseline_shapley import Orders, baseline_shapley, orders_from
 from dpexplain.core.uniforms import Uniforms
@@ -53,7 +54,7 @@ def shap_values(
     if method == "tree":
         return tree_shap(model, point, rows, blocks, target)
     if method not in _BY_FEATURE:
-        raise ParameterError(f"method must be 'permutation', 'kernel' or 'tree', got {method!r}")
+        raise ParameterError(f"method must be 'permutation', 'kernel' or 'tree', got {quote(method)}")
     ask = column_model(data, model, target=target)
     return on_own_columns(_BY_FEATURE[method](ask, point, rows, blocks, permutations, seed), point, blocks)
 

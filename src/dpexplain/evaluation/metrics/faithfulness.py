@@ -21,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpexplain.arguments import quote
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain.interface import Block, DomainLike
 from dpexplain.errors import ParameterError
@@ -145,7 +146,7 @@ def vector(values: Any) -> Vector:
 def feature_strength(values: Any, blocks: Sequence[Block], moved: Matrix, kind: Kind) -> Matrix:
     """One number a feature, for one or several ways to move: Σ φ_j·moved_j over its columns for slopes, Σ φ_j for contributions."""
     if kind not in ("slope", "contribution"):
-        raise ParameterError(f"kind must be 'slope' or 'contribution', got {kind!r}")
+        raise ParameterError(f"kind must be 'slope' or 'contribution', got {quote(kind)}")
     phi = vector(values)
     parts = phi * moved if kind == "slope" else np.broadcast_to(phi, moved.shape)
     return np.add.reduceat(parts, [block.start for block in blocks], axis=-1)

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from dpexplain.arguments import is_finite, require_kind
+from dpexplain.arguments import is_finite, quote, require_kind
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import Plane, require_plane
 from dpexplain.core.weights import Stable, Weight
@@ -248,16 +248,16 @@ def _require_arguments(data: Any, epsilons: Any, delta: Any, ways: Any, queries:
     if data.targets:
         raise ParameterError("target='all' is rehearsed one class at a time. Register the data with target= one of them")
     if not _is_nonempty_list(epsilons) or not all(is_finite(one) and one > 0 for one in epsilons):
-        raise ParameterError(f"epsilons must be a list of positive numbers, such as [0.1, 1], got {epsilons!r}")
+        raise ParameterError(f"epsilons must be a list of positive numbers, such as [0.1, 1], got {quote(epsilons)}")
     for one in epsilons:
         Budget(one, delta)
     if not _is_nonempty_list(ways) or any(one not in WAYS for one in ways):
-        raise ParameterError(f"ways must be a list of {', '.join(map(repr, WAYS))}, got {ways!r}")
+        raise ParameterError(f"ways must be a list of {', '.join(map(repr, WAYS))}, got {quote(ways)}")
     if "reference" in ways and not (isinstance(data.domain, Domain) and data.labeller is not None):
         raise ParameterError("reference records are for tables that were registered with model=. Leave the way 'reference' out")
     for name, value in (("queries", queries), ("draws", draws)):
         if not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-            raise ParameterError(f"{name} must be a whole number of at least 1, got {value!r}")
+            raise ParameterError(f"{name} must be a whole number of at least 1, got {quote(value)}")
 
 
 def _is_nonempty_list(value: Any) -> bool:
