@@ -40,7 +40,7 @@ class Fault:
 
     what: str
     injected: int = 0
-    count_noticed: int | None = 0  # refused or reported; None where there is nothing to notice
+    noticed: int | None = 0  # refused or reported; None where there is nothing to notice
     too_little: int = 0  # times the ledger counted less than had been released
     lost: int = 0  # released answers that the ledger did not have
 

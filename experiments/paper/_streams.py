@@ -105,7 +105,7 @@ def ask_library(plan, seeds, seed, stored=None):
     plan.shard.wrap_rows(rows.wrap)
     explainers = {
         name: [dpx.Explainer(plan.shard, BUDGET, one, noise=SeededNoise(100 * seed + k)) for k in range(seeds)]
-        for name, one in plan.ours.items()
+        for name, one in plan.our_mechanisms.items()
     }
     made = make_releases(plan, seeds, seed) if plan.release else {}
     told = {name: [] for name in (*explainers, *made)}

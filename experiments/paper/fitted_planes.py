@@ -50,7 +50,7 @@ def run(inputs, queries):
 def acs_third(inputs, queries):
     """Figure 2's: the first of three shards."""
     data = inputs.acs
-    shard = data.modelled(name="ACS").split(_streams.SHARDS)[0]
+    shard = data.with_model(name="ACS").split(_streams.SHARDS)[0]
     return Setting("ACS, a third", shard, random_records(data, queries, SEED), default_mechanisms(0.01), 0.1)
 
 
@@ -58,7 +58,7 @@ def acs_whole(inputs, queries):
     """Table 3's."""
     data = inputs.acs
     chosen = {f"basic, ε = {epsilon:g}": dpx.Basic(epsilon, WHOLE_DELTA) for epsilon in (0.01, 0.1)}
-    return Setting("ACS", data.modelled(), random_records(data, queries, SEED), chosen, 0.1)
+    return Setting("ACS", data.with_model(), random_records(data, queries, SEED), chosen, 0.1)
 
 
 def text_third(inputs, queries):
@@ -67,7 +67,7 @@ def text_third(inputs, queries):
     shard = dpx.PrivateData(reviews.texts, reviews.domain, labels=reviews.truth, name="Text").split(_streams.SHARDS)[0]
     exact = gdp.epsilon(gdp.mu(0.006, _streams.DELTA) * reviews.factor, _streams.DELTA)
     chosen = {name.replace(f"{exact:g}", "0.006, μ of 8.8 M"): mechanism for name, mechanism in default_mechanisms(exact).items()}
-    return Setting("Text, a third", shard, [reviews.texts[i] for i in reviews.drawn(queries)], chosen, 1.0)
+    return Setting("Text, a third", shard, [reviews.texts[i] for i in reviews.draw_positions(queries)], chosen, 1.0)
 
 
 def default_mechanisms(epsilon):

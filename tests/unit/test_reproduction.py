@@ -44,7 +44,7 @@ def small(monkeypatch):
     monkeypatch.setattr("dpexplain.release", Silent)
     monkeypatch.setattr(_streams, "SHARDS", 2)
     monkeypatch.setattr(_streams, "STEPS", 30)
-    monkeypatch.setattr(_private_models, "with_opacus", lambda: False)
+    monkeypatch.setattr(_private_models, "has_opacus", lambda: False)
     monkeypatch.setattr(_private_models, "OWN", {"f_10": 10.0})
     monkeypatch.setattr(_private_models, "FACES_OWN", {"f": None, "f_2": 2.0})
     monkeypatch.setattr(figure_4, "HISTORY", 4)
