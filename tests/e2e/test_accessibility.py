@@ -56,6 +56,7 @@ def report(tmp_path_factory):
     for who, record in ASKED.items():
         point = DOMAIN.encode_query(record)
         answer = dpx.Explanation(rng.normal(size=DOMAIN.width) / 4, DOMAIN.names, point, guarantee, guarantee, domain=DOMAIN)
+        answer = replace(answer, plane="fitted", intercept=0.1)
         answers.append(PersonAnswer(who, 0.4, answer, Score(0.1, 0.001, 0.99, 1.0), with_contributions(answer, rng)))
     return write_report(
         tmp_path_factory.mktemp("report"), answers, dpx.Budget(1.0, 1e-6), "Refused: nothing is left.", str(guarantee)
