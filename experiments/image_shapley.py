@@ -2,6 +2,7 @@
 without noise and as `release.shapley` does it, with the coverage of its bars.
 
 python -m experiments.image_shapley --data DIR [--queries 2]
+python -m experiments.image_shapley --made-up blobs [--queries 4]
 """
 
 from __future__ import annotations
@@ -20,11 +21,36 @@ from sklearn.pipeline import make_pipeline
 import dpexplain as dpx
 from dpexplain.noise import SeededNoise
 from experiments.datasets import arguments, data_folder
-from experiments.face_data import load
+from experiments.face_data import Faces, load
 
 GRID, RECORDS, TRUTH = 6, 100, 400
 EPSILONS = (1.0, 4.0)
 SIDE = 48 // GRID
+
+
+def made_up(kind, count=8_000, seed=0):
+    """Generated images in the form of faces: light from one side, a blob with or without a hole, and grain.
+
+    "stripes" have, instead of the blob, stripes across or along one half: no mean of a superpixel shows them.
+    """
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[:48, :48] / 48
+    angle, level, spread = rng.uniform(0, 2 * np.pi, count), rng.uniform(90, 150, count), rng.uniform(0, 60, count)
+    images = level[:, None, None] + spread[:, None, None] * (
+        np.cos(angle)[:, None, None] * (x - 0.5) + np.sin(angle)[:, None, None] * (y - 0.5)
+    )
+    positive, middle = rng.random(count) < 0.4, rng.uniform(0.3, 0.7, (2, count, 1, 1))
+    if kind == "blobs":
+        distance = np.hypot(x - middle[0], y - middle[1]) / rng.uniform(0.15, 0.28, (count, 1, 1))
+        hole = 1.2 * np.exp(-np.square(distance / 0.4)) * positive[:, None, None]
+        images = images + rng.uniform(40, 90, (count, 1, 1)) * (np.exp(-np.square(distance)) - hole)
+    else:
+        wave = rng.uniform(5, 8, (count, 1, 1))
+        across = np.where(positive[:, None, None], np.sin(2 * np.pi * wave * y), np.sin(2 * np.pi * wave * x))
+        images = images + rng.uniform(15, 40, (count, 1, 1)) * across / (1 + np.exp(40 * (middle[1] - y)))
+    images = np.clip(images + rng.normal(0, 12, images.shape), 0, 255).astype(np.uint8)
+    part = 3 * count // 4
+    return Faces(images[:part], positive[:part], images[part:], positive[part:])
 
 
 def network(faces):
@@ -83,9 +109,11 @@ def scores(found, truth, k=5):
 def main():
     parser = arguments(__doc__.splitlines()[0])
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "dpexplain")
+    parser.add_argument("--made-up", choices=("blobs", "stripes"), help="generated images instead of faces")
     parser.set_defaults(queries=2)
     options, console, rng = parser.parse_args(), Console(width=120), np.random.default_rng(1)
-    faces = load(data_folder(options.data), options.cache)
+    made = options.made_up
+    faces = made_up(made, seed=options.seed) if made else load(data_folder(options.data), options.cache)
     fitted, model = network(faces)
     right = fitted.score(faces.test.reshape(len(faces.test), -1) / 255, faces.test_happy)
     images = faces.training[rng.permutation(len(faces.training))].astype(np.float64)
@@ -96,13 +124,13 @@ def main():
         "drawn from means and covariances": draw_flat_images(values, RECORDS, rng),
         "the average image, flat": flat(values.mean(axis=0)[None]).repeat(RECORDS, axis=0),
     }
-    found, covered, made = {name: [] for name in backgrounds}, {}, dict(releases(faces, model))
+    found, covered, released = {name: [] for name in backgrounds}, {}, dict(releases(faces, model))
     for shown in faces.test[: options.queries]:
         image = shown.astype(np.float64)
         truth = shap(model, image, images[:TRUTH])
         for name, background in backgrounds.items():
             found[name].append(scores(shap(model, image, background, seed=1), truth))
-        for epsilon, release in made.items():
+        for epsilon, release in released.items():
             answer = release.shapley(shown)
             found.setdefault(f"release.shapley, total ε = {epsilon:g}", []).append(scores(answer.values, truth))
             covered.setdefault(epsilon, []).append((np.abs(answer.values - truth) <= 2 * answer.error).mean())

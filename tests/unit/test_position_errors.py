@@ -51,8 +51,21 @@ def test_the_bar_of_a_number_grows_by_what_its_own_positions_may_do():
     _, plain = over.average(values)
     _, found = over.average_by_feature(values)
     within = 0.5 / np.sqrt(12)  # standard deviation within a bin of length 1/2
-    assert found[0] == pytest.approx(np.hypot(plain[0], 0.4 * within * np.sqrt(2 * 0.5**2)), rel=0.05)
+    assert found[0] == pytest.approx(np.hypot(plain[0], 0.4 * within * 0.5), rel=0.05)  # two bins of half of all
     assert found[1] == pytest.approx(plain[1], rel=0.001)  # what is left is for effects that no record shows
+
+
+def test_the_bar_of_another_feature_grows_where_its_effect_depends_on_the_number():
+    errors = np.array([(0, 0.5, 0.4), (0, 1.0, 0.4), (1, 0.5, 0.0), (1, 1.0, 0.0)])
+    points, over = background(errors)
+    rng = np.random.default_rng(1)
+    values = np.column_stack(
+        [rng.normal(size=4000), points[:, 0] - 0.5]
+    )  # the second feature's effect is in proportion to the first number
+    _, plain = over.average(values)
+    _, found = over.average_by_feature(values)
+    assert found[1] == pytest.approx(np.hypot(plain[1], 0.4 * 0.5 / np.sqrt(12) * 0.5), rel=0.05)
+    assert found[0] == pytest.approx(plain[0], rel=0.05)  # noise alone does not count as an effect
 
 
 def test_older_references_have_no_such_errors():

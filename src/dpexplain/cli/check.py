@@ -31,7 +31,7 @@ def check(
         str | None, typer.Option("--model", help="A model: .onnx, .skops, a KServe address, module:function.")
     ] = None,
     trusted: Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")] = False,
-    target: Annotated[str | None, typer.Option("--target", help="The class to explain.")] = None,
+    target: Annotated[str | None, typer.Option("--target", help="The class to explain, or all.")] = None,
     answer: Annotated[str | None, typer.Option("--answer", help="Kind of answer: probability, class or value.")] = None,
     bounds: Annotated[str | None, typer.Option("--bounds", help="Public bounds of --answer value, as LOW,HIGH.")] = None,
     rows: Annotated[int | None, typer.Option("--rows", min=1, help="Number of private rows, which is public.")] = None,

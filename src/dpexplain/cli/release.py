@@ -45,7 +45,7 @@ Label = Annotated[
 Model = Annotated[
     str | None, typer.Option("--model", help="The model instead of --label: .onnx, .skops, a KServe address, module:function.")
 ]
-Target = Annotated[str | None, typer.Option("--target", help="The class to explain.")]
+Target = Annotated[str | None, typer.Option("--target", help="The class to explain, or all.")]
 Trusted = Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")]
 Answer = Annotated[
     str | None, typer.Option("--answer", help="Kind of answer: probability, class or value. Not needed for a classifier.")

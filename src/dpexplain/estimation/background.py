@@ -8,9 +8,10 @@ The variance of an average of φ adds up
 - drawing the subsample: Σ w² e², and the reference itself: Var φ / N;
 - noise of the released counts and moments: what the changes of log weights in K rehearsals (`estimation/response.py`) do to β·c over all records, and
   to e over the subsample;
-- the bias of the model of the records: τ² Var φ, τ² as in `estimation/local_reference.py`;
-- of a number's own Shapley value, the unknown distribution within bins (`estimation/records_from_bins.py`): with π the share of a bin, u the standardised
-  number within it and e the error of its mean, Σ π² e² (E[φu]² + E[φ(u² - 1)]²/2);
+- the bias of the model of the records: τ² Var φ, τ² in proportion to that of `estimation/local_reference.py`;
+- of a Shapley value, the unknown distribution of numbers within bins (`estimation/records_from_bins.py`), of the feature's own and of those that interact
+  with it: with π the share of a bin, u the standardised number within it and e the largest error of its mean, half of
+  Σ π² e² (E[φu]² + E[φ(u² - 1)]²/2), less what these squares would be by drawing the subsample alone;
 - of a Shapley value, an effect that is too rare to be in the subsample: with c its typical size, where it is not 0, and B effective records, a share 1/B
   of all could have it, (c/B)². Where the model is known to ignore the feature there is no such effect;
 - codes that noise may have hidden (`estimation/hidden_codes.py`).
@@ -36,7 +37,7 @@ _BINS = 8  # of a number
 _FEWEST = 16  # records of the subsample that a bin must have to be calibrated
 _SLACK = 1e-4  # of a feature's variance, by which its average may be missed: limits the weights
 _TOGETHER = 1 << 14  # records whose features are in memory at once
-_REHEARSED = 1.25  # by which their variance is enlarged: rehearsals are linear, and do not choose bins or records again
+_POSITIONS = 0.5  # of the variance that errors of positions can cause: they are given as the largest
 _COMMON = 8.0  # rehearsals' worth of evidence for what all columns have in common
 
 
@@ -95,10 +96,17 @@ class Background:
         that no record of the subsample shows.
         """
         found, error = self.average(values)
-        own = values[: len(self.weights)]
-        inside = [0.0 if tilt is None else float(np.square(tilt @ own[:, j]).sum()) for j, tilt in enumerate(self.tilts)]
-        variance = np.square(error) + inside if inside else np.square(error)
-        return found, np.sqrt(variance + self.unseen_variance(values, ignored=ignored))
+        inside = self.position_variance(values[: len(self.weights)] - found)
+        return found, np.sqrt(np.square(error) + inside + self.unseen_variance(values, ignored=ignored))
+
+    def position_variance(self, centred: Matrix) -> Vector:
+        """Of averages of the columns, each less its average: due to the unknown distribution of numbers within their bins."""
+        total = np.zeros(centred.shape[1])
+        for tilt in self.tilts:
+            if tilt is not None:
+                moved = np.square(tilt @ centred) - np.square(tilt) @ np.square(centred)
+                total += np.maximum(moved.sum(axis=0), 0.0)
+        return _POSITIONS * total
 
     def unseen_variance(self, values: Matrix, *, ignored: bool) -> Vector:
         """Of effects that are too rare to be in the subsample."""
@@ -122,7 +130,7 @@ class Background:
         moving = spread > 1e-12 * max(float(spread.max(initial=0.0)), 1e-300)
         typical = float(np.median(own[moving] / spread[moving])) if moving.any() else 0.0
         evidence = len(shifts) / (len(shifts) + _COMMON)
-        return np.asarray(_REHEARSED * (evidence * own + (1 - evidence) * typical * spread))
+        return np.asarray(evidence * own + (1 - evidence) * typical * spread)
 
     def _regress(self, values: Matrix) -> tuple[Matrix, Matrix]:
         """(β, e): the regression of the values on the features."""

@@ -19,7 +19,7 @@ from dpexplain.estimation.global_slopes import guessed_slopes
 from dpexplain.estimation.local_reference import MomentRaking, MomentTargets
 
 _USUAL_DOUBT = 2e-3  # τ²: the usual squared error of the records' label moments, as a share of their variance (`estimation/global_slopes.py`)
-_REHEARSED = 1.75  # by which the variance over rehearsals is enlarged, as in `estimation/background.py`
+_REHEARSED = 1.75  # by which the variance over rehearsals is enlarged: they are linear, and do not choose bins or records again
 
 
 @dataclass(frozen=True, slots=True, eq=False)

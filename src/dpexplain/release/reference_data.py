@@ -33,6 +33,7 @@ FEWEST, MOST = 1 << 10, 1 << 20
 _USUAL, _MANY = 1 << 17, 1 << 19  # records that `reference=True` asks for
 _LARGE, _WIDE = 1_000_000, 128  # rows from which these are many, columns up to which many fit into memory
 CHANGE_STEPS = 63
+_LEFT = 0.25  # of τ², by which records missed the label moments, after they were raked to these
 Changes: TypeAlias = NDArray[np.int8]
 
 
@@ -129,7 +130,7 @@ class ReferenceData:
     def _weighted_records(self) -> WeightedRecords:
         weights = np.ones(len(self)) if self.weights is None else self.weights
         changes = np.zeros((0, len(self))) if self.changes is None else self.changes / CHANGE_STEPS
-        return WeightedRecords(self.encoded, weights / weights.sum(), changes, self.bias, self.position_errors)
+        return WeightedRecords(self.encoded, weights / weights.sum(), changes, _LEFT * self.bias, self.position_errors)
 
     def arrays(self) -> dict[str, Any]:
         """The arrays that a release file stores."""
