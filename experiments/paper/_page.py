@@ -130,7 +130,7 @@ def _two_losses(rows: Rows, kinds: tuple[str, ...]) -> str:
     for kind in kinds:
         found = [row for row in rows if row["explanation"] == kind]
         if found:
-            return " and ".join(f"{row['excess loss']:.2e} ± {row['± excess loss']:.0e}" for row in found)
+            return " and ".join(dict.fromkeys(f"{row['excess loss']:.2e} ± {row['± excess loss']:.0e}" for row in found))
     return ""
 
 
