@@ -35,7 +35,7 @@ class Case:
 
     def __init__(self, name, domain, encoded, data, records, answers, groups):
         self.name, self.domain, self.encoded, self.data = name, domain, encoded, data
-        self.records, self.groups = records, groups
+        self.records, self.groups, self.answers = records, groups, answers
         self.points = domain.encode_queries(records)
         self.anchors = np.clip(answers(self.points), -1, 1)
         self.mean = encoded.mean(axis=0)
@@ -77,7 +77,7 @@ def real_case(name, folder, records):
 def measure(case, epsilons, draws, sizes, cache):
     """One dictionary for each ε, draw, source, weight and plane."""
     exact = case.exact(cache)
-    best = {key: np.array([_minimiser(A, b) for A, b in zip(*pair, strict=True)]) for key, pair in exact.items()}
+    best = {key: np.array([minimiser(A, b) for A, b in zip(*pair, strict=True)]) for key, pair in exact.items()}
     sizes = [one for one in sizes if not one or case.data.labeller is not None]
     for epsilon, seed, reference in product(epsilons, range(draws), sizes):
         release = dpx.release(case.data, dpx.Budget(epsilon, DELTA), reference=reference or False, noise=SeededNoise(seed))
@@ -91,14 +91,14 @@ def measure(case, epsilons, draws, sizes, cache):
             )
 
 
-def _minimiser(A, b):
+def minimiser(A, b):
     """The shortest slopes of least loss."""
     values, vectors = np.linalg.eigh(A)
     kept = values > PRECISION * values[-1]
     return vectors[:, kept] @ ((b @ vectors[:, kept]) / values[kept])
 
 
-def _excess(phi, best, A, b):
+def relative_excess(phi, best, A, b):
     gain = 2 * b @ best - best @ A @ best
     return (gain - 2 * b @ phi + phi @ A @ phi) / gain if gain > 0 else 0.0
 
@@ -112,7 +112,7 @@ def _judge(case, found, best, exact):
     return {
         "slopes": float(inside.mean()),
         "contributions": float(covered.mean()),
-        "excess": float(np.mean([_excess(*one) for one in zip(found.values, best, *exact, strict=True)])),
+        "excess": float(np.mean([relative_excess(*one) for one in zip(found.values, best, *exact, strict=True)])),
         "cosine": float(np.mean([evaluation.agreement(*one).cosine for one in zip(found.values, best, strict=True)])),
         "width": float(np.sqrt(np.square(found.error).mean() / max(np.square(found.values - best).mean(), TINY**2))),
         "groups": {str(g): [int(part.sum()), part.size] for g, part in groups.items()},

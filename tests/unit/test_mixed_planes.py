@@ -49,16 +49,33 @@ def test_a_release_with_reference_mixes_and_contributions_add_up(planes):
 
 def test_the_surer_plane_counts_more(planes):
     few, many, near, *_ = planes
-    same = replace(few, values=many.values)
-    shares = [share_of(replace(same, errors=scale * many.errors), many, near) for scale in (10.0, 1.0, 0.1)]
+    many = replace(many, share=np.ones(6))
+    same = [
+        replace(few, values=many.values, errors=k * many.errors, noise_errors=k * many.noise_errors) for k in (10.0, 1.0, 0.1)
+    ]
+    shares = [share_of(one, many, near) for one in same]
     assert shares[0] == pytest.approx(np.full(6, 1 / 101))
     assert shares[1] == pytest.approx(np.full(6, 1 / 2))
     assert shares[2] == pytest.approx(np.full(6, 100 / 101))
 
 
+def test_where_few_rows_count_the_records_decide_and_noise_that_both_have_does_not(planes):
+    few, many, near, *_ = planes
+    same = replace(few, values=many.values, errors=many.errors, noise_errors=many.noise_errors)
+    shares = [share_of(same, replace(many, share=np.full(6, rows)), near) for rows in (0.5, 0.25, 0.05, 0.0)]
+    assert shares[0] == pytest.approx(np.full(6, 1 / 2))
+    assert shares[1] == pytest.approx(np.full(6, 1 / 2))
+    assert shares[2] == pytest.approx(np.full(6, 1 / 10))
+    assert shares[3] == pytest.approx(np.zeros(6))
+    noisy = replace(same, errors=np.hypot(many.errors, 0.5), noise_errors=np.hypot(many.noise_errors, 0.5))
+    everywhere, nearby = (share_of(noisy, replace(many, share=np.full(6, rows)), near) for rows in (1.0, 1e-3))
+    assert (everywhere < 0.1).all()
+    assert nearby == pytest.approx(np.full(6, 1 / 2) * 1e-3 / 0.25, rel=0.1)
+
+
 def test_disagreement_is_put_down_to_the_moments_and_widens_the_bar(planes):
     few, many, near, *_ = planes
-    certain = replace(few, values=many.values + 5.0, errors=many.errors.copy())
+    certain = replace(few, values=many.values + 5.0, errors=many.errors.copy(), noise_errors=many.noise_errors)
     assert (share_of(certain, many, near) < 0.3).all()
     agreeing, apart = (mix(one, many, np.full(6, 0.5)) for one in (replace(certain, values=many.values), certain))
     assert (apart.errors > 2.0).all()

@@ -50,9 +50,9 @@ def variances_of_one(planes, query, local, share, turn):
     pull = np.clip(len(local) * local[::every] - share * planes.raked[::every], -LIMIT / share, LIMIT / share)
     seen, squares = share * len(local) / (share * len(local) + POOLED), np.square(planes.residuals)
     pull = np.square(pull) * (seen * squares[::every] + (1 - seen) * float(g @ squares)) * planes.slopes.doubt / np.sqrt(share)
-    spread = [w @ np.square(planes.points - w @ planes.points).sum(axis=1) for w in (g, local)]
-    pull *= np.clip(spread[0] / max(spread[1], 1e-300), 1.0, NARROWEST) ** 2
-    moved, away = (planes.points[::every] - planes.mean - centre) @ inverse, planes.mean + centre - query
+    spread = [w @ np.square(planes.points - w @ planes.points) for w in (g, local)]
+    narrow = np.sqrt(np.clip(spread[0] / np.maximum(spread[1], 1e-300), 1.0, NARROWEST))
+    moved, away = (planes.points[::every] - planes.mean - centre) @ inverse * narrow, planes.mean + centre - query
     noise, level = np.square(root).sum(axis=1), planes.t0_error**2
     if turn is not None:
         root = root - np.outer(turn, away @ root)

@@ -281,9 +281,17 @@ def _spread_noise(
 
 
 @compile_kernel
-def _variance_ratio(local: Vector, norms: Vector, middle: Vector, trace: float) -> float:  # pragma: no cover
-    near = _dot(local, norms) - _dot(middle, middle)
-    return min(max(trace / max(near, 1e-300), 1.0), NARROWEST)
+def _narrowing(
+    local: Vector, middle: Vector, variances: Vector, numbers: Indices, number_squares: Matrix, found: Vector
+) -> None:  # pragma: no cover
+    """ρ of each column; `number_squares` has one row a number."""
+    for j in range(len(middle)):
+        found[j] = middle[j]
+    for k in range(len(numbers)):
+        found[numbers[k]] = _dot(local, number_squares[k])
+    for j in range(len(middle)):
+        near = max(found[j] - middle[j] * middle[j], 1e-300)
+        found[j] = np.sqrt(min(max(variances[j] / near, 1.0), NARROWEST))
 
 
 @compile_kernel
@@ -292,34 +300,30 @@ def plane_variances(
     every: int,
     local: Matrix,
     planes: tuple[Matrix, Vector, Matrix, Vector],  # middles, shares, queries, the average record
-    about: tuple[Vector, Vector, Vector],  # of the points: weights g, squared residuals, squared lengths
+    about: tuple[Vector, Vector],  # of the points: weights g, squared residuals
+    spread: tuple[Vector, Indices, Matrix],  # variances of columns, which of them are numbers, squares of these
     sources: tuple[
         Matrix, Matrix, Vector, Matrix
     ],  # M with one column a point, W, h, the diagonals of R and of what is left of it
-    constants: tuple[float, float, float, float],  # doubt, mean squared residual, trace, variance of the level
+    constants: tuple[float, float, float],  # doubt, mean squared residual, variance of the level
     mean: Vector,
     inverse: Matrix,
     owner: Indices,
     found: tuple[Matrix, Matrix, Matrix],
 ) -> None:  # pragma: no cover
     """Fills the variances (noise, reference, added) of the chosen queries from every so many points."""
-    (middles, shares, queries, average), (raked, squares, norms), (moved, root, left, diagonals) = planes, about, sources
-    doubt, mean_square, trace, level = constants
+    (middles, shares, queries, average), (raked, squares), (moved, root, left, diagonals) = planes, about, sources
+    (doubt, mean_square, level), (variances, numbers, number_squares) = constants, spread
     noise, reference, added = found
     count, few = local.shape[1], moved.shape[1]
     columns = len(mean)
-    weights, centre, offset, away, counted = (
-        np.empty(few),
-        np.empty(columns),
-        np.empty(columns),
-        np.empty(columns),
-        np.empty(columns),
-    )
+    weights, narrow, scratch = np.empty(few), np.empty(columns), np.empty((6, columns))
+    centre, offset, away, counted, towards, leaving = scratch
     for i in chosen:
         share, middle = shares[i], middles[i]
         seen, limit = share * count / (share * count + POOLED), LIMIT / share
-        near = _variance_ratio(local[i], norms, middle, trace)
-        factor = doubt / np.sqrt(share) / few * near * near
+        _narrowing(local[i], middle, variances, numbers, number_squares, narrow)
+        factor = doubt / np.sqrt(share) / few
         for k in range(few):
             pull = min(max(count * local[i, k * every] - share * raked[k * every], -limit), limit)
             weights[k] = pull * pull * (seen * squares[k * every] + (1 - seen) * mean_square) * factor
@@ -327,13 +331,15 @@ def plane_variances(
         kept *= kept
         for j in range(columns):
             offset[j], away[j] = queries[i, j] - average[j], middle[j] - queries[i, j]
+            towards[j], leaving[j] = narrow[j] * offset[j], narrow[j] * away[j]
             counted[j] = kept + (1 - kept) * left[j] * left[j]
             noise[i, j] = kept * diagonals[0, j] + (1 - kept) * diagonals[1, j]
             centre[j] = 0.0
             for t in range(columns):
                 centre[j] += inverse[j, t] * (middle[t] - mean[t])
         reference[i, :], added[i, :] = 0.0, 0.0
-        _pull(moved, owner, weights, centre, offset, away, reference[i], added[i])
+        _pull(moved, owner, weights, centre, towards, leaving, reference[i], added[i])
+        reference[i] *= narrow * narrow
         _spread_noise(root, counted, owner, offset, away, added[i])
         added[i, added.shape[1] - 2] += level
         added[i, added.shape[1] - 1] += level

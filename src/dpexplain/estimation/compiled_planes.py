@@ -77,7 +77,7 @@ class CompiledPlanes:
     def _variances(self, queries: Matrix, local: Matrix, share: Vector, middle: Matrix) -> Variances:
         given, layout = self.given, self.given.layout
         found = _empty(queries, 2), _empty(queries, 2), np.empty((len(queries), layout.attributes + 2))
-        planes, (about, constants) = (middle, share, queries, given.average.values), self._about
+        planes, (about, spread, constants) = (middle, share, queries, given.average.values), self._about
         narrow = share < BROAD
         for every, chosen in ((1, narrow.nonzero()[0]), (EVERY, (~narrow).nonzero()[0])):
             if len(chosen):
@@ -88,6 +88,7 @@ class CompiledPlanes:
                     local,
                     planes,
                     about,
+                    spread,
                     sources,
                     constants,
                     given.mean,
@@ -98,10 +99,11 @@ class CompiledPlanes:
         return Variances(*found)
 
     @cached_property
-    def _about(self) -> tuple[tuple[Vector, Vector, Vector], tuple[float, float, float, float]]:
+    def _about(self) -> tuple[tuple[Any, ...], ...]:
+        """The kernel's arguments about points, columns and constants."""
         given = self.given
-        constants = (given.slopes.doubt, given.mean_square, given.trace, float(given.t0_error) ** 2)
-        return (given.raked, given.squares, given.norms), constants
+        spread = given.variances, given.layout.numbers, np.ascontiguousarray(given.number_squares.T)
+        return (given.raked, given.squares), spread, (given.slopes.doubt, given.mean_square, float(given.t0_error) ** 2)
 
     @cached_property
     def _broad(self) -> Sources:

@@ -11,7 +11,8 @@ There are two priors. The first is for labels that no model gave; where a model 
 - c = 0, v = ρf: slopes of any sign, all of about one size, times what is usual in the direction;
 - c = the slopes of the model's answers at public points, 1/v = λ/ν + 1/(ρf): as far off as the slopes of a sample with residual variance ν would
   be that is drawn from another population, and never further than slopes of the usual size, or these ones themselves, are from 0.
-  Directions that hardly a point takes have their guess drawn to 0, and v is larger by the share of ρf that this hides. Where numbers nearly
+  Directions that hardly a point takes have their guess drawn to 0 by a share h, and v is larger by h^1.5 ρf: h²ρf for what this hides, and more
+  because points with rare values are themselves only estimated to be typical. Where numbers nearly
   determine each other, as in total = rate x time, ν is larger: what is left of them is a curved relation among the rows, which the public points
   do not have.
 
@@ -32,9 +33,10 @@ from dpexplain.core.layout import Indices
 
 _SIZES = np.geomspace(1e-6, 1e3, 91)  # values of ρ that are tried
 _DOUBTS = np.geomspace(1e-5, 1.0, 26)  # values of ν that are tried, as shares τ² of the residuals' variance
-_USUAL_DOUBT, _DECADES = 2e-3, 0.5  # what τ² is on other tables: its median, and the spread of its logarithm
+_USUAL_DOUBT, _DECADES = 5e-4, 0.7  # what τ² is on other tables: its median, and the spread of its logarithm
 _ODDS = 1e3  # of the second prior against the first beforehand: answers of the model itself seldom mislead, few noisy moments often do
 _POWERS = (0.0, 0.5, 1.0)  # values of γ that are tried
+_HIDDEN = 1.5  # power of the share of a guess that shrinkage hides
 _CURVED = 0.1  # how much τ² grows where numbers determine each other
 _TOGETHER = 1 << 10  # points that are summed together: they stay in the processor's cache
 _ROUNDS = 5  # s² depends on ‖φ‖², which depends on s²
@@ -104,7 +106,7 @@ class NoisyEquations:
         felt = np.square(guess.values) @ squared  # a column with a large slope may share it otherwise with another
         usual = [f * max(float((towards / f).mean()), 1e-12) + felt for f in self._usual_sizes]
         unseen = few / (self.eigenvalues + few + 1e-300)
-        return np.concatenate([1 / (wide / spread + 1 / f) + unseen * f for f in usual])
+        return np.concatenate([1 / (wide / spread + 1 / f) + unseen**_HIDDEN * f for f in usual])
 
     @property
     def _usual_sizes(self) -> list[Vector]:

@@ -3,10 +3,12 @@
 Both estimate the same plane: the moments' plane has the more accurate label moments, the records' plane resolves narrow weights. With E the
 expected squared error of the slopes in what they predict, Σ vⱼσⱼ² over columns of variance v near the query, and d = Σ vⱼ(φ - φ')² the observed difference,
 
-    w = E_r/(E_r + E_m'),    E_m' = max(E_m, d - E_r),
+    w = E_r/(E_r + E_m') · min(1, n/b),    E_m' = max(E_m, d - E_r),
 
-is the share of the moments' plane: disagreement beyond both errors is attributed to the moments' few points. Everything is averaged by w, so that
-contributions still add up. Errors that both planes have from the moments' noise are fully correlated, w σ + (1 - w) σ'; errors of their points
+is the share of the moments' plane: disagreement beyond both errors is attributed to the moments' few points. n is the share of rows that count.
+Where it is below b, hardly one of these points is near the query and they do not follow the model there. Noise that both planes have counts
+in E as far as planes follow the plane through all rows, because it does not favour one of them. Everything is averaged by w, so that contributions still
+add up. Errors that both planes have from the moments' noise are fully correlated, w σ + (1 - w) σ'; errors of their points
 and records are independent; and disagreement that neither explains, w(1 - w)((φ - φ')² - σ² - σ'²), is part of the error bar.
 """
 
@@ -18,7 +20,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.weights import Weight
-from dpexplain.estimation.moment_planes import MomentPlanes
+from dpexplain.estimation.moment_planes import BROAD, KEPT, MomentPlanes
 from dpexplain.estimation.planes import Planes, dots
 from dpexplain.estimation.reference_planes import ReferencePlanes
 
@@ -39,9 +41,12 @@ class MixedPlanes:
 
 def share_of(few: Planes, many: Planes, variance: Matrix) -> Vector:
     """w of each query; `variance` is that of each column near it."""
-    first, second = (dots(np.square(one.errors), variance) for one in (few, many))
+    rows = many.share
+    left = 1 - np.square(np.minimum(KEPT * rows, 1.0))[:, None]
+    first, second = (dots(np.square(one.errors) - left * np.square(one.noise_errors), variance) for one in (few, many))
     apart = dots(np.square(few.values - many.values), variance)
-    return np.asarray(second / np.maximum(second + np.maximum(first, apart - second), 1e-300))
+    surer = second / np.maximum(second + np.maximum(first, apart - second), 1e-300)
+    return np.asarray(surer * np.minimum(rows / BROAD, 1.0))
 
 
 def mix(few: Planes, many: Planes, share: Vector) -> Planes:

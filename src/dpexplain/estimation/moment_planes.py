@@ -14,7 +14,8 @@ Through the model's answer c at z instead, with h = μ + m - z:  φ + g(a - c), 
 
 Errors have two parts. Noise and shrinkage: the posterior of φ₀, scaled by rehearsals (`estimation/calibrate.py`), as far as φ follows φ₀: where
 rows have equal weight, and always in directions that κ excludes. Reference: the sum above moves by Σ qᵣξᵣu, q = (s - βg/N)r, when the
-points' residuals are wrong by a share τ of themselves, ξ ~ N(0, τ²N); near a query columns vary less, so that this moves φ by more.
+points' residuals are wrong by a share τ of themselves, ξ ~ N(0, τ²N). Near a query columns vary less, so that this moves φ by more: a few steps
+from the moments' own inverse follow the root of a column's ratio of variances.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ STEPS = 3  # of conjugate gradients
 EVERY = 16  # which points the reference's error is estimated from
 KEPT = 2.0  # how much of an error of φ₀ is left in φ, for each share of effective rows
 BROAD = 0.25  # share of effective rows from which a sixteenth of the points shows their error
-NARROWEST = 10.0  # how much less columns may vary near a query than everywhere
+NARROWEST = 10.0  # how much less a column may vary near a query than everywhere
 POOLED = 16.0  # effective points' worth of evidence that residuals near a query are as large as everywhere
 LIMIT = 6.0  # how many effective points one point may count for in the reference's error: errors of its neighbours differ from its own
 _IN_CACHE = 1 << 18  # entries: a matrix this small is read faster as it is than through indices
@@ -148,10 +149,21 @@ class MomentPlanes:
         return float(self.raked @ self.squares) / len(self.points)
 
     @cached_property
-    def trace(self) -> float:
-        """The sum of all columns' variances over the points."""
+    def number_squares(self) -> Matrix:
+        """The squares of numbers, one column a number; those of codes are the codes themselves."""
+        return np.square(self.points[:, self.layout.numbers])
+
+    @cached_property
+    def variances(self) -> Vector:
+        """The variance of each column over the points."""
         share = self.raked / len(self.points)
-        return float(share @ self.norms) - float(np.square(share @ self.points).sum())
+        return np.asarray(self._variances_of(share[None], (share @ self.points)[None])[0])
+
+    def _variances_of(self, shares: Matrix, means: Matrix) -> Matrix:
+        """Variances of columns over points with these shares, one row a query."""
+        squares = means.copy()
+        squares[:, self.layout.numbers] = shares @ self.number_squares
+        return np.asarray(squares - np.square(means))
 
     def fit(self, queries: Matrix, weight: Weight, anchors: Vector | None = None, radius: float | None = None) -> Planes:
         """The planes at encoded queries, (q, n); through `anchors`, one a query, where they are given; in a ball where a radius is given."""
@@ -290,16 +302,17 @@ class MomentPlanes:
         seen = (share * local.shape[1] / (share * local.shape[1] + POOLED))[:, None]  # residuals of few points are unreliable
         pull = np.maximum(np.minimum(pull, limit), -limit)
         pull = np.square(pull) * (seen * self.squares[::every] + (1 - seen) * self.mean_square)
-        pull *= (self.slopes.doubt / np.sqrt(share) / pull.shape[1] * np.square(self._variance_ratio(local, middle)))[:, None]
+        pull *= (self.slopes.doubt / np.sqrt(share) / pull.shape[1])[:, None]
         kept = np.minimum(1.0, KEPT * share)  # a local answer rests on the points, not on φ₀
         centre = (middle - self.mean) @ self.dense_inverse
-        found = QueryErrors(kept, pull, centre, middle - queries, queries - self.average.values)
+        narrow = self._narrowing(local, middle)
+        found = QueryErrors(kept, pull, centre, middle - queries, queries - self.average.values, narrow)
         return errors.fitted_variances(found) if turn is None else errors.anchored_variances(found, turn)
 
-    def _variance_ratio(self, local: Matrix, middle: Matrix) -> Vector:
-        """How much less columns vary near the query than over all points: as much larger is the local inverse than the moments' own."""
-        near = np.maximum(local @ self.norms - dots(middle, middle), 1e-300)
-        return np.minimum(np.maximum(self.trace / near, 1.0), NARROWEST)
+    def _narrowing(self, local: Matrix, middle: Matrix) -> Matrix:
+        """√(variance over all points / variance near the query) of each column."""
+        near = np.maximum(self._variances_of(local, middle), 1e-300)
+        return np.sqrt(np.minimum(np.maximum(self.variances / near, 1.0), NARROWEST))
 
 
 def _extend(row: Vector, constant: float) -> Vector:

@@ -3,7 +3,7 @@
 Every variance that is wanted is that of a linear function d·φ + l·level of a plane's slopes φ and its level at the local centre: of one slope, of a
 feature's contribution, of the answers at the query and for the average record. Noise has the covariance R = WWᵀ. A share k of it is left where the
 points decide, and all of it in directions that they do not enter: column j of W counts k² + (1 - k²)hⱼ², hⱼ the share of direction j that is
-left to the plane through all rows. Points with weights p pull the slopes by u = M - c, one row a point, and the level by 1: they add Σ p (u·d + l)².
+left to the plane through all rows. Points with weights p pull the slopes by u = ρ(M - c), one row a point, and the level by 1: they add Σ p (u·d + l)².
 
 Where the plane turns about an anchor by g, with h leading from the query to the local centre, d·φ becomes (d - h(g·d))·φ + (g·d)·level.
 """
@@ -31,6 +31,7 @@ class QueryErrors:
     centre: Matrix  # c
     away: Matrix  # h
     offset: Matrix  # the query less the average record
+    narrow: Matrix  # ρ of each column
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,8 @@ class ErrorSources:
         added = feature_sums(np.square(q.offset) * (noise + reference), self.layout)
         for a, block, moved, covariances in self._codes:
             offset = q.offset[:, block]
-            pulled = offset @ moved - dots(offset, q.centre[:, block])[:, None]
+            across = offset * q.narrow[:, block]
+            pulled = across @ moved - dots(across, q.centre[:, block])[:, None]
             added[:, a] = dots(q.weights, np.square(pulled)) + _interpolate(
                 kept, *(dots(offset @ R, offset) for R in covariances)
             )
@@ -92,22 +94,24 @@ class ErrorSources:
         """The same for one query, by a few operations on all features at once."""
         weights, centre, kept = q.weights[0], q.centre[0], np.square(q.kept)
         wanted = directions(q.offset[0], -q.away[0], self.layout)  # one column for each number: d
-        pulled = wanted.T @ self._moved_by_column  # u·d + l, one column a point
-        pulled -= (centre @ wanted)[:, None]
+        across = wanted * q.narrow[0][:, None]
+        pulled = across.T @ self._moved_by_column  # u·d + l, one column a point
+        pulled -= (centre @ across)[:, None]
         pulled[-2:] += 1.0
         added = np.square(pulled) @ weights + np.square(wanted.T @ self.root) @ self._column_counts(q)[0]
         added[-2:] += self.level_error**2
-        reference = np.square(self._moved_by_column - centre[:, None]) @ weights
+        reference = np.square(self._moved_by_column - centre[:, None]) @ weights * np.square(q.narrow[0])
         return Variances(_interpolate(kept, *self.noise)[None], reference[None], added[None])
 
     def anchored_variances(self, q: QueryErrors, turn: Matrix) -> Variances:
         """Variances of planes that go through an anchor; `turn` is g."""
         counted, kept = self._column_counts(q), np.square(q.kept)
-        excess = q.away @ self.moved.T - dots(q.away, q.centre)[:, None] - 1.0  # u·h - 1
+        away = q.away * q.narrow
+        excess = away @ self.moved.T - dots(away, q.centre)[:, None] - 1.0  # u·h - 1
         rotated = q.away @ self.root  # hᵀW
         across, length = (counted * rotated) @ self.root.T, dots(counted * rotated, rotated)[:, None]  # hᵀR, hᵀRh
         pulls = q.weights * excess
-        crossed = pulls @ self.moved - q.centre * pulls.sum(axis=1)[:, None]
+        crossed = q.narrow * (pulls @ self.moved - q.centre * pulls.sum(axis=1)[:, None])
         reference = self._pulled_slopes(q) + turn * (turn * dots(pulls, excess)[:, None] - 2 * crossed)
         reference = np.maximum(reference, 0.0)
         noise = np.maximum(_interpolate(kept[:, None], *self.noise) + turn * (turn * length - 2 * across), 0.0)
@@ -115,7 +119,8 @@ class ErrorSources:
         for a, block, moved, covariances in self._codes:
             offset = q.offset[:, block]
             along = dots(turn[:, block], offset)
-            pulled = offset @ moved - (dots(offset, q.centre[:, block])[:, None] + along[:, None] * excess)
+            narrowed = offset * q.narrow[:, block]
+            pulled = narrowed @ moved - (dots(narrowed, q.centre[:, block])[:, None] + along[:, None] * excess)
             turned = along * (along * length[:, 0] - 2 * dots(offset, across[:, block]))
             own = _interpolate(kept, *(dots(offset @ R, offset) for R in covariances))
             added[:, a] = dots(q.weights, np.square(pulled)) + np.maximum(own + turned, 0.0)
@@ -127,11 +132,13 @@ class ErrorSources:
     def _pulled_slopes(self, q: QueryErrors) -> Matrix:
         """Σ p u²."""
         total = q.weights.sum(axis=1)[:, None]
-        return np.asarray(q.weights @ self._moved_squares + q.centre * (q.centre * total - 2 * (q.weights @ self.moved)))
+        pulled = q.weights @ self._moved_squares + q.centre * (q.centre * total - 2 * (q.weights @ self.moved))
+        return np.asarray(np.square(q.narrow) * pulled)
 
     def _variance_along(self, q: QueryErrors, counted: Matrix, directions: Matrix, level: Vector | float) -> Vector:
         """The variance of d·φ + l·level for one direction a query."""
-        pulled = directions @ self.moved.T + (level - dots(directions, q.centre))[:, None]
+        across = directions * q.narrow
+        pulled = across @ self.moved.T + (level - dots(across, q.centre))[:, None]
         rotated = directions @ self.root
         return np.asarray(dots(q.weights, np.square(pulled)) + dots(counted, np.square(rotated)))
 

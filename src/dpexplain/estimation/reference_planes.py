@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from dpexplain.estimation.coded_rows import CodedRows, PackedRows, Positions
 
 _PRIOR_ROWS = 1.0  # how many rows' worth of evidence the plane through all rows has against the local ones
-_ELSEWHERE = 2.0  # times as wrong as the plane through all rows shows may the records be in a neighbourhood, squared
 _CROWDED = 0.05  # least share of the private rows' freedom that is left after fitting them
 _NEGLIGIBLE = 1e-9  # weights below this share of the largest are left out
 _PER_COLUMN, _FEWEST = 128, 1 << 13  # records that A and errors are computed from: those of the most weight, some of the others
@@ -253,8 +252,8 @@ class ReferencePlanes:
         moved = _sum_pulls(
             records, self._changes.take(some.positions, axis=0) * (some.times * some.share * wrong)[:, None], centre
         )
-        doubt = _ELSEWHERE * self.slopes.doubt / sqrt(share)
-        return np.asarray((1 + (doubt + few_private) / few) * V + moved.T @ moved / max(len(moved) / 2, 1))
+        doubt = self.slopes.doubt / sqrt(share)
+        return np.asarray((1 + (doubt + few_private) / few) * V + moved.T @ moved / max(len(moved), 1))
 
     def _variances(self, query: Vector, away: Vector, turn: Vector | None, reference: Matrix, root: Matrix) -> Variances:
         n, offset = len(query), query - self.average.values

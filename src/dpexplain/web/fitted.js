@@ -33,16 +33,17 @@ export function prepareFitted(release) {
   const level0 = dot(fitted.raked, residuals) / count;
   const pull = residuals.map((value, r) => (fitted.raked[r] * (value - level0)) / count);
   const meanSquare = dot(fitted.raked, residuals.map((value) => value ** 2)) / count;
-  return { ...fitted, residuals, meanSquare, level0, slope0: axpy(-sum(pull), mean, back({ ...release, fitted }, pull)), ...noiseOf(release, fitted), ...spreadOf(release, fitted, count), samples: {} };
+  return { ...fitted, residuals, meanSquare, level0, slope0: axpy(-sum(pull), mean, back({ ...release, fitted }, pull)), ...noiseOf(release, fitted), variances: varianceOf({ ...release, fitted }, fitted.raked.map((value) => value / count)), samples: {} };
 }
 
-/** ‖x‖² of every point, and the sum of all columns' variances over the points. */
-function spreadOf(release, fitted, count) {
-  const plain = release.layout.map((attribute) => ({ ...attribute, scale: 1 }));
-  const { squared: norms } = compare(plain, release.reference.columns, new Float64Array(release.mean.length), release.mean, count);
-  const share = fitted.raked.map((value) => value / count);
-  const middle = back({ ...release, fitted }, share);
-  return { norms, trace: dot(share, norms) - dot(middle, middle) };
+/** The variance of each column over points with these shares: squares of codes are the codes themselves. */
+function varianceOf(release, share) {
+  const mean = back(release, share);
+  const squares = Float64Array.from(mean);
+  release.layout.forEach(({ start, kind }, k) => {
+    if (kind === "number") squares[start] = release.reference.columns[k].reduce((total, value, r) => total + share[r] * value * value, 0);
+  });
+  return squares.map((value, j) => value - mean[j] ** 2);
 }
 
 /** The scaled root of the posterior covariance, and how much of each direction is left to the plane through all rows. */
@@ -149,7 +150,7 @@ const along = ({ start, factors }, row) => {
 
 /** {slopes, added}: variances of the slopes, and of contributions, base and answer. */
 function variancesOf(release, z, s, share, centre, away) {
-  const { fitted, mean } = release;
+  const { fitted } = release;
   const n = z.length;
   const every = share < fitted.broad ? 1 : fitted.every; // near the query there are few points, so that all are looked at
   const samples = movedBy(release, every);
@@ -157,8 +158,8 @@ function variancesOf(release, z, s, share, centre, away) {
   const limit = fitted.limit / share;
   const kept = Math.min(1, fitted.kept * share) ** 2;
   const counted = fitted.left.map((value) => kept + (1 - kept) * value ** 2);
-  const middle = axpy(1, mean, centre);
-  const narrowing = Math.min(Math.max(fitted.trace / Math.max(dot(s, fitted.norms) - dot(middle, middle), 1e-300), 1), fitted.narrowest);
+  const near = varianceOf(release, s);
+  const narrow = near.map((value, j) => Math.sqrt(Math.min(Math.max(fitted.variances[j] / Math.max(value, 1e-300), 1), fitted.narrowest)));
   const seen = (share * s.length) / (share * s.length + fitted.pooled); // few points' own residuals say little
   const shift = invert(release, centre);
   const directions = directionsOf(release, z, away);
@@ -166,10 +167,10 @@ function variancesOf(release, z, s, share, centre, away) {
   const added = directions.map((one) => noiseAlong(fitted, counted, one, n) + one.level * fitted.t0_error ** 2);
   for (let i = 0; i < rows; i++) {
     const r = i * every;
-    const weight = Math.min(Math.max(s.length * s[r] - share * fitted.raked[r], -limit), limit) * narrowing;
+    const weight = Math.min(Math.max(s.length * s[r] - share * fitted.raked[r], -limit), limit);
     const square = seen * fitted.residuals[r] ** 2 + (1 - seen) * fitted.meanSquare;
     const pull = (weight ** 2 * square * fitted.doubt) / Math.sqrt(share) / rows;
-    const moved = axpy(-1, shift, samples.subarray(i * n, i * n + n));
+    const moved = axpy(-1, shift, samples.subarray(i * n, i * n + n)).map((value, j) => value * narrow[j]);
     for (let j = 0; j < n; j++) slopes[j] += pull * moved[j] ** 2;
     directions.forEach((one, k) => (added[k] += pull * (along(one, moved) + one.level) ** 2));
   }

@@ -83,7 +83,10 @@ def draw(rehearsal: Rehearsal) -> Figure:
     bars.axhspan(0.93, 0.97, color=UNCERTAIN, alpha=0.4)
     bars.set(xlabel="ε", ylabel="share within two errors", ylim=(0, 1.02))
     bars.set_title("Coverage of error bars (grey: 93 to 97 %)", fontsize=9)
+    epsilons = sorted({one.epsilon for one in rehearsal.qualities})
     for ax in (excess, bars):
+        ax.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+        ax.set_xticks([], minor=True)
         ax.grid(alpha=0.3)
         if ax.get_legend_handles_labels()[0]:
             ax.legend(fontsize=8)

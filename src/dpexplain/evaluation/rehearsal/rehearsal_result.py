@@ -131,7 +131,9 @@ class Rehearsal:
         parts: list[Any] = [Text(self.title)]
         for section in sections_of(self):
             columns = (Column(name, justify="right") for name in section.head[1:])
-            table = Table(Column(section.head[0]), *columns, title=section.title, title_justify="left", caption=section.about)
+            table = Table(
+                Column(section.head[0], no_wrap=True), *columns, title=section.title, title_justify="left", caption=section.about
+            )
             for row in section.rows[: section.shown]:
                 table.add_row(*row)
             parts += [table, Text(WARNING, style="bold red"), Text("")]

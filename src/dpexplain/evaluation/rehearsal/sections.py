@@ -32,7 +32,7 @@ def sections_of(rehearsal: Rehearsal) -> Iterator[Section]:
 
 
 def _distances(rehearsal: Rehearsal) -> Section:
-    head = ("way", "ε", "relative excess", "worst 5 %", "cosine", "top 5 right", "plan had said", "beside it")
+    head = ("way", "ε", "relative excess", "worst 5 %", "cosine", "top 5 right", "plan had said", "measured is")
     rows = []
     for one in rehearsal.qualities:
         numbers = f"{one.relative_excess:.3g}", f"{one.excess_of_worst:.3g}", f"{one.cosine:.3f}", f"{one.top_5_exact:.0%}"
@@ -45,8 +45,8 @@ def _bars(rehearsal: Rehearsal) -> Section:
     head = (
         "way",
         "ε",
-        "within 2 errors",
-        "contributions",
+        "slopes within 2 errors",
+        "contributions within 2 errors",
         "lowest column",
         "top 5 stable",
         "rows that count",

@@ -1,0 +1,132 @@
+"""Relative excess against total ε: moments, reference records, both, Basic, MST and AIM, on Adult and a generated table.
+
+python -m experiments.excess_by_budget --data DIR [--tables Adult census] [--epsilons 0.1 0.3 1 3] [--json FILE] [--show FILE] [--plot FILE]
+
+Every line has the whole ε: a release without reference (moments), one with (both), its records as drawn (reference; tables and histograms
+have half of μ²), one answer of Basic, and synthetic records of MST and AIM. Records are labelled by the model, and planes are fitted to
+them by least squares. Fitted planes, one noise draw.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import dpexplain as dpx
+from dpexplain.noise import SeededNoise
+from experiments.coverage import DELTA, WEIGHTS, minimiser, real_case, relative_excess, strange_case
+from experiments.synthesizers import RECORDS, synthesize
+
+ASKED = ("stable", "0.8")
+LINES = {"moments": "C0o-", "reference": "C1s--", "both": "C2D-", "Basic": "C3^-", "MST": "C4v:", "AIM": "C5x:"}
+
+
+def fit_plane(points, labels, query, weight):
+    """Slopes of the fitted plane by least squares, records weighted by their distance."""
+    share = weight(np.sqrt(np.square(points - query).sum(axis=1)))
+    if not share.sum() > 0:
+        return np.zeros(points.shape[1])
+    share = share / share.sum()
+    centre = share @ points
+    A = (points * share[:, None]).T @ points - np.outer(centre, centre)
+    return minimiser(A, (share * (labels - share @ labels)) @ points)
+
+
+def answers(case, epsilon, seed):
+    """{line: {weight: slopes}}."""
+    budget = dpx.Budget(epsilon, DELTA)
+    plain = dpx.release(case.data, budget, noise=SeededNoise(seed))
+    both = dpx.release(case.data, budget, reference=RECORDS, noise=SeededNoise(seed))
+    records = {"reference": both.reference.encoded} | synthesize(case.domain, case.encoded, budget.mu, seed)
+    labels = {name: case.answers(points) for name, points in records.items()}
+    found = {}
+    for w in ASKED:
+        found["moments", w] = plain.explain_many(case.records, WEIGHTS[w]).values
+        found["both", w] = both.explain_many(case.records, WEIGHTS[w]).values
+        for name, points in records.items():
+            found[name, w] = np.array([fit_plane(points, labels[name], z, WEIGHTS[w]) for z in case.points])
+        basic = dpx.Explainer(
+            case.data, dpx.Budget(1000, DELTA), dpx.Basic(epsilon, DELTA, weight=WEIGHTS[w]), noise=SeededNoise(seed)
+        )
+        found["Basic", w] = np.array([basic.explain(record).values for record in case.records])
+    return found
+
+
+def measure(case, epsilons, seed, cache):
+    exact = case.exact(cache)
+    best = {w: np.array([minimiser(*pair) for pair in zip(*exact[w, "fitted"], strict=True)]) for w in ASKED}
+    for epsilon in epsilons:
+        for (line, w), slopes in answers(case, epsilon, seed).items():
+            excess = [relative_excess(*one) for one in zip(slopes, best[w], *exact[w, "fitted"], strict=True)]
+            yield {
+                "table": case.name,
+                "epsilon": epsilon,
+                "line": line,
+                "weight": w,
+                "excess": float(np.mean(excess)),
+                "median": float(np.median(excess)),
+            }
+
+
+def plot(results, file):
+    tables = list(dict.fromkeys(one["table"] for one in results))
+    figure = Figure(figsize=(4.2 * len(tables), 6.4), layout="constrained")
+    axes = figure.subplots(2, len(tables), squeeze=False, sharex=True)
+    for (row, w), (column, table) in product(enumerate(ASKED), enumerate(tables)):
+        axis = axes[row, column]
+        for line, style in LINES.items():
+            part = sorted(
+                (one["epsilon"], one["excess"])
+                for one in results
+                if (one["table"], one["line"], one["weight"]) == (table, line, w)
+            )
+            if part:
+                axis.plot(*zip(*part, strict=True), style, label=line, markersize=5, linewidth=1.2)
+        axis.axhline(1.0, color="0.7", linewidth=0.8)
+        epsilons = sorted({one["epsilon"] for one in results})
+        axis.set(xscale="log", yscale="log", title=f"{table}, {'stable weight' if w == 'stable' else f'Gaussian {w}'}")
+        axis.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+        axis.minorticks_off()
+        axis.grid(alpha=0.3)
+        if row:
+            axis.set_xlabel("total ε")
+        if not column:
+            axis.set_ylabel("mean relative excess")
+    axes[0, 0].legend(fontsize=8)
+    figure.savefig(file, dpi=110)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", nargs="*", default=["Adult", "census"], help="names of tables; Adult and ACS need --data")
+    parser.add_argument("--epsilons", nargs="*", type=float, default=[0.1, 0.3, 1.0, 3.0])
+    parser.add_argument("--queries", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--data", help="folder with adult_uci.parquet")
+    parser.add_argument("--cache", default="build/coverage", help="folder for exact answers")
+    parser.add_argument("--json", help="file for the results")
+    parser.add_argument("--show", help="file of earlier results, to be shown instead of measuring")
+    parser.add_argument("--plot", help="file for a figure")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    results = json.loads(Path(options.show).read_text(encoding="utf-8")) if options.show else []
+    for name in () if options.show else options.tables:
+        real = name in ("Adult", "ACS")
+        case = real_case(name, options.data, options.queries) if real else strange_case(name, options.queries)
+        for one in measure(case, options.epsilons, options.seed, Path(options.cache)):
+            results.append(one)
+            print(one["table"], one["epsilon"], one["weight"], one["line"], f"{one['excess']:.4f}", sep=" | ", flush=True)
+        if options.json:
+            Path(options.json).write_text(json.dumps(results), encoding="utf-8")
+    if options.plot:
+        plot(results, options.plot)
+
+
+if __name__ == "__main__":
+    main()
