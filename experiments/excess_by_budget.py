@@ -76,7 +76,7 @@ def measure(case, epsilons, seed, cache):
 
 def plot(results, file):
     tables = list(dict.fromkeys(one["table"] for one in results))
-    figure = Figure(figsize=(4.2 * len(tables), 6.4), layout="constrained")
+    figure = Figure(figsize=(4.6 * len(tables) + 0.6, 7.0), layout="constrained")
     axes = figure.subplots(2, len(tables), squeeze=False, sharex=True)
     for (row, w), (column, table) in product(enumerate(ASKED), enumerate(tables)):
         axis = axes[row, column]

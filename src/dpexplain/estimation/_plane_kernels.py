@@ -281,7 +281,7 @@ def _spread_noise(
 
 
 @compile_kernel
-def _narrowing(
+def _spread_ratios(
     local: Vector, middle: Vector, variances: Vector, numbers: Indices, number_squares: Matrix, found: Vector
 ) -> None:  # pragma: no cover
     """ρ of each column; `number_squares` has one row a number."""
@@ -322,7 +322,7 @@ def plane_variances(
     for i in chosen:
         share, middle = shares[i], middles[i]
         seen, limit = share * count / (share * count + POOLED), LIMIT / share
-        _narrowing(local[i], middle, variances, numbers, number_squares, narrow)
+        _spread_ratios(local[i], middle, variances, numbers, number_squares, narrow)
         factor = doubt / np.sqrt(share) / few
         for k in range(few):
             pull = min(max(count * local[i, k * every] - share * raked[k * every], -limit), limit)

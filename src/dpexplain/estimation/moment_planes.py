@@ -305,11 +305,11 @@ class MomentPlanes:
         pull *= (self.slopes.doubt / np.sqrt(share) / pull.shape[1])[:, None]
         kept = np.minimum(1.0, KEPT * share)  # a local answer rests on the points, not on φ₀
         centre = (middle - self.mean) @ self.dense_inverse
-        narrow = self._narrowing(local, middle)
+        narrow = self._spread_ratios(local, middle)
         found = QueryErrors(kept, pull, centre, middle - queries, queries - self.average.values, narrow)
         return errors.fitted_variances(found) if turn is None else errors.anchored_variances(found, turn)
 
-    def _narrowing(self, local: Matrix, middle: Matrix) -> Matrix:
+    def _spread_ratios(self, local: Matrix, middle: Matrix) -> Matrix:
         """√(variance over all points / variance near the query) of each column."""
         near = np.maximum(self._variances_of(local, middle), 1e-300)
         return np.sqrt(np.minimum(np.maximum(self.variances / near, 1.0), NARROWEST))
