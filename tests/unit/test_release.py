@@ -364,10 +364,10 @@ def fitted_from_payload(payload, z):
     seen = share * N / (share * N + f["pooled"])
     q = np.clip(N * s - share * f["raked"], -f["limit"] / share, f["limit"] / share)[rows] ** 2
     q = q * (seen * r[rows] ** 2 + (1 - seen) * np.mean(f["raked"] * r**2)) * f["doubt"] / np.sqrt(share) / len(q)
-    everywhere = f["raked"] / N @ np.square(u + mean).sum(axis=1) - np.square(f["raked"] / N @ (u + mean)).sum()
-    q = q * np.clip(everywhere / (s @ np.square(u - m).sum(axis=1)), 1, f["narrowest"]) ** 2
+    everywhere = f["raked"] / N @ np.square(u + mean) - np.square(f["raked"] / N @ (u + mean))
+    narrow = np.sqrt(np.clip(everywhere / (s @ np.square(u - m)), 1, f["narrowest"]))
     counted = kept + (1 - kept) * (1 - w * f["inverse"]) ** 2
-    moved, root = (u[rows] - m) @ inverse, f["factors"][:, None] * V * f["spread"] * np.sqrt(counted)
+    moved, root = (u[rows] - m) @ inverse * narrow, f["factors"][:, None] * V * f["spread"] * np.sqrt(counted)
     covariance = root @ root.T + (moved * q[:, None]).T @ moved
     starts = [block["start"] for block in payload["layout"]]
     offset = z - f["average"]
