@@ -46,7 +46,7 @@ def make_release(table, domain, reference):
 
 def run():
     table, domain = made_up(ROWS)
-    make_release(*made_up(1000), False)  # compiled before the clock starts
+    make_release(*made_up(1000), reference=False)  # compiled before the clock starts
     named = f"{ROWS:,} rows, {domain.width} columns"
     _, plain = measure(f"registering and releasing moments, {named}", lambda: make_release(table, domain, False))
     release, full = measure(f"the same with {RECORDS:,} reference records", lambda: make_release(table, domain, RECORDS))

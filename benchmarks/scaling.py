@@ -6,6 +6,7 @@ import os
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ def measure(folder: str, workers: int) -> dict[str, float]:
         data.close()
 
 
-def worker_seconds(rows: object) -> float:
+def worker_seconds(rows: Any) -> float:
     """CPU seconds that the workers have used."""
     import ray
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -100,7 +101,7 @@ def measure(case, seed, queries, ways):
     for epsilon in EPSILONS:
         budget = dpx.Budget(epsilon, 1e-6)
         reached = expected_quality.reach(data.size, made.domain.width, budget)
-        asked = {
+        asked: dict[str, Any] = {
             "release": lambda budget=budget: dpx.release(data, budget, noise=SeededNoise(seed)),
             "basic": lambda epsilon=epsilon: dpx.Explainer(
                 data, dpx.Budget(1000, 1e-6), dpx.Basic(epsilon, 1e-6), noise=SeededNoise(seed)

@@ -88,7 +88,7 @@ def score_setting(setting, seeds):
     }
     budget = dpx.Budget(setting.release, _streams.TOTAL_DELTA)
     releases = [dpx.release(data, budget, noise=SeededNoise(k)) for k in range(seeds)]
-    sources = explainers | {f"release, ε = {setting.release:g} once": releases}
+    sources: dict[str, Any] = explainers | {f"release, ε = {setting.release:g} once": releases}
     scores = {name: [] for name in (*sources, THE_PAPERS)}
     for record in with_bar(setting.records, setting.title):
         moments, best = evaluation.local_moments(data, record), evaluation.optimum(data, record)

@@ -129,6 +129,8 @@ class Asked(NamedTuple):
 class Nearer(dpx.weights.Stable):
     """The stable weight of distances times s."""
 
+    scale: float
+
     def __init__(self, scale):
         super().__init__()
         object.__setattr__(self, "scale", scale)
