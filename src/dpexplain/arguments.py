@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from math import isfinite
-from numbers import Real
+from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from types import NoneType
@@ -23,6 +23,17 @@ def is_finite(value: Any) -> bool:
 def is_number(value: Any) -> bool:
     """Whether this is a real number of any kind, NumPy's included; booleans are not."""
     return not isinstance(value, bool) and isinstance(value, Real)
+
+
+def is_one_of(value: Any, choices: Collection[object]) -> bool:
+    """Whether `value` is one of these words or whole numbers. Tables and arrays, whose comparison has many results, are not."""
+    return isinstance(value, (str, int)) and value in choices
+
+
+def require_whole(name: str, value: Any, least: int) -> None:
+    """ParameterError unless `value` is a whole number of at least `least`."""
+    if isinstance(value, bool) or not (isinstance(value, Integral) and int(value) >= least):
+        raise ParameterError(f"{name} must be a whole number of at least {least}, got {quote(value)}")
 
 
 def require_kind(name: str, value: Any, kind: type | tuple[type, ...], remedy: str) -> None:

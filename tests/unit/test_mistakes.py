@@ -243,6 +243,44 @@ def test_rows_in_the_wrong_place_are_not_quoted(place, rows):
     assert "Xq7" not in str(error.value)
 
 
+# Every argument that is compared with words or numbers, given a table, an array or another thing that no comparison is made for.
+ARGUMENTS = {
+    "target": lambda value: register(target=value),
+    "output": lambda value: register(output=value),
+    "max_rows_per_unit": lambda value: register(unit="work", max_rows_per_unit=value),
+    "plane of a release": lambda value: dpx.release(DATA, BUDGET, plane=value),
+    "anchors": lambda value: dpx.release(DATA, BUDGET, anchors=value),
+    "plane of an answer": lambda value: make_release().explain(RECORD, plane=value),
+    "epsilon": lambda value: dpx.Basic(epsilon=value, delta=1e-6),
+    "delta": lambda value: dpx.Basic(epsilon=1.0, delta=value),
+    "plane of a mechanism": lambda value: dpx.Basic(plane=value),
+    "weight": lambda value: dpx.Basic(weight=value),
+    "norm": lambda value: dpx.Basic(norm=value),
+    "calibration": lambda value: dpx.Basic(calibration=value),
+    "rule": lambda value: dpx.Adaptive(rule=value),
+    "others": lambda value: dpx.Influence(others=value),
+    "label": lambda value: dpx.Influence(label=value),
+    "weight of an influence": lambda value: dpx.Influence(weight=value),
+    "k": lambda value: make_release().explain(RECORD).top(value),
+    "k of contributions": lambda value: make_release().explain(RECORD).contributions().top(value),
+    "mu": lambda value: dpx.privacy.gdp.epsilon(value, 1e-6),
+}
+WRONG_KINDS = {
+    "a column": pd.Series([0.25, 0.5]),
+    "a frame": pd.DataFrame({"age": [0.25, 0.5]}),
+    "an array": np.ones(3),
+    "a list": [0.25, 0.5],
+    "a mapping": {"age": 0.25},
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_KINDS)
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_an_argument_of_the_wrong_kind_is_a_typed_error(name, kind):
+    with pytest.raises(ParameterError, match=r"(must be|cannot be|must lie|Pass|Name|Write)"):
+        ARGUMENTS[name](WRONG_KINDS[kind])
+
+
 def test_an_epsilon_of_twenty_is_written_as_people_write_it():
     assert round_up(20.0) == "20"
     assert round_up(1234.5) == "1240"

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpexplain import plots
 from dpexplain.answers.json_text import JsonText
+from dpexplain.arguments import require_whole
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain import Domain, DomainLike, Ordinal
@@ -64,6 +65,7 @@ class Contributions(JsonText):
 
     def top(self, k: int = 5) -> list[tuple[str, float, float | None]]:
         """The k largest contributions as (name, value, error)."""
+        require_whole("k", k, 0)
         order = np.argsort(-np.abs(self.values), kind="stable")[:k]
         return [(self.names[i], float(self.values[i]), None if self.error is None else float(self.error[i])) for i in order]
 

@@ -13,7 +13,7 @@ from dpexplain import plots
 from dpexplain.answers.changes import Change, changes_of
 from dpexplain.answers.contributions import Contributions, frame_of
 from dpexplain.answers.json_text import JsonText
-from dpexplain.arguments import quote
+from dpexplain.arguments import quote, require_whole
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import DomainLike, ImageDomain
@@ -80,6 +80,7 @@ class Explanation(JsonText):
 
     def top(self, k: int = 5) -> list[tuple[str, float, float | None]]:
         """The k strongest effects as (name, value, error)."""
+        require_whole("k", k, 0)
         return [(self.names[i], float(self.values[i]), self._error(int(i))) for i in self._order()[:k]]
 
     @property

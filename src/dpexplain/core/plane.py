@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, cast, get_args
 
-from dpexplain.arguments import quote
+from dpexplain.arguments import is_one_of, quote
 from dpexplain.core.ball import Ball
 from dpexplain.core.weights import Weight
 from dpexplain.errors import ParameterError
@@ -25,7 +25,7 @@ PAPER_RADIUS = (
 
 def require_plane(plane: Any) -> Plane:
     """`plane` if it is one of `PLANES`; ParameterError otherwise."""
-    if plane not in PLANES:
+    if not is_one_of(plane, PLANES):
         raise ParameterError(f"plane must be 'fitted', 'anchored' or 'paper', got {quote(plane)}")
     return cast(Plane, plane)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
+from dpexplain.arguments import require_kind
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
@@ -42,6 +43,7 @@ class PlaneGeometry(NamedTuple):
 def require_bounded(plane: Any, radius: float, norm: int, weight: Weight) -> Plane:
     """`plane`, if it is known, `radius` and `norm` make a ball, and one record moves its gradient by a bounded amount; ParameterError otherwise."""
     known = require_plane(plane)
+    require_kind("weight", weight, Weight, "Pass one such as dpx.weights.Gaussian(0.8)")
     if known == "fitted":
         sensitivity.free_gradient(weight, 1.0, 1.0)  # refuses a weight without a bound at the query
     Ball(radius, norm)

@@ -48,11 +48,16 @@ def part(mu: float, share: float) -> float:
     return mu * sqrt(share) * (1 - 2.0**-50)  # share, root and product are each off by at most 2⁻⁵³
 
 
-@_remembered
 def epsilon(mu: float, delta: float) -> float:
     """The smallest ε for which μ-GDP implies (ε, δ)-DP, rounded up; inf when none below 1e9 does."""
     _require_mu(mu)
     _require_delta(delta)
+    return _epsilon(mu, delta)
+
+
+@_remembered
+def _epsilon(mu: float, delta: float) -> float:
+    """`epsilon` of valid parameters."""
     if mu == 0 or _log_delta(mu, 0.0) <= log(delta):
         return 0.0
     target = log(delta) - _SAFE
@@ -64,7 +69,6 @@ def epsilon(mu: float, delta: float) -> float:
     return root * (1 + _SAFE)
 
 
-@_remembered
 def mu(epsilon: float, delta: float) -> float:
     """The largest μ for which μ-GDP implies (ε, δ)-DP, rounded down: what an (ε, δ) budget is worth."""
     if not (is_finite(epsilon) and epsilon > 0):
@@ -74,6 +78,12 @@ def mu(epsilon: float, delta: float) -> float:
             f"epsilon must be at most {_MOST_EPSILON:g}, got {quote(epsilon)}, which protects nobody. Try 0.1 to 1 in total"
         )
     _require_delta(delta)
+    return _mu(epsilon, delta)
+
+
+@_remembered
+def _mu(epsilon: float, delta: float) -> float:
+    """`mu` of valid parameters."""
     target = log(delta) - _SAFE
     log_mu = scipy.optimize.brentq(lambda v: _log_delta(exp(v), epsilon) - target, log(1e-30), log(1e8), xtol=1e-14)
     root = exp(float(log_mu)) * (1 - _SAFE)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from dpexplain.arguments import quote
+from dpexplain.arguments import quote, require_whole
 from dpexplain.errors import ParameterError
 
 
@@ -48,8 +48,7 @@ class Neighbours:
     multiplier: int = field(init=False, repr=False, compare=False)  # one record's sensitivity times this is the unit's
 
     def __post_init__(self) -> None:
-        if self.rows_per_unit < 1:
-            raise ParameterError(f"max_rows_per_unit must be at least 1, got {quote(self.rows_per_unit)}")
+        require_whole("max_rows_per_unit", self.rows_per_unit, 1)
         if self.unit is None and self.rows_per_unit != 1:
             raise ParameterError(
                 "max_rows_per_unit has no meaning without owners. Pass unit=, the column that says who owns a row"

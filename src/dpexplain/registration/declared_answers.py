@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpexplain.arguments import quote
+from dpexplain.arguments import is_one_of, quote
 from dpexplain.core.answer_scale import AnswerScale, Kind
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain.values import find, is_missing, lookup_table, number
@@ -42,8 +42,12 @@ class AnswerDeclaration:
     bounds: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        if self.output is not None and self.output not in OUTPUTS:
+        if self.output is not None and not is_one_of(self.output, OUTPUTS):
             raise ParameterError(f"output must be one of {', '.join(map(repr, OUTPUTS))}, got {quote(self.output)}")
+        if not _is_class(self.target):
+            raise ParameterError(
+                f"target must be one class, got {quote(self.target)}. Name it as the model does, or pass target='all'"
+            )
         if self.bounds is not None and self.output != "value":
             raise ParameterError("bounds= are those of a value. Declare output='value' with them")
         if self.output == "value":
@@ -66,6 +70,15 @@ class AnswerDeclaration:
         scale = AnswerScale.of(kind, _pair(self.bounds))
         known = None if classes is None or kind == "value" else tuple(np.asarray(classes).tolist())
         return Reading(kind, target, known, scale, hard=self.output == "class")
+
+
+def _is_class(target: Any) -> bool:
+    """Whether this can be one class of a model: text, a number, or another value that has a hash."""
+    try:
+        hash(target)
+    except TypeError:
+        return False
+    return True
 
 
 def _pair(bounds: Any) -> tuple[float, float] | None:

@@ -109,7 +109,7 @@ def owners_of(rows: Any, unit: str) -> list[str]:
     """The owner of each row of any kind of table in memory."""
     try:
         return _read(rows, unit)
-    except (KeyError, TypeError, IndexError, nw.exceptions.ColumnNotFoundError):
+    except (KeyError, TypeError, ValueError, IndexError, nw.exceptions.ColumnNotFoundError):
         raise DataError(f"unit={quote(unit)} is not a column of the rows. Name the column that says who owns a row") from None
 
 

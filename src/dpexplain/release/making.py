@@ -7,7 +7,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from dpexplain.arguments import quote, require_kind, require_method
+from dpexplain.arguments import is_one_of, quote, require_kind, require_method
 from dpexplain.core.plane import PAPER_RADIUS, Plane, describe_fit
 from dpexplain.core.weights import DEFAULT_WEIGHT, Nearest, Weight
 from dpexplain.data import PrivateData
@@ -208,7 +208,7 @@ def _require_arguments(data: Any, budget: Any, weight: Any, spend: Any, noise: A
 
 
 def _require_one_anchor(anchors: int) -> None:
-    if anchors != 1:
+    if not is_one_of(anchors, (1,)):
         raise ParameterError(
             f"anchors must be 1, got {quote(anchors)}: several anchors share one budget, which makes the noise larger. Leave anchors out, and "
             "use reference=True for narrow weights (docs/release.md has the comparison)"
