@@ -38,7 +38,7 @@ def test_products_are_those_of_the_columns(features):
     np.testing.assert_allclose(coded.products(weights[0]), (X * weights[0][:, None]).T @ X, atol=1e-10)
     packed = PackedRows.of(coded)
     np.testing.assert_allclose(
-        packed.measure(weights[1], vector, 2.0), np.sqrt(np.maximum(2 + weights[1] + X @ vector, 0)), atol=1e-10
+        packed.measure(weights[1], vector, 2.0), np.sqrt(np.maximum(2 + weights[1] + X @ vector, 0)), rtol=1e-6
     )
     np.testing.assert_allclose(
         packed.sums(weights[0], weights[1]), [X.T @ weights[0], X.T @ (weights[0] * weights[1])], atol=1e-12

@@ -13,6 +13,7 @@ from dpexplain.core.compiling import compile_kernel, widest_registers
 
 Joint = NDArray[np.uint16] | NDArray[np.uint32]  # unsigned: a signed index may count from the end, which takes longer
 Cells = NDArray[np.int32]
+Places = NDArray[np.uint32]
 Index = NDArray[np.intp]
 Floats = NDArray[np.float32]
 
@@ -49,16 +50,18 @@ def look_up(cells: Joint, starts: Index, table: Vector, numbers: Floats, slopes:
 
 @compile_kernel
 def measure(
-    cells: Joint, starts: Index, table: Vector, numbers: Floats, slopes: Vector, squares: Vector, own: float, out: Vector
+    cells: Joint, starts: Index, table: Vector, numbers: Floats, slopes: Vector, squares: Vector, own: float, out: Floats
 ) -> None:  # pragma: no cover
     """out = the root of own + squares + what `look_up` finds, or 0 where that is negative."""
+    scratch = np.empty(_STRETCH)
     for first in range(0, len(out), _STRETCH):
-        found, square = out[first : first + _STRETCH], squares[first : first + _STRETCH]
+        square = squares[first : first + _STRETCH]
+        found = scratch[: len(square)]
         for r in range(len(found)):
             found[r] = square[r] + own
         _look_up(cells, starts, table, numbers, slopes, first, found)
         for r in range(len(found)):
-            found[r] = np.sqrt(max(found[r], 0.0))
+            out[first + r] = np.sqrt(max(found[r], 0.0))
 
 
 def add_up(
@@ -116,20 +119,21 @@ def bend(
 bend = compile_kernel(bend, _ANY_ORDER)
 
 
-def localise(weights: Vector, base: Vector, negligible: float) -> float:  # pragma: no cover
-    """weights times base, without those below a share of the largest, divided by their sum; in place. Returns that sum; nothing is divided by zero."""
+def localise(weights: Vector | Floats, base: Vector, negligible: float, out: Vector) -> float:  # pragma: no cover
+    """out = weights times base, without those below a share of the largest, divided by their sum, which is returned; nothing is divided by zero."""
     widest_registers()
     largest, total = 0.0, 0.0
-    for r in range(len(weights)):
-        weights[r] *= base[r]
-        largest = max(largest, weights[r])
+    for r in range(len(out)):
+        out[r] = weights[r] * base[r]
+        largest = max(largest, out[r])
     limit = negligible * largest
-    for r in range(len(weights)):
-        weights[r] = weights[r] if weights[r] > limit else 0.0
-        total += weights[r]
+    for r in range(len(out)):
+        out[r] = out[r] if out[r] > limit else 0.0
+        total += out[r]
     if total > 0:
-        for r in range(len(weights)):
-            weights[r] /= total
+        scale = 1 / total
+        for r in range(len(out)):
+            out[r] *= scale
     return total
 
 
@@ -169,6 +173,26 @@ def thin(share: Vector, count: int, positions: Index, times: Vector) -> int:  # 
             positions[found], times[found] = r, 1 / kept
             found += 1
     return found
+
+
+@compile_kernel
+def fill_table(places: Places, values: Vector, out: Vector) -> None:  # pragma: no cover
+    """out = for each joint cell, the sum of the values at its places."""
+    for c in range(len(places)):
+        total = 0.0
+        for i in range(places.shape[1]):
+            total += values[places[c, i]]
+        out[c] = total
+
+
+@compile_kernel
+def add_margins(places: Places, table: Matrix, out: Matrix) -> None:  # pragma: no cover
+    """Each joint cell's values, (cells, K), added to its places, (places, K)."""
+    for c in range(len(places)):
+        for i in range(places.shape[1]):
+            place = places[c, i]
+            for k in range(table.shape[1]):
+                out[place, k] += table[c, k]
 
 
 @compile_kernel

@@ -6,8 +6,9 @@ features c(x) do not explain: with φ = β·c(x) + e, by an average of e. The la
 
 The variance of an average of φ adds up
 - drawing the subsample: Σ w² e², and the reference itself: Var φ / N;
-- noise of the released counts and moments: what the changes of log weights in K rehearsals (`estimation/response.py`) do to β·c over all records, and
-  to e over the subsample;
+- noise of the released counts and moments: what the changes of log weights in K rehearsals (`estimation/response.py`) do to β·c over all records, r, and
+  to e over the subsample, s. With changes δ of independent records, s² is Σ w² δ² e² on average even where noise moves no average of e. So the variance
+  is the mean of (r + s)² less that sum, and at least that of r²;
 - the bias of the model of the records: τ² Var φ, τ² in proportion to that of `estimation/local_reference.py`;
 - of a Shapley value, the unknown distribution of numbers within bins (`estimation/records_from_bins.py`), of the feature's own and of those that interact
   with it: with π the share of a bin, u the standardised number within it and e the largest error of its mean, half of
@@ -56,6 +57,32 @@ class WeightedRecords:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class NoiseShifts:
+    """By how much other noise would move averages, in each of K rehearsals."""
+
+    explained: Matrix  # (K, columns): r
+    rest: Matrix  # (K, columns): s
+    drawn: Vector  # the mean of s² that drawing the subsample alone would cause
+
+    def variance(self, spread: Vector) -> Vector:
+        """Of averages of columns with these variances: each column's own, pooled with what is typical for columns of its spread."""
+        if not len(self.rest):
+            return np.zeros(len(spread))
+        own = np.square(self.explained + self.rest).mean(axis=0) - self.drawn
+        own = np.maximum(own, np.square(self.explained).mean(axis=0))
+        moving = spread > 1e-12 * max(float(spread.max(initial=0.0)), 1e-300)
+        typical = float(np.median(own[moving] / spread[moving])) if moving.any() else 0.0
+        evidence = len(self.rest) / (len(self.rest) + _COMMON)
+        return np.asarray(evidence * own + (1 - evidence) * typical * spread)
+
+    def with_queries(self, changes: Matrix, sizes: Matrix) -> NoiseShifts:
+        """With what other noise does to the average of `sizes`, (queries, columns), over queries whose log weights have these changes, (K, queries)."""
+        pulls = (changes - changes.mean(axis=1, keepdims=True)) / sizes.shape[0]
+        drawn = np.square(pulls) @ np.square(sizes - sizes.mean(axis=0))
+        return replace(self, rest=self.rest + pulls @ sizes, drawn=self.drawn + drawn.sum(axis=0) / max(len(pulls), 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Background:
     """The subsample at `positions`, with its calibrated weights."""
 
@@ -75,14 +102,21 @@ class Background:
 
     def average(self, values: Matrix) -> tuple[Vector, Vector]:
         """(averages, standard errors) of the columns of `values`, one row for each record of the subsample, then one for each alternative."""
+        found, spread = self._moments(values)
         hidden = np.square(self.hidden_shifts(values)).sum(axis=0)
-        values = values[: len(self.weights)]
-        found, (_, left) = self.weights @ values, self._regress(values)
-        spare = max(len(values) - self.features.shape[1], 1) / len(values)
-        drawn = np.square(self.weights) @ np.square(left) / spare
-        spread = np.maximum(self.weights @ np.square(values) - np.square(found), 0.0)
-        noise = self.noise_variance(self.shifts(values), spread)
-        return found, np.sqrt(drawn + noise + (self.bias + 1 / self.records) * spread + hidden)
+        return found, np.sqrt(self.drawing_variance(values) + self.shifts(values).variance(spread) + hidden)
+
+    def drawing_variance(self, values: Matrix) -> Vector:
+        """Of averages of the columns: due to drawing the subsample and the reference, and to the bias of its model."""
+        left, (_, spread) = self._regress(values)[1], self._moments(values)
+        spare = max(len(left) - self.features.shape[1], 1) / len(left)
+        return np.asarray(np.square(self.weights) @ np.square(left) / spare + (self.bias + 1 / self.records) * spread)
+
+    def _moments(self, values: Matrix) -> tuple[Vector, Vector]:
+        """(averages, variances) of the columns."""
+        own = values[: len(self.weights)]
+        found = self.weights @ own
+        return found, np.maximum(self.weights @ np.square(own) - np.square(found), 0.0)
 
     def average_one(self, values: Vector) -> tuple[float, float]:
         """(average, standard error) of one number a record."""
@@ -96,12 +130,12 @@ class Background:
         that no record of the subsample shows.
         """
         found, error = self.average(values)
-        inside = self.position_variance(values[: len(self.weights)] - found)
-        return found, np.sqrt(np.square(error) + inside + self.unseen_variance(values, ignored=ignored))
+        inside = self.position_variance(values) + self.unseen_variance(values, ignored=ignored)
+        return found, np.sqrt(np.square(error) + inside)
 
-    def position_variance(self, centred: Matrix) -> Vector:
-        """Of averages of the columns, each less its average: due to the unknown distribution of numbers within their bins."""
-        total = np.zeros(centred.shape[1])
+    def position_variance(self, values: Matrix) -> Vector:
+        """Of averages of the columns: due to the unknown distribution of numbers within their bins."""
+        centred, total = values[: len(self.weights)] - self._moments(values)[0], np.zeros(values.shape[1])
         for tilt in self.tilts:
             if tilt is not None:
                 moved = np.square(tilt @ centred) - np.square(tilt) @ np.square(centred)
@@ -116,24 +150,16 @@ class Background:
         """(hidden codes, columns): by how much they may move the averages of `values`."""
         return np.zeros((0, values.shape[1])) if self.alternatives is None else self.alternatives.shifts(values)
 
-    def shifts(self, values: Matrix) -> Matrix:
-        """(K, columns): by how much other noise would move the averages of `values`, in each rehearsal."""
-        slopes, left = self._regress(values[: len(self.weights)])
-        return np.asarray(self.responses @ slopes + (self.changes * self.weights) @ left)
-
-    @staticmethod
-    def noise_variance(shifts: Matrix, spread: Vector) -> Vector:
-        """The variance due to noise, from shifts in K rehearsals: each column's own, pooled with what is typical for columns of its spread."""
-        if not len(shifts):
-            return np.zeros(len(spread))
-        own = np.square(shifts).mean(axis=0)
-        moving = spread > 1e-12 * max(float(spread.max(initial=0.0)), 1e-300)
-        typical = float(np.median(own[moving] / spread[moving])) if moving.any() else 0.0
-        evidence = len(shifts) / (len(shifts) + _COMMON)
-        return np.asarray(evidence * own + (1 - evidence) * typical * spread)
+    def shifts(self, values: Matrix) -> NoiseShifts:
+        """By how much other noise would move the averages of `values`."""
+        slopes, left = self._regress(values)
+        pulls = self.changes * self.weights
+        drawn = np.square(pulls) @ np.square(left)
+        return NoiseShifts(self.responses @ slopes, pulls @ left, drawn.sum(axis=0) / max(len(pulls), 1))
 
     def _regress(self, values: Matrix) -> tuple[Matrix, Matrix]:
-        """(β, e): the regression of the values on the features."""
+        """(β, e): the regression of the subsample's values on the features."""
+        values = values[: len(self.weights)]
         weighted = self.features * np.abs(self.weights)[:, None]
         gram = weighted.T @ self.features
         slopes = scipy.linalg.solve(gram + _penalty(gram), weighted.T @ values, assume_a="pos")

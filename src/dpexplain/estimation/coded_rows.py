@@ -7,9 +7,9 @@ processor's cache, and numbers are in single precision. The loops are in `_recor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,10 +102,13 @@ class CodedRows:
         cells, known, order = int(self.columns.starts[-1]), self.columns.known, self.columns.order
         pairs, mixed = np.zeros((cells, cells)), np.zeros((cells, self.numbers.shape[1]))
         kernels.add_pairs(self.cells, weights, self.numbers, pairs, mixed)
-        upper, beside = pairs[known][:, known], mixed[known]
-        within = upper + upper.T - np.diag(np.diag(upper))
-        found = np.block([[within, beside], [beside.T, self.numbers.T @ (self.numbers * weights[:, None])]])
-        return np.asarray(found[order][:, order])
+        upper, beside, codes = pairs.take(known, axis=0).take(known, axis=1), mixed.take(known, axis=0), len(known)
+        found = np.empty((len(order), len(order)))
+        found[:codes, :codes] = upper + upper.T
+        found[:codes, :codes][np.diag_indices(codes)] -= np.diag(upper)
+        found[:codes, codes:], found[codes:, :codes] = beside, beside.T
+        found[codes:, codes:] = self.numbers.T @ (self.numbers * weights[:, None])
+        return found.take(order, axis=0).take(order, axis=1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,21 +118,9 @@ class JointCode:
     blocks: tuple[slice, ...]
     sizes: tuple[int, ...]  # cells of each
 
-    def table(self, values: Sequence[Vector]) -> Vector:
-        """For each joint cell, the sum of the values of its cells; `values` has the cells of each code."""
-        found = np.zeros(1)
-        for one in values:
-            found = (found[:, None] + one).ravel()
-        return found
-
-    def add_margins(self, table: Matrix, out: Matrix) -> None:
-        """Sums of the table, (cells, sums), over all codes but one, in that code's columns of `out`, (sums, columns)."""
-        before, after = 1, len(table)
-        for size, block in zip(self.sizes, self.blocks, strict=True):
-            after //= size
-            margin = table.reshape(before, size, after * table.shape[1]).sum(axis=0) if before > 1 else table.reshape(size, -1)
-            out[:, block] = margin.reshape(size, after, -1).sum(axis=1)[:-1].T
-            before *= size
+    def cells_of_each(self) -> Positions:
+        """(joint cells, codes): the cell of each code."""
+        return np.stack(np.unravel_index(np.arange(int(np.prod(self.sizes))), self.sizes), axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,10 +164,29 @@ class PackedRows:
         """Where the joint cells of each code begin among all; one entry more than there are codes."""
         return np.concatenate([[0], np.cumsum([np.prod(code.sizes) for code in self.codes])]).astype(np.intp)
 
-    def measure(self, squares: Vector, vector: Vector, own: float) -> Vector:
-        """The root of q + Xv + c for squares q and the number c: distances."""
-        out = np.empty(len(squares))
-        kernels.measure(self.cells, self._starts, self._table(vector), self.numbers, vector[self.columns], squares, own, out)
+    @cached_property
+    def _blocks(self) -> tuple[slice, ...]:
+        return tuple(block for code in self.codes for block in code.blocks)
+
+    @cached_property
+    def _places(self) -> kernels.Places:
+        """(joint cells, most codes): the columns of each cell, `width` and more for the cells for none, one a code, and one place for nothing."""
+        found = np.full((int(self._starts[-1]), max((len(code.blocks) for code in self.codes), default=0)), self._size - 1)
+        none = iter(range(self.width, self._size))
+        for code, start, stop in zip(self.codes, self._starts[:-1], self._starts[1:], strict=True):
+            for i, (block, cells) in enumerate(zip(code.blocks, code.cells_of_each().T, strict=True)):
+                found[start:stop, i] = np.append(np.arange(block.start, block.stop), next(none))[cells]
+        return found.astype(np.uint32)
+
+    @property
+    def _size(self) -> int:
+        """How many places there are."""
+        return self.width + len(self._blocks) + 1
+
+    def measure(self, squares: Vector, vector: Vector, own: float) -> Any:
+        """The root of q + Xv + c for squares q and the number c: distances, in single precision, because weights take half as long then."""
+        out = np.empty(len(squares), dtype=np.float32)
+        kernels.measure(self.cells, self._starts, self._fill_table(vector), self.numbers, vector[self.columns], squares, own, out)
         return out
 
     def sums(self, weights: Vector, values: Vector) -> Matrix:
@@ -187,26 +197,24 @@ class PackedRows:
 
     def bend(self, weights: Vector, vector: Vector) -> Vector:
         """Xᵀ diag(w) Xv."""
-        (table, numbers), values = self._empty(1), self._table(vector)
+        (table, numbers), values = self._empty(1), self._fill_table(vector)
         kernels.bend(self.cells, self._starts, values, self.numbers, vector[self.columns], weights, table, numbers)
         return np.asarray(self._collect(table, numbers)[0])
 
     def leverage(self, sums: Vector) -> Vector:
         """Approximate statistical leverage of rows, relative to their weights w, where Xᵀw = `sums` and Σw = 1: largest for rows of rare cells."""
-        masses = [[np.append(sums[block], 1 - sums[block].sum()) for block in code.blocks] for code in self.codes]
-        table = [
-            code.table([1 / np.maximum(mass, _LEAST_SHARE) for mass in own]) for code, own in zip(self.codes, masses, strict=True)
-        ]
+        owner, columns = self._owner
+        none = 1 - np.bincount(owner, weights=sums[columns], minlength=len(self._blocks))
+        table = self._fill_table(1 / np.maximum(np.concatenate([sums, none]), _LEAST_SHARE))
         found = self._away.copy()
-        kernels.look_up(self.cells, self._starts, _join(table), self.numbers, np.zeros(len(self.columns)), found)
+        kernels.look_up(self.cells, self._starts, table, self.numbers, np.zeros(len(self.columns)), found)
         return found
 
     @staticmethod
-    def localise(weights: Vector, base: Vector, negligible: float) -> Vector:
-        """Shares of weights times base, or of the base where all are 0, without those below a share of the largest; `weights` is overwritten."""
-        if not kernels.localise(weights, base, negligible) > 0:
-            weights[:] = base / base.sum()
-        return weights
+    def localise(weights: Vector | kernels.Floats, base: Vector, negligible: float) -> Vector:
+        """Shares of weights times base, or of the base where all are 0, without those below a share of the largest."""
+        out = np.empty(len(base))
+        return out if kernels.localise(weights, base, negligible, out) > 0 else np.asarray(base / base.sum())
 
     def thin(self, share: Vector, sums: Vector, count: int) -> tuple[Positions, Vector]:
         """`thin` by share times leverage, where Xᵀ share = `sums`: about `count` rows whose Xᵀ diag(share) X is near that of all in every direction."""
@@ -223,18 +231,27 @@ class PackedRows:
             found += away / max(float(away.mean()), 1e-12)
         return found
 
-    def _table(self, vector: Vector) -> Vector:
-        return _join([code.table([np.append(vector[block], 0.0) for block in code.blocks]) for code in self.codes])
+    @cached_property
+    def _owner(self) -> tuple[Positions, Positions]:
+        """(code, column) of each column of a code."""
+        owner = np.repeat(np.arange(len(self._blocks)), [block.stop - block.start for block in self._blocks])
+        return owner, np.concatenate([np.empty(0, np.intp), *(np.arange(b.start, b.stop) for b in self._blocks)])
+
+    def _fill_table(self, values: Vector) -> Vector:
+        """For each joint cell, the sum of the values at its places; 0 for those after the last value."""
+        everywhere, out = np.zeros(self._size), np.empty(int(self._starts[-1]))
+        everywhere[: len(values)] = values
+        kernels.fill_table(self._places, everywhere, out)
+        return out
 
     def _empty(self, sums: int) -> tuple[Matrix, Matrix]:
         return np.zeros((int(self._starts[-1]), sums)), np.zeros((len(self.columns), sums))
 
     def _collect(self, table: Matrix, numbers: Matrix) -> Matrix:
-        found = np.empty((table.shape[1], self.width))
-        found[:, self.columns] = numbers.T
-        for code, start, stop in zip(self.codes, self._starts[:-1], self._starts[1:], strict=True):
-            code.add_margins(table[start:stop], found)
-        return found
+        found = np.zeros((self._size, table.shape[1]))
+        kernels.add_margins(self._places, table, found)
+        found[self.columns] = numbers
+        return np.ascontiguousarray(found[: self.width].T)
 
 
 def thin(share: Vector, count: int) -> tuple[Positions, Vector]:
@@ -248,10 +265,6 @@ def thin(share: Vector, count: int) -> tuple[Positions, Vector]:
     positions, times = np.empty(count + 1, dtype=np.intp), np.empty(count + 1)
     found = kernels.thin(share, count, positions, times)
     return positions[:found], times[:found]
-
-
-def _join(tables: Sequence[Vector]) -> Vector:
-    return np.concatenate([np.empty(0), *tables])
 
 
 def _is_one_hot(columns: Matrix) -> bool:

@@ -151,29 +151,28 @@ def mean_sizes(over: ShapleyReference, queries: dict[str, NDArray[Any]], answers
     """For records of equal weight.
 
     `changes` are of the queries' log weights in each rehearsal of the noise, (K, queries): noise moves the contributions of each record, and which
-    records there are. So do effects that are too rare to be seen, and codes that noise may have hidden: contributions of a background record beside the
-    queries are those of the queries beside it, with the other sign.
+    records there are. So do codes that noise may have hidden: contributions of a background record beside the queries are those of the queries beside
+    it, with the other sign. The mean size is the background's average of `signed`, which has the errors of any other average over it.
     """
-    values, errors, shifts, rare, hidden, backwards = [], [], [], [], [], np.zeros((len(over.at_records), len(over.columns)))
+    values, errors, rare, hidden = [], [], [], []
+    signed, backwards = np.zeros((2, len(over.at_records), len(over.columns)))
     background, ignored = over.background, over.trees is not None
     for i in with_bar(range(len(answers)), "explaining", len(answers)):
         each = over.record_values({name: column[i : i + 1] for name, column in queries.items()}, float(answers[i]))
         value, error = background.average_by_feature(each, ignored=ignored)
         values.append(value)
         errors.append(error)
-        shifts.append(background.shifts(each) * np.sign(value))
         hidden.append(background.hidden_shifts(each) * np.sign(value))
         rare.append(background.unseen_variance(each, ignored=ignored))
+        signed += each * np.sign(value) / len(answers)
         backwards -= each / len(answers)
     found = np.array(values)
-    sizes = np.abs(found)
-    moved = np.mean(shifts, axis=0) + (changes - changes.mean(axis=1, keepdims=True)) @ sizes / len(sizes)
-    spread = sizes.var(axis=0)
-    variance = spread / max(len(sizes) - 1, 1) + background.noise_variance(moved, spread)
+    sizes, spread = np.abs(found), np.abs(found).var(axis=0)
+    variance = spread / max(len(sizes) - 1, 1) + background.drawing_variance(signed) + background.position_variance(signed)
+    variance += background.shifts(signed).with_queries(changes, sizes).variance(spread)
     variance += np.mean(rare, axis=0) + unseen_variance(found, np.full(len(found), 1 / len(found)), ignored=ignored)
     variance += np.square(np.mean(hidden, axis=0) + background.hidden_shifts(np.abs(backwards))).sum(axis=0)
-    error = np.sqrt(variance)
-    return MeanSizes(found, np.array(errors), answers, sizes.mean(axis=0), error)
+    return MeanSizes(found, np.array(errors), answers, sizes.mean(axis=0), np.sqrt(variance))
 
 
 def dependences(over: ShapleyReference, scale: AnswerScale) -> tuple[Dependence, ...]:
