@@ -246,3 +246,41 @@ def test_seeded_noise_is_named_in_every_guarantee(tmp_path):
     secure = dpx.PrivateData(X, DOMAIN, labels=np.sign(X[:, 0] - 0.5))
     paid = dpx.Explainer(secure, dpx.Budget(1, 1e-3), dpx.Basic(0.1, 1e-3, steps=3)).explain([0.5, 0.5])
     assert "seed" not in str(paid.guarantee)
+
+
+NUMBERS = [
+    np.array([0.7, 1.0]),
+    np.array([True, False]),
+    np.array([1, 0]),
+    np.array([1j, 0j]),
+    [0.7, 1],
+    [np.True_, np.float32(1)],
+    np.array([0.7, 1.0], dtype=object),
+]
+
+
+@pytest.mark.parametrize("answers", NUMBERS, ids=lambda one: f"{type(one).__name__} of {type(one[0]).__name__}")
+def test_a_number_is_not_the_name_of_a_class(answers):
+    """It cannot be read, instead of counting as another class than the one that is explained."""
+    assert np.isnan(AnswerDeclaration(target="approved").resolve().labels(answers, 2)).all()
+
+
+def test_numbers_are_compared_with_a_class_that_is_a_number_in_words():
+    assert AnswerDeclaration(target="1").resolve().labels([1, 0, "1", "approved"], 4).tolist() == [1, -1, 1, -1]
+    assert AnswerDeclaration(target="approved").resolve().labels(["approved", 1.0, "refused", None], 4).tolist()[::2] == [1, -1]
+
+
+def test_a_model_of_numbers_does_not_explain_a_class_by_its_name():
+    rng = np.random.default_rng(0)
+    rows = {"age": rng.random(400), "hours": rng.random(400)}
+    domain, record = dpx.Domain([dpx.Numeric("age", 0, 1), dpx.Numeric("hours", 0, 1)]), {"age": 0.9, "hours": 0.5}
+    names = lambda table: np.where(np.asarray(table["age"], dtype=float) > 0.5, "approved", "refused")  # noqa: E731
+    scores = lambda table: np.asarray(table["age"], dtype=float)  # noqa: E731
+    data = dpx.PrivateData(rows, domain, model=names, target="approved")
+    release = dpx.release(data, dpx.Budget(1.0, 1e-6), reference=1024, noise=SeededNoise(0))
+    assert release.shapley(record).answer == 1
+    for ask in (lambda: release.shapley(record, model=scores), lambda: release.relabel(scores)):
+        with pytest.raises(DataError, match="not names of classes, as target='approved' is"):
+            ask()
+    with pytest.raises(DataError, match="Declare|can be read"):
+        dpx.PrivateData(rows, domain, model=scores, target="approved")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import nan
+from numbers import Number
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -109,6 +110,11 @@ class Reading:
         if self.classes is not None:
             self._column(len(self.classes))
 
+    @property
+    def is_name(self) -> bool:
+        """Whether the class to explain is a name, which no number is."""
+        return isinstance(self.target, str) and is_missing(number(self.target))
+
     def labels(self, answers: Any, count: int) -> Vector:
         """One label for each of `count` rows. WrongShape unless there are so many answers; DataError for a wrong declaration."""
         given = as_answers(answers)
@@ -127,6 +133,8 @@ class Reading:
         if is_missing(answer):
             return nan
         if self.kind == "class":
+            if self.is_name and isinstance(answer, (Number, np.bool_)):
+                return nan
             return 1.0 if find(self._lookup, answer) == 0 else -1.0
         if self.kind == "label" and isinstance(answer, (bool, np.bool_)):
             return 1.0 if answer else -1.0
@@ -135,7 +143,7 @@ class Reading:
     def _numbers(self, answers: NDArray[Any]) -> Vector:
         v = answers.astype(np.float64)
         if self.kind == "class":
-            found = np.where(v == number(self.target), 1.0, -1.0)
+            found = np.where(v == number(self.target), 1.0, -1.0) if not self.is_name else np.full(len(v), nan)
         elif self.kind == "label" and answers.dtype.kind == "b":
             found = 2 * v - 1
         else:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dpexplain.arguments import quote
 from dpexplain.core.answer_scale import Kind
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import DomainLike
@@ -70,6 +71,11 @@ def ask_model(model: Any, rows: Any, count: int, reading: Reading, about: str) -
     except Exception as error:
         raise _failure(error, about, count) from None
     if np.isnan(labels).any():
+        if reading.kind == "class" and reading.is_name:
+            raise DataError(
+                f"some answers about the {about} rows are not names of classes, as target={quote(reading.target)} is. Return class names, or give the"
+                " model predict_proba and classes_"
+            )
         raise DataError(
             f"some answers about the {about} rows are NaN or cannot be read. Repair the model's output, or declare output="
         )
