@@ -282,5 +282,5 @@ def test_a_model_of_numbers_does_not_explain_a_class_by_its_name():
     for ask in (lambda: release.shapley(record, model=scores), lambda: release.relabel(scores)):
         with pytest.raises(DataError, match="not names of classes, as target='approved' is"):
             ask()
-    with pytest.raises(DataError, match="Declare|can be read"):
+    with pytest.raises(DataError, match=r"Declare|can be read"):
         dpx.PrivateData(rows, domain, model=scores, target="approved")
