@@ -104,7 +104,7 @@ def measure(case, seed, queries, ways):
         asked: dict[str, Any] = {
             "release": lambda budget=budget: dpx.release(data, budget, noise=SeededNoise(seed)),
             "basic": lambda epsilon=epsilon: dpx.Explainer(
-                data, dpx.Budget(1000, 1e-6), dpx.Basic(epsilon, 1e-6), noise=SeededNoise(seed)
+                data, dpx.Budget(1000, 1e-6), dpx.Basic(epsilon, 1e-6, by="descent"), noise=SeededNoise(seed)
             ),
         }
         for way in ways:

@@ -15,6 +15,7 @@ from dpexplain.answers.contributions import (
     AVERAGE,
     Baseline,
     Contributions,
+    average_contributions,
     contributions_against,
     declared_baseline,
     shapley_contributions,
@@ -311,10 +312,13 @@ class Explainer:
         )
 
     def _contributions(self, answer: dict[str, Any], total: Guarantee) -> Callable[[], Contributions] | None:
-        """A function that computes the contributions: SHAP values as stored, or those of a plane against the baseline. None without either."""
+        """A function that computes the contributions: SHAP values as stored, or those of a plane against the baseline, or else against the average
+        that was released with it. None without any."""
         domain, scale, baseline = self._facts.domain, self._facts.scale, self._baseline
         if "model_answer" in answer["details"]:
             return lambda: shapley_contributions(answer, domain, scale, total)
+        if baseline is None and "added" in answer:
+            return lambda: average_contributions(answer, domain, scale, total)
         if baseline is None or answer.get("intercept") is None:
             return None
         return lambda: contributions_against(baseline, answer, domain, scale, total)

@@ -84,7 +84,18 @@ def test_answers_are_compared_with_a_declared_baseline(data, tmp_path):
     assert told["base_value"] + sum(told["attributions"].values()) == pytest.approx(told["answer"])
 
 
-def test_without_a_baseline_attributions_are_slopes_and_say_so(api):
+def test_answers_by_moments_have_contributions_and_bars_without_a_baseline(api):
+    answer = api.ask(request_id="two").json()
+    added = answer["contributions"]
+    assert (added["average"], min(answer["error"]) > 0, min(added["error"]) > 0) == ("the average", True, True)
+    body = {"instances": [RECORD], "id": "two"}
+    told = api.client.post("/v1/models/income:explain", json=body, headers=api.analyst).json()["explanations"][0]
+    assert (told["quantity"], set(told["attributions"]), set(told["error"])) == ("contributions", set(RECORD), set(RECORD))
+    assert told["base_value"] + sum(told["attributions"].values()) == pytest.approx(told["answer"])
+
+
+def test_without_a_baseline_attributions_of_a_descent_are_slopes_and_say_so(make):
+    api = make(mechanism=dpx.Basic(0.3, 1e-6, by="descent"))
     assert api.ask(request_id="two").json()["contributions"] is None
     body = {"instances": [RECORD]}
     told = api.client.post("/v1/models/income:explain", json=body, headers=api.analyst).json()["explanations"][0]
@@ -157,7 +168,8 @@ def test_kserve_v1(api):
         "/v1/models/income:explain", json={"instances": [RECORD, OTHER], "id": "batch"}, headers=api.analyst
     )
     first, second = response.json()["explanations"]
-    assert set(first["attributions"]) == set(api.backend.domain.names)
+    assert set(first["attributions"]) == set(RECORD)
+    assert set(first["slopes"]) == set(api.backend.domain.names)
     assert second["privacy"]["guarantee"]["epsilon"] > first["privacy"]["guarantee"]["epsilon"]
     again = api.client.post("/v1/models/income:explain", json={"instances": [RECORD, OTHER], "id": "batch"}, headers=api.analyst)
     assert [one["attributions"] for one in again.json()["explanations"]] == [first["attributions"], second["attributions"]]
@@ -176,7 +188,8 @@ def test_a_batch_is_checked_before_it_is_paid_and_paid_answers_are_not_withheld(
     )
 
 
-def test_the_instances_of_a_call_share_a_read_of_the_rows_and_are_counted_each(api, monkeypatch):
+def test_the_instances_of_a_call_share_a_read_of_the_rows_and_are_counted_each(make, monkeypatch):
+    api = make(mechanism=dpx.Basic(0.3, 1e-6, by="descent"))
     reads, rows = [], api.backend.data._rows
     monkeypatch.setattr(rows, "local_many", lambda queries: reads.append(len(queries)) or type(rows).local_many(rows, queries))
     call = {"json": {"instances": [RECORD, OTHER, RECORD], "id": "batch"}, "headers": api.analyst}

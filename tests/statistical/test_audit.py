@@ -132,6 +132,15 @@ def test_fitted_planes_are_audited_where_their_bound_is_attained():
 
 
 @pytest.mark.slow
+def test_answers_by_moments_are_audited_and_less_noise_is_found():
+    moments = dpx.Basic(1.0, 1e-6, by="moments")
+    sound, mutant = audit(moments, 150), audit(moments, 150, noise=lambda seed: Scaled(SeededNoise(seed), 0.4))
+    assert sound.passed
+    assert sound.estimate > 0.6 * sound.claimed_mu
+    assert not mutant.passed
+
+
+@pytest.mark.slow
 def test_a_whole_release_can_be_looked_at_too():
     data, query = people(), {"age": 40, "work": "b"}
     seen = subject_of(RELEASE, [query], "answer").run(data, SeededNoise(0))

@@ -28,7 +28,7 @@ def record_at(value):
 
 def test_questions_of_several_callers_share_reads_and_commits(data, tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path}/x.ledger"
-    explainer = dpx.Explainer(data, dpx.Budget(1.0, 1e-6), dpx.Basic(0.3, 1e-6), ledger=url)
+    explainer = dpx.Explainer(data, dpx.Budget(1.0, 1e-6), dpx.Basic(0.3, 1e-6, by="descent"), ledger=url)
     first = explainer.explain(record_at(0.1), request_id="first")
     store, commits, reads = explainer._ledger._store, [], []
     together, rows = store._write_together, data._rows

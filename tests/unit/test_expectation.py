@@ -19,7 +19,7 @@ def data(count=12_000):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_the_guess_has_the_size_of_the_error(epsilon):
     X, private = data()
-    basic = dpx.Basic(epsilon=epsilon, delta=1e-6)
+    basic = dpx.Basic(epsilon=epsilon, delta=1e-6, by="descent")
     explainer = dpx.Explainer(private, dpx.Budget(50.0, 1e-5), basic, noise=SeededNoise(1))
     ratios = []
     for point in X[:6]:
@@ -31,7 +31,9 @@ def test_the_guess_has_the_size_of_the_error(epsilon):
 
 def test_every_surface_says_that_it_is_a_forecast_and_bars_need_none():
     X, private = data(2_000)
-    explainer = dpx.Explainer(private, dpx.Budget(2.0, 1e-6), dpx.Basic(epsilon=0.5, delta=1e-6), noise=SeededNoise(1))
+    explainer = dpx.Explainer(
+        private, dpx.Budget(2.0, 1e-6), dpx.Basic(epsilon=0.5, delta=1e-6, by="descent"), noise=SeededNoise(1)
+    )
     answer = explainer.explain(X[0], request_id="a")
     assert answer.expectation.startswith("This mechanism gives no error bars")
     assert "not measured on these data" in answer.expectation

@@ -79,7 +79,7 @@ def test_the_interval_holds_answers_given_now():
     for epsilon in (0.1, 1.0):
         budget = dpx.Budget(epsilon, 1e-6)
         reached = expected_quality.reach(20_000, DOMAIN.width, budget)
-        explainer = dpx.Explainer(data, dpx.Budget(100, 1e-6), dpx.Basic(epsilon, 1e-6), noise=noise)
+        explainer = dpx.Explainer(data, dpx.Budget(100, 1e-6), dpx.Basic(epsilon, 1e-6, by="descent"), noise=noise)
         release = dpx.release(data, budget, noise=noise)
         for ask, rule in ((explainer.explain, expected_quality.basic), (release.explain, expected_quality.release)):
             scores = [evaluation.score(ask(record).values, data, record) for record in records]

@@ -107,7 +107,7 @@ def test_slopes_and_answer_of_an_unbalanced_linear_model_are_found():
 def test_the_default_cap_grows_with_the_budget():
     data = labelled_data(sloped_model)
     caps = [
-        dpx.Explainer(data, dpx.Budget(9, 1e-6), dpx.Basic(epsilon, 1e-6)).explain(RECORDS[0]).details["radius"]
+        dpx.Explainer(data, dpx.Budget(9, 1e-6), dpx.Basic(epsilon, 1e-6, by="descent")).explain(RECORDS[0]).details["radius"]
         for epsilon in (0.01, 0.3, 4.0)
     ]
     assert caps[0] == 2.0
@@ -124,7 +124,7 @@ def test_contributions_against_a_declared_baseline_add_up():
     assert found.base + found.values.sum() == pytest.approx(found.answer)
     assert found.values[0] < 0  # younger than the baseline, in a model that rises with age
     assert found.average == "the baseline"
-    again = dpx.Explainer(data, dpx.Budget(9, 1e-6), dpx.Basic(2.0, 1e-6), noise=SeededNoise(3)).explain(RECORDS[0])
+    again = dpx.Explainer(data, dpx.Budget(9, 1e-6), dpx.Basic(2.0, 1e-6, by="descent")).explain(RECORDS[0])
     with pytest.raises(InputError, match="baseline record"):
         again.contributions()
 

@@ -58,7 +58,7 @@ def test_the_plane_of_a_linear_model_is_the_model():
     plane = ModelPlane.fit(points, linear(points))
     assert plane.slopes == pytest.approx(SLOPES, abs=1e-9)
     assert plane.slopes[2:5].mean() == pytest.approx(0, abs=1e-12)  # no part along a direction that rows do not determine
-    start = dpx.Basic(0.1, 1e-6).with_model(linear).plan(Z, SETTING, History()).start
+    start = dpx.Basic(0.1, 1e-6, by="descent").with_model(linear).plan(Z, SETTING, History()).start
     assert start == pytest.approx([*SLOPES, linear(Z)], abs=1e-9)
 
 
@@ -66,7 +66,9 @@ def test_the_plane_of_a_linear_model_is_the_model():
 def test_the_model_is_asked_about_public_points_once(kind):
     model = Asked()
     given = (
-        dpx.Adaptive(0.1, 1e-6) if kind == "adaptive" else dpx.Basic(0.1, 1e-6, plane="anchored" if kind == "anchored" else None)
+        dpx.Adaptive(0.1, 1e-6)
+        if kind == "adaptive"
+        else dpx.Basic(0.1, 1e-6, plane="anchored" if kind == "anchored" else None, by="descent")
     )
     mechanism = given.with_model(model)
     assert model.times == 0  # not before a question needs it
@@ -80,7 +82,7 @@ def test_the_model_is_asked_about_public_points_once(kind):
 
 @pytest.mark.parametrize("plane", ["fitted", "anchored"])
 def test_a_start_from_the_model_costs_the_same(plane):
-    plan = dpx.Basic(0.1, 1e-6, plane=plane).with_model(linear).plan(Z, SETTING, History())
+    plan = dpx.Basic(0.1, 1e-6, plane=plane, by="descent").with_model(linear).plan(Z, SETTING, History())
     assert mu_of(price(plan.events)) == pytest.approx(gdp.mu(0.1, 1e-6), rel=1e-6)
     assert plan.kind == "model"
     assert len(plan.start) == (7 if plane == "fitted" else 6)
@@ -93,7 +95,7 @@ def test_a_start_from_the_model_costs_the_same(plane):
 )
 def test_a_model_that_cannot_answer_leaves_the_start_at_zero(answers):
     model = Asked(answers)
-    mechanism = dpx.Basic(0.1, 1e-6).with_model(model)
+    mechanism = dpx.Basic(0.1, 1e-6, by="descent").with_model(model)
     plan = mechanism.plan(Z, SETTING, History())
     assert not plan.start.any()
     assert (plan.guide, plan.kind) == (None, "cold")
@@ -115,7 +117,7 @@ def test_the_papers_plane_and_calibration_do_not_use_the_model():
 
 
 def test_a_constant_model_starts_at_its_constant_without_slopes():
-    plan = dpx.Basic(0.1, 1e-6).with_model(lambda points: np.full(len(points), 0.6)).plan(Z, SETTING, History())
+    plan = dpx.Basic(0.1, 1e-6, by="descent").with_model(lambda points: np.full(len(points), 0.6)).plan(Z, SETTING, History())
     assert plan.start == pytest.approx([0, 0, 0, 0, 0, 0, 0.6], abs=1e-12)
 
 
@@ -128,7 +130,7 @@ def test_walks_are_shorter_where_noise_is_large_and_the_plane_tells_something():
 
 
 def test_a_guide_shortens_steps_across_the_planes_direction_only():
-    plan = dpx.Basic(0.1, 1e-6).with_model(linear).plan(Z, SETTING, History())
+    plan = dpx.Basic(0.1, 1e-6, by="descent").with_model(linear).plan(Z, SETTING, History())
     guide = plan.guide
     along, across = np.append(SLOPES, 0.0), np.array([0.2, 0.4, 0, 0, 0, 0, 0.0])  # across: no part along the slopes
     assert across @ along == pytest.approx(0)
@@ -148,7 +150,9 @@ def test_answers_of_a_registered_model_are_closer_where_noise_hides_slopes():
     labelled = dpx.PrivateData(rows, DOMAIN, labels=model(rows))
     found = {}
     for name, data in (("model", asked), ("cold", labelled)):
-        answer = dpx.Explainer(data, dpx.Budget(5, 1e-6), dpx.Basic(0.1, 1e-6), noise=SeededNoise(3)).explain(record)
+        answer = dpx.Explainer(data, dpx.Budget(5, 1e-6), dpx.Basic(0.1, 1e-6, by="descent"), noise=SeededNoise(3)).explain(
+            record
+        )
         assert answer.details["start"] == name
         found[name] = evaluation.score(answer.values, data, record, plane="fitted").relative_excess
     assert asked.spent.model_answers

@@ -268,6 +268,28 @@ def contributions_against(
     )
 
 
+def average_contributions(
+    answer: Mapping[str, Any], domain: DomainLike, scale: AnswerScale, guarantee: Guarantee
+) -> Contributions:
+    """Contributions of a stored answer that released the average with its plane, with their errors."""
+    point, added, half = np.array(answer["point"]), answer["added"], scale.half_range
+    values, error = (np.array(added[name]) * half for name in ("values", "error"))
+    return Contributions(
+        names=feature_names(domain),
+        values=values,
+        base=scale.answer(added["base"]),
+        answer=scale.answer(answer["intercept"]),
+        error=error,
+        scale=scale,
+        record=feature_values(domain, point[None])[0],
+        base_error=added["base_error"] * half,
+        answer_error=added["answer_error"] * half,
+        guarantee=guarantee,
+        titles=feature_titles(domain),
+        details={"quantity": "plane", "plane": str(answer["plane"]), "source": "moments"},
+    )
+
+
 def shapley_contributions(
     answer: Mapping[str, Any], domain: DomainLike, scale: AnswerScale, guarantee: Guarantee
 ) -> Contributions:

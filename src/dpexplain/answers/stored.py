@@ -24,6 +24,7 @@ def stored_answer(point: Vector, outcome: Outcome) -> dict[str, Any]:
         "copied": outcome.copied,
         "details": outcome.details,
         **({} if outcome.plane is None else {"plane": outcome.plane, "intercept": outcome.intercept}),
+        **({} if outcome.added is None else {"added": outcome.added}),
     }
 
 

@@ -30,6 +30,7 @@ _SECOND_SHARE = 4.0  # … and the products: their noise counts ‖φ‖² times
 _TINY = 1e-12
 _TOGETHER = 4096  # rows that are weighed at a time: they stay in the processor's cache
 SMALLEST_VARIANCE = 1e-4
+WIDEST_PAID = 256  # columns up to which a paid answer takes these moments by default
 SIGNIFICANT = 3.0  # standard errors of missing mass before a code is taken to have unknown values
 
 

@@ -33,10 +33,6 @@ DOMAIN = Domain(
     ]
 )
 
-TYPICAL: dict[str, Any] = {  # a public record that replaces the average where none is released
-    "age": 43, "hours": 37, "education": "college", "work": "private", "trade": "office", "region": "north", "married": True, "city": True,
-}  # fmt: skip
-
 # One row for each walk of life: share, age (mean, sd), hours (mean, sd), then odds of each education, work and trade, and P(married).
 _WALKS: tuple[dict[str, Any], ...] = (
     {"share": 0.15, "age": (21, 3), "hours": (18, 9), "education": (1, 6, 10, 1, 0), "work": (7, 1, 0, 4), "trade": (2, 1, 2, 5, 1, 6), "married": 0.05},

@@ -14,7 +14,7 @@ from dpexplain.answers.explanation import Explanation
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.data import PrivateData
 from dpexplain.demo.demo_report import strongest_changes, write_report
-from dpexplain.demo.people import DOMAIN, TYPICAL, people
+from dpexplain.demo.people import DOMAIN, people
 from dpexplain.errors import BudgetExhausted
 from dpexplain.evaluation import Score, row_shapley, score
 from dpexplain.explainer import Explainer
@@ -57,7 +57,7 @@ def tell_story(console: Console, output: Path, count: int) -> None:
         data = PrivateData(rows, DOMAIN, model=_predictor(model), name="demo")
     console.print(f"[bold]Private data[/bold]  {data!r}")
     budget = Budget(epsilon=0.26, delta=1e-6)
-    explainer = Explainer(data, budget, mechanism=Basic(epsilon=0.1, delta=1e-6), baseline=TYPICAL)
+    explainer = Explainer(data, budget, mechanism=Basic(epsilon=0.1, delta=1e-6))
     answers, refusal = _ask(explainer, data, model)
     console.print(_table(answers))
     console.print(f"\n[bold red]Refused[/bold red]  {refusal}\n")
@@ -95,7 +95,7 @@ def _ask(explainer: Explainer, data: PrivateData, model: Any) -> tuple[list[Pers
         answer = explainer.explain(record)
         probability = float(model.predict_proba(answer.point[None])[0, 1])
         answers.append(
-            PersonAnswer(who, probability, answer, score(answer.values, data, record, radius=answer.details["radius"]))
+            PersonAnswer(who, probability, answer, score(answer.values, data, record, radius=answer.details.get("radius")))
         )
     try:
         while True:

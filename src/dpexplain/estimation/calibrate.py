@@ -81,6 +81,15 @@ def calibrate(
     return Calibrated(replace(solver, noise=replace(solver.noise, calibration=factors)), found, tuple(rehearsed))
 
 
+def rehearse_moments(sums: NormalisedSums, query: NormalisedMoments, sigma: float, normals: Normals) -> Calibrated:
+    """`calibrate` for fitted and anchored planes alone, in a tenth of its time: the solver, which serves the paper's plane, has no calibrated errors."""
+    rehearsal = NoiseRehearsal(query, sigma, 1.0, DEFAULT_WEIGHT)
+    solver, found, _ = rehearsal.solver(sums, sigma)
+    world = as_sums(found, query)
+    rehearsed = (estimate(rehearsal.noisy(world, normals), query, sigma) for _ in range(solver_replicates(query.layout)))
+    return Calibrated(solver, found, tuple(rehearsed))
+
+
 def plane_factors(
     calibrated: Calibrated, query: NormalisedMoments, sigma: float, guess: Guess | None, slopes: Slopes, normals: Normals
 ) -> Vector:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
@@ -14,6 +16,7 @@ from dpexplain.estimation.local_reference import MomentRaking, MomentTargets
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.planes import Average
 from dpexplain.estimation.public_points import PublicModel
+from dpexplain.estimation.reference import NUMBER_STEPS
 
 
 def build_planes(
@@ -41,6 +44,19 @@ def build_planes(
         t0_error=found.spread.t0 * sqrt(1 + found.t0**2),  # E y is a ratio of two noisy sums
         second_error=found.spread.s2,
     )
+
+
+def move_to_levels(solver: Solver, levels: Sequence[int]) -> Solver:
+    """The solver with ordered features of its public points moved to their nearest level: between two levels there is no record to ask about.
+
+    `levels` has the number of levels of each attribute, 0 where it is not ordered.
+    """
+    codes = solver.reference.codes.copy()
+    for a, count in enumerate(levels):
+        if count > 1:
+            steps = np.rint(codes[a] / NUMBER_STEPS * (count - 1))
+            codes[a] = np.rint(steps / (count - 1) * NUMBER_STEPS).astype(np.int64)
+    return replace(solver, reference=replace(solver.reference, codes=codes))
 
 
 def moment_targets(solver: Solver, start: Vector) -> MomentTargets:

@@ -13,14 +13,12 @@ probability pⱼ, a point with the rare values S has the weight
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.errors import DataError
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.denoise import SMALLEST_MEAN
 from dpexplain.estimation.global_slopes import Guess, guessed_slopes
@@ -49,22 +47,28 @@ class PublicPoints:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublicModel:
-    """A model that may be asked about public points; `decode` makes records of encoded points."""
+    """A model that may be asked about public points: a function from encoded points to labels."""
 
-    decode: Callable[[Matrix], dict[str, Any]]
-    model: Model
+    model: Callable[[Matrix], Vector]
 
     def ask_about(self, solver: Solver) -> PublicPoints | None:
         """The public points of a solver with answers; None where the model has none, as when it needs columns outside the domain."""
         public = public_points(solver)
-        with suppress(DataError):
-            return replace(public, labels=ask(self.model, self.decode(public.points)))
-        return None
+        try:
+            labels = _round_answers(self.model(public.points))
+        except Exception:  # whatever a foreign model raises about points that no row may have: what was paid for must not be lost
+            return None
+        answered = labels.shape == (len(public.points),) and bool(np.isfinite(labels).all())
+        return replace(public, labels=labels) if answered else None
 
 
 def ask(model: Model, columns: dict[str, Any]) -> Vector:
     """A model's answers about public records, rounded to what a file stores exactly."""
-    return np.asarray(np.rint(model(columns) * LABEL_STEPS) / LABEL_STEPS)
+    return _round_answers(model(columns))
+
+
+def _round_answers(answers: Vector) -> Vector:
+    return np.asarray(np.rint(np.clip(answers, -1.0, 1.0) * LABEL_STEPS) / LABEL_STEPS)
 
 
 class _RareValue(NamedTuple):

@@ -1,6 +1,6 @@
-"""Algorithm 1: noisy gradient descent on the private rows, one query at a time.
+"""Explanations one query at a time, each at (ε, δ): by noisy moments, or by Algorithm 1, noisy gradient descent on the private rows.
 
-`calibration="exact"` spends exactly (ε, δ) a query: T-1 noisy gradients, each μ(ε, δ)/√(T-1)-GDP. `calibration="paper"` uses the paper's σ
+In a descent `calibration="exact"` spends exactly (ε, δ) a query: T-1 noisy gradients, each μ(ε, δ)/√(T-1)-GDP. `calibration="paper"` uses the paper's σ
 and steps; its noise is 17 to 20 times larger than its claim needs, and is charged at what it really costs.
 """
 
@@ -16,6 +16,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.moments import LocalMoments
 from dpexplain.core.plane import Plane
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
+from dpexplain.estimation.public_points import PublicModel
 from dpexplain.mechanisms.descent import (
     MOST,
     Guide,
@@ -30,6 +31,7 @@ from dpexplain.mechanisms.gradient import Gradient, GradientSum, Place, plain_gr
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.idle import remove_idle
 from dpexplain.mechanisms.model_start import ModelPlane, StartsFromModel
+from dpexplain.mechanisms.moments_answer import By, MomentsAnswer, answer_by_moments, chosen_by, has_moments, require_by
 from dpexplain.mechanisms.plane_choice import answer_at, choose_plane, described_plane, paid_gradient, require_model, travel_of
 from dpexplain.mechanisms.setting import AuditSetup, Calibration, Outcome, Setting, require_calibration, require_steps
 from dpexplain.privacy import gdp, paper
@@ -102,7 +104,11 @@ class NoisyDescent:
 
 @dataclass(frozen=True, slots=True)
 class Basic:
-    """Explain each query afresh at (ε, δ). `steps` is the paper's T; None chooses it from public quantities.
+    """Explain each query afresh at (ε, δ).
+
+    `by="moments"` pays for the sums that a release takes and fits the plane to them, with error bars and contributions; `by="descent"` takes noisy
+    gradients. None is moments where they are closer, by public facts: for fitted and anchored planes of at most 256 columns. `steps`, the paper's T,
+    asks for a descent of so many iterations; a descent without it chooses them from public quantities.
 
     `plane` is "fitted" (free at the query, as LIME's is; the default), "anchored" (through the model's answer there, for which the model is asked
     about the query, which is public) or "paper" (through 0). calibration="paper" implies the last. `radius` caps ‖φ‖; None chooses it from what
@@ -118,6 +124,7 @@ class Basic:
     radius: float | None = None
     norm: int = 2
     plane: Plane | None = None
+    by: By | None = None
 
     def __post_init__(self) -> None:
         gdp.mu(self.epsilon, self.delta)  # raises ParameterError for invalid values
@@ -126,21 +133,24 @@ class Basic:
         plane, radius = choose_plane(self.plane, self.radius, self.norm, self.calibration, self.weight)
         object.__setattr__(self, "plane", plane)
         object.__setattr__(self, "radius", radius)
+        require_by(self)
 
     @property
     def audit_setup(self) -> AuditSetup:
-        return AuditSetup("pull")
+        return AuditSetup("spread" if self.by != "descent" and has_moments(self) else "pull")
 
     def with_model(self, model: Callable[[Matrix], Vector]) -> Basic | BasicWithModel:
         """The mechanism with a black box that answers about encoded public points. The paper's plane does not use it."""
         return self if self.plane == "paper" else BasicWithModel(self, model)
 
-    def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyDescent:
+    def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyDescent | MomentsAnswer:
         del history, hint
         return self.plan_alone(point, setting)
 
-    def plan_alone(self, point: Vector, setting: Setting) -> NoisyDescent:
+    def plan_alone(self, point: Vector, setting: Setting) -> NoisyDescent | MomentsAnswer:
         require_model(self.plane)
+        if chosen_by(self, setting) == "moments":
+            return answer_by_moments(self, point, setting)
         return exact_descent(self, point, setting) if self.calibration == "exact" else self._paper_descent(point, setting)
 
     def _paper_descent(self, point: Vector, setting: Setting) -> NoisyDescent:
@@ -162,19 +172,24 @@ class Basic:
             "radius": self.radius,
             "norm": self.norm,
             **described_plane(self.plane),
+            **({} if self.by is None else {"by": self.by}),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class BasicWithModel(StartsFromModel[Basic]):
-    """`Basic` with the black box: descents start from the model's plane, and anchored planes go through its answer at the query."""
+    """`Basic` with the black box: moments are sharpened by its answers at public points, descents start from its plane, and anchored planes go through
+    its answer at the query."""
 
-    def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyDescent:
+    def plan(self, point: Vector, setting: Setting, history: History, hint: object = None) -> NoisyDescent | MomentsAnswer:
         del history, hint
         return self.plan_alone(point, setting)
 
-    def plan_alone(self, point: Vector, setting: Setting) -> NoisyDescent:
-        return exact_descent(self.given, point, setting, self.anchor_of(self.given.plane, point), self.public.plane(setting))
+    def plan_alone(self, point: Vector, setting: Setting) -> NoisyDescent | MomentsAnswer:
+        anchor = self.anchor_of(self.given.plane, point)
+        if chosen_by(self.given, setting) == "moments":
+            return answer_by_moments(self.given, point, setting, anchor, PublicModel(self.model))
+        return exact_descent(self.given, point, setting, anchor, self.public.plane(setting))
 
 
 def exact_descent(

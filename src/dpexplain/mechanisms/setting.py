@@ -30,6 +30,7 @@ class Setting:
     single_rows: bool = False  # whether the rows are where a black box can be asked about each
     layout: Layout | None = None  # what a record can look like; None: anything
     scale: Vector | None = field(default=None, compare=False)  # of each column, in distances; None: 1
+    levels: tuple[int, ...] = ()  # of each attribute that is ordered, 0 for others; () where none is declared
 
     @property
     def largest_scale(self) -> float:
@@ -79,6 +80,7 @@ class Outcome:
     copied: bool = False
     plane: str | None = None  # None: the values are no slopes of a plane
     intercept: float | None = None  # the plane's answer at the query, a label
+    added: dict[str, Any] | None = None  # contributions compared with a released average, where there is one
     details: dict[str, Any] = field(default_factory=dict)
 
 

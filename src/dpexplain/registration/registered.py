@@ -10,7 +10,7 @@ import numpy as np
 
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.layout import Layout
-from dpexplain.domain import DomainLike
+from dpexplain.domain import Domain, DomainLike
 from dpexplain.mechanisms.ports import Rows, SingleRows
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.registration.labels import Labeller
@@ -42,4 +42,5 @@ class Registered:
         one_hot = tuple((block.start, block.stop) for block in self.domain.blocks if block.kind == "one-hot")
         single = isinstance(self.rows, SingleRows)
         layout, error = Layout.of(self.domain.blocks), self.rows.summation_error
-        return Setting(self.domain.width, self.size, self.terms.neighbours, error, one_hot, single, layout, layout.scale)
+        levels = tuple(self.domain.levels) if isinstance(self.domain, Domain) else ()
+        return Setting(self.domain.width, self.size, self.terms.neighbours, error, one_hot, single, layout, layout.scale, levels)

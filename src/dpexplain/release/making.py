@@ -17,7 +17,7 @@ from dpexplain.errors import ParameterError
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import Calibrated, Normals, calibrate
 from dpexplain.estimation.moment_planes import MomentPlanes
-from dpexplain.estimation.plane_building import build_planes
+from dpexplain.estimation.plane_building import build_planes, move_to_levels
 from dpexplain.estimation.public_points import PublicModel
 from dpexplain.ledger.port import Ledger
 from dpexplain.mechanisms.marginals_plan import NoisyMarginals
@@ -31,7 +31,6 @@ from dpexplain.registration.labels import Labeller
 from dpexplain.release.contents import SUBJECT
 from dpexplain.release.reference_data import ReferenceData, reference_rows
 from dpexplain.release.release import Release, release_from_ledger
-from dpexplain.release.release_planes import move_to_levels
 from dpexplain.version import __version__
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ class ReleaseRecipe:
         data, facts, sketch, marginals = self.data, self.data.facts, released.sketch, released.marginals
         ball = PAPER_RADIUS if self.radius is None else self.radius
         calibrated = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, self._rehearsal_weight, normals)
-        solver = move_to_levels(calibrated.solver, facts.domain)
+        solver = move_to_levels(calibrated.solver, facts.setting.levels)
         return Release(
             solver=solver,
             planes=self._planes(sketch, calibrated, solver, normals),
@@ -159,8 +158,8 @@ class ReleaseRecipe:
 
     def _planes(self, sketch: NoisySketch, calibrated: Calibrated, solver: Solver, normals: Normals) -> MomentPlanes:
         """With the model's answers at public points, where there is one to ask."""
-        domain, model = self.data.facts.domain, self.model
-        asked = PublicModel(domain.decode, model) if model is not None and isinstance(domain, Domain) else None
+        model = self.data.facts.column_model
+        asked = None if model is None else PublicModel(model)
         return build_planes(sketch, calibrated, solver, asked, normals)
 
     def _guarantee(self, secure: bool) -> Guarantee:

@@ -10,7 +10,6 @@ import numpy as np
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Weight
-from dpexplain.domain import Domain, DomainLike
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import equations_of
 from dpexplain.estimation.denoise import Estimate
@@ -19,22 +18,11 @@ from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.estimation.mixed_planes import MixedPlanes
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.planes import Average, Planes, plain_planes
-from dpexplain.estimation.reference import NUMBER_STEPS
 from dpexplain.estimation.reference_planes import ReferencePlanes
 from dpexplain.release.reference_data import CHANGE_STEPS, ReferenceData
 
 _LARGEST = 1e100  # of a number in a file: its square does not overflow
 _ARRAYS = ("slopes", "spread", "factors", "labels", "raked", "average")
-
-
-def move_to_levels(solver: Solver, domain: DomainLike) -> Solver:
-    """The solver with ordered features of its public points moved to their nearest level: between two levels there is no record to ask about."""
-    codes = solver.reference.codes.copy()
-    for a, levels in enumerate(domain.levels if isinstance(domain, Domain) else ()):
-        if levels > 1:
-            steps = np.rint(codes[a] / NUMBER_STEPS * (levels - 1))
-            codes[a] = np.rint(steps / (levels - 1) * NUMBER_STEPS).astype(np.int64)
-    return replace(solver, reference=replace(solver.reference, codes=codes))
 
 
 def reference_slopes(points: Matrix, labels: Vector, base: Vector, found: Estimate, layout: Layout) -> Slopes:

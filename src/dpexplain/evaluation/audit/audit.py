@@ -148,6 +148,7 @@ def audit(
     counted, error = runs - choosing, 1 - confidence
     plane = getattr(mechanism, "plane", None)
     kind = f", {plane}" if plane in ("anchored", "paper") else ""
+    kind += f" by {by}" if (by := getattr(mechanism, "by", None)) else ""
     name = f"{mechanism.to_dict()['mechanism']}{kind} ({view})"
     ratio = Ratio(inside.rows, outside.rows)
     learnt = [

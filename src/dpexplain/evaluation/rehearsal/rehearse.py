@@ -18,6 +18,7 @@ import numpy as np
 from dpexplain.arguments import is_finite, quote, require_kind
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import Plane, require_plane
+from dpexplain.core.release_moments import WIDEST_PAID
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
@@ -224,7 +225,8 @@ def _expected_quality(asked: _Asked, way: Way, epsilon: float) -> expected_quali
     data, facts = asked.data, _facts(asked)
     reach = expected_quality.reach(data.size, data.domain.width, Budget(epsilon, asked.delta), data.setting.neighbours.multiplier)
     beyond = expected_quality.extrapolation(data.size, data.domain.width)
-    return (expected_quality.release if way == "release" else expected_quality.basic)(reach, facts, beyond=beyond)
+    by_moments = way == "release" or data.domain.width <= WIDEST_PAID
+    return (expected_quality.release if by_moments else expected_quality.basic)(reach, facts, beyond=beyond)
 
 
 def _facts(asked: _Asked) -> expected_quality.Facts:

@@ -1,0 +1,127 @@
+"""Answers by noisy moments: a query pays for the sums that a release takes, and its plane, error bars and contributions follow from them.
+
+The sums are those of `mechanisms/moments_plan.py`, with the same bounds (`proofs/release_moments.md`); the whole price of the query pays for them. All
+else is post-processing of what was released, by the code that a release uses: the model is asked about public points that are drawn from the released
+moments, and the noise is rehearsed for the error bars.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from dpexplain.arguments import quote
+from dpexplain.core.arrays import Vector
+from dpexplain.core.release_moments import WIDEST_PAID
+from dpexplain.core.weights import Weight
+from dpexplain.errors import ParameterError
+from dpexplain.estimation.calibrate import rehearse_moments
+from dpexplain.estimation.moment_planes import MomentPlanes
+from dpexplain.estimation.plane_building import build_planes, move_to_levels
+from dpexplain.estimation.planes import Planes
+from dpexplain.estimation.public_points import PublicModel
+from dpexplain.mechanisms.door import Door
+from dpexplain.mechanisms.moments_plan import SketchPlan, plan_sketch
+from dpexplain.mechanisms.setting import Outcome, Setting
+from dpexplain.privacy import gdp
+from dpexplain.privacy.events import PrivacyEvent
+
+if TYPE_CHECKING:
+    from dpexplain.mechanisms.basic import Basic
+
+By = Literal["moments", "descent"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MomentsAnswer:
+    """A plan: release noisy moments of all rows, then fit the plane at `point` to them."""
+
+    sketch: SketchPlan
+    point: Vector
+    weight: Weight
+    setting: Setting
+    radius: float | None = None
+    anchor: float | None = None
+    model: PublicModel | None = None
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        return self.sketch.events
+
+    def run(self, door: Door) -> Outcome:
+        planes = self._planes(door)
+        anchors = None if self.anchor is None else np.array([self.anchor])
+        found = planes.fit(self.point[None], self.weight, anchors, self.radius)
+        return Outcome(
+            values=found.values[0],
+            error=found.errors[0],
+            plane="fitted" if self.anchor is None else "anchored",
+            intercept=float(found.answer[0]),
+            details=self._details(found),
+            added=_contributions(found),
+        )
+
+    def _planes(self, door: Door) -> MomentPlanes:
+        """From what is released at the door, and nothing else of the rows."""
+        released = self.sketch.run(door)
+        rehearsed = rehearse_moments(released.sums, released.query, released.sigma, door.auxiliary_normal)
+        solver = move_to_levels(rehearsed.solver, self.setting.levels)
+        return build_planes(released, rehearsed, solver, self.model, door.auxiliary_normal)
+
+    def _details(self, found: Planes) -> dict[str, Any]:
+        details: dict[str, Any] = {
+            "by": "moments",
+            "weight": self.weight.to_dict(),
+            "effective_rows": round(float(found.share[0]) * self.setting.size),
+            "error_parts": {"noise": float(found.noise[0]), "reference": float(found.reference[0])},
+            "capped": bool(found.capped[0]),
+        }
+        if self.radius is not None:
+            details["radius"] = self.radius
+        return details if self.anchor is None else details | {"anchor": self.anchor}
+
+
+def _contributions(found: Planes) -> dict[str, Any]:
+    """The contributions of one answer, in labels, as a ledger stores them."""
+    return {
+        "values": found.added[0].tolist(),
+        "error": found.added_errors[0].tolist(),
+        "base": float(found.base[0]),
+        "base_error": float(found.base_error[0]),
+        "answer_error": float(found.answer_error[0]),
+    }
+
+
+def require_by(asked: Basic) -> None:
+    """Raise ParameterError unless the answer can be found by what is asked for."""
+    if asked.by not in (None, "moments", "descent"):
+        raise ParameterError(f"by must be 'moments' or 'descent', got {quote(asked.by)}")
+    if asked.by == "moments" and not has_moments(asked):
+        raise ParameterError(
+            "by='moments' has no steps, no paper's plane or noise, no norm=1, and no radius for anchored planes. Leave one of them out"
+        )
+
+
+def has_moments(asked: Basic) -> bool:
+    """Whether moments can answer: they know fitted planes, in a ball of L2 norm or free, and anchored ones that are free."""
+    free = asked.plane == "fitted" or (asked.plane == "anchored" and asked.radius is None)
+    return free and asked.steps is None and asked.norm == 2
+
+
+def chosen_by(asked: Basic, setting: Setting) -> By:
+    """Moments or descent, from public facts alone: as asked for, or else what is closer on most tables (`docs/notes/interactive.md`)."""
+    if asked.by is not None:
+        return asked.by
+    return "moments" if has_moments(asked) and setting.layout is not None and setting.width <= WIDEST_PAID else "descent"
+
+
+def answer_by_moments(
+    asked: Basic, point: Vector, setting: Setting, anchor: float | None = None, model: PublicModel | None = None
+) -> MomentsAnswer:
+    """A plan that costs (ε, δ)."""
+    if setting.layout is None:
+        raise ParameterError("by='moments' needs a declared domain. Leave by= out")
+    sketch = plan_sketch(setting.layout, gdp.mu(asked.epsilon, asked.delta), setting)
+    return MomentsAnswer(sketch, point, asked.weight, setting, asked.radius, anchor, model)

@@ -1,0 +1,187 @@
+"""Paid answers by moments: they cost what they claim, are those of a release at the same price, and have bars and contributions."""
+
+import numpy as np
+import pytest
+
+import dpexplain as dpx
+from dpexplain import evaluation
+from dpexplain.core.layout import Layout
+from dpexplain.core.release_moments import WIDEST_PAID
+from dpexplain.errors import ParameterError
+from dpexplain.mechanisms.basic import NoisyDescent
+from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.moments_answer import MomentsAnswer
+from dpexplain.mechanisms.ports import LocalPlan
+from dpexplain.mechanisms.setting import Setting
+from dpexplain.noise.seeded import SeededNoise
+from dpexplain.privacy import gdp
+from dpexplain.privacy.events import mu_of, price
+from dpexplain.privacy.relation import Neighbours
+
+DOMAIN = dpx.Domain(
+    [
+        dpx.Numeric("age", 17, 97),
+        dpx.Ordinal("school", levels=[1, 2, 3, 4]),
+        dpx.Categorical("work", values=list("abcd")),
+        dpx.Binary("married"),
+    ]
+)
+RECORD = {"age": 40, "school": 3, "work": "b", "married": True}
+BUDGET, PRICE = dpx.Budget(9.0, 1e-6), (0.5, 1e-6)
+
+
+def model(table):
+    age, work = np.asarray(table["age"], dtype=float), np.asarray(table["work"])
+    return 1 / (1 + np.exp(-(age - 50) / 12 - 1.5 * (work == "a") - 0.5 * np.asarray(table["school"], dtype=float) + 1))
+
+
+def people(count=6_000):
+    rng = np.random.default_rng(0)
+    return {
+        "age": rng.uniform(17, 97, count),
+        "school": rng.integers(1, 5, count),
+        "work": rng.choice(list("abcd"), count, p=[0.1, 0.5, 0.3, 0.1]),
+        "married": rng.random(count) < 0.5,
+    }
+
+
+@pytest.fixture(scope="module")
+def data():
+    return dpx.PrivateData(people(), DOMAIN, model=model, output="probability")
+
+
+def answer(data, seed=1, **options):
+    return dpx.Explainer(data, BUDGET, dpx.Basic(*PRICE, **options), noise=SeededNoise(seed)).explain(RECORD)
+
+
+def test_an_answer_is_that_of_a_release_at_the_same_price(data):
+    """The same noise gives the same plane; bars are of the same size, because both rehearse the noise."""
+    paid, release = answer(data), dpx.release(data, dpx.Budget(*PRICE), noise=SeededNoise(1))
+    free = release.explain(RECORD)
+    assert paid.values == pytest.approx(free.values, rel=1e-12)
+    assert paid.intercept == pytest.approx(free.intercept, rel=1e-12)
+    assert paid.error == pytest.approx(free.error, rel=0.5)
+    assert paid.contributions().values == pytest.approx(free.contributions().values, rel=1e-12)
+    assert paid.contributions().base == pytest.approx(free.contributions().base, rel=1e-12)
+    assert paid.details["effective_rows"] == free.details["effective_rows"]
+    through = release.explain(RECORD, anchor=float(model({k: np.array([v]) for k, v in RECORD.items()})[0]))
+    anchored = answer(data, plane="anchored")
+    assert anchored.values == pytest.approx(through.values, rel=1e-9)
+    assert anchored.plane == "anchored"
+    assert anchored.details["anchor"] == anchored.intercept
+
+
+def test_it_costs_its_price_and_no_more(data):
+    paid = answer(data)
+    assert paid.cost.epsilon <= PRICE[0]
+    assert paid.cost.epsilon == pytest.approx(PRICE[0], rel=1e-6)
+    for plane in ("fitted", "anchored"):
+        plan = dpx.Basic(*PRICE, plane=plane).with_model(lambda rows: np.zeros(len(rows))).plan(np.zeros(7), SETTING, History())
+        assert isinstance(plan, MomentsAnswer)
+        assert not isinstance(plan, LocalPlan)
+        assert mu_of(price(plan.events)) <= gdp.mu(*PRICE)
+        assert mu_of(price(plan.events)) == pytest.approx(gdp.mu(*PRICE), rel=1e-6)
+        assert [event.what for event in plan.events] == ["release: centre", "release: moments"]
+
+
+def test_contributions_add_up_and_have_errors(data):
+    added = answer(data).contributions()
+    assert added.average == "the average"
+    assert added.base + added.values.sum() == pytest.approx(added.answer)
+    assert (added.error > 0).all()
+    assert added.base_error > 0
+    assert added.answer_error > 0
+    assert "the average is" in added.sentence
+    declared = dpx.Explainer(data, BUDGET, dpx.Basic(*PRICE), noise=SeededNoise(1), baseline=RECORD | {"age": 20}).explain(RECORD)
+    assert declared.contributions().average == "the baseline"
+    assert np.flatnonzero(declared.contributions().values).tolist() == [0]
+
+
+def test_the_same_request_gives_the_same_answer_from_the_ledger(data, tmp_path):
+    url = f"sqlite:///{tmp_path / 'a.ledger'}"
+    first = dpx.Explainer(data, BUDGET, dpx.Basic(*PRICE), ledger=url).explain(RECORD, request_id="a")
+    later = dpx.Explainer(data, BUDGET, dpx.Basic(*PRICE), ledger=url)
+    spent = later.spent.epsilon
+    again = later.explain(RECORD, request_id="a")
+    assert (again.values.tolist(), again.error.tolist()) == (first.values.tolist(), first.error.tolist())
+    assert again.contributions().to_dict() == first.contributions().to_dict()
+    assert later.spent.epsilon == spent
+    assert len(later.history) == 1
+
+
+def test_every_answer_of_a_batch_has_noise_of_its_own(data):
+    explainer = dpx.Explainer(data, BUDGET, dpx.Basic(*PRICE), noise=SeededNoise(3))
+    first, second = explainer.explain_many([RECORD, RECORD])
+    assert (first.values != second.values).any()
+    assert explainer.spent.mu == pytest.approx(np.sqrt(2) * gdp.mu(*PRICE), rel=1e-6)
+
+
+def test_a_radius_holds_the_slopes_and_the_answer_says_so(data):
+    tight = answer(data, radius=0.1)
+    assert np.linalg.norm(tight.values) == pytest.approx(0.1)
+    assert "The cap of 0.1 on the length of the slopes binds" in tight.details["cap"]
+    assert not answer(data).details["capped"]
+
+
+@pytest.mark.parametrize("labels", [True, False])
+def test_labels_alone_suffice_and_a_model_that_fails_on_public_points_does_not_lose_the_answer(labels):
+    def failing(table):
+        if len(table["age"]) != 6_000:
+            raise RuntimeError("no more")
+        return model(table)
+
+    rows = people()
+    options = {"labels": 2 * model(rows) - 1} if labels else {"model": failing, "output": "probability"}
+    found = answer(dpx.PrivateData(rows, DOMAIN, **options))
+    exact = evaluation.optimum(dpx.PrivateData(rows, DOMAIN, labels=2 * model(rows) - 1), RECORD)
+    assert evaluation.agreement(found.values, exact).cosine > 0.8
+    assert (np.abs(found.values - exact) <= 4 * found.error).all()
+
+
+SETTING = Setting(7, 6_000, Neighbours(), 1e-13, ((2, 6),), layout=Layout.of(DOMAIN.blocks), levels=tuple(DOMAIN.levels))
+WIDE = dpx.Domain([dpx.Binary(f"x{j}") for j in range(WIDEST_PAID + 1)])
+
+
+@pytest.mark.parametrize(
+    ("options", "setting"),
+    [
+        ({"steps": 5}, SETTING),
+        ({"norm": 1}, SETTING),
+        ({"plane": "paper"}, SETTING),
+        ({"calibration": "paper"}, SETTING),
+        ({"by": "descent"}, SETTING),
+        ({}, Setting(7, 6_000, Neighbours(), 1e-13)),
+        ({}, Setting(WIDE.width, 6_000, Neighbours(), 1e-13, layout=Layout.of(WIDE.blocks))),
+    ],
+    ids=["steps", "norm", "paper's plane", "paper's noise", "asked for", "no domain", "too wide"],
+)
+def test_a_descent_answers_where_moments_do_not(options, setting):
+    plan = dpx.Basic(*PRICE, **options).plan(np.zeros(setting.width), setting, History())
+    assert isinstance(plan, NoisyDescent)
+
+
+def test_by_is_part_of_the_description_only_where_it_was_asked_for():
+    assert "by" not in dpx.Basic(*PRICE).to_dict()
+    assert dpx.Basic(*PRICE, by="moments").to_dict()["by"] == "moments"
+    assert isinstance(
+        dpx.Basic(*PRICE, by="moments").plan(
+            np.zeros(WIDE.width), Setting(WIDE.width, 6_000, Neighbours(), 1e-13, layout=Layout.of(WIDE.blocks)), History()
+        ),
+        MomentsAnswer,
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"steps": 5}, {"norm": 1}, {"plane": "paper"}, {"calibration": "paper"}, {"plane": "anchored", "radius": 1.0}],
+)
+def test_moments_that_cannot_be_had_are_refused(options):
+    with pytest.raises(ParameterError, match="by='moments' has no steps"):
+        dpx.Basic(*PRICE, by="moments", **options)
+
+
+def test_wrong_words_are_refused():
+    with pytest.raises(ParameterError, match="by must be 'moments' or 'descent', got 'magic'"):
+        dpx.Basic(by="magic")
+    with pytest.raises(ParameterError, match="needs a declared domain"):
+        dpx.Basic(by="moments").plan(np.zeros(7), Setting(7, 6_000, Neighbours(), 1e-13), History())
