@@ -125,13 +125,13 @@ def test_a_radius_holds_the_slopes_and_the_answer_says_so(data):
 
 @pytest.mark.parametrize("labels", [True, False])
 def test_labels_alone_suffice_and_a_model_that_fails_on_public_points_does_not_lose_the_answer(labels):
-    def failing(table):
+    def answer_rows_alone(table):
         if len(table["age"]) != 6_000:
             raise RuntimeError("no more")
         return model(table)
 
     rows = people()
-    options = {"labels": 2 * model(rows) - 1} if labels else {"model": failing, "output": "probability"}
+    options = {"labels": 2 * model(rows) - 1} if labels else {"model": answer_rows_alone, "output": "probability"}
     found = answer(dpx.PrivateData(rows, DOMAIN, **options))
     exact = evaluation.optimum(dpx.PrivateData(rows, DOMAIN, labels=2 * model(rows) - 1), RECORD)
     assert evaluation.agreement(found.values, exact).cosine > 0.8
