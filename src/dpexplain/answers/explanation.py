@@ -96,9 +96,11 @@ class Explanation(JsonText):
 
     @property
     def _caption(self) -> str:
-        """The notes about values that were not read as given, whether a cap binds, what error to expect where that is a guess, then the guarantee."""
+        """The notes about values that were not read as given, whether a cap binds and which features share effects, what error to expect where that is
+        a guess, then the guarantee."""
         facts = [f"{name}: {how}." for name, how in self.notes.items()] + [
             self.details.get("cap"),
+            self.details.get("shared", {}).get("text"),
             self.expectation,
             str(self.guarantee),
         ]

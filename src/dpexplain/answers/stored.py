@@ -8,6 +8,7 @@ import numpy as np
 
 from dpexplain.answers.expectation import AskedData, expected_error
 from dpexplain.answers.explanation import Explanation
+from dpexplain.answers.shared_effects import shared_effects
 from dpexplain.core.arrays import Vector
 from dpexplain.domain.queries import Notes
 from dpexplain.mechanisms.history import ReleasedAnswer
@@ -25,6 +26,7 @@ def stored_answer(point: Vector, outcome: Outcome) -> dict[str, Any]:
         "details": outcome.details,
         **({} if outcome.plane is None else {"plane": outcome.plane, "intercept": outcome.intercept}),
         **({} if outcome.added is None else {"added": outcome.added}),
+        **({"related": [list(pair) for pair in outcome.related]} if outcome.related else {}),
     }
 
 
@@ -36,6 +38,7 @@ def explanation_of(answer: dict[str, Any], notes: Notes, about: AskedData, **sta
     plane = quantity_and_plane(answer)[1]
     expected = expected_error(answer["values"], plane, about, stated["cost"], stated["scale"]) if answer["error"] is None else {}
     details = answer["details"] | expected | ({"read_as": notes} if notes else {})
+    details |= shared_effects(answer.get("related", ()), stated["domain"])
     if details.get("capped"):
         details["cap"] = (
             f"The cap of {details['radius']:.3g} on the length of the slopes binds: they are shorter than the data say."

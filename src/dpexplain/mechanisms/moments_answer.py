@@ -22,6 +22,7 @@ from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.plane_building import build_planes, move_to_levels
 from dpexplain.estimation.planes import Planes
 from dpexplain.estimation.public_points import PublicModel
+from dpexplain.estimation.related import related_pairs
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.moments_plan import SketchPlan, plan_sketch
 from dpexplain.mechanisms.setting import Outcome, Setting
@@ -61,6 +62,7 @@ class MomentsAnswer:
             intercept=float(found.answer[0]),
             details=self._details(found),
             added=_contributions(found),
+            related=related_pairs(planes.eigenvalues, planes.eigenvectors, planes.second_error, planes.layout),
         )
 
     def _planes(self, door: Door) -> MomentPlanes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
@@ -81,6 +81,7 @@ class Outcome:
     plane: str | None = None  # None: the values are no slopes of a plane
     intercept: float | None = None  # the plane's answer at the query, a label
     added: dict[str, Any] | None = None  # contributions compared with a released average, where there is one
+    related: Sequence[tuple[int, int, float]] = ()  # attributes that go together among the records, by what was released
     details: dict[str, Any] = field(default_factory=dict)
 
 

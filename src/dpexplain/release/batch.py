@@ -170,6 +170,8 @@ class Explanations(ExplanationBatch):
             "weight": self.weight.kind,
             "fingerprint": self.release.fingerprint,
         }
+        if "columns" not in self.more:  # where features are drawn one by one, none shares another's effect
+            details |= self.release.shared_effects
         if self.widths is not None:
             details["width"] = float(self.widths[index])
         details["error_parts"] = {"noise": float(found.noise[index]), "reference": float(found.reference[index])}

@@ -217,7 +217,10 @@ def _release_facts(payload: Mapping[str, Any]) -> dict[str, Any]:
         key: pack_arrays(np.asarray(payload[key], dtype=np.float64)) for key in ("mean", "eigenvalues", "eigenvectors", "t1")
     }
     noise = {**payload["noise"], "calibration": pack_arrays(np.asarray(payload["noise"]["calibration"], dtype=np.float64))}
-    plain = {key: payload[key] for key in ("t0", "radius", "weight", "layout")} | {"plane": payload.get("plane", "paper")}
+    plain = {key: payload[key] for key in ("t0", "radius", "weight", "layout")} | {
+        "plane": payload.get("plane", "paper"),
+        "shared": payload.get("shared"),
+    }
     extra = {"reference": _reference(payload.get("reference")), "fitted": _fitted_arrays(payload.get("fitted"))}
     return {**arrays, **plain, "noise": noise, **extra}
 

@@ -12,6 +12,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from dpexplain.answers.explanation import Explanation
+from dpexplain.answers.shared_effects import shared_effects
 from dpexplain.arguments import file_errors, require_kind, require_regular_file
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
@@ -26,6 +27,7 @@ from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.estimation.mixed_planes import MixedPlanes
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.nearest import choose_widths, wanted_share
+from dpexplain.estimation.related import related_pairs
 from dpexplain.ledger.port import Settled
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.registration.labels import Labeller
@@ -224,6 +226,14 @@ class Release(ModelQuestions):
             return self._reference_planes or self._own_planes
         return BallPlanes(self._solver, radius, self.planes.average, self.solver.layout)
 
+    @cached_property
+    def shared_effects(self) -> dict[str, Any]:
+        """The entries about features that go together in the details of an answer: a plane shares their effects."""
+        planes = self.planes
+        return shared_effects(
+            related_pairs(planes.eigenvalues, planes.eigenvectors, planes.second_error, planes.layout), self.domain
+        )
+
     @property
     def _own_planes(self) -> PlaneSource:
         return self.compiled if self.compiled is not None and self.compiled.given is self.planes else self.planes
@@ -241,6 +251,7 @@ class Release(ModelQuestions):
         labelled = self.reference is not None and self.reference.labels is not None
         records = len(self.reference) if labelled and self.reference else 0
         found = payload_of(self.solver, self.planes, self.weight, self.plane, self.radius, self.scale) | {"records": records}
+        found |= self.shared_effects
         if isinstance(self.weight, Nearest):
             found["weight"]["share"] = wanted_share(self.weight.rows, self.size, *self.planes.points.shape)
         return found

@@ -21,9 +21,10 @@ export function createAnswer(at, { names, features, outcome, scale }) {
   let ranked = [];
   let expected = ""; // about errors, where none are known
   let cap = ""; // that a cap on the slopes binds
+  let shared = ""; // which features go together, so that a plane shares their effects
   let speaking = 0;
 
-  const describe = () => [summary(ranked, outcome, scale, 3, expected), cap].filter(Boolean).join(" ");
+  const describe = () => [summary(ranked, outcome, scale, 3, expected), cap, shared].filter(Boolean).join(" ");
   const showBars = () => {
     const limit = count.value === "all" ? ranked.length : Number(count.value);
     const label = `Bar chart. ${describe()} All values are in the table that follows.`;
@@ -45,6 +46,7 @@ export function createAnswer(at, { names, features, outcome, scale }) {
     update({ values, error, contributions, details }, record, wait = 0) {
       expected = details?.expected?.text ?? "";
       cap = details?.cap ?? "";
+      shared = details?.shared?.text ?? "";
       ranked = rankedChanges(changesOf(features, record), values, error, scale);
       showBars();
       table.update(ranked, words);

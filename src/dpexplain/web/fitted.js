@@ -123,6 +123,7 @@ export function fittedPlane(release, z) {
   const variances = variancesOf(release, z, s, share, centre, away);
   const error = variances.slopes.map(Math.sqrt);
   const details = values === free ? {} : { cap: `These slopes were cut to the requested radius ${release.radius}: the data say that they are longer.` };
+  if (release.shared) details.shared = release.shared;
   return { values, error, plane: "fitted", intercept, contributions: contributionsOf(release, z, values, intercept, variances.added), details };
 }
 
