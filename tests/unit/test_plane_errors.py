@@ -63,6 +63,8 @@ def variances_of_one(planes, query, local, share, turn):
     reference[:, -2:] += turn is None
     added = np.square(across.T @ root).sum(axis=1) + (pull[:, None] * np.square(reference)).mean(axis=0)
     added[-2:] += level
+    if turn is not None:  # an error of the level turns the plane
+        added += np.square(across.T @ turn * planes.t0_error)
     return noise, (pull[:, None] * np.square(moved)).mean(axis=0), added
 
 

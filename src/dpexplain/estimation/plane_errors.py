@@ -125,7 +125,8 @@ class ErrorSources:
             own = _interpolate(kept, *(dots(offset @ R, offset) for R in covariances))
             added[:, a] = dots(q.weights, np.square(pulled)) + np.maximum(own + turned, 0.0)
         along = dots(turn, q.offset)
-        base = self._variance_along(q, counted, q.offset - along[:, None] * q.away, along)
+        base = self._variance_along(q, counted, q.offset - along[:, None] * q.away, along) + np.square(along * self.level_error)
+        added += np.square(feature_sums(turn * q.offset, self.layout) * self.level_error)
         level = np.square(turn * self.level_error)
         return Variances(noise + level, reference, np.column_stack([added, base, np.zeros_like(base)]))
 
