@@ -7,7 +7,7 @@ import pytest
 from tests.unit.test_plane_errors import DOMAIN, people
 
 import dpexplain as dpx
-from dpexplain.estimation.compiled_planes import MANY, CompiledPlanes
+from dpexplain.estimation.compiled_planes import MANY_NARROW, CompiledPlanes
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.release.compiled import compile_release
 
@@ -23,7 +23,7 @@ def release():
 
 @pytest.mark.parametrize("weight", WEIGHTS, ids=str)
 def test_compiled_planes_are_those_of_numpy(release, weight):
-    queries = DOMAIN.encode(people(MANY, seed=3))
+    queries = DOMAIN.encode(people(MANY_NARROW, seed=3))
     found, expected = CompiledPlanes(release.planes).fit(queries, weight), release.planes.fit(queries, weight)
     for one in fields(found):
         value, wanted = getattr(found, one.name), getattr(expected, one.name)

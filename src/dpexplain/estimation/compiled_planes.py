@@ -20,7 +20,12 @@ from dpexplain.estimation.planes import Planes, Variances
 
 LARGEST = 1 << 18  # entries of the points, beyond which
 MANY = 12  # … and questions at a time, from which NumPy's matrix products are faster
+NARROW, MANY_NARROW = 30, 64  # columns up to which that takes so many questions
 Sources: TypeAlias = tuple[Matrix, Matrix, Vector, Matrix]
+
+
+def is_many(queries: Matrix) -> bool:
+    return len(queries) > (MANY_NARROW if queries.shape[1] <= NARROW else MANY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +36,7 @@ class CompiledPlanes:
 
     def fit(self, queries: Matrix, weight: Weight, anchors: Vector | None = None, radius: float | None = None) -> Planes:
         """As `MomentPlanes.fit`; anchors, balls and large batches are left to it."""
-        if anchors is not None or radius is not None or self.given.points.size > LARGEST or len(queries) > MANY:
+        if anchors is not None or radius is not None or self.given.points.size > LARGEST or is_many(queries):
             return self.given.fit(queries, weight, anchors, radius)
         points, metric, lengths, about, alike, constants = self._fitting
         distance = np.empty((len(queries), points.shape[1]))

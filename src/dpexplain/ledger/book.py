@@ -21,11 +21,24 @@ from dpexplain.errors import (
     ParameterError,
     RequestIdInUse,
 )
-from dpexplain.ledger.chain import RESTORE, START, Row, canonical, damage_error, parse, seal, unseal, utc_now
+from dpexplain.ledger.chain import (
+    RESTORE,
+    START,
+    Row,
+    canonical,
+    copy_as_stored,
+    damage_error,
+    digest,
+    object_text,
+    quote_text,
+    unseal,
+    utc_now,
+)
 from dpexplain.ledger.port import Account, Entry, Head, Request, Reservation, Settled, Settlement
-from dpexplain.ledger.recent import Recent, Tail
+from dpexplain.ledger.prepared import PreparedRequest, PreparedSettlement, attempt, texts_of
+from dpexplain.ledger.recent import Line, Recent, Tail
 from dpexplain.ledger.store import Session, Store
-from dpexplain.privacy.events import PrivacyEvent, event_from_dict, price
+from dpexplain.privacy.events import PrivacyEvent, event_from_dict
 from dpexplain.privacy.filter import Filter
 
 T = TypeVar("T")
@@ -35,18 +48,17 @@ R = TypeVar("R")
 Fetch = Callable[[Row, Session], list[Row]]  # the rows after the given one
 
 
+NOTHING = Tail(0, START, 0, 0)  # what the first entry continues
 PAGE = 500
 LONGEST_ID = 256
 
 
 class Page:
-    """One account within one transaction, which is going to look up `requests`."""
+    """One account within one transaction."""
 
-    def __init__(
-        self, session: Session, dataset: str, clock: Callable[[], datetime], recent: Recent, requests: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, session: Session, dataset: str, clock: Callable[[], datetime], recent: Recent) -> None:
         self._session, self.dataset, self._clock, self._recent = session, dataset, clock, recent
-        self.last = last_entry(session, dataset, recent, requests)
+        self.last = last_entry(session, dataset, recent)
 
     def first_entry(self) -> Entry:
         row = self._session.row(self.dataset, 1)
@@ -54,28 +66,33 @@ class Page:
             raise damage_error(1, "is missing")
         return unseal(row)
 
-    def newest(self, request: str) -> list[Entry]:
-        return [self._recent.unseal(row) for row in self._session.newest(self.dataset, request)]
+    def newest(self, request: str) -> list[Line]:
+        return [self._recent.line(row) for row in self._session.newest(self.dataset, request)]
 
     def append(
-        self, kind: str, request: str, *, quanta: int, total: int, body: dict[str, Any], uses: tuple[str, ...] = ()
-    ) -> Row:
-        last = self.last
-        if carried := sorted({*uses, *(last.uses if last else ())}):  # as the total: reading the last entry is enough
-            body = body | {"uses": carried}
-        answers = (last.answers if last else 0) + (kind == "settle")
-        time = self._clock().isoformat(timespec="microseconds")
-        sequence, previous = (last.sequence + 1, last.hash) if last else (1, START)
-        entry = Entry(sequence, time, kind, request, quanta, total, answers, body, previous, hash="")
-        row = seal(entry)
+        self, kind: str, request: str, *, quanta: int, total: int, body: dict[str, str], uses: tuple[str, ...] = ()
+    ) -> Tail:
+        """Write an entry; `body` is the canonical text of each of its members."""
+        last = self.last or NOTHING
+        if carried := sorted({*uses, *last.uses}):  # as the total: reading the last entry is enough
+            body = body | {"uses": canonical(carried)}
+        sequence, answers = last.sequence + 1, last.answers + (kind == "settle")
+        document = (  # as `canonical` would write it
+            f'{{"answers":{answers},"body":{object_text(body)},"kind":"{kind}","previous":"{last.hash}","quanta":"{quanta}",'
+            f'"request":{quote_text(request)},"sequence":{sequence},"time":"{self._clock().isoformat(timespec="microseconds")}",'
+            f'"total":"{total}"}}'
+        )
+        row = Row(sequence, kind, request, answers if kind == "settle" else None, document, digest(document))
         self._session.append(self.dataset, row)
-        self.last = self._recent.remember_written(row, entry)
-        return row
+        if kind == "reserve":
+            self._recent.remember_reservation(row, quanta, body["question"])
+        self.last = self._recent.keep(Tail(sequence, row.hash, total, answers, tuple(carried)))
+        return self.last
 
 
-def last_entry(session: Session, dataset: str, recent: Recent, requests: Sequence[str] = ()) -> Tail | None:
+def last_entry(session: Session, dataset: str, recent: Recent) -> Tail | None:
     """The end that the mark points to, checked unless this process has checked it before; None for an account that does not exist."""
-    mark = session.mark(dataset, requests)
+    mark = session.mark(dataset)
     if mark is None:
         if session.rows(dataset, 0, 1):
             raise LedgerCorrupt(f"the ledger has entries for {dataset!r} but its account is gone. {RESTORE}")
@@ -106,7 +123,7 @@ class Book:
 
     def __init__(self, store: Store, account: Account, *, clock: Callable[[], datetime] = utc_now) -> None:
         self._store, self.account, self._clock = store, account, clock
-        self._seen = Head(0, START, 0)
+        self._seen = NOTHING
         self._recent = Recent()
         self.identity = f"{store.address}#{account.dataset}"
 
@@ -134,16 +151,18 @@ class Book:
     def reserve_many(self, requests: Sequence[Request]) -> list[Reservation | Settled | DpexplainError]:
         for request in requests:
             require_id("request id", request.id)
+        asked = [attempt(PreparedRequest.of, request) for request in requests]  # texts are made before others have to wait
         self._step("before reserve")
         ids = [request.id for request in requests]
-        found = self._write(lambda page: [outcome_of(self._reserve, page, request) for request in requests], ids)
+        found = self._write(lambda page: [outcome_of(self._reserve, page, one) for one in asked], ids)
         self._step("after reserve")
         return found
 
     def settle_many(self, settlements: Sequence[Settlement]) -> list[Settled | DpexplainError]:
+        ran = [attempt(PreparedSettlement.of, one) for one in settlements]
         self._step("before settle")
         ids = [one.request_id for one in settlements]
-        done = self._write(lambda page: [outcome_of(self._settle, page, one) for one in settlements], ids)
+        done = self._write(lambda page: [outcome_of(self._settle, page, one) for one in ran], ids)
         self._step("after settle")
         return done
 
@@ -183,7 +202,7 @@ class Book:
 
     def _open(self, page: Page) -> None:
         if page.last is None:
-            page.append("open", "", quanta=0, total=0, body=self.account.to_dict())
+            page.append("open", "", quanta=0, total=0, body=texts_of(self.account.to_dict()))
         require_same_account(self.account, page.first_entry().body)
 
     def _require_account(self, page: Page) -> None:
@@ -194,36 +213,36 @@ class Book:
             )
         require_same_account(self.account, page.first_entry().body)
 
-    def _reserve(self, page: Page, request: Request) -> Reservation | Settled:
-        quanta, newest = price(request.events), page.newest(request.id)
-        require_same_question(request, newest)
-        if newest and newest[0].kind == "settle":
-            return settled_of(newest[0])
+    def _reserve(self, page: Page, asked: PreparedRequest) -> Reservation | Settled:
+        newest = page.newest(asked.id)
+        require_same_question(asked, newest)
+        if settled := settled_by(newest):
+            return settled
         held = held_by(newest)
-        if held is not None and quanta <= held:
-            return Reservation(request.id, held)
+        if held is not None and asked.quanta <= held:
+            return Reservation(asked.id, held)
         # A retry whose plan has become dearer raises its reservation to the new price.
-        total = self._filter(required_last(page)).spend_quanta(quanta - (held or 0)).spent_quanta
-        body = {"question": request.body, "events": [event.to_dict() for event in request.events]}
-        page.append("reserve", request.id, quanta=quanta, total=total, body=body, uses=request.uses)
+        total = self._filter(required_last(page)).total_with(asked.quanta - (held or 0))
+        body = {"question": asked.question, "events": asked.events}
+        page.append("reserve", asked.id, quanta=asked.quanta, total=total, body=body, uses=asked.uses)
         self._step("in reserve")
-        return Reservation(request.id, quanta)
+        return Reservation(asked.id, asked.quanta)
 
-    def _settle(self, page: Page, done: Settlement) -> Settled:
-        newest = page.newest(done.request_id)
-        if newest and newest[0].kind == "settle":
-            return settled_of(newest[0])
+    def _settle(self, page: Page, ran: PreparedSettlement) -> Settled:
+        newest = page.newest(ran.id)
+        if settled := settled_by(newest):
+            return settled
         held = held_by(newest)
         if held is None:
             raise LedgerUnavailable(
-                f"request {done.request_id!r} has no reservation, because it was given back. Nothing was released. Ask again"
+                f"request {ran.id!r} has no reservation, because it was given back. Nothing was released. Ask again"
             )
-        quanta = require_affordable(held, done.events)
-        body = {"events": [event.to_dict() for event in done.events], "answer": done.answer}
-        total = required_last(page).total - held + quanta
-        row = page.append("settle", done.request_id, quanta=quanta, total=total, body=body, uses=done.uses)
+        require_affordable(held, ran.quanta)
+        body = {"events": ran.events_text, "answer": ran.answer_text}
+        total = required_last(page).total - held + ran.quanta
+        last = page.append("settle", ran.id, quanta=ran.quanta, total=total, body=body, uses=ran.uses)
         self._step("in settle")
-        return settled_of(parse(row), done.events)
+        return Settled(last.answers, ran.id, ran.events, copy_as_stored(ran.answer, ran.answer_text), total)
 
     def _filter(self, last: Tail) -> Filter:
         return Filter(self.account.budget, self.account.neighbours, last.total, last.uses)
@@ -233,8 +252,8 @@ class Book:
         return self._remember(*self._store.read(lambda session: self._turn(session, floor, work)))
 
     def _write(self, work: Callable[[Page], T], requests: Sequence[str] = ()) -> T:
-        floor = self._seen
-        return self._remember(*self._store.write(lambda session: self._turn(session, floor, work, requests)))
+        floor, expected = self._seen, [(self.account.dataset, request) for request in requests]
+        return self._remember(*self._store.write(lambda session: self._turn(session, floor, work), expected))
 
     def _stream(self, fetch: Fetch, *, sequence: int = 0, position: int = 0) -> Iterator[Row]:
         """Rows page by page, so that a long history needs little memory and no long transaction."""
@@ -243,24 +262,21 @@ class Book:
             yield from rows
             last = rows[-1]
 
-    def _turn(self, session: Session, floor: Head, work: Callable[[Page], T], requests: Sequence[str] = ()) -> tuple[Page, T]:
-        page = Page(session, self.account.dataset, self._clock, self._recent, requests)
+    def _turn(self, session: Session, floor: Tail, work: Callable[[Page], T]) -> tuple[Page, T]:
+        page = Page(session, self.account.dataset, self._clock, self._recent)
         require_no_rollback(floor, page.last)
         return page, work(page)
 
     def _remember(self, page: Page, result: T) -> T:
         """Called after a commit: from now on the ledger must contain this entry."""
         if page.last is not None and page.last.sequence >= self._seen.sequence:
-            self._seen = page.last.head
+            self._seen = page.last
         return result
 
 
-def outcome_of(work: Callable[[Page, R], T], page: Page, about: R) -> T | DpexplainError:
+def outcome_of(work: Callable[[Page, R], T], page: Page, about: R | DpexplainError) -> T | DpexplainError:
     """What `work` returns, or what it raises on purpose, which is always before it writes."""
-    try:
-        return work(page, about)
-    except DpexplainError as error:
-        return error
+    return about if isinstance(about, DpexplainError) else attempt(partial(work, page), about)
 
 
 def required_last(page: Page) -> Tail:
@@ -269,9 +285,9 @@ def required_last(page: Page) -> Tail:
     return page.last
 
 
-def require_no_rollback(floor: Head, last: Tail | None) -> None:
+def require_no_rollback(floor: Tail, last: Tail | None) -> None:
     """Raise LedgerCorrupt if the ledger is shorter than this process has seen it: an older copy was put in its place."""
-    found = last.head if last else Head(0, START, 0)
+    found = last or NOTHING
     if found.sequence < floor.sequence or (found.sequence == floor.sequence and found != floor):
         raise LedgerCorrupt(
             f"the ledger ended with entry {floor.sequence} and now ends with {found.sequence}: it was rolled back. {RESTORE}"
@@ -296,32 +312,35 @@ def require_same_account(account: Account, stored: dict[str, Any]) -> None:
         )
 
 
-def require_same_question(request: Request, newest: list[Entry]) -> None:
+def require_same_question(asked: PreparedRequest, newest: list[Line]) -> None:
     """Raise RequestIdInUse if the id was used for another question. This also holds after a refund of an older ledger."""
-    reserved = next((entry for entry in newest if entry.kind == "reserve"), None)
-    if reserved is not None and canonical(reserved.body.get("question")) != canonical(request.body):
-        raise RequestIdInUse(f"request id {request.id!r} was used for another question. Choose a new id for a new question")
+    reserved = next((line for line in newest if line.kind == "reserve"), None)
+    if reserved is not None and reserved.question != asked.question:
+        raise RequestIdInUse(f"request id {asked.id!r} was used for another question. Choose a new id for a new question")
 
 
-def held_by(newest: list[Entry]) -> int | None:
+def held_by(newest: list[Line]) -> int | None:
     """The quanta a request has reserved and not settled; None when it holds nothing."""
     return newest[0].quanta if newest and newest[0].kind == "reserve" else None
 
 
-def require_affordable(held: int, events: tuple[PrivacyEvent, ...]) -> int:
-    """What ran, in quanta; never more than was reserved."""
-    quanta = price(events)
+def settled_by(newest: list[Line]) -> Settled | None:
+    entry = newest[0].entry if newest and newest[0].kind == "settle" else None
+    return None if entry is None else settled_of(entry)
+
+
+def require_affordable(held: int, quanta: int) -> None:
+    """Raise RuntimeError if more ran than was reserved."""
     if not quanta <= held:
         raise RuntimeError(
             "a mechanism ran more than it had reserved. This is a bug in dpexplain: report it. Nothing was released"
         )
-    return quanta
 
 
-def settled_of(entry: Entry, ran: tuple[PrivacyEvent, ...] | None = None) -> Settled:
-    """The answer that an entry stores. Events are read from it, unless those that `ran` were written a moment ago."""
+def settled_of(entry: Entry) -> Settled:
+    """The answer that an entry stores."""
     try:
-        events = tuple(event_from_dict(value) for value in entry.body["events"]) if ran is None else ran
+        events = tuple(event_from_dict(value) for value in entry.body["events"])
         return Settled(entry.answers, entry.request, events, entry.body["answer"], entry.total)
     except (KeyError, TypeError, ValueError):
         raise damage_error(entry.sequence, "is not an answer this version can read") from None

@@ -8,14 +8,19 @@ Quanta are decimal text inside it: they pass 64 bits.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from hashlib import sha256
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from dpexplain.errors import InputError, LedgerCorrupt
 from dpexplain.ledger.port import Entry, Head
 
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+quote_text = encode_basestring_ascii  # the canonical text of a string
+_SCALARS = frozenset({float, int, str, bool, type(None)})
 HASHED = tuple(field.name for field in fields(Entry) if field.name != "hash")
 KINDS = ("open", "reserve", "settle", "refund")
 START = "0" * 64  # what the first entry names as the hash before it
@@ -48,11 +53,36 @@ def utc_now() -> datetime:
 def canonical(value: Any) -> str:
     """The one text of a JSON value."""
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return _encode(value)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"a ledger stores JSON and cannot store this ({error}). Pass plain finite numbers, text, lists and dicts"
         ) from None
+
+
+def object_text(members: Mapping[str, str]) -> str:
+    """The canonical text of an object, from those of its members."""
+    return "{" + ",".join([f"{quote_text(name)}:{members[name]}" for name in sorted(members)]) + "}"
+
+
+def copy_as_stored(value: Any, text: str) -> Any:
+    """The JSON value that is read back from `text`, which is the canonical text of `value`."""
+    try:
+        return _copy_plain(value)
+    except TypeError:
+        return json.loads(text)
+
+
+def _copy_plain(value: Any) -> Any:
+    """Copy dicts, lists and scalars. TypeError for anything that JSON reads back as another type, such as a tuple."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if kind is list:
+        return value[:] if _SCALARS.issuperset(map(type, value)) else [_copy_plain(one) for one in value]
+    if kind is dict and all(type(name) is str for name in value):
+        return {name: _copy_plain(value[name]) for name in sorted(value)}
+    raise TypeError(kind)
 
 
 def digest(document: str) -> str:

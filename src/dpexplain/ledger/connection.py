@@ -38,9 +38,13 @@ class Connection(Generic[C]):
     @contextmanager
     def use(self, connect: Callable[[], C]) -> Iterator[C]:
         with self.lock:
-            if self._open is None:
-                self._open = connect()
-            yield self._open
+            yield self.get(connect)
+
+    def get(self, connect: Callable[[], C]) -> C:
+        """The connection itself, for a thread that holds the lock."""
+        if self._open is None:
+            self._open = connect()
+        return self._open
 
     def drop(self) -> None:
         """Close it; the next use opens another."""

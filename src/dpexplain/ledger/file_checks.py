@@ -42,9 +42,9 @@ def require_sound(path: Path) -> Inode:
     return require_one_name(path)
 
 
-def require_one_name(path: Path) -> Inode:
+def require_one_name(path: str | Path) -> Inode:
     """Which file it is, asked before every transaction. FileNotFoundError where there is none."""
-    found = path.stat()
+    found = os.stat(path)
     if found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
         raise LedgerUnavailable(
             f"the ledger {path} has {found.st_nlink} names (hard links). Each name has its own log, so the budget could be spent "

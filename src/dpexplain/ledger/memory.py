@@ -12,7 +12,7 @@ from dpexplain.errors import LedgerUnavailable
 from dpexplain.ledger.book import Book
 from dpexplain.ledger.chain import Row
 from dpexplain.ledger.port import Account
-from dpexplain.ledger.store import Mark
+from dpexplain.ledger.store import Lookup, Mark
 
 T = TypeVar("T")
 _numbers = count(1)
@@ -27,8 +27,7 @@ class MemorySession:
         self._answers: dict[str, list[Row]] = {}
         self._requests: dict[tuple[str, str], list[Row]] = {}
 
-    def mark(self, dataset: str, requests: Sequence[str] = ()) -> Mark | None:
-        del requests
+    def mark(self, dataset: str) -> Mark | None:
         rows = self._rows.get(dataset)
         return (rows[-1].sequence, rows[-1].hash) if rows else None
 
@@ -80,7 +79,8 @@ class MemoryStore:
         with self._lock:
             return work(self._session)
 
-    def write(self, work: Callable[[MemorySession], T]) -> T:
+    def write(self, work: Callable[[MemorySession], T], expected: Sequence[Lookup] = ()) -> T:
+        del expected
         self._require_same_process()
         with self._lock:
             size = len(self._session.log)

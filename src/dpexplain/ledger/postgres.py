@@ -1,6 +1,8 @@
 """A ledger in PostgreSQL: one budget for any number of machines.
 
-READ COMMITTED with a row lock (`FOR UPDATE`) on the account: the holder of the lock reads the newest total, decides and writes.
+A transaction is first tried by two statements: one reads the account's mark and what the requests have so far, the other writes on condition that the
+mark has not moved. If it has, or more has to be read, a row lock (`FOR UPDATE`, READ COMMITTED) on the account makes others wait: its holder reads the
+newest total, decides and writes. Entries never change, so both decide from the state that they write to.
 A server that may forget acknowledged commits (`fsync=off`) is refused, and `synchronous_commit=off` is overruled.
 """
 
@@ -9,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from dpexplain.errors import DpexplainError, LedgerBusy, LedgerCorrupt, LedgerMissing, LedgerUnavailable, ParameterError
@@ -17,9 +20,9 @@ from dpexplain.ledger.chain import RESTORE
 from dpexplain.ledger.connection import Connection
 from dpexplain.ledger.port import Account
 from dpexplain.ledger.schema import Run, create, is_old, migrate, require_current
-from dpexplain.ledger.sql import NEWEST, SqlSession
-from dpexplain.ledger.store import Mark
-from dpexplain.ledger.write_queue import AGAIN, Turn, Undo, WriteQueue
+from dpexplain.ledger.sql import COLUMNS, MOST_ROWS, NEWEST, JoinedSession, SqlSession
+from dpexplain.ledger.store import Lookup, Mark
+from dpexplain.ledger.write_queue import AGAIN, Turn, WriteQueue
 
 if TYPE_CHECKING:
     import psycopg
@@ -51,28 +54,76 @@ DAMAGE = (
 class PostgresSession(SqlSession):
     """A session that waits, where an account does not exist, for another process that may be making it.
 
-    `mark` sends the queries for the newest rows of requests along: one wait for the server instead of one for each. They run after the lock was
-    had, on a snapshot of their own, so they read what the lock's last holder committed. Each result is used once.
+    The query for the mark is sent together with those for the expected requests: one wait for the server instead of one for each. They run
+    after the lock was had, on a snapshot of their own, so they read what the lock's last holder committed. Each result is used once.
     """
 
-    def __init__(self, connection: psycopg.Connection[Any], *, write: bool) -> None:
-        super().__init__(self._fetch, " FOR UPDATE" if write else "")
+    def __init__(self, connection: psycopg.Connection[Any], *, write: bool, expected: Sequence[Lookup] = ()) -> None:
+        super().__init__(self._fetch, " FOR UPDATE" if write else "", expected)
         self._connection, self._write = connection, write
         self._sent: dict[tuple[str, tuple[Any, ...]], psycopg.Cursor[Any]] = {}
 
-    def mark(self, dataset: str, requests: Sequence[str] = ()) -> Mark | None:
-        queries = ((self._mark, (dataset,)), *((NEWEST, (dataset, request)) for request in requests))
-        self._sent = {query: send(self._connection, *query) for query in queries}
-        found = super().mark(dataset)
+    def _stored_mark(self, dataset: str) -> Mark | None:
+        queries = ((self._mark, (dataset,)), *((NEWEST, lookup) for lookup in self._expected if lookup[0] == dataset))
+        self._sent = {query: send(self._connection, *query) for query in dict.fromkeys(queries)}
+        found = super()._stored_mark(dataset)
         if found is None and self._write:
             self._sent.clear()
             self._fetch("SELECT pg_advisory_xact_lock(?)", (OPENING,))
-            found = super().mark(dataset)
+            found = super()._stored_mark(dataset)
         return found
 
     def _fetch(self, sql: str, values: tuple[Any, ...]) -> Rows:
         sent = self._sent.pop((sql, values), None)
         return fetch(sql, send(self._connection, sql, values) if sent is None else sent)
+
+
+class UnlockedSession(JoinedSession):
+    """A session that reads one account without a lock, and writes only if nobody has written since it read the mark; MustLock otherwise.
+
+    What is read later may be newer than the mark. Then nothing is written; an answer that is found is the one that stands for good.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any], expected: Sequence[Lookup]) -> None:
+        super().__init__(self._fetch, expected)
+        self._connection = connection
+        self._base: tuple[str, Mark] | None = None
+
+    def flush(self) -> None:
+        if self._base is None or len(self._new) > MOST_ROWS:
+            raise MustLock
+        dataset, (sequence, digest) = self._base
+        last = self._new[-1][1]
+        values = (last.sequence, last.hash, dataset, sequence, digest)
+        written = send(self._connection, conditional_insertion(len(self._new)), values + self._values(self._new)).rowcount
+        if written != len(self._new):
+            raise MustLock
+
+    def _stored_mark(self, dataset: str) -> Mark | None:
+        if self._base is not None or not self._expected or len(self._expected) > MOST_ROWS:
+            raise MustLock
+        found = super()._stored_mark(dataset)
+        if found is None:
+            raise MustLock
+        self._base = dataset, found
+        return found
+
+    def _fetch(self, sql: str, values: tuple[Any, ...]) -> Rows:
+        return fetch(sql, send(self._connection, sql, values))
+
+
+class MustLock(Exception):
+    """The transaction has to be done under the account's lock."""
+
+
+@cache
+def conditional_insertion(count: int) -> str:
+    """The statement that moves an account's mark, if it is where it was, and then writes so many rows."""
+    row = "(?::text, ?::bigint, ?::text, ?::text, ?::bigint, ?::text, ?::text)"
+    return (
+        "WITH moved AS (UPDATE dpexplain_accounts SET sequence = ?, hash = ? WHERE dataset = ? AND sequence = ? AND hash = ? RETURNING 1) "
+        f"INSERT INTO dpexplain_entries (dataset, {COLUMNS}) SELECT v.* FROM (VALUES {', '.join([row] * count)}) v, moved"
+    )
 
 
 class PostgresStore:
@@ -93,8 +144,9 @@ class PostgresStore:
     def read(self, work: Callable[[SqlSession], T]) -> T:
         return self._retry_if_lost(self._reader, lambda: self._read(work))
 
-    def write(self, work: Callable[[SqlSession], T]) -> T:
-        result: T = self._queue.run(work, self._timeout, lambda: self._writer.lock, self._write_together)
+    def write(self, work: Callable[[SqlSession], T], expected: Sequence[Lookup] = ()) -> T:
+        turn = Turn(work, expected, time.monotonic() + self._timeout)
+        result: T = self._queue.run(turn, lambda: self._writer.lock, self._write_together)
         return result
 
     def require_writable(self, dataset: str, seconds: float) -> None:
@@ -126,30 +178,36 @@ class PostgresStore:
 
     def _attempt(self, turns: Sequence[Turn], seconds: float) -> None:
         """All turns in one durable transaction; one that is refused is undone by itself."""
+        if seconds >= SHORT * self._timeout:
+            with suppress(MustLock):
+                self._attempt_unlocked(turns)
+                return
         with self._writer.use(self._connect) as connection, transaction(connection):
             if seconds < SHORT * self._timeout:
                 wait_at_most(connection, seconds)
-            session = PostgresSession(connection, write=True)
-            if len(turns) == 1:  # no savepoint is needed
-                self._take(session, turns[0])
-                return
+            session = PostgresSession(connection, write=True, expected=[one for turn in turns for one in turn.expected])
             for turn in turns:
-                connection.execute("SAVEPOINT turn")
-                with suppress(Undo):
-                    self._take(session, turn)
-                if turn.error is not None:
-                    connection.execute("ROLLBACK TO turn")
-                connection.execute("RELEASE turn")
+                self._take(session, turn)
+            session.flush()
+
+    def _attempt_unlocked(self, turns: Sequence[Turn]) -> None:
+        with self._writer.use(self._connect) as connection:
+            session = UnlockedSession(connection, [one for turn in turns for one in turn.expected])
+            for turn in turns:
+                self._take(session, turn)
+            if session.size:
+                session.flush()
 
     def _take(self, session: SqlSession, turn: Turn) -> None:
         """What the driver raises ends the transaction; anything else undoes this turn alone."""
+        size = session.size
         try:
             turn.take(session)
-        except self._driver.Error:
+        except (self._driver.Error, MustLock):
             raise
         except Exception as error:
             turn.error = error
-            raise Undo from None
+            session.undo(size)
 
     def _try_lock(self, dataset: str, seconds: float) -> None:
         with self._prober.use(self._connect) as connection, transaction(connection):
@@ -247,11 +305,10 @@ def transaction(connection: psycopg.Connection[Any], begin: str = "BEGIN") -> It
             connection.execute(begin.encode())
             yield
             connection.execute(b"COMMIT")
-    except BaseException as error:
+    except BaseException:
         with suppress(Exception):  # the connection may be lost already
             connection.execute(b"ROLLBACK")
-        if not isinstance(error, Undo):
-            raise
+        raise
 
 
 def close_quietly(connection: Any) -> None:

@@ -7,17 +7,16 @@ and not what is committed: whether an entry is in the ledger, and where it ends,
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from dpexplain.ledger.chain import Row, unseal
+from dpexplain.ledger.chain import Row, canonical, unseal
 from dpexplain.ledger.port import Entry, Head
 
 MOST = 1024
 LONGEST = 1 << 16  # characters of the longest text that is cached
 
 
-@dataclass(frozen=True, slots=True)
-class Tail:
+class Tail(NamedTuple):
     """The end of a ledger: what the next entry has to continue."""
 
     sequence: int
@@ -31,35 +30,47 @@ class Tail:
         return Head(self.sequence, self.hash, self.total)
 
 
+class Line(NamedTuple):
+    """What decisions about a request read of one of its entries; `question` is canonical text."""
+
+    kind: str
+    quanta: int
+    question: str
+    entry: Entry | None  # None for a reservation that this process wrote
+
+
 class Recent:
     """Tails and reservations by hash. Plain dictionaries, so that threads and forks need no lock."""
 
     def __init__(self) -> None:
         self._tails: dict[str, Tail] = {}
-        self._reserved: dict[str, tuple[Row, Entry]] = {}
+        self._reserved: dict[str, tuple[Row, Line]] = {}
 
     def tail(self, sequence: int, digest: str) -> Tail | None:
         found = self._tails.get(digest)
         return found if found is not None and found.sequence == sequence else None
 
     def read(self, entry: Entry) -> Tail:
-        return self._keep(Tail(entry.sequence, entry.hash, entry.total, entry.answers, uses_of(entry)))
+        return self.keep(Tail(entry.sequence, entry.hash, entry.total, entry.answers, uses_of(entry)))
 
-    def remember_written(self, row: Row, entry: Entry) -> Tail:
-        if row.kind == "reserve" and len(row.document) <= LONGEST:
-            self._reserved[row.hash] = row, replace(entry, hash=row.hash)
+    def remember_reservation(self, row: Row, quanta: int, question: str) -> None:
+        if len(row.document) <= LONGEST:
+            self._reserved[row.hash] = row, Line("reserve", quanta, question, None)
             trim(self._reserved)
-        return self._keep(Tail(row.sequence, row.hash, entry.total, entry.answers, uses_of(entry)))
 
-    def unseal(self, row: Row) -> Entry:
-        """The entry in this row, checked; its `body` is not to be changed."""
+    def line(self, row: Row) -> Line:
+        """The entry in this row, checked."""
         known = self._reserved.get(row.hash)
-        return known[1] if known is not None and known[0] == row else unseal(row)
+        return known[1] if known is not None and known[0] == row else line_of(unseal(row))
 
-    def _keep(self, tail: Tail) -> Tail:
+    def keep(self, tail: Tail) -> Tail:
         self._tails[tail.hash] = tail
         trim(self._tails)
         return tail
+
+
+def line_of(entry: Entry) -> Line:
+    return Line(entry.kind, entry.quanta, canonical(entry.body.get("question")) if entry.kind == "reserve" else "", entry)
 
 
 def uses_of(entry: Entry) -> tuple[str, ...]:
@@ -68,7 +79,7 @@ def uses_of(entry: Entry) -> tuple[str, ...]:
     return tuple(str(use) for use in found) if isinstance(found, list) else ()
 
 
-def trim(remembered: dict[str, object] | dict[str, Tail] | dict[str, tuple[Row, Entry]]) -> None:
+def trim(remembered: dict[str, object] | dict[str, Tail] | dict[str, tuple[Row, Line]]) -> None:
     """Remove the oldest entries."""
     if len(remembered) <= MOST:
         return

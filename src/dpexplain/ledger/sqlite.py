@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain, repeat
 from pathlib import Path
+from threading import RLock
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -35,8 +36,9 @@ from dpexplain.ledger.file_checks import (
 )
 from dpexplain.ledger.port import Account
 from dpexplain.ledger.schema import create, is_old, migrate, require_current
-from dpexplain.ledger.sql import SqlSession
-from dpexplain.ledger.write_queue import AGAIN, Turn, Undo, WriteQueue
+from dpexplain.ledger.sql import JoinedSession, SqlSession
+from dpexplain.ledger.store import Lookup
+from dpexplain.ledger.write_queue import AGAIN, Turn, WriteQueue
 
 T = TypeVar("T")
 PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "trusted_schema = OFF", "cell_size_check = ON")
@@ -56,6 +58,13 @@ TROUBLES = {  # what SQLite calls it: what it means, and what to do
 }
 
 
+class _NotInPlace(Exception):
+    """The file under an open connection is no longer the one at its path."""
+
+
+TROUBLE = (*DRIVER, _NotInPlace, OSError)
+
+
 @dataclass(slots=True)
 class Opened:
     """A connection, and the file it was opened on."""
@@ -71,7 +80,8 @@ class SqliteStore:
     """Transactions on one file. `may_create` holds until the file has been seen once: a ledger that disappears is never made anew."""
 
     def __init__(self, path: str | Path, *, timeout: float = 10.0, read_only: bool = False, may_create: bool = True) -> None:
-        self.path = Path(os.path.realpath(path))
+        self._name = os.path.realpath(path)
+        self.path = Path(self._name)
         self._timeout, self._read_only = timeout, read_only
         self._may_create = may_create and not read_only
         self._writer, self._reader, self._prober = (Connection(Opened.close) for _ in range(3))
@@ -85,9 +95,13 @@ class SqliteStore:
         with self._use(self._reader) as opened, transaction(opened.connection, "BEGIN"):
             return work(SqlSession(runner(opened.connection)))
 
-    def write(self, work: Callable[[SqlSession], T]) -> T:
-        result: T = self._queue.run(work, self._timeout, lambda: self._writer.lock, self._write_together)
+    def write(self, work: Callable[[SqlSession], T], expected: Sequence[Lookup] = ()) -> T:
+        turn = Turn(work, expected, time.monotonic() + self._timeout)
+        result: T = self._queue.run(turn, self._get_lock, self._write_together)
         return result
+
+    def _get_lock(self) -> RLock:
+        return self._writer.lock
 
     def require_writable(self, dataset: str, seconds: float) -> None:
         if time.monotonic() - self._queue.committed < RECENT:
@@ -106,14 +120,13 @@ class SqliteStore:
             connection.drop()
 
     def _write_together(self, turns: Sequence[Turn], seconds: float) -> None:
-        """All turns in one durable transaction; one that is refused is undone by itself."""
-        with self._use(self._writer) as opened:
-            session = SqlSession(runner(opened.connection))
-            with exclusively(opened.connection, seconds):
-                if len(turns) == 1:
-                    take_alone(session, turns[0])
-                for turn in turns if len(turns) > 1 else ():
-                    take_turn(opened.connection, session, turn)
+        """All turns in one durable transaction; one that is refused is undone by itself. The caller holds the writer's lock."""
+        try:
+            opened = self._writer.get(self._connect_for_writing)
+            self._require_in_place(opened)
+            take_turns(opened.connection, turns, seconds)
+        except TROUBLE as error:
+            raise self._translate(error, self._writer) from None
 
     @contextmanager
     def _use(self, connection: Connection[Opened]) -> Iterator[Opened]:
@@ -122,20 +135,22 @@ class SqliteStore:
             with connection.use(self._connect if connection is self._reader else self._connect_for_writing) as opened:
                 self._require_in_place(opened)
                 yield opened
-        except sqlite3.Error as error:
-            if not is_busy(error):
-                forget(connection)
-            raise self._explain(error) from None
-        except UNDECODABLE as error:
-            forget(connection)
-            raise LedgerCorrupt(f"the ledger {self.path} is damaged ({type(error).__name__}). {RESTORE}") from None
-        except _NotInPlace:
-            forget(connection)
-            raise LedgerUnavailable(f"the ledger {self.path} was moved, deleted or replaced while in use. {AGAIN}") from None
-        except OSError as error:
-            raise LedgerUnavailable(
+        except TROUBLE as error:
+            raise self._translate(error, connection) from None
+
+    def _translate(self, error: Exception, connection: Connection[Opened]) -> DpexplainError:
+        """dpexplain's own error for one of the driver; a connection that may be broken is closed."""
+        if isinstance(error, OSError):
+            return LedgerUnavailable(
                 f"the ledger {self.path} cannot be reached ({error.strerror}). {TROUBLES['SQLITE_CANTOPEN'][1]}"
-            ) from None
+            )
+        if not (isinstance(error, sqlite3.Error) and is_busy(error)):
+            forget(connection)
+        if isinstance(error, sqlite3.Error):
+            return self._explain(error)
+        if isinstance(error, _NotInPlace):
+            return LedgerUnavailable(f"the ledger {self.path} was moved, deleted or replaced while in use. {AGAIN}")
+        return LedgerCorrupt(f"the ledger {self.path} is damaged ({type(error).__name__}). {RESTORE}")
 
     def _connect(self) -> Opened:
         with suppress(FileNotFoundError):
@@ -195,7 +210,7 @@ class SqliteStore:
     def _require_in_place(self, opened: Opened) -> None:
         """A file that was moved, replaced or linked under an open connection would take spending with it."""
         try:
-            found = require_one_name(self.path)
+            found = require_one_name(self._name)
         except FileNotFoundError:
             raise _NotInPlace from None
         if found != opened.inode:
@@ -214,10 +229,6 @@ class SqliteStore:
                 kind = LedgerBusy if is_busy(error) else LedgerUnavailable
                 return kind(f"the ledger {self.path} {what} ({name}). {remedy}")
         return LedgerCorrupt(f"the ledger {self.path} is damaged or not a ledger ({name or error}). {RESTORE}")
-
-
-class _NotInPlace(Exception):
-    """The file under an open connection is no longer the one at its path."""
 
 
 class SqliteLedger(Book):
@@ -254,8 +265,6 @@ def commit_or_undo(connection: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
         connection.execute("COMMIT")
-    except Undo:
-        connection.execute("ROLLBACK")
     except BaseException:
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
@@ -274,28 +283,30 @@ def take_write_lock(connection: sqlite3.Connection, deadline: float) -> None:
             time.sleep(pause)
 
 
-def take_alone(session: SqlSession, turn: Turn) -> None:
-    """The only turn of a transaction: what it raises undoes the transaction, without a savepoint."""
+def take_turns(connection: sqlite3.Connection, turns: Sequence[Turn], seconds: float) -> None:
+    """Do the turns in one write transaction. What the driver raises ends it; anything else undoes one turn alone."""
+    session = JoinedSession(runner(connection), expected=[lookup for turn in turns for lookup in turn.expected])
+    take_write_lock(connection, time.monotonic() + seconds)
+    try:
+        for turn in turns:
+            take_turn(session, turn)
+        session.flush()
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+def take_turn(session: SqlSession, turn: Turn) -> None:
+    size = session.size
     try:
         turn.take(session)
     except DRIVER:
         raise
     except Exception as error:
         turn.error = error
-        raise Undo from None
-
-
-def take_turn(connection: sqlite3.Connection, session: SqlSession, turn: Turn) -> None:
-    """Do one turn of a transaction. What the driver raises ends the transaction; anything else undoes this turn alone."""
-    connection.execute("SAVEPOINT turn")
-    try:
-        turn.take(session)
-    except DRIVER:
-        raise
-    except Exception as error:
-        turn.error = error
-        connection.execute("ROLLBACK TO turn")
-    connection.execute("RELEASE turn")
+        session.undo(size)
 
 
 def forget(connection: Connection[Opened]) -> None:

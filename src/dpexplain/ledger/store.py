@@ -14,15 +14,14 @@ from dpexplain.ledger.chain import Row
 T = TypeVar("T")
 Mark = tuple[int, str]  # sequence and hash of the last entry, as stored beside the entries
 
+Lookup = tuple[str, str]  # data set and request
+
 
 class Session(Protocol):
     """One transaction."""
 
-    def mark(self, dataset: str, requests: Sequence[str] = ()) -> Mark | None:
-        """Where this account's entries end; None for an account that does not exist. A write transaction keeps it locked.
-
-        `requests` are those whose newest rows will be asked for next: a server can send them with the same response.
-        """
+    def mark(self, dataset: str) -> Mark | None:
+        """Where this account's entries end; None for an account that does not exist. A write transaction keeps it locked."""
         ...
 
     def row(self, dataset: str, sequence: int) -> Row | None: ...
@@ -58,9 +57,10 @@ class Store(Protocol):
         """Do `work` on one consistent view."""
         ...
 
-    def write(self, work: Callable[[Session], T]) -> T:
+    def write(self, work: Callable[[Session], T], expected: Sequence[Lookup] = ()) -> T:
         """Do `work` in a durable transaction, which it may share with others; any error undoes it.
 
+        `expected` are the requests whose newest rows it will ask for: a backend may read them together with the mark.
         `work` may run twice, if the transaction it ran in was undone. It waits for other writers no longer than the store's timeout.
         """
         ...

@@ -1,8 +1,8 @@
 """Group commit: write transactions are shared by the threads that wait for one.
 
-The thread that gets the writer's lock first leads: it takes everything that waits, does it in one transaction and commits once. The others
-find their work done when they get the lock. Each caller waits no longer than its own deadline, whatever the others do; work that a
-leader has taken by then ends with that leader's transaction.
+The thread that gets the writer's lock first leads: it takes everything that waits, does it in one transaction, commits once, and wakes those
+whose work is done and one of those who came in the meantime, which leads next. Each caller waits no longer than its own deadline, whatever
+the others do; work that a leader has taken by then ends with that leader's transaction.
 """
 
 from __future__ import annotations
@@ -12,31 +12,29 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any
 
 from dpexplain.errors import DpexplainError, LedgerBusy
-from dpexplain.ledger.store import Session
+from dpexplain.ledger.store import Lookup, Session
 
 AGAIN = "Nothing was released. Ask again with the same request id."
 MOST_TOGETHER = 256  # pieces of work in one transaction
-TAKEN_PATIENCE = 1.0  # seconds between looks at work that a leader has taken
-
-
-class Undo(Exception):
-    """Undo this transaction. The error that led here is raised by the caller."""
+PATIENCE = 0.02  # seconds between looks at the lock
 
 
 class Turn:
-    """One piece of work, and its result or error."""
+    """One piece of work, what it will look up, and its result or error."""
 
-    __slots__ = ("deadline", "done", "error", "result", "work")
+    __slots__ = ("_sleep", "deadline", "done", "error", "expected", "result", "work")
 
-    def __init__(self, work: Callable[[Any], Any], deadline: float) -> None:
-        self.work, self.deadline = work, deadline
+    def __init__(self, work: Callable[[Any], Any], expected: Sequence[Lookup], deadline: float) -> None:
+        self.work, self.expected, self.deadline = work, expected, deadline
         self.result: Any = None
         self.error: BaseException | None = None
         self.done = False
+        self._sleep = Lock()  # held, until `rouse` releases it
+        self._sleep.acquire()
 
     def take(self, session: Session) -> None:
         """Run the work. An error of dpexplain's own belongs to this turn alone."""
@@ -44,7 +42,23 @@ class Turn:
         self.result = self.work(session)
 
     def fail(self, error: BaseException) -> None:
-        self.error, self.done = error, True
+        self.error = error
+        self.finish()
+
+    def finish(self) -> None:
+        self.done = True
+        self.rouse()
+
+    def wait(self) -> None:
+        """Wait for `rouse`, but not beyond the deadline, and for PATIENCE at most: others may hold the lock and wake nobody."""
+        left = self.deadline - time.monotonic()
+        self._sleep.acquire(timeout=min(left, PATIENCE) if left > 0 else PATIENCE)
+
+    def rouse(self) -> None:
+        """End the wait, or the next one if nobody waits now."""
+        if self._sleep.locked():
+            with suppress(RuntimeError):  # another thread did it at the same time
+                self._sleep.release()
 
     @property
     def outcome(self) -> Any:
@@ -64,10 +78,9 @@ class WriteQueue:
         self._waiting: deque[Turn] = deque()
         self.committed = float("-inf")  # when a transaction last ended well, by the monotonic clock
 
-    def run(self, work: Callable[[Any], Any], seconds: float, lock: Callable[[], RLock], lead: Lead) -> Any:
-        """Return the result of `work` after its commit. `lock` is called each time, because a fork replaces the lock."""
+    def run(self, turn: Turn, lock: Callable[[], RLock], lead: Lead) -> Any:
+        """Return the result of a turn after its commit. `lock` is called each time, because a fork replaces the lock."""
         self._forget_the_parent()
-        turn = Turn(work, time.monotonic() + seconds)
         self._waiting.append(turn)
         try:
             while not turn.done:
@@ -78,20 +91,29 @@ class WriteQueue:
         return turn.outcome
 
     def _advance(self, turn: Turn, lock: RLock, lead: Lead) -> None:
-        left = turn.deadline - time.monotonic()
-        if lock.acquire(timeout=left if left > 0 else (0 if turn in self._waiting else TAKEN_PATIENCE)):
+        """Lead, if nobody does; otherwise wait to be woken."""
+        if lock.acquire(blocking=False):
             try:
                 if not turn.done:
                     self._lead(lead)
             finally:
                 lock.release()
+                self._wake_next()
         elif turn.deadline <= time.monotonic() and self._withdraw(turn):
             turn.fail(LedgerBusy(f"other writers held the ledger for too long. {AGAIN}"))
+        else:
+            turn.wait()
+
+    def _wake_next(self) -> None:
+        """Let the first of those who came in the meantime lead. Who comes later finds the lock free, or wakes others in turn."""
+        if self._waiting:
+            with suppress(IndexError):  # another leader has taken it
+                self._waiting[0].rouse()
 
     def _lead(self, lead: Lead) -> None:
         turns = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_TOGETHER))]
         try:
-            lead(turns, max(min(turn.deadline for turn in turns) - time.monotonic(), 0.0))
+            lead(turns, max(min([turn.deadline for turn in turns]) - time.monotonic(), 0.0))
         except LedgerBusy as error:
             self._fail_expired(turns, error)
         except DpexplainError as error:
@@ -103,7 +125,7 @@ class WriteQueue:
         else:
             self.committed = time.monotonic()
             for turn in turns:
-                turn.done = True
+                turn.finish()
 
     def _fail_expired(self, turns: Sequence[Turn], error: LedgerBusy) -> None:
         """Fail the turns whose deadline has passed; the others keep waiting."""

@@ -41,10 +41,14 @@ class Filter:
         return self.spend_quanta(price(events))
 
     def spend_quanta(self, quanta: int) -> Filter:
+        return replace(self, spent_quanta=self.total_with(quanta))
+
+    def total_with(self, quanta: int) -> int:
+        """What will be spent in all once this is paid, or BudgetExhausted."""
         total = self.spent_quanta + quanta
         if not (quanta >= 0 and total <= self.budget.quanta):
             raise self.refusal(quanta)
-        return replace(self, spent_quanta=total)
+        return total
 
     def refusal(self, quanta: int, name: str = "the budget") -> BudgetExhausted:
         """The error with what was asked, what is left of `name`, and the remedy."""

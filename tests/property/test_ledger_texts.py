@@ -1,0 +1,68 @@
+"""Entries are composed from prepared texts: they are the canonical text of what they say, and an answer is returned as it will be read back."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpexplain.errors import InputError
+from dpexplain.ledger import MemoryLedger, Request, verify
+from dpexplain.ledger.chain import canonical, copy_as_stored, seal, unseal
+from ledger_support import account, ask, event, spend
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=12)
+ODD = st.recursive(
+    SCALARS | st.tuples(SCALARS) | st.builds(np.float64, st.floats(allow_nan=False, allow_infinity=False)),
+    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.integers(0, 9), inner),
+    max_leaves=8,
+)
+NAMES = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S")), min_size=1, max_size=20)
+
+
+@given(question=VALUES, answer=st.dictionaries(st.text(), VALUES), name=NAMES, uses=st.lists(NAMES, max_size=2))
+def test_entries_are_canonical_text(question, answer, name, uses):
+    ledger = MemoryLedger(account())
+    request = Request(name, {"question": question}, (event(),), tuple(uses))
+    done = ledger.settle(ledger.reserve(request), request.events, answer)
+    rows = ledger._store.read(lambda session: session.rows("income", 0, 9))
+    assert len(rows) == 3
+    for row in rows:
+        assert row.document == canonical(json.loads(row.document))
+        assert seal(unseal(row)) == row
+    stored = ledger.reserve(request)
+    assert (done, json.dumps(done.answer)) == (stored, json.dumps(stored.answer))
+    assert verify(ledger).uses == tuple(sorted(set(uses)))
+
+
+@given(ODD | VALUES)
+def test_a_copy_is_what_would_be_read_back(value):
+    text = canonical(value)
+    copied, read = copy_as_stored(value, text), json.loads(text)
+    assert copied == read
+    assert json.dumps(copied) == json.dumps(read)  # types and the order of keys, too
+
+
+def test_an_answer_that_is_changed_later_changes_nothing():
+    ledger, request = MemoryLedger(account()), ask("a")
+    answer = {"values": [1.0, 2.0], "more": {"kept": [True]}}
+    done = ledger.settle(ledger.reserve(request), request.events, answer)
+    answer["values"].append(3.0)
+    answer["more"]["kept"].clear()
+    assert done.answer == ledger.reserve(request).answer == {"values": [1.0, 2.0], "more": {"kept": [True]}}
+
+
+def test_what_cannot_be_stored_is_refused_alone(place):
+    ledger = place.open()
+    found = ledger.reserve_many([ask("a"), ask("b", question=float("nan")), ask("c")])
+    assert isinstance(found[1], InputError)
+    assert [one.request_id for one in (found[0], found[2])] == ["a", "c"]
+    with pytest.raises(InputError, match="cannot store"):
+        ledger.settle(found[0], (event(),), {"value": {1, 2}})
+    assert spend(ledger, "a").answer == {"values": [0.5]}
+    assert verify(ledger).pending == 1
+    ledger.close()
