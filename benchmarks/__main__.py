@@ -2,6 +2,8 @@
 
 A run that has all ratios of the history adds a line to benchmarks/history.csv and shows it in docs/benchmark-history.md.
 
+With --small the tables are so small that all of it takes minutes: to see that every benchmark works. Nothing is added to the history.
+
 With --write-docs the tables between markers in docs/performance.md, and its figure, are replaced by this run's.
 """
 
@@ -18,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import benchmarks
-from benchmarks import _history, _machine, _page, _plot
+from benchmarks import _history, _machine, _page, _plot, _sizes
 
 DOCS = Path("docs")
 
@@ -48,8 +50,11 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="benchmarks with ratios against the alternatives")
     parser.add_argument("names", nargs="*", help=f"which of {', '.join(tables())} (default: all)")
     parser.add_argument("--output", type=Path, default=Path("out/bench.json"))
+    parser.add_argument("--small", action="store_true", help="small tables: whether every benchmark works, in minutes")
     parser.add_argument("--write-docs", action="store_true", help="put the tables and the figure into docs/performance.md")
     options = parser.parse_args()
+    if options.small and options.write_docs:
+        parser.error("the documentation states full sizes. Leave out --small or --write-docs")
     if unknown := set(options.names) - set(tables()):
         parser.error(f"there is no benchmark {min(unknown)!r}: there are {', '.join(tables())}")
     return options
@@ -60,6 +65,8 @@ def main() -> int:
     if not console.is_terminal:
         console = Console(width=180)  # a file has no edge
     names = options.names or tables()
+    if options.small:
+        _sizes.make_small()
     results: dict[str, list[dict[str, object]]] = {"machine": _machine.machine_facts()}
     for number, name in enumerate(names, 1):
         console.print(f"[{number}/{len(names)}] measuring {name} …", markup=False)
@@ -77,6 +84,8 @@ def save(console: Console, options: argparse.Namespace, results: dict[str, list[
     figure = options.output.with_suffix(".png")
     drawn = f" and {figure}" if _plot.draw(results, figure) else ""
     console.print(f"saved {options.output}{drawn}")
+    if options.small:
+        return
     if one := _history.line(results):
         _history.append(one)
         _history.show()

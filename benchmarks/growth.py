@@ -11,6 +11,7 @@ from dpexplain.core.moments import LocalMoments
 
 ROWS = ((100_000, 50), (400_000, 50), (1_600_000, 50))
 COLUMNS = ((200_000, 50), (200_000, 100), (200_000, 200), (200_000, 400))
+RELEASED = (50_000, 800_000)
 
 
 def query_seconds(rows, columns):
@@ -33,7 +34,7 @@ def exponent(sizes, times):
 def run():
     by_rows = [query_seconds(*shape) for shape in ROWS]
     by_columns = [query_seconds(*shape) for shape in COLUMNS]
-    few, many = (release_seconds(rows, 20) for rows in (50_000, 800_000))
+    few, many = (release_seconds(rows, 20) for rows in RELEASED)
     rows = [
         {"what": f"query, {m:,} x {n}", "ms": 1e3 * seconds}
         for (m, n), seconds in zip(ROWS + COLUMNS, by_rows + by_columns, strict=True)
@@ -41,8 +42,8 @@ def run():
     rows += [
         {"what": "query grows like rows to the power", "exponent": exponent([m for m, _ in ROWS], by_rows)},
         {"what": "query grows like columns to the power", "exponent": exponent([n for _, n in COLUMNS], by_columns)},
-        {"what": "explanation from a release of 50,000 x 20", "ms": 1e3 * few},
-        {"what": "explanation from a release of 800,000 x 20", "ms": 1e3 * many},
-        {"what": "it grows like rows to the power", "exponent": exponent([50_000, 800_000], [few, many])},
+        {"what": f"explanation from a release of {RELEASED[0]:,} x 20", "ms": 1e3 * few},
+        {"what": f"explanation from a release of {RELEASED[1]:,} x 20", "ms": 1e3 * many},
+        {"what": "it grows like rows to the power", "exponent": exponent(RELEASED, [few, many])},
     ]
     return rows

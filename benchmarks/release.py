@@ -15,6 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 import dpexplain as dpx
 
 BUDGET = dpx.Budget(1.0, 1e-6)
+ROWS, ASKED = 20_000, (4_000, 400)
 
 
 def best_of(work, repeat):
@@ -28,7 +29,7 @@ def best_of(work, repeat):
     return max(min(times), 1e-9)
 
 
-def census_like(rows=20_000, seed=0):
+def census_like(rows, seed=0):
     """Ten attributes, 70 columns: three numbers, two binaries, codes of 8, 18, 5, 26 and 8 values."""
     rng = np.random.default_rng(seed)
     numbers = [dpx.Numeric(f"n{i}", 0, 1) for i in range(3)]
@@ -39,7 +40,7 @@ def census_like(rows=20_000, seed=0):
     return domain, frame, np.sign(frame["n0"] + frame["n1"] * frame["b0"] - 0.6)
 
 
-def words(rows=20_000, columns=500, seed=0):
+def words(rows, columns=500, seed=0):
     """Binary columns, as of a bag of words."""
     rng = np.random.default_rng(seed)
     domain = dpx.Domain([dpx.Binary(f"w{i}") for i in range(columns)])
@@ -96,7 +97,7 @@ def time_model_based(domain, frame, labels):
 
 def run():
     rows = []
-    for name, made, count in (("70 columns", census_like(), 4000), ("500 columns", words(), 400)):
+    for name, made, count in (("70 columns", census_like(ROWS), ASKED[0]), ("500 columns", words(ROWS), ASKED[1])):
         domain, frame, labels = made
         release, seconds, size = make_and_load(domain, frame, labels)
         found = rates(release, frame, count)

@@ -33,7 +33,7 @@ class Lists(NamedTuple):
     z: np.ndarray
 
 
-def made_up(words, rows=ROWS, seed=0):
+def made_up(words, rows, seed=0):
     """Rows with `words` ones on average, frequent columns first as in a vocabulary; ±1 labels."""
     rng = np.random.default_rng(seed)
     frequency = np.minimum(words * (share := np.arange(1, COLUMNS + 1) ** -0.6) / share.sum(), 0.95)
@@ -151,7 +151,7 @@ def passes(rows):
 
 def designs(words):
     """{name: (work, how often it would have to be done, what it was scaled from)}, ours first, after a check that they agree."""
-    X, y = made_up(words)
+    X, y = made_up(words, ROWS)
     z, few, scale = X[[3]].toarray().ravel(), X[:FEWER], ROWS // FEWER
     rows, fewer = (Lists(A.indptr.astype(np.int64), A.indices.astype(np.uint16), y[: A.shape[0]], z) for A in (X, few))
     ours, query = SparseRows([X], y, COLUMNS), LocalMoments(z, Stable())

@@ -1,5 +1,6 @@
 """The documentation's tables can be made again by one command."""
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,11 @@ def test_the_page_shows_the_history_that_is_stored():
     page = _history.PAGE.read_text(encoding="utf-8")
     for run in _history.read():
         assert all(value in page for key, value in run.items() if key in _history.RATIOS)
+
+
+def test_small_sizes_are_those_of_the_benchmarks():
+    from benchmarks import _sizes
+
+    for name, sizes in _sizes.SMALL.items():
+        assert name in tables()
+        assert set(sizes) <= vars(import_module(f"benchmarks.{name}")).keys()
