@@ -14,6 +14,7 @@ import os
 import pkgutil
 import subprocess
 import sys
+import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,6 +30,7 @@ from experiments.paper._verdicts import verdict
 
 DONE, BAD_INPUT = 0, 2  # exit codes, as the command line has them
 MADE_FROM_OTHERS = ("figure-5", "figure-8")  # which store what they need
+AFTER = {"table-3": "table-2"}  # the second takes what the first has stored
 QUICK_SEEDS = 2
 
 
@@ -83,6 +85,9 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--again", action="store_true", help="run also what was run before")
     parser.add_argument("--json", action="store_true", help="print rows as JSON instead of tables")
+    parser.add_argument(
+        "--end-with-parent", action="store_true", help="end when standard input ends, as it does with the process that holds it"
+    )
     return parser.parse_args()
 
 
@@ -111,18 +116,42 @@ def draw_figure(one: Study, found: dict, path: Path) -> None:
 
 def run_beside(chosen: list[str], options: argparse.Namespace) -> None:
     """Run studies in processes of their own, `--jobs` at a time, the longest first. What they find is in their files."""
-    longest = sorted((name for name in chosen if name not in MADE_FROM_OTHERS), key=lambda name: -study(name).minutes)
     given = [f"--data={options.data}", f"--output={options.output}"]
     given += [f"--{key}={value}" for key in ("queries", "seeds", "shards") if (value := getattr(options, key))]
     given += [f"--{key}" for key in ("quick", "again") if getattr(options, key)]
     threads = os.environ | {f"{kind}_NUM_THREADS": "1" for kind in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 
-    def run(name: str) -> None:
-        command = [sys.executable, *(f"-W{one}" for one in sys.warnoptions), "-m", "experiments.paper", name, *given]
-        subprocess.run(command, check=False, env=threads, stdout=subprocess.DEVNULL)
+    def run(names: list[str]) -> None:
+        command = [sys.executable, *(f"-W{one}" for one in sys.warnoptions), "-m", "experiments.paper", *names, *given]
+        run_child([*command, "--end-with-parent"], threads)
 
     with ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(run, longest))
+        list(pool.map(run, in_turn(chosen)))
+
+
+def in_turn(chosen: list[str]) -> list[list[str]]:
+    """Studies that run one after the other in a process, the longest first."""
+    second = {later for first, later in AFTER.items() if first in chosen}
+    first = [name for name in chosen if name not in MADE_FROM_OTHERS and name not in second]
+    chains = [[name, *(later for later in (AFTER.get(name),) if later in chosen)] for name in first]
+    return sorted(chains, key=lambda names: -sum(study(name).minutes for name in names))
+
+
+def run_child(command: list[str], environment: dict[str, str]) -> None:
+    """Run to the end. Nothing is written to its standard input, which ends when this process does, however that ends."""
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as child:
+        child.wait()
+
+
+def end_with_parent() -> None:
+    """End this process as soon as its standard input ends."""
+
+    def watch() -> None:
+        while os.read(sys.stdin.fileno(), 1024):
+            pass
+        os._exit(BAD_INPUT)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def attempt(name: str, inputs: Inputs, options: argparse.Namespace) -> dict | None:
@@ -161,6 +190,8 @@ def keep_verdicts(output: Path, found: dict) -> None:
 
 def main() -> int:
     options = arguments()
+    if options.end_with_parent:
+        end_with_parent()
     warnings.simplefilter("ignore", WeakBudget)  # budgets here are there to be counted, not to be kept
     console = Console(width=None if Console().is_terminal else 200)
     try:

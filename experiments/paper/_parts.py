@@ -38,14 +38,14 @@ class Clock:
 class Parts:
     """`get(key, compute)` computes once; arrays go to FOLDER/KEY.npz, written whole or not at all."""
 
-    def __init__(self, folder: Path, again: bool = False, clock: Clock | None = None) -> None:
-        self.folder, self.again, self.clock = folder, again, clock or Clock(say=lambda _: None)
+    def __init__(self, folder: Path, again: bool = False, clock: Clock | None = None, counted: bool = True) -> None:
+        self.folder, self.again, self.clock, self.counted = folder, again, clock or Clock(say=lambda _: None), counted
 
     def get(self, key: str, compute: Callable[[], Columns], size: float = 1.0) -> Columns:
         stored = self.folder / f"{key}.npz"
         if stored.exists() and not self.again:
             self.clock.count_part(key, size, None)
-            self.clock.stored_cpu += _cpu(stored)
+            self.clock.stored_cpu += _cpu(stored) if self.counted else 0.0
             return _read(stored)
         start, cpu = perf_counter(), process_time()
         found = compute()

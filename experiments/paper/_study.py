@@ -80,9 +80,10 @@ class Inputs:
         """Seeds of the mechanisms that run in the library, which takes longer than the lanes of the paper's."""
         return max(2, self.seeds // 3)
 
-    def parts(self, study: str, queries: int) -> Parts:
-        """Where a study's finished pieces are: those of another number of queries or seeds are others."""
-        return Parts(self.output / "parts" / f"{study}-{queries}-{self.seeds}", self.again, self.clock)
+    def parts(self, study: str, queries: int, counted: bool = True) -> Parts:
+        """Where a study's finished pieces are: those of another number of queries or seeds are others. `counted=False`: another study counts the
+        processor time of those that are stored, and runs them again."""
+        return Parts(self.output / "parts" / f"{study}-{queries}-{self.seeds}", self.again and counted, self.clock, counted)
 
     def sums(self, name: str) -> Path:
         """Where sums over rows are stored."""
@@ -102,6 +103,13 @@ class Inputs:
     def private_reviews(self) -> dpx.PrivateData:
         """The reviews behind the wall; reading 50,000 texts takes eight seconds."""
         return dpx.PrivateData(self.reviews.texts, self.reviews.domain, labels=self.reviews.truth)
+
+    @cached_property
+    def words(self) -> Any:
+        """The same reviews as bits, for sums at several scales."""
+        from experiments.paper._words import Words
+
+        return Words.of(self.reviews.domain.encode(self.reviews.texts), self.reviews.truth)
 
     @cached_property
     def faces(self) -> Any:

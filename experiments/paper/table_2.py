@@ -1,8 +1,8 @@
 """Table 2: Text, the five strongest words of private explanations beside LIME's and MIM's (Algorithm 1, ε = 0.1, δ = 1e-6, 1,000 reviews).
 
 The paper has 8.8 M reviews and this has 50,000, so one line has the noise that the printed formula gives 8.8 M rows, and one the μ that exact
-accounting has there. What the paper does not state is swept: the scale of the columns, the model behind LIME, and how MIM is read. LIME and the
-library take seconds for a review and explain fewer of them. Standard errors are over reviews, each with its seeds averaged.
+accounting has there. What the paper does not state is swept: the scale of the columns, the model behind LIME, and how MIM is read. The library
+explains every tenth review. Standard errors are over reviews, each with its seeds averaged.
 """
 
 from __future__ import annotations
@@ -12,111 +12,75 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import dpexplain as dpx
-from dpexplain import evaluation
 from dpexplain.noise import SeededNoise
 from dpexplain.plots.style import SERIES, tidy
-from dpexplain.privacy import gdp
 from dpexplain.progress import with_bar
-from experiments.paper import _lanes, _training
-from experiments.paper._exact import Problem, sums
+from experiments.paper import _printed_texts, _training
+from experiments.paper._lime import explain_by_lime
 from experiments.paper._streams import OnPapersPlane, with_error
 from experiments.paper._study import SEED, TEXT_FILES, Study, figure, legend_above
-from experiments.paper.table_3 import SCALES, Nearer
 from experiments.text import count_shared
 
-EPSILON, DELTA, STEPS = 0.1, 1e-6, 300
+DELTA = 1e-6
 LIMES = ("LIME", "LIME, hard labels", "LIME, forest", "LIME, network")
 MIMS = ("MIM", "MIM, signed")
 BASIS = ("exact optimum", *LIMES, *MIMS)
-FEWEST, PART = 30, 5  # LIME and the library explain a fifth of the reviews, and at least so many
 EXAMPLES = 4
 PRINTED, AT_ITS_SIZE = "paper, ε = 0.1", "paper, noise of 8.8 M reviews"
 
 
-def mechanisms(factor):
-    exact = gdp.epsilon(gdp.mu(EPSILON, DELTA) * factor, DELTA)
-    return {
-        "ours, ε = 0.1": dpx.Basic(EPSILON, DELTA, plane="paper"),
-        "ours, ε = 1": dpx.Basic(1.0, DELTA, plane="paper"),
-        f"ours, μ of 8.8 M reviews (ε = {exact:.3g})": dpx.Basic(exact, DELTA, plane="paper"),
-    }
-
-
 def run(inputs, queries):
     reviews, parts = inputs.reviews, inputs.parts("table-2", queries)
-    data = dpx.PrivateData(reviews.texts, reviews.domain, labels=reviews.truth)
     chosen = reviews.draw_positions(queries)
-    few = chosen[: max(FEWEST, queries // PART)]
-    found, third = {}, STUDY.minutes / 3
-    for scale in SCALES["Text"]:
-        found |= parts.get(
-            f"printed-{scale:g}",
-            lambda s=scale: run_paper_algorithm(data, reviews, chosen, s, inputs.seeds),
-            third / len(SCALES["Text"]),
-        )
-    texts = [reviews.texts[i] for i in few]
-    found |= parts.get("ours", lambda: explain_privately(data, texts, mechanisms(reviews.factor), inputs.own_seeds), third)
-    found |= parts.get("compared", lambda: explain_without_privacy(data, reviews, chosen, few), third)
+    printed = _printed_texts.measure(inputs, queries, STUDY.minutes / 2, counted=False)
+    values = {name: (printed[key]["values"], every) for name, (key, every) in explanations(reviews.factor).items()}
+    texts = [reviews.texts[i] for i in chosen[:: _printed_texts.OURS_EVERY]]
+    release = parts.get(
+        "release", lambda: explain_by_releases(inputs.private_reviews, texts, inputs.own_seeds), STUDY.minutes / 4
+    )
+    lime = parts.get("lime", lambda: explain_by_limes(reviews, chosen), STUDY.minutes / 4)
+    values |= {name: (one["values"], _printed_texts.OURS_EVERY) for name, one in release.items()}
+    values |= {name: (one["values"], 1) for name, one in lime.items()}
     own = [np.flatnonzero(reviews.domain.encode_query(reviews.texts[i])) for i in chosen]
-    values = {name: one["values"] for name, one in found.items()}
-    rows = [line(name, each, {basis: values[basis] for basis in BASIS}, own) for name, each in values.items()]
-    said = examples(reviews, chosen, values, own)
+    bases = {basis: values[basis][0] for basis in BASIS}
+    rows = [
+        line(name, each[0], {b: one[:: each[1]] for b, one in bases.items()}, own[:: each[1]]) for name, each in values.items()
+    ]
+    said = examples(reviews, chosen, {name: each for name, (each, _) in values.items()}, own)
     return {"rows": rows, "notes": [f"{name}: {words}" for each in said for name, words in each.items()]}
 
 
-def run_paper_algorithm(data, reviews, chosen, scale, seeds):
-    """{name: values (texts, seeds, words)} of Algorithm 1 and the optimum, columns in [0, s]: noise for these rows, and for the paper's number."""
-    points = reviews.domain.encode_queries([reviews.texts[i] for i in chosen])
-    sizes = {PRINTED: data.size, AT_ITS_SIZE: reviews.paper_rows}
-    basic = {
-        name + scale_text(scale): _lanes.Basic(size, points.shape[1], EPSILON, DELTA, STEPS, seeds)
-        for name, size in sizes.items()
-    }
-    normal = _lanes.Normal(seeds, STEPS, points.shape[1], SEED)
-    found = {name: [] for name in (*basic, BASIS[0] + scale_text(scale))}
-    for point, (A, b) in zip(points, with_bar(sums(data, points, Nearer(scale)), "printed", len(points)), strict=True):
-        problem = Problem.of(point, A * scale**2, b * scale)
-        found[BASIS[0] + scale_text(scale)].append(problem.best[None])
-        noise = normal.draw()
-        for name, one in basic.items():
-            found[name].append(one.answer(problem.point, problem.A, problem.b, noise)[0])
-    return {name: {"values": np.array(each)} for name, each in found.items()}
+def explanations(factor):
+    """{name here: (its name among the answers that Table 3 measures too, it explains every how-manieth review)}."""
+    found, (_, epsilon) = {}, _printed_texts.EPSILONS
+    for scale in _printed_texts.SCALES:
+        found[PRINTED + scale_text(scale)] = (f"{scale:g}/{epsilon}/{_printed_texts.PRINTED}", 1)
+        found[AT_ITS_SIZE + scale_text(scale)] = (f"{scale:g}/{epsilon}/{_printed_texts.AT_ITS_SIZE}", 1)
+        found[BASIS[0] + scale_text(scale)] = (f"{scale:g}/0/{_printed_texts.OPTIMUM}", 1)
+    for (budget, kind), asked in _printed_texts.our_budgets(factor).items():
+        name = f"ours, ε = {asked:g}" if kind == _printed_texts.OURS else f"ours, μ of 8.8 M reviews (ε = {asked:.3g})"
+        found |= {name: (f"1/{budget}/{kind}", _printed_texts.OURS_EVERY)} if budget >= epsilon else {}
+    return found | {name: (f"1/0/{name}", 1) for name in MIMS}
 
 
 def scale_text(scale):
     return "" if scale == 1 else f", columns in [0, {scale:g}]"
 
 
-def explain_privately(data, texts, chosen, seeds):
-    """{private explanation: values (texts, seeds, words)}."""
-    budget = dpx.Budget(1e7, DELTA)
-    sources = {
-        name: [dpx.Explainer(data, budget, one, noise=SeededNoise(SEED + k)) for k in range(seeds)]
-        for name, one in chosen.items()
-    }
+def explain_by_releases(data, texts, seeds):
+    """{name: values (texts, seeds, words)} of one release a seed."""
     once = dpx.Budget(1.0, DELTA)
-    sources["release, ε = 1 in total"] = [
-        OnPapersPlane(dpx.release(data, once, noise=SeededNoise(SEED + k))) for k in range(seeds)
-    ]
-    evaluation.remember(data, most=1)
-    found = {name: [] for name in sources}
-    for text in with_bar(texts, "private"):
-        for name, each in sources.items():
-            found[name].append(np.array([source.explain(text).values for source in each]))
-    return {name: {"values": np.array(each)} for name, each in found.items()}
+    made = [OnPapersPlane(dpx.release(data, once, noise=SeededNoise(SEED + k))) for k in range(seeds)]
+    found = [[one.explain(text).values for one in made] for text in with_bar(texts, "releases")]
+    return {"release, ε = 1 in total": {"values": np.array(found)}}
 
 
-def explain_without_privacy(data, reviews, chosen, few):
-    """{what is not private: values (texts, 1, words)}; LIME explains the few, by several models."""
-    found, models = {name: [] for name in BASIS[1:]}, models_for_lime(reviews)
-    for i in with_bar(few, "LIME"):
-        point = reviews.domain.encode_query(reviews.texts[i])
-        for name, ask in models.items():
-            found[name].append([evaluation.lime(data, point, model=ask, seed=SEED)])
-    for i in with_bar(chosen, "MIM"):
-        point = reviews.domain.encode_query(reviews.texts[i])
-        found["MIM"].append([evaluation.mim(data, point, label=reviews.truth[i], others="ignored")])
-        found["MIM, signed"].append([evaluation.mim(data, point, others="against")])
+def explain_by_limes(reviews, chosen):
+    """{LIME by a model: values (texts, 1, words)}."""
+    found, models = {name: [] for name in LIMES}, models_for_lime(reviews)
+    for i in with_bar(chosen, "LIME"):
+        for name, values in explain_by_lime(models, reviews.domain.encode_query(reviews.texts[i]), SEED).items():
+            found[name].append([values])
     return {name: {"values": np.array(each)} for name, each in found.items()}
 
 
@@ -145,8 +109,8 @@ def line(name, values, bases, own):
 
 
 def agreement(first, second, own):
-    """Of the five strongest words that a review has, how many are shared: the mean over seeds, for each review that both explain."""
-    both = zip(first, second, own, strict=False)
+    """Of the five strongest words that a review has, how many are shared: the mean over seeds, for each review."""
+    both = zip(first, second, own, strict=True)
     return [np.mean([count_shared(one, b, words) for one in a]) for a, b, words in both if len(words) >= 5]
 
 
@@ -155,7 +119,7 @@ def examples(reviews, chosen, values, own):
     names = reviews.domain.names
     said = []
     for i in range(min(EXAMPLES, len(chosen))):
-        first = {name: each[i][0] for name, each in values.items()}  # the first seed's
+        first = {name: each[i][0] for name, each in values.items() if len(each) == len(chosen)}  # the first seed's
         strongest = {name: own[i][np.argsort(-np.abs(each[own[i]]))[:5]] for name, each in first.items()}
         words = {
             name: " ".join(f"{names[j]}{'↑' if first[name][j] > 0 else '↓'}" for j in top) for name, top in strongest.items()
@@ -191,7 +155,7 @@ def plot_over_scales(ax, rows):
     told = {row["explanation"]: row for row in rows}
     for k, basis in enumerate((*LIMES, *MIMS)):
         for start, style in ((BASIS[0], "-"), (AT_ITS_SIZE, "--")):
-            some = [(scale, told[start + scale_text(scale)]) for scale in SCALES["Text"]]
+            some = [(scale, told[start + scale_text(scale)]) for scale in _printed_texts.SCALES]
             shares, errors = ([row[f"{sign}shared with {basis}"] for _, row in some] for sign in ("", "± "))
             label = f"with {basis}" if style == "-" else None
             ax.errorbar(

@@ -20,19 +20,19 @@ from dpexplain.noise import SeededNoise
 from dpexplain.plots.style import SERIES, heading, tidy
 from dpexplain.privacy import gdp
 from dpexplain.progress import with_bar
-from experiments.paper import _lanes
+from experiments.paper import _lanes, _printed_texts
 from experiments.paper._cells import Cells
-from experiments.paper._exact import Problem, sums
+from experiments.paper._exact import Problem
 from experiments.paper._streams import KnownRows, stack, with_error
 from experiments.paper._study import ACS_FILE, FACE_FILE, SEED, TEXT_FILES, Study, digits, figure
 
 EPSILONS, DELTA = (0.01, 0.1), 1e-6
 REPORTED = {"Face": (1.4e-2, 2.2e-3), "Text": (2.7e-3, 4.3e-4), "ACS": (5.7e-3, 2.6e-4)}
 STEPS = {"Face": 200, "Text": 300, "ACS": 300}
-OTHER_STEPS = {"ACS": (30, 100, 1000), "Text": (100, 1000, 3000)}
-SCALES = {"Face": (1.0, 0.025), "Text": (1.0, 0.3, 0.1, 0.03), "ACS": (1.0, 0.3, 0.12)}
-SHARE = {"Face": 0.05, "Text": 0.2, "ACS": 1.0}  # of the queries: 2,304 pixels take five seconds, 500 words half a second
-PIECE, OURS_EVERY = 100, 4  # the library takes most of the time, and answers about every fourth point
+OTHER_STEPS = {"ACS": (30, 100, 1000)}
+SCALES = {"Face": (1.0, 0.025), "Text": _printed_texts.SCALES, "ACS": (1.0, 0.3, 0.12)}
+SHARE = {"Face": 0.05, "ACS": 1.0}  # of the queries: a face of 2,304 pixels takes seconds
+PIECE, OURS_EVERY = {"Face": 10, "ACS": 100}, 5  # the library takes most of the time, and answers about every fifth point
 BUDGET = dpx.Budget(1e7, DELTA)
 DRAWN = dict(
     zip(
@@ -52,21 +52,37 @@ DRAWN = dict(
 
 
 def run(inputs, queries):
-    rows = []
-    for name, source in {"ACS": people, "Text": texts, "Face": faces}.items():
-        for scale in SCALES[name]:
-            rows += [line(name, scale, key, one) for key, one in compute_in_pieces(name, source, inputs, queries, scale).items()]
-    return {"rows": rows}
+    return {
+        "rows": [
+            *in_columns("ACS", people, inputs, queries),
+            *of_reviews(inputs, queries),
+            *in_columns("Face", faces, inputs, queries),
+        ]
+    }
+
+
+def in_columns(name, source, inputs, queries):
+    """Rows of the table about people or faces."""
+    for scale in SCALES[name]:
+        for key, one in compute_in_pieces(name, source, inputs, queries, scale).items():
+            yield line(name, scale, key, one)
+
+
+def of_reviews(inputs, queries):
+    for key, one in _printed_texts.measure(inputs, queries, STUDY.minutes / 2).items():
+        scale, epsilon, kind = key.split("/", 2)
+        if float(epsilon) in EPSILONS:
+            yield line("Text", float(scale), f"{epsilon}/{kind}", one)
 
 
 def compute_in_pieces(name, source, inputs, queries, scale):
     """{"ε/explanation": {quantity: (seeds, points)}}, computed and stored PIECE points at a time."""
     parts, count = inputs.parts("table-3", queries), max(2, round(queries * SHARE[name]))
-    starts = range(0, count, PIECE)
-    size = STUDY.minutes / sum(map(len, SCALES.values())) / len(starts)
+    starts = range(0, count, PIECE[name])
+    size = STUDY.minutes / 2 / (len(SCALES["Face"]) + len(SCALES["ACS"])) / len(starts)
 
     def measure(start):
-        return measure_points(name, source(inputs, slice(start, min(start + PIECE, count)), scale), inputs, start)
+        return measure_points(name, source(inputs, slice(start, min(start + PIECE[name], count)), scale), inputs, start)
 
     pieces = [parts.get(f"{name}-{scale:g}-{start}", partial(measure, start), size) for start in starts]
     return {
@@ -94,14 +110,6 @@ def local_sums(rows, points, scale):
         yield (scaled.T @ scaled).astype(np.float64) / len(rows), (alpha * rows[:, -1]) @ gaps / len(rows)
 
 
-def texts(inputs, chosen, scale):
-    reviews, data = inputs.reviews, inputs.private_reviews
-    records = [reviews.texts[i] for i in reviews.draw_positions(chosen.stop)[chosen]]
-    points = np.array([reviews.domain.encode_query(record) for record in records])
-    found = ((A * scale**2, b * scale) for A, b in sums(data, points, Nearer(scale)))
-    return Asked(points * scale, found, data.size, reviews.paper_rows, *((data, records) if scale == 1 else ()))
-
-
 def people(inputs, chosen, scale):
     """Encoded columns in [0, s]: a domain that takes them for columns in [0, 1/s] has the same numbers, times s."""
     data = inputs.acs
@@ -112,7 +120,7 @@ def people(inputs, chosen, scale):
     found = (cells.moments(point, dpx.weights.Stable(), scale) for point in chosen)
     means = ((A / private.size, b / private.size) for A, b in found)
     points = np.array([domain.encode_query(record) for record in chosen])
-    return Asked(points, means, private.size, None, private, list(chosen))
+    return Asked(points, means, private.size, private, list(chosen))
 
 
 class Asked(NamedTuple):
@@ -121,43 +129,22 @@ class Asked(NamedTuple):
     points: np.ndarray
     means: Iterator
     size: int
-    paper_rows: int | None = None  # rows in the paper's formulas where those are others
     data: dpx.PrivateData | None = None
     records: list | None = None
 
 
-class Nearer(dpx.weights.Stable):
-    """The stable weight of distances times s."""
-
-    scale: float
-
-    def __init__(self, scale):
-        super().__init__()
-        object.__setattr__(self, "scale", scale)
-
-    def __call__(self, distance):
-        return super().__call__(np.asarray(distance) * self.scale)
-
-    def to_dict(self):
-        return super().to_dict() | {"scale": self.scale}  # what caches of sums know it by
-
-
-def paper_algorithms(name, size, width, lanes, paper_rows):
-    """Algorithm 1 for all seeds at once: the printed noise, that of the paper's size, exact noise, and other numbers of steps."""
+def paper_algorithms(name, size, width, lanes):
+    """Algorithm 1 for all seeds at once: the printed noise, exact noise, and other numbers of steps."""
     steps, found = STEPS[name], {}
     for epsilon in EPSILONS:
 
-        def basic(rows, count, sigma=None, epsilon=epsilon):
-            return _lanes.Basic(rows, width, epsilon, DELTA, count, lanes, sigma=sigma)
+        def basic(count, sigma=None, epsilon=epsilon):
+            return _lanes.Basic(size, width, epsilon, DELTA, count, lanes, sigma=sigma)
 
         exact = sqrt(steps - 1) / gdp.mu(epsilon, DELTA)  # one record moves a gradient sum by at most 1
-        found[epsilon, "paper"] = basic(size, steps)
-        found[epsilon, "exact noise"] = basic(size, steps, exact / size)
-        if paper_rows is not None:
-            found[epsilon, "paper, noise of its size"] = basic(paper_rows, steps)
-            found[epsilon, "exact noise of its size"] = basic(paper_rows, steps, exact / paper_rows)
-        for count in OTHER_STEPS.get(name, ()):
-            found[epsilon, f"paper, T = {count}"] = basic(paper_rows or size, count)
+        found[epsilon, "paper"] = basic(steps)
+        found[epsilon, "exact noise"] = basic(steps, exact / size)
+        found |= {(epsilon, f"paper, T = {count}"): basic(count) for count in OTHER_STEPS.get(name, ())}
     return found
 
 
@@ -165,11 +152,7 @@ def our_explainers(asked, seeds):
     """{(ε, kind): explainers}: our defaults, where the library can be asked."""
     if asked.data is None:
         return {}
-    chosen = {(epsilon, "ours"): epsilon for epsilon in EPSILONS}
-    if asked.paper_rows is not None:
-        factor = asked.paper_rows / asked.size
-        chosen |= {(e, "ours, μ of its size"): gdp.epsilon(gdp.mu(e, DELTA) * factor, DELTA) for e in EPSILONS}
-    kinds = {key: dpx.Basic(epsilon, DELTA, plane="paper") for key, epsilon in chosen.items()}
+    kinds = {(epsilon, "ours"): dpx.Basic(epsilon, DELTA, plane="paper") for epsilon in EPSILONS}
     return {key: [_explainer(asked.data, one, k) for k in seeds] for key, one in kinds.items()}
 
 
@@ -180,7 +163,7 @@ def _explainer(data, mechanism, seed):
 def measure_points(name, asked, inputs, first):
     """{"ε/explanation": {quantity: (seeds, points)}}: each point's sums are computed once for all."""
     width, rows = asked.points.shape[1], KnownRows(asked.size)
-    lanes = paper_algorithms(name, asked.size, width, inputs.seeds, asked.paper_rows)
+    lanes = paper_algorithms(name, asked.size, width, inputs.seeds)
     if asked.data is not None:
         asked.data.wrap_rows(rows.wrap)
     explainers = our_explainers(asked, range(first, first + inputs.own_seeds))
@@ -245,7 +228,7 @@ STUDY = Study(
     shows="faces 1.4e-2 and 2.2e-3, texts 2.7e-3 and 4.3e-4, ACS 5.7e-3 and 2.6e-4 at ε = 0.01 and 0.1",
     files=(FACE_FILE, *TEXT_FILES, ACS_FILE),
     full=1000,
-    quick=6,
+    quick=10,
     run=run,
     draw=draw,
     minutes=27,

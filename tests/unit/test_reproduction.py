@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from math import sqrt
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from experiments.paper import __main__ as runner
-from experiments.paper import _private_models, _streams, _training, figure_1, figure_4, figure_5, figure_6, table_2, table_3
+from experiments.paper import _lime, _printed_texts, _private_models, _streams, _training, figure_1, figure_4, figure_5, figure_6
 from experiments.paper._study import Inputs
 from typer.testing import CliRunner
 
@@ -52,7 +54,8 @@ def small(monkeypatch):
     monkeypatch.setattr(figure_6, "KINDS", {name: (6, one) for name, (_, one) in figure_6.KINDS.items()})
     monkeypatch.setattr(figure_6, "SEEN", (6, 6))
     monkeypatch.setattr(_training, "STEPS", 5)
-    monkeypatch.setattr(table_2.evaluation, "lime", lambda data, point, **_: np.linspace(-1, 1, len(point)))
+    monkeypatch.setattr(_lime, "SAMPLES", 40)
+    _lime.try_texts.cache_clear()
 
 
 def test_every_numbered_table_and_figure_is_there_and_documented():
@@ -69,7 +72,9 @@ def test_a_study_declares_itself(name):
     assert all(file in PAGE for file in study.files)
 
 
-@pytest.mark.parametrize(("name", "sources"), [("figure-5", ("figure-2", "figure-3")), ("figure-8", ("figure-7",))])
+@pytest.mark.parametrize(
+    ("name", "sources"), [("figure-5", ("figure-2", "figure-3")), ("figure-8", ("figure-7",)), ("table-2", ("table-3",))]
+)
 def test_a_study_made_from_others_asks_for_as_many_queries(name, sources):
     """Else it would run them again, and overwrite what they had found."""
     sizes = {(one.full, one.quick) for one in map(runner.study, (name, *sources))}
@@ -90,16 +95,14 @@ def test_it_runs_on_made_up_data_and_draws_from_its_file(name, inputs):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
-def test_reviews_are_asked_anew_at_another_scale(inputs):
-    """Sums that were given for one scale of the columns are not given for another."""
-    before, after = [], []
-    for found in (before, after):
-        found += table_3.texts(inputs, slice(0, 2), 0.3).means
-        table_3.measure_points("Text", table_3.texts(inputs, slice(0, 2), 1.0), inputs, 0)
-    for (A, b), (other, pull) in zip(before, after, strict=True):
-        assert np.array_equal(A, other)
-        assert np.array_equal(b, pull)
-    assert not np.allclose(before[0][0], next(table_3.texts(inputs, slice(0, 2), 1.0).means)[0])
+def test_long_walks_on_reviews_take_the_noise_of_several_seeds(inputs):
+    lanes = _printed_texts.algorithms(100, 12, 7, 1000)
+    assert {one.lanes for (_, kind), one in lanes.items() if kind == "paper, T = 3000"} == {2}
+    noise = np.arange(7 * 1000 * 2).reshape(7, 1000, 2)
+    walks = _printed_texts.in_walks(noise, lanes[0.1, "paper, T = 3000"])
+    assert walks.shape == (2, 3000, 2)
+    assert len(np.unique(walks)) == walks.size
+    assert _printed_texts.in_walks(noise, lanes[0.1, "paper"]) is noise
 
 
 def test_totals_over_shards_are_the_worst_shards():
@@ -206,14 +209,29 @@ def test_what_cannot_run_is_told_and_the_others_go_on(tmp_path, monkeypatch, cap
 
 def test_studies_run_beside_each_other_with_the_same_options(tmp_path, monkeypatch):
     ran = []
-    monkeypatch.setattr(
-        runner.subprocess, "run", lambda command, **_: ran.append(command[command.index("experiments.paper") + 1 :])
-    )
+    monkeypatch.setattr(runner, "run_child", lambda command, _: ran.append(command[command.index("experiments.paper") + 1 :]))
     monkeypatch.setattr(runner, "attempt", lambda *_: None)
     monkeypatch.setattr("sys.argv", ["", "all", "--data", str(tmp_path), "-o", str(tmp_path), "--quick", "--jobs", "2", "--json"])
     runner.main()
-    assert {name for name, *_ in ran} == set(runner.names()) - set(runner.MADE_FROM_OTHERS)
-    assert all(given == [f"--data={tmp_path}", f"--output={tmp_path}", "--quick"] for _, *given in ran)
+    options = [f"--data={tmp_path}", f"--output={tmp_path}", "--quick", "--end-with-parent"]
+    assert all(words[-4:] == options for words in ran)
+    chains = [words[:-4] for words in ran]
+    assert ["table-3", "table-2"] in chains  # the second takes what the first has stored
+    assert sorted(name for chain in chains for name in chain) == sorted(set(runner.names()) - set(runner.MADE_FROM_OTHERS))
+
+
+def test_children_end_with_a_killed_parent(tmp_path):
+    """A parent that starts a child which would run for minutes, and is killed: the child is gone soon after."""
+    child = "import time; from experiments.paper.__main__ import end_with_parent; end_with_parent(); print('here', flush=True); time.sleep(300)"
+    parent = (
+        "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', sys.argv[1]], stdin=subprocess.PIPE);"
+        "print(child.pid, flush=True); child.wait()"
+    )
+    with subprocess.Popen([sys.executable, "-c", parent, child], stdout=subprocess.PIPE, text=True) as started:
+        told = {started.stdout.readline().strip(), started.stdout.readline().strip()}
+        started.kill()
+        assert "here" in told
+        assert started.stdout.read() == ""  # ends only when the child, which has it too, has ended
 
 
 def test_no_number_of_columns_gives_the_reported_spike_by_the_printed_noise_on_thirds_of_acs():

@@ -146,3 +146,20 @@ def test_long_verdicts_are_broken_into_short_paragraphs():
     text = _page._wrap(" ".join(["A sentence of six short words."] * 40))
     assert max(map(len, text.split("\n\n"))) <= 500
     assert max(map(len, text.splitlines())) <= 120
+
+
+def opacus_models():
+    """(study, a model's row) of every network that was trained by Opacus, as last measured."""
+    kept = json.loads(_record.RESULTS.read_text(encoding="utf-8"))
+    return [(name, row) for name, one in kept.items() for row in one.get("models", []) if row["trainer"].startswith("Opacus")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("study", "row"), opacus_models(), ids=lambda each: each if isinstance(each, str) else each["model"])
+def test_the_measured_models_spent_what_dp_accounting_finds(study, row):
+    """Opacus' ε̂ from the noise, batch and steps that the model was trained with; the noise multiplier is recorded in three digits."""
+    dp_accounting = pytest.importorskip("dp_accounting")
+    rows = {"figure-6": 11_818, "figure-7": 35_000}[study]
+    step = dp_accounting.PoissonSampledDpEvent(row["batch"] / rows, dp_accounting.GaussianDpEvent(row["noise multiplier"]))
+    accountant = dp_accounting.pld.PLDAccountant(value_discretization_interval=1e-3)
+    assert accountant.compose(step, row["steps"]).get_epsilon(1e-5) == pytest.approx(row["ε̂"], rel=0.01)

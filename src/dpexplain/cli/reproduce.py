@@ -51,5 +51,11 @@ def reproduce(
     command += [flag for flag, given in flags.items() if given]
     numbers = {"--queries": queries, "--seeds": seeds, "--shards": shards, "--jobs": jobs}
     command += [word for flag, value in numbers.items() if value for word in (flag, str(value))]
-    done = subprocess.run(command, check=False, env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
-    raise typer.Exit(done.returncode)
+    raise typer.Exit(_run([*command, "--end-with-parent"]))
+
+
+def _run(command: list[str]) -> int:
+    """The exit code of a command whose standard input ends when this process does, so that it does not outlive it."""
+    paths = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen(command, env=paths, stdin=subprocess.PIPE) as child:
+        return child.wait()
