@@ -29,14 +29,13 @@ def run(inputs, queries):
     some = rng.permutation(len(data.encoded))[:PLACES]
     cluster, centres = find_clusters(data.encoded[some], rng)
     places = regions(data.encoded[some], cluster, centres, _streams.SHARDS * queries, rng)
-    parts, told = inputs.parts("figure-9", queries), {}
-    for region, chosen in places.items():
-        private = data.private(name="ACS")
-        told[region] = measure_spending(parts, region, data, private, some[chosen], queries, inputs)
-    models, notes = compare_models(
-        parts, data, some, cluster, max(2, queries * 5 // 8), rng, inputs
-    )  # 500 where regions have 800
-    told |= models
+    parts = inputs.parts("figure-9", queries)
+    fewer = max(2, queries * 5 // 8)  # 500 where regions have 800
+    models, notes = compare_models(parts, data, some, cluster, fewer, rng, inputs)
+    told = {
+        region: measure_spending(parts, region, data, data.private(name="ACS"), some[chosen], queries, inputs)
+        for region, chosen in places.items()
+    } | models
     rows = [{"queries about": region} | _streams.line(name, one) for region, each in told.items() for name, one in each.items()]
     curves = {region: _streams.first_seed(each) for region, each in told.items()}
     return {"rows": rows, "told": curves, "notes": notes}
