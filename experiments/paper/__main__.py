@@ -12,6 +12,7 @@ import importlib
 import json
 import os
 import pkgutil
+import signal
 import subprocess
 import sys
 import threading
@@ -149,7 +150,7 @@ def end_with_parent() -> None:
     def watch() -> None:
         while os.read(sys.stdin.fileno(), 1024):
             pass
-        os._exit(BAD_INPUT)
+        os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
 

@@ -1,6 +1,6 @@
-"""Algorithm 1 on reviews, as Tables 2 and 3 both need it: one pass over the reviews that counts rows, solves and draws noise once for everything.
+"""Algorithm 1 on reviews, as Tables 2 and 3 both need it: one pass over the reviews that solves and draws noise once for everything.
 
-The scales of the columns share a review's counts and its noise, the tables share the answers: Table 3 takes their losses, Table 2 their words.
+The scales of the columns share a review's noise, the tables share the answers: Table 3 takes their losses, Table 2 their words.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from experiments.paper import _lanes
 from experiments.paper._exact import Problem
 from experiments.paper._streams import KnownRows, stack
 from experiments.paper._study import SEED
+from experiments.paper._words import sums_around
 
 EPSILONS, DELTA, STEPS = (0.01, 0.1), 1e-6, 300
 OTHER_STEPS, MOST_STEPS = (100, 1000, 3000), 1000  # longer walks take the noise of several seeds one after the other
@@ -46,13 +47,13 @@ def measure(inputs, queries, minutes, counted=True):
 def measure_piece(inputs, positions, start):
     reviews, told = inputs.reviews, {}
     points = np.array([reviews.domain.encode_query(reviews.texts[i]) for i in positions])
-    words = inputs.words
-    lanes = algorithms(len(words), words.width, inputs.seeds, reviews.paper_rows)
-    normal = _lanes.Normal(inputs.seeds, MOST_STEPS, words.width, [SEED, start])
+    data, width = inputs.private_reviews, points.shape[1]
+    lanes = algorithms(data.size, width, inputs.seeds, reviews.paper_rows)
+    normal = _lanes.Normal(inputs.seeds, MOST_STEPS, width, [SEED, start])
     ours = Ours(inputs, start)
     for i, point in enumerate(with_bar(points, "reviews")):
         noise = normal.draw()
-        for scale, sums in words.sums(point, SCALES).items():
+        for scale, sums in sums_around(data, point, SCALES).items():
             problem = Problem.of(point * scale, sums.A, sums.b)
             note(told, scale, problem, lanes, noise)
             if scale == 1:
@@ -61,7 +62,6 @@ def measure_piece(inputs, positions, start):
                 append(told, f"1/0/{MIMS[1]}", values=sums.b[None])
                 if i % OURS_EVERY == 0:
                     ours.note(told, problem, reviews.texts[positions[i]])
-    ours.end()
     return {key: {what: gather(lines, what) for what in lines[0]} for key, lines in told.items()}
 
 
@@ -127,7 +127,8 @@ class Ours:
     """The library's answers about reviews whose sums are known."""
 
     def __init__(self, inputs, start):
-        self.rows, data = KnownRows(len(inputs.words)), inputs.private_reviews
+        data = inputs.private_reviews
+        self.rows = KnownRows(data.size)
         data.wrap_rows(self.rows.wrap)
         seeds = range(start, start + min(OUR_SEEDS, inputs.own_seeds))
         kinds = {key: dpx.Basic(epsilon, DELTA, plane="paper") for key, epsilon in our_budgets(inputs.reviews.factor).items()}
@@ -140,7 +141,4 @@ class Ours:
         for (epsilon, kind), each in self.explainers.items():
             values = np.array([one.explain(text).values for one in each])
             append(told, f"1/{epsilon}/{kind}", **problem.scores(values), values=values)
-
-    def end(self):
-        """The same data are asked again, about other reviews."""
-        self.rows.problem = None
+        self.rows.problem = None  # the same data are asked again, at other scales

@@ -105,13 +105,6 @@ class Inputs:
         return dpx.PrivateData(self.reviews.texts, self.reviews.domain, labels=self.reviews.truth)
 
     @cached_property
-    def words(self) -> Any:
-        """The same reviews as bits, for sums at several scales."""
-        from experiments.paper._words import Words
-
-        return Words.of(self.reviews.domain.encode(self.reviews.texts), self.reviews.truth)
-
-    @cached_property
     def faces(self) -> Any:
         from experiments import face_data
 

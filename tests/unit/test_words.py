@@ -1,14 +1,13 @@
-"""Sums of words at several scales are the library's at each of them, and LIME for several models is the package's for each."""
+"""Sums of words at several scales are those of scaled columns, and LIME for several models is the package's for each."""
 
 import numpy as np
 import pytest
 from experiments.paper import _lime
-from experiments.paper._words import Words
+from experiments.paper._words import sums_around
 
 import dpexplain as dpx
 from dpexplain import evaluation, weights
 
-pytestmark = pytest.mark.slow  # its kernels are compiled for experiments alone
 RNG = np.random.default_rng(7)
 WORDS = [f"w{i}" for i in range(70)]
 TEXTS = [" ".join(np.array(WORDS)[RNG.random(70) < share]) or "w0" for share in RNG.uniform(0.05, 0.6, 900)]
@@ -16,33 +15,20 @@ LABELS = np.where(RNG.random(900) < 0.5, 1.0, -1.0)
 DOMAIN = dpx.TextDomain(WORDS)
 
 
-class Nearer(weights.Stable):
-    """The stable weight of distances times s."""
-
-    def __init__(self, scale):
-        super().__init__()
-        object.__setattr__(self, "scale", scale)
-
-    def __call__(self, distance):
-        return super().__call__(np.asarray(distance) * self.scale)
-
-
-def test_sums_at_all_scales_are_the_librarys():
+def test_sums_at_a_scale_are_those_of_scaled_columns():
     data = dpx.PrivateData(TEXTS, DOMAIN, labels=LABELS)
-    words = Words.of(DOMAIN.encode(TEXTS), LABELS)
-    point, scales = DOMAIN.encode_query(TEXTS[3]), (1.0, 0.3, 0.03)
-    found = words.sums(point, scales)
-    assert tuple(found) == scales
-    for scale, sums in found.items():
-        there = evaluation.local_moments_of(data, [point], Nearer(scale))[0]
-        assert pytest.approx(there.A * scale**2 / 900, rel=1e-10, abs=1e-15) == sums.A
-        assert pytest.approx(there.b * scale / 900, rel=1e-10, abs=1e-15) == sums.b
+    point, rows = DOMAIN.encode_query(TEXTS[3]), DOMAIN.encode(TEXTS).toarray()
+    for scale, sums in sums_around(data, point, (1.0, 0.3, 0.03)).items():
+        gaps = scale * (rows - point)
+        alpha = weights.Stable()(np.linalg.norm(gaps, axis=1))
+        assert pytest.approx((gaps * alpha[:, None]).T @ gaps / 900, abs=1e-12) == sums.A
+        assert sums.b == pytest.approx((alpha * LABELS) @ gaps / 900, abs=1e-12)
 
 
 def test_both_readings_of_mim_follow_from_the_sums():
     data, label = dpx.PrivateData(TEXTS, DOMAIN, labels=LABELS), LABELS[3]
     point = DOMAIN.encode_query(TEXTS[3])
-    sums = Words.of(DOMAIN.encode(TEXTS), LABELS).sums(point, (1.0,))[1.0]
+    sums = sums_around(data, point, (1.0,))[1.0]
     assert evaluation.mim(data, point, label=label, others="ignored") == pytest.approx((sums.first * label + sums.b) / 2)
     assert evaluation.mim(data, point, others="against") == pytest.approx(sums.b)
 
