@@ -193,9 +193,9 @@ def _part(rows, feature, value, threshold):  # pragma: no cover
     """Rows that go left come first; how many."""
     low, high = 0, len(rows) - 1
     while True:
-        while low <= high and _left(rows[low, feature], value, threshold):
+        while low <= high and _goes_left(rows[low, feature], value, threshold):
             low += 1
-        while low <= high and not _left(rows[high, feature], value, threshold):
+        while low <= high and not _goes_left(rows[high, feature], value, threshold):
             high -= 1
         if low >= high:
             return low
@@ -204,5 +204,5 @@ def _part(rows, feature, value, threshold):  # pragma: no cover
 
 
 @compiled
-def _left(code, value, threshold):  # pragma: no cover
+def _goes_left(code, value, threshold):  # pragma: no cover
     return code != value if value != ORDERED else code <= threshold

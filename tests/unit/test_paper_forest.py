@@ -22,7 +22,7 @@ CHANCE = 0.2 + 0.3 * (PEOPLE.age > 40) + 0.2 * (PEOPLE.area == "a") * (PEOPLE.se
 TRUTH = RNG.random(SIZE) < CHANCE.to_numpy()
 
 
-def drawn(number, depth, seed=0):
+def count_draws(number, depth, seed=0):
     """How often the forest's tree sees each row."""
     rng = np.random.default_rng([seed, depth, number])
     return np.bincount(rng.integers(0, SIZE, SIZE), minlength=SIZE)
@@ -33,7 +33,7 @@ def test_a_tree_that_sees_all_columns_is_scikit_learns(depth):
     codes, columns = encode_rows(PEOPLE, DOMAIN)
     ours = Forest(codes, columns, TRUTH, depth, 0, tries=len(columns)).tree(0)
     encoded = DOMAIN.encode(PEOPLE)
-    there = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(encoded, TRUTH, sample_weight=drawn(0, depth))
+    there = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(encoded, TRUTH, sample_weight=count_draws(0, depth))
     differ = np.abs(ours - there.predict_proba(encoded)[:, 1]) > 1e-6
     assert differ.mean() < 0.002  # a row outside the sample may lie on a threshold, which there is rounded to single precision
 
