@@ -59,7 +59,8 @@ def compare_models(parts, data, some, cluster, queries, rng, inputs):
 def grow_forest(depth, data, truth, inputs):
     """A forest with its answers about its training rows; what is stored of it goes on where it stopped."""
     trees = QUICK_TREES if inputs.quick else TREES
-    forest = Forest(*encode_rows(data.frame, data.domain), truth, depth, SEED)
+    codes, columns = encode_rows(data.frame, data.domain)
+    forest = Forest(codes, columns, truth, depth, SEED)
     forest.grow(trees, inputs.sums(f"forest-{trees}-depth-{depth}-{len(truth)}"), FEWER)
     inputs.clock.stored_cpu += forest.stored_seconds
     return forest
