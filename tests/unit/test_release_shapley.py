@@ -268,3 +268,49 @@ def test_a_model_is_prepared_once_and_anew_when_it_answers_otherwise(release, mo
     assert len(calls) == 2
     release.shapley(RECORD, asked, background=128)
     assert len(calls) == 3
+
+
+class Classifier:
+    """Probabilities of two classes by age."""
+
+    classes_ = np.array(["refused", "approved"])
+
+    def predict_proba(self, rows):
+        p = np.clip((np.asarray(rows["age"], dtype=float) - 20) / 60, 0, 1)
+        return np.column_stack([1 - p, p])
+
+
+def approval(rows):
+    return Classifier().predict_proba(rows)[:, 1]
+
+
+@pytest.fixture(scope="module")
+def approvals():
+    data = dpx.PrivateData(people(), DOMAIN, model=Classifier(), target="approved")
+    return dpx.release(data, dpx.Budget(1.0, 1e-6), reference=2048, noise=SeededNoise(0))
+
+
+def test_a_callable_is_read_in_the_units_of_the_release_before_and_after_saving(approvals, tmp_path):
+    approvals.save(tmp_path / "approvals.dpx")
+    own = approvals.shapley(RECORD)
+    for release in (approvals, dpx.load(tmp_path / "approvals.dpx")):
+        found = release.shapley(RECORD, model=approval)
+        assert found.answer == pytest.approx(1 / 3)
+        assert found.values == pytest.approx(own.values, abs=1e-9)
+
+
+@pytest.mark.parametrize("broken", [lambda rows: 2 * approval(rows) - 1, lambda rows: 40_000 * approval(rows)])
+def test_answers_outside_the_range_of_probabilities_are_found_before_anything_is_said(approvals, broken):
+    for ask in (lambda: approvals.shapley(RECORD, model=broken), lambda: approvals.relabel(broken)):
+        with pytest.raises(DataError, match="outside 0 to 1, the range of probabilities"):
+            ask()
+
+
+def test_values_outside_bounds_are_clipped_unless_all_of_them_are():
+    options = {"model": lambda rows: np.asarray(rows["age"], dtype=float), "output": "value", "bounds": (23, 80)}
+    release = dpx.release(
+        dpx.PrivateData(people(), DOMAIN, **options), dpx.Budget(1.0, 1e-6), reference=2048, noise=SeededNoise(0)
+    )
+    assert release.shapley(RECORD | {"age": 20}).answer == 23
+    with pytest.raises(DataError, match="outside 23 to 80, the range of bounds="):
+        release.shapley(RECORD, model=lambda rows: 1_000 * np.asarray(rows["age"], dtype=float))

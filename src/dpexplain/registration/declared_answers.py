@@ -24,6 +24,7 @@ from dpexplain.errors import DataError, ParameterError
 Output: TypeAlias = Literal["probability", "class", "value"]
 OUTPUTS = ("probability", "class", "value")
 _SOFT = AnswerScale.of("probability")
+_NEAR = 1e-6  # rounding
 UNDECLARED = (
     "Declare what the model's answers are: output='probability' (of class target=, 0 to 1), output='class' (compared with target=), or "
     "output='value' with bounds=(low, high), which are (-1, 1) for labels"
@@ -123,6 +124,14 @@ class Reading:
         if isinstance(given, np.ndarray):
             return self._vectors(given) if given.ndim == 2 else self._numbers(given)
         return np.fromiter(map(self.label, given), dtype=np.float64, count=count)
+
+    def share_outside(self, answers: Any) -> float:
+        """How many of the answers are numbers outside the range that they were declared with; 0 where an answer is a class or a vector."""
+        given = as_answers(answers)
+        if self.kind == "class" or np.ndim(given) != 1:
+            return 0.0
+        numbers = np.array([number(one) for one in given])
+        return float(np.mean((numbers < self.scale.low - _NEAR) | (numbers > self.scale.high + _NEAR)))
 
     def label(self, answer: Any) -> float:
         """The same for one answer, of any type."""

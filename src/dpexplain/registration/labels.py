@@ -22,6 +22,8 @@ from dpexplain.registration.declared_answers import AnswerDeclaration, Output, R
 
 Prepare = Callable[[Any], Any]
 _TRIED = 32  # rows that are asked one by one before a model counts as one that answers none
+_MOST_CLIPPED = 0.1  # share of answers outside the range of probabilities or labels, at which they are something else
+_RANGES = {"probability": "probabilities", "label": "labels", "value": "bounds="}
 _INFRASTRUCTURE = (ConnectionError, TimeoutError, MemoryError)  # errors that do not depend on the rows
 UNREADABLE = "none of the model's answers can be read. Try it on rows of the same columns and types first, and declare output="
 
@@ -67,7 +69,8 @@ def ask_model(model: Any, rows: Any, count: int, reading: Reading, about: str) -
     """
     question = question_of(model, reading.kind)
     try:
-        labels = reading.labels(question(rows), count)
+        answers = question(rows)
+        labels = reading.labels(answers, count)
     except Exception as error:
         raise _failure(error, about, count) from None
     if np.isnan(labels).any():
@@ -78,6 +81,11 @@ def ask_model(model: Any, rows: Any, count: int, reading: Reading, about: str) -
             )
         raise DataError(
             f"some answers about the {about} rows are NaN or cannot be read. Repair the model's output, or declare output="
+        )
+    if count >= _TRIED and reading.share_outside(answers) > (_MOST_CLIPPED if reading.kind != "value" else 1 - 1 / count):
+        low, high = reading.scale.low, reading.scale.high
+        raise DataError(
+            f"answers about the {about} rows are outside {low:g} to {high:g}, the range of {_RANGES[reading.kind]}. Ask a model with answers of that kind"
         )
     return labels
 

@@ -363,9 +363,11 @@ def labeller_of(
         return model if target is None else replace(model, target=target)
     if model is None and known is None:
         raise ParameterError("this needs the model, which a release file does not contain. Pass model=")
-    if known is not None:
-        return replace(known, model=known.model if model is None else model, target=known.target if target is None else target)
     declared = answer_options(scale)
+    if known is not None:
+        if model is not None and model is not known.model and known.output is None:
+            known = replace(known, output=declared.get("output"))  # a callable cannot say what its answers are
+        return replace(known, model=known.model if model is None else model, target=known.target if target is None else target)
     listed = isinstance(domain, TextDomain) and domain.column is None
     table = _as_array if isinstance(domain, ImageDomain) else _as_list if listed else _as_frame
     return Labeller(model, target, declared.get("output"), table, declared.get("bounds"))
