@@ -7,6 +7,7 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain.domain.queries import QueryRules, read_each
+from dpexplain.estimation.local_change import NEARER, OWN
 from dpexplain.estimation.moment_planes import BROAD, EVERY, KEPT, LIMIT, NARROWEST, POOLED
 from dpexplain.estimation.planes import directions
 from dpexplain.noise.seeded import SeededNoise
@@ -40,7 +41,7 @@ def release():
     return dpx.release(dpx.PrivateData(rows, DOMAIN, labels=labels), dpx.Budget(1, 1e-6), noise=SeededNoise(1))
 
 
-def variances_of_one(planes, query, local, share, turn):
+def variances_of_one(planes, query, local, share, turn, change):
     """(slopes from noise, slopes from points, contributions with base and answer) by the formulas of `estimation/moment_planes.py`."""
     kept, every = min(1.0, KEPT * share) ** 2, 1 if share < BROAD else EVERY
     counted = kept + (1 - kept) * np.square(1 - planes.eigenvalues * planes.inverse)
@@ -49,7 +50,7 @@ def variances_of_one(planes, query, local, share, turn):
     centre, g = local @ planes.points - planes.mean, planes.raked / len(local)
     pull = np.clip(len(local) * local[::every] - share * planes.raked[::every], -LIMIT / share, LIMIT / share)
     seen, squares = share * len(local) / (share * len(local) + POOLED), np.square(planes.residuals)
-    pull = np.square(pull) * (seen * squares[::every] + (1 - seen) * float(g @ squares)) * planes.slopes.doubt / np.sqrt(share)
+    pull = np.square(pull) * (seen * squares[::every] + (1 - seen) * float(g @ squares)) * planes.doubt / share**NEARER
     spread = [w @ np.square(planes.points - w @ planes.points) for w in (g, local)]
     narrow = np.sqrt(np.clip(spread[0] / np.maximum(spread[1], 1e-300), 1.0, NARROWEST))
     moved, away = (planes.points[::every] - planes.mean - centre) @ inverse * narrow, planes.mean + centre - query
@@ -65,7 +66,14 @@ def variances_of_one(planes, query, local, share, turn):
     added[-2:] += level
     if turn is not None:  # an error of the level turns the plane
         added += np.square(across.T @ turn * planes.t0_error)
-    return noise, (pull[:, None] * np.square(moved)).mean(axis=0), added
+    wrong = planes.local_change
+    usual = wrong.shares @ change**2 * wrong.usual + (1 - share) / share**NEARER * wrong.unseen
+    own, unseen = OWN * np.outer(change, change), np.diag(usual)
+    if turn is not None:
+        by = np.eye(len(query)) - np.outer(turn, away)
+        own, unseen = by @ own @ by.T, by @ unseen @ by.T
+    added += np.einsum("ij,ik,kj->j", across, own + unseen, across)
+    return noise + np.diag(unseen), (pull[:, None] * np.square(moved)).mean(axis=0) + np.diag(own), added
 
 
 @pytest.mark.parametrize("weight", [None, dpx.weights.Gaussian(0.7), dpx.weights.Window(0.05)])
@@ -76,9 +84,10 @@ def test_variances_of_a_batch_are_those_of_each_query(release, weight, anchored)
     away = middle - queries
     along = planes._solve(local, middle, away)
     turn = along / (1 + np.vecdot(away, along))[:, None] if anchored else None
-    batch = planes._variances(queries, local, share, middle, turn)
+    change = np.random.default_rng(3).normal(0, 0.1, queries.shape)
+    batch = planes._variances((queries, local, share, middle, change), turn)
     for i, query in enumerate(queries):
-        alone = variances_of_one(planes, query, local[i], share[i], None if turn is None else turn[i])
+        alone = variances_of_one(planes, query, local[i], share[i], None if turn is None else turn[i], change[i])
         for found, right in zip((batch.noise[i], batch.reference[i], batch.added[i]), alone, strict=True):
             assert found == pytest.approx(right, rel=1e-9, abs=1e-10 * right.max())
 

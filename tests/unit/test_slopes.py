@@ -105,7 +105,7 @@ def records():
     known = (points.mean(axis=0), float(labels.mean()), slopes, np.maximum(values, 1e-7), vectors, np.ones(5))
     average = Average(points.mean(axis=0), 1e-4)
     return ReferencePlanes(
-        points, labels, np.ones(20_000), np.zeros((2, 20_000), dtype=np.float32), *known, average, layout, 1e-6, 10**9
+        points, labels, np.ones(20_000), np.zeros((2, 20_000), dtype=np.float32), layout, *known, average, 1e-6, 10**9
     )
 
 

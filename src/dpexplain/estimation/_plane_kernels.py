@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.compiling import compile_kernel, widest_registers
 from dpexplain.core.layout import Indices
+from dpexplain.estimation.local_change import NEARER, OWN
 from dpexplain.estimation.moment_planes import KEPT, LIMIT, NARROWEST, POOLED, STEPS
 
 Points: TypeAlias = NDArray[np.float32]
@@ -68,12 +69,8 @@ def _bend(points: Points, weights: Vector, ahead: Vector, constant: float, out: 
         along, part = scratch[: last - first], weights[first:last]
         along[:] = constant
         for j in range(0, columns, TOGETHER):
-            one, two, three, four = (
-                points[j, first:last],
-                points[j + 1, first:last],
-                points[j + 2, first:last],
-                points[j + 3, first:last],
-            )
+            one, two = points[j, first:last], points[j + 1, first:last]
+            three, four = points[j + 2, first:last], points[j + 3, first:last]
             p, q, s, t = ahead[j], ahead[j + 1], ahead[j + 2], ahead[j + 3]
             for r in range(last - first):
                 along[r] += p * one[r] + q * two[r] + s * three[r] + t * four[r]
@@ -86,12 +83,8 @@ def _bend(points: Points, weights: Vector, ahead: Vector, constant: float, out: 
         out[columns] += p
         out[columns + 1] += q
         for j in range(0, columns, TOGETHER):
-            one, two, three, four = (
-                points[j, first:last],
-                points[j + 1, first:last],
-                points[j + 2, first:last],
-                points[j + 3, first:last],
-            )
+            one, two = points[j, first:last], points[j + 1, first:last]
+            three, four = points[j + 2, first:last], points[j + 3, first:last]
             p, q, s, t = 0.0, 0.0, 0.0, 0.0
             for r in range(last - first):
                 p += along[r] * one[r]
@@ -232,7 +225,7 @@ def _pull(
     for first in range(0, count, _STRETCH):
         last = min(first + _STRETCH, count)
         size, part = last - first, weights[first:last]
-        one, base, answer = scratch[0, :size], scratch[1, :size], scratch[2, :size]
+        one, base, answer = scratch[:, :size]
         one[:], base[:], answer[:] = 0.0, 1.0, 1.0
         for j in range(columns):
             row, middle, towards, leaving, total = moved[j, first:last], centre[j], offset[j], away[j], 0.0
@@ -281,6 +274,27 @@ def _spread_noise(
 
 
 @compile_kernel
+def _spread_change(
+    change: Vector, usual: Vector, owner: Indices, offset: Vector, away: Vector, reference: Vector, added: Vector
+) -> None:  # pragma: no cover
+    """Adds what may be wrong about the change of the slopes: OWN (d·δ)² + Σ d²·usual; of slopes the first alone."""
+    one, all_of_them, answer, own, every, last = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for j in range(len(change)):
+        reference[j] += OWN * change[j] * change[j]
+        one += offset[j] * change[j]
+        own += offset[j] * offset[j] * usual[j]
+        answer -= away[j] * change[j]
+        last += away[j] * away[j] * usual[j]
+        every += (away[j] + offset[j]) ** 2 * usual[j]
+        if j == len(change) - 1 or owner[j + 1] != owner[j]:
+            added[owner[j]] += OWN * one * one + own
+            all_of_them += one
+            one, own = 0.0, 0.0
+    added[len(added) - 2] += OWN * (answer - all_of_them) * (answer - all_of_them) + every
+    added[len(added) - 1] += OWN * answer * answer + last
+
+
+@compile_kernel
 def _spread_ratios(
     local: Vector, middle: Vector, variances: Vector, numbers: Indices, number_squares: Matrix, found: Vector
 ) -> None:  # pragma: no cover
@@ -299,38 +313,39 @@ def plane_variances(
     chosen: Indices,
     every: int,
     local: Matrix,
-    planes: tuple[Matrix, Vector, Matrix, Vector],  # middles, shares, queries, the average record
+    planes: tuple[Matrix, Vector, Matrix, Vector, Matrix],  # middles, shares, queries, the average record, slopes
     about: tuple[Vector, Vector],  # of the points: weights g, squared residuals
     spread: tuple[Vector, Indices, Matrix],  # variances of columns, which of them are numbers, squares of these
     sources: tuple[
         Matrix, Matrix, Vector, Matrix
     ],  # M with one column a point, W, h, the diagonals of R and of what is left of it
     constants: tuple[float, float, float],  # doubt, mean squared residual, variance of the level
+    changes: tuple[Vector, Vector, Vector, Vector],  # φ₀; w, u and v of what may be wrong about changes from it
     mean: Vector,
     inverse: Matrix,
     owner: Indices,
     found: tuple[Matrix, Matrix, Matrix],
 ) -> None:  # pragma: no cover
     """Fills the variances (noise, reference, added) of the chosen queries from every so many points."""
-    (middles, shares, queries, average), (raked, squares), (moved, root, left, diagonals) = planes, about, sources
+    (middles, shares, queries, average, slopes), (raked, squares), (moved, root, left, diagonals) = planes, about, sources
     (doubt, mean_square, level), (variances, numbers, number_squares) = constants, spread
+    slopes0, weighed, usual, unseen = changes
     noise, reference, added = found
-    count, few = local.shape[1], moved.shape[1]
-    columns = len(mean)
-    weights, narrow, scratch = np.empty(few), np.empty(columns), np.empty((6, columns))
-    centre, offset, away, counted, towards, leaving = scratch
+    count, few, columns = local.shape[1], moved.shape[1], len(mean)
+    weights, narrow, scratch = np.empty(few), np.empty(columns), np.empty((7, columns))
+    centre, offset, away, counted, towards, leaving, change = scratch
     for i in chosen:
         share, middle = shares[i], middles[i]
         seen, limit = share * count / (share * count + POOLED), LIMIT / share
         _spread_ratios(local[i], middle, variances, numbers, number_squares, narrow)
-        factor = doubt / np.sqrt(share) / few
+        factor = doubt / share**NEARER / few
         for k in range(few):
             pull = min(max(count * local[i, k * every] - share * raked[k * every], -limit), limit)
             weights[k] = pull * pull * (seen * squares[k * every] + (1 - seen) * mean_square) * factor
         kept = min(1.0, KEPT * share)
         kept *= kept
+        offset[:], away[:] = queries[i] - average, middle - queries[i]
         for j in range(columns):
-            offset[j], away[j] = queries[i, j] - average[j], middle[j] - queries[i, j]
             towards[j], leaving[j] = narrow[j] * offset[j], narrow[j] * away[j]
             counted[j] = kept + (1 - kept) * left[j] * left[j]
             noise[i, j] = kept * diagonals[0, j] + (1 - kept) * diagonals[1, j]
@@ -341,8 +356,11 @@ def plane_variances(
         _pull(moved, owner, weights, centre, towards, leaving, reference[i], added[i])
         reference[i] *= narrow * narrow
         _spread_noise(root, counted, owner, offset, away, added[i])
-        added[i, added.shape[1] - 2] += level
-        added[i, added.shape[1] - 1] += level
+        change[:] = slopes[i] - slopes0
+        changed = _dot(weighed, change * change) * usual + (1 - share) / share**NEARER * unseen
+        noise[i] += changed
+        _spread_change(change, changed, owner, offset, away, reference[i], added[i])
+        added[i, added.shape[1] - 2 :] += level
 
 
 @compile_kernel

@@ -44,7 +44,7 @@ class CompiledPlanes:
         local = np.ascontiguousarray(weight(distance))
         found = _empty(queries, 2), _empty(queries, 2), _empty(queries, 1), _empty(queries, 1)
         kernels.fit_planes(local, queries, points, about, alike, constants, self.given.dense_inverse, found)
-        return self._finish(queries, found, self._variances(queries, local, found[3], found[1]))
+        return self._finish(queries, found, self._variances(queries, local, found))
 
     @cached_property
     def _fitting(self) -> tuple[Any, ...]:
@@ -79,11 +79,13 @@ class CompiledPlanes:
             reference=numbers[2],
         )
 
-    def _variances(self, queries: Matrix, local: Matrix, share: Vector, middle: Matrix) -> Variances:
+    def _variances(self, queries: Matrix, local: Matrix, solved: tuple[Matrix, Matrix, Vector, Vector]) -> Variances:
         given, layout = self.given, self.given.layout
+        slopes, middle, _, share = solved
         found = _empty(queries, 2), _empty(queries, 2), np.empty((len(queries), layout.attributes + 2))
-        planes, (about, spread, constants) = (middle, share, queries, given.average.values), self._about
-        narrow = share < BROAD
+        planes, (about, spread, constants) = (middle, share, queries, given.average.values, slopes), self._about
+        wrong, narrow = given.local_change, share < BROAD
+        changes = given.slopes.values, wrong.shares, wrong.usual, wrong.unseen
         for every, chosen in ((1, narrow.nonzero()[0]), (EVERY, (~narrow).nonzero()[0])):
             if len(chosen):
                 sources = self._narrow if every == 1 else self._broad
@@ -96,6 +98,7 @@ class CompiledPlanes:
                     spread,
                     sources,
                     constants,
+                    changes,
                     given.mean,
                     given.dense_inverse,
                     layout.owner,
@@ -108,7 +111,7 @@ class CompiledPlanes:
         """The kernel's arguments about points, columns and constants."""
         given = self.given
         spread = given.variances, given.layout.numbers, np.ascontiguousarray(given.number_squares.T)
-        return (given.raked, given.squares), spread, (given.slopes.doubt, given.mean_square, float(given.t0_error) ** 2)
+        return (given.raked, given.squares), spread, (given.doubt, given.mean_square, float(given.t0_error) ** 2)
 
     @cached_property
     def _broad(self) -> Sources:

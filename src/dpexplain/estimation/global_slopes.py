@@ -42,7 +42,7 @@ _TOGETHER = 1 << 10  # points that are summed together: they stay in the process
 _ROUNDS = 5  # s² depends on ‖φ‖², which depends on s²
 _IDLE = 1e-12  # of the largest variance: sums over points are exact to about 1e-16 of it
 PRECISION = 1e-6  # of the largest eigenvalue: sums are known to about 1e-7 of it, so that directions of smaller eigenvalues are rounding errors
-_DOUBT_WITHOUT_MODEL = 5e-3  # τ² of labels that no model gave
+DOUBT_WITHOUT_MODEL = 5e-3  # τ² of labels that no model gave
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +61,11 @@ class Slopes:
     values: Vector
     spread: Vector
     doubt: float  # τ²: how wrong the public points' residuals are, as a share of their variance
+
+    @property
+    def asked(self) -> bool:
+        """Whether a model was asked; an estimate of τ², which needs one, is never exactly the constant for labels alone."""
+        return self.doubt != DOUBT_WITHOUT_MODEL
 
     def root(self, vectors: Matrix) -> Matrix:
         """W with WWᵀ the posterior covariance of φ̂."""
@@ -88,7 +93,7 @@ class NoisyEquations:
         flat = np.zeros(len(sizes))
         likelihood, plain = self._posterior(np.zeros(len(self.t1)), sizes, flat, flat)
         if guess is None:
-            return Slopes(plain.values, plain.spread, _DOUBT_WITHOUT_MODEL)
+            return Slopes(plain.values, plain.spread, DOUBT_WITHOUT_MODEL)
         few = np.broadcast_to(guess.few, self.t1.shape)
         priors = self._priors_around(guess, few @ np.square(self.vectors))
         times = len(priors) // len(_DOUBTS)

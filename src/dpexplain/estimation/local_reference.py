@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
@@ -31,13 +30,10 @@ from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.ball import minimise_2
-from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.answer import PlaneAnswers
 from dpexplain.estimation.denoise import WIDE
-
-if TYPE_CHECKING:
-    from dpexplain.estimation.coded_rows import CodedRows, PackedRows
+from dpexplain.estimation.labelled_records import Floats, LabelledRecords
 
 _PRIOR = 0.1  # how large θ is expected to be, for columns of unit spread
 _LEAST, _LEAST_SQUARED = 1e-4, 1e-6  # ridges; θ of a square is large, because squares of numbers are small
@@ -46,9 +42,7 @@ _BLOCK = 4096
 _PER_FEATURE, _FEWEST = 64, 1 << 14  # records by which covariances of features are known well enough to step by
 _UNDETERMINED = 1e-6  # of the largest eigenvalue of A
 _PER_COLUMN, _FEWEST_ROWS = 128, 1 << 13  # rows that errors are computed from
-_NEGLIGIBLE = 1e-9  # weights below this share of the largest are left out
 
-Floats = NDArray[np.float32]
 Positions = NDArray[np.intp]
 
 
@@ -176,37 +170,11 @@ def _tilt_weights(features: Floats, theta: Vector, base: Vector) -> Vector:
 
 
 @dataclass(frozen=True, eq=False)
-class LocalReference:
+class LocalReference(LabelledRecords):
     """Labelled rows with weights; solves the local problem on them."""
 
-    points: Matrix
-    labels: Vector
-    weights: Vector
     radius: float
-    changes: Floats  # (K, N): of the rows' log weights, under other noise
     bias: float  # τ²
-    layout: Layout
-
-    @cached_property
-    def _records(self) -> CodedRows:
-        from dpexplain.estimation.coded_rows import CodedRows  # which compiles its loops
-
-        return CodedRows.of(self.points, self.layout)
-
-    @cached_property
-    def _packed(self) -> PackedRows:
-        from dpexplain.estimation.coded_rows import PackedRows
-
-        return PackedRows.of(self._records)
-
-    @cached_property
-    def _norms(self) -> Vector:
-        return np.asarray((np.square(self.points) * self.layout.metric).sum(axis=1))
-
-    @cached_property
-    def _changes(self) -> Floats:
-        """(N, K): so that those of a row are together."""
-        return np.ascontiguousarray(self.changes.T)
 
     @cached_property
     def _everyone(self) -> tuple[Matrix, Vector, Vector]:
@@ -222,12 +190,6 @@ class LocalReference:
         if not pairs:
             return PlaneAnswers(empty, empty)
         return PlaneAnswers(np.array([value for value, _ in pairs]), np.array([error for _, error in pairs]))
-
-    def _local_shares(self, query: Vector, weight: Weight) -> Vector:
-        """s."""
-        measured = self.layout.metric * query
-        distance = self._packed.measure(self._norms, -2 * measured, float(query @ measured))
-        return self._packed.localise(weight(distance), self.weights, _NEGLIGIBLE)
 
     def _solve_query(self, query: Vector, weight: Weight, anchor: float) -> tuple[Vector, Vector]:
         share = self._local_shares(query, weight)

@@ -15,14 +15,14 @@ Through the model's answer c at z instead, with h = μ + m - z:  φ + g(a - c), 
 Errors have two parts. Noise and shrinkage: the posterior of φ₀, scaled by rehearsals (`estimation/calibrate.py`), as far as φ follows φ₀: where
 rows have equal weight, and always in directions that κ excludes. Reference: the sum above moves by Σ qᵣξᵣu, q = (s - βg/N)r, when the
 points' residuals are wrong by a share τ of themselves, ξ ~ N(0, τ²N). Near a query columns vary less, so that this moves φ by more: a few steps
-from the moments' own inverse follow the root of a column's ratio of variances.
+from the moments' own inverse follow the root of a column's ratio of variances. And δ itself may be wrong by a share (`estimation/local_change.py`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy
@@ -31,16 +31,19 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.global_slopes import Slopes, spread_of, typical_ridge
+from dpexplain.estimation.local_change import NEARER, LocalChange
 from dpexplain.estimation.plane_errors import ErrorSources, QueryErrors
 from dpexplain.estimation.planes import Average, FittedPlanes, Planes, Variances, assemble, dots, hold_in_ball
 
 STEPS = 3  # of conjugate gradients
 EVERY = 16  # which points the reference's error is estimated from
 KEPT = 2.0  # how much of an error of φ₀ is left in φ, for each share of effective rows
+REST = 0.7  # of the points' error, beside what may be wrong about δ itself
 BROAD = 0.25  # share of effective rows from which a sixteenth of the points shows their error
 NARROWEST = 10.0  # how much less a column may vary near a query than everywhere
 POOLED = 16.0  # effective points' worth of evidence that residuals near a query are as large as everywhere
 LIMIT = 6.0  # how many effective points one point may count for in the reference's error: errors of its neighbours differ from its own
+Solved: TypeAlias = tuple[Matrix, Matrix, Vector, Matrix, Matrix]  # queries, s, shares of effective rows, μ + m, δ
 _IN_CACHE = 1 << 18  # entries: a matrix this small is read faster as it is than through indices
 _DENSE = 0.4  # share of entries that are not zero from which a dense matrix is read faster than a sparse one
 
@@ -135,8 +138,24 @@ class MomentPlanes:
     def error_sources(self, every: int) -> ErrorSources:
         """The sources of errors, from one in `every` points."""
         root = self.factors[:, None] * self.slopes.root(self.eigenvectors)
-        left = 1 - self.eigenvalues * self.inverse
-        return ErrorSources(root, left, (self.points[::every] - self.mean) @ self.dense_inverse, self.t0_error, self.layout)
+        moved = (self.points[::every] - self.mean) @ self.dense_inverse
+        return ErrorSources(root, self.left, moved, self.t0_error, self.layout)
+
+    @cached_property
+    def left(self) -> Vector:
+        """The share of each direction that is left to the plane through all rows."""
+        return np.asarray(1 - self.eigenvalues * self.inverse)
+
+    @cached_property
+    def local_change(self) -> LocalChange:
+        """How wrong δ may be."""
+        covariance = self.eigenvalues, self.eigenvectors
+        return LocalChange.of(covariance, self.left, self.layout, self.mean_square, float(self.slopes.asked))
+
+    @property
+    def doubt(self) -> float:
+        """τ² as far as it counts beside what may be wrong about δ."""
+        return REST * self.slopes.doubt
 
     @cached_property
     def squares(self) -> Vector:
@@ -173,9 +192,8 @@ class MomentPlanes:
         right, level = self._sum_points(local * self.residuals)
         level0, slope0 = self.offsets
         right -= middle * level + share[:, None] * slope0
-        values, capped = hold_in_ball(
-            self.slopes.values + self._solve(local, middle, right), self.eigenvalues, self.eigenvectors, radius
-        )
+        change = self._solve(local, middle, right)
+        values, capped = hold_in_ball(self.slopes.values + change, self.eigenvalues, self.eigenvectors, radius)
         away = middle - queries  # h
         answer = self.t0 + (middle - self.mean) @ self.slopes.values + level[:, 0] - share * level0 - dots(away, values)
         turn = None
@@ -183,7 +201,7 @@ class MomentPlanes:
             along = self._solve(local, middle, away)
             turn = along / (1 + dots(away, along))[:, None]
             values, answer = values + turn * (answer - anchors)[:, None], anchors
-        variances = self._variances(queries, local, share, middle, turn)
+        variances = self._variances((queries, local, share, middle, change), turn)
         return assemble(queries, FittedPlanes(values, answer, share, capped), variances, self.average, self.layout)
 
     def _local_shares(self, queries: Matrix, weight: Weight) -> tuple[Vector, Matrix, Matrix]:
@@ -208,12 +226,13 @@ class MomentPlanes:
         share, local, middle = self._local_one(query, weight)
         sums = self._maps[1] @ (local * self.residuals)
         level, (level0, slope0) = float(sums[-1]), self.offsets
-        values = self.slopes.values + self._solve_one(local, middle, sums[:-1] - level * middle - share * slope0)
+        change = self._solve_one(local, middle, sums[:-1] - level * middle - share * slope0)
+        values = self.slopes.values + change
         answer = self.t0 + float((middle - self.mean) @ self.slopes.values) + level - share * level0
         answer -= float((middle - query) @ values)
-        rows = (query[None], local[None], np.array([share]), middle[None])
+        rows = (query[None], local[None], np.array([share]), middle[None], change[None])
         fitted = FittedPlanes(values[None], np.array([answer]), rows[2], np.zeros(1, dtype=bool))
-        return assemble(rows[0], fitted, self._variances_alike(*rows, None), self.average, self.layout)
+        return assemble(rows[0], fitted, self._variances_alike(rows, None), self.average, self.layout)
 
     def _local_one(self, query: Vector, weight: Weight) -> tuple[float, Vector, Vector]:
         everyone, (unraked, unraked2) = self.weighing
@@ -280,33 +299,35 @@ class MomentPlanes:
             ahead = step + (size / np.maximum(before, 1e-300))[:, None] * ahead
         return found
 
-    def _variances(self, queries: Matrix, local: Matrix, share: Vector, middle: Matrix, turn: Matrix | None) -> Variances:
+    def _variances(self, solved: Solved, turn: Matrix | None) -> Variances:
         """`turn` is g where the planes go through anchors."""
-        narrow = share < BROAD
+        queries, narrow = solved[0], solved[2] < BROAD
         if not narrow.any() or narrow.all():
-            return self._variances_alike(queries, local, share, middle, turn)
+            return self._variances_alike(solved, turn)
         found = Variances(
             *(np.empty((len(queries), n)) for n in (queries.shape[1], queries.shape[1], self.layout.attributes + 2))
         )
         for rows in (np.flatnonzero(narrow), np.flatnonzero(~narrow)):  # no answer depends on others of its batch
-            given = queries[rows], local[rows], share[rows], middle[rows], None if turn is None else turn[rows]
-            part = self._variances_alike(*given)
+            queries, local, share, middle, change = (one[rows] for one in solved)
+            part = self._variances_alike((queries, local, share, middle, change), None if turn is None else turn[rows])
             found.noise[rows], found.reference[rows], found.added[rows] = part.noise, part.reference, part.added
         return found
 
-    def _variances_alike(self, queries: Matrix, local: Matrix, share: Vector, middle: Matrix, turn: Matrix | None) -> Variances:
+    def _variances_alike(self, solved: Solved, turn: Matrix | None) -> Variances:
         """Of queries that all have few rows near them, or all many."""
+        queries, local, share, middle, change = solved
         every, errors = (1, self._narrow_errors) if (share < BROAD).any() else (EVERY, self._errors)
         pull = local.shape[1] * local[:, ::every] - share[:, None] * self.raked[::every]
         limit = (LIMIT / share)[:, None]
         seen = (share * local.shape[1] / (share * local.shape[1] + POOLED))[:, None]  # residuals of few points are unreliable
         pull = np.maximum(np.minimum(pull, limit), -limit)
         pull = np.square(pull) * (seen * self.squares[::every] + (1 - seen) * self.mean_square)
-        pull *= (self.slopes.doubt / np.sqrt(share) / pull.shape[1])[:, None]
+        pull *= (self.doubt / share**NEARER / pull.shape[1])[:, None]
         kept = np.minimum(1.0, KEPT * share)  # a local answer rests on the points, not on φ₀
         centre = (middle - self.mean) @ self.dense_inverse
         narrow = self._spread_ratios(local, middle)
-        found = QueryErrors(kept, pull, centre, middle - queries, queries - self.average.values, narrow)
+        bent = change, self.local_change.variances(change, share)
+        found = QueryErrors(kept, pull, centre, middle - queries, queries - self.average.values, narrow, *bent)
         return errors.fitted_variances(found) if turn is None else errors.anchored_variances(found, turn)
 
     def _spread_ratios(self, local: Matrix, middle: Matrix) -> Matrix:

@@ -4,6 +4,7 @@ Every variance that is wanted is that of a linear function d·φ + l·level of a
 feature's contribution, of the answers at the query and for the average record. Noise has the covariance R = WWᵀ. A share k of it is left where the
 points decide, and all of it in directions that they do not enter: column j of W counts k² + (1 - k²)hⱼ², hⱼ the share of direction j that is
 left to the plane through all rows. Points with weights p pull the slopes by u = ρ(M - c), one row a point, and the level by 1: they add Σ p (u·d + l)².
+What may be wrong about the change δ of the slopes adds a (d·δ)² + Σ vⱼdⱼ² (`estimation/local_change.py`).
 
 Where the plane turns about an anchor by g, with h leading from the query to the local centre, d·φ becomes (d - h(g·d))·φ + (g·d)·level.
 """
@@ -17,6 +18,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
+from dpexplain.estimation.local_change import OWN
 from dpexplain.estimation.planes import Variances, directions, dots, feature_sums
 
 _SMALL = 1 << 14  # entries of M up to which one query is answered by whole arrays
@@ -32,6 +34,8 @@ class QueryErrors:
     away: Matrix  # h
     offset: Matrix  # the query less the average record
     narrow: Matrix  # ρ of each column
+    change: Matrix  # δ
+    usual: Matrix  # v of each column
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +82,9 @@ class ErrorSources:
         if len(q.kept) == 1 and self.moved.size <= _SMALL:
             return self._fitted_one(q)
         counted, kept = self._column_counts(q), np.square(q.kept)
-        noise, reference = _interpolate(kept[:, None], *self.noise), np.maximum(self._pulled_slopes(q), 0.0)
+        noise = _interpolate(kept[:, None], *self.noise)
+        noise = noise + q.usual
+        reference = np.maximum(self._pulled_slopes(q), 0.0) + OWN * np.square(q.change)
         added = feature_sums(np.square(q.offset) * (noise + reference), self.layout)
         for a, block, moved, covariances in self._codes:
             offset = q.offset[:, block]
@@ -87,6 +93,7 @@ class ErrorSources:
             added[:, a] = dots(q.weights, np.square(pulled)) + _interpolate(
                 kept, *(dots(offset @ R, offset) for R in covariances)
             )
+            added[:, a] += OWN * np.square(dots(offset, q.change[:, block])) + dots(np.square(offset), q.usual[:, block])
         base, answer = (self._variance_along(q, counted, d, 1.0) + self.level_error**2 for d in (-q.away - q.offset, -q.away))
         return Variances(noise, reference, np.concatenate([added, base[:, None], answer[:, None]], axis=1))
 
@@ -100,8 +107,10 @@ class ErrorSources:
         pulled[-2:] += 1.0
         added = np.square(pulled) @ weights + np.square(wanted.T @ self.root) @ self._column_counts(q)[0]
         added[-2:] += self.level_error**2
+        added += OWN * np.square(q.change[0] @ wanted) + q.usual[0] @ np.square(wanted)
         reference = np.square(self._moved_by_column - centre[:, None]) @ weights * np.square(q.narrow[0])
-        return Variances(_interpolate(kept, *self.noise)[None], reference[None], added[None])
+        reference += OWN * np.square(q.change[0])
+        return Variances((_interpolate(kept, *self.noise) + q.usual[0])[None], reference[None], added[None])
 
     def anchored_variances(self, q: QueryErrors, turn: Matrix) -> Variances:
         """Variances of planes that go through an anchor; `turn` is g."""
@@ -113,8 +122,11 @@ class ErrorSources:
         pulls = q.weights * excess
         crossed = q.narrow * (pulls @ self.moved - q.centre * pulls.sum(axis=1)[:, None])
         reference = self._pulled_slopes(q) + turn * (turn * dots(pulls, excess)[:, None] - 2 * crossed)
-        reference = np.maximum(reference, 0.0)
+        turned_change = dots(q.away, q.change)  # h·δ
+        across_usual, along_usual = q.away * q.usual, dots(np.square(q.away), q.usual)
+        reference = np.maximum(reference, 0.0) + OWN * np.square(q.change - turn * turned_change[:, None])
         noise = np.maximum(_interpolate(kept[:, None], *self.noise) + turn * (turn * length - 2 * across), 0.0)
+        noise += q.usual + turn * (turn * along_usual[:, None] - 2 * across_usual)
         added = feature_sums(np.square(q.offset) * (noise + reference), self.layout)
         for a, block, moved, covariances in self._codes:
             offset = q.offset[:, block]
@@ -124,6 +136,9 @@ class ErrorSources:
             turned = along * (along * length[:, 0] - 2 * dots(offset, across[:, block]))
             own = _interpolate(kept, *(dots(offset @ R, offset) for R in covariances))
             added[:, a] = dots(q.weights, np.square(pulled)) + np.maximum(own + turned, 0.0)
+            added[:, a] += OWN * np.square(dots(offset, q.change[:, block]) - along * turned_change)
+            added[:, a] += dots(np.square(offset), q.usual[:, block])
+            added[:, a] += along * (along * along_usual - 2 * dots(offset, across_usual[:, block]))
         along = dots(turn, q.offset)
         base = self._variance_along(q, counted, q.offset - along[:, None] * q.away, along) + np.square(along * self.level_error)
         added += np.square(feature_sums(turn * q.offset, self.layout) * self.level_error)
@@ -141,7 +156,8 @@ class ErrorSources:
         across = directions * q.narrow
         pulled = across @ self.moved.T + (level - dots(across, q.centre))[:, None]
         rotated = directions @ self.root
-        return np.asarray(dots(q.weights, np.square(pulled)) + dots(counted, np.square(rotated)))
+        bent = OWN * np.square(dots(directions, q.change)) + dots(np.square(directions), q.usual)
+        return np.asarray(dots(q.weights, np.square(pulled)) + dots(counted, np.square(rotated)) + bent)
 
 
 def _interpolate(share: Matrix, whole: Matrix, left: Matrix) -> Matrix:

@@ -14,7 +14,7 @@ The errors have these parts.
 - Drawing the records: V = Σ q²r²uuᵀ, with q = s minus β times the record's share in c.
 - Drawing the private rows: nV/m', with m' of them near z. m' is reduced where it hardly exceeds the number of columns; below that number, a
   slope may be wrong by as much as slopes are long.
-- Records that are wrong by a share τ of their residuals: nτ²V.
+- Records that are wrong by a share τ of their residuals: nτ²V, and δ by a share of itself (`estimation/local_change.py`).
 - Noise of the tables that the records were drawn from: by rehearsed changes of the records' weights.
 - Noise and shrinkage of φ₀: its posterior, as far as φ follows φ₀, and in directions in which the released covariance does not determine
   whether rows vary.
@@ -28,25 +28,23 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.layout import Layout
 from dpexplain.core.release_moments import SMALLEST_VARIANCE, NormalisedMoments
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.global_slopes import PRECISION, Slopes, spread_of
+from dpexplain.estimation.labelled_records import LabelledRecords
+from dpexplain.estimation.local_change import OWN, RECORDS, LocalChange
 from dpexplain.estimation.planes import Average, FittedPlanes, Planes, Variances, assemble, directions, hold_in_ball
 
 if TYPE_CHECKING:
-    from dpexplain.estimation.coded_rows import CodedRows, PackedRows, Positions
+    from dpexplain.estimation.coded_rows import CodedRows, Positions
 
 _PRIOR_ROWS = 1.0  # how many rows' worth of evidence the plane through all rows has against the local ones
+_REST = 0.5  # of these errors, beside what may be wrong about δ itself
 _CROWDED = 0.05  # least share of the private rows' freedom that is left after fitting them
-_NEGLIGIBLE = 1e-9  # weights below this share of the largest are left out
 _PER_COLUMN, _FEWEST = 128, 1 << 13  # records that A and errors are computed from: those of the most weight, some of the others
 _REFINEMENTS, _CLOSE = 3, 0.01
-
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,13 +71,9 @@ def _sum_pulls(records: CodedRows, pulls: Matrix, centre: Vector) -> Matrix:
 
 
 @dataclass(frozen=True, eq=False)
-class ReferencePlanes:
-    """Labelled records with weights g, of mean one, and the plane through all rows."""
+class ReferencePlanes(LabelledRecords):
+    """Labelled records with weights g and the plane through all rows."""
 
-    points: Matrix
-    labels: Vector
-    weights: Vector
-    changes: Floats  # (K, N): of the records' log weights, under other noise
     mean: Vector
     t0: float
     slopes: Slopes
@@ -87,30 +81,8 @@ class ReferencePlanes:
     eigenvectors: Matrix
     factors: Vector
     average: Average
-    layout: Layout
     second_error: float  # of the released covariance's entries
     rows: int  # private ones, as far as that is public
-
-    @cached_property
-    def _records(self) -> CodedRows:
-        from dpexplain.estimation.coded_rows import CodedRows  # which compiles its loops
-
-        return CodedRows.of(self.points, self.layout)
-
-    @cached_property
-    def _packed(self) -> PackedRows:
-        from dpexplain.estimation.coded_rows import PackedRows
-
-        return PackedRows.of(self._records)
-
-    @cached_property
-    def _changes(self) -> Floats:
-        """(N, K): so that those of a record are together."""
-        return np.ascontiguousarray(self.changes.T)
-
-    @cached_property
-    def _norms(self) -> Vector:
-        return np.asarray((np.square(self.points) * self.layout.metric).sum(axis=1))
 
     @cached_property
     def _residuals(self) -> Vector:
@@ -136,13 +108,25 @@ class ReferencePlanes:
 
     @cached_property
     def _open_directions(self) -> Matrix:
-        """H = (A₀ + D)⁻¹D: how much of each direction the released covariance does not determine, D = s²/λ in its eigenbasis, s by how much noise
-        moves eigenvalues. Along these the private rows may vary far less than the records, and the records' slopes then carry no information.
+        """H = (A₀ + D)⁻¹D: how much of each direction the private rows may vary less in than the records, whose slopes then carry no information.
+
+        In the eigenbasis of the released covariance D = s²/λ + a(a - λ')/λ', s by how much noise moves eigenvalues and a the records' variance: the first
+        is what the released covariance does not determine, the second where records are known to vary more, as where numbers nearly determine
+        each other. λ' = λ + s, and the second is 0 for a ≤ λ'.
         """
-        noise = spread_of(self.second_error, len(self.eigenvalues))
-        open_ = (self.eigenvectors * (noise**2 / self.eigenvalues)) @ self.eigenvectors.T
-        tiny = PRECISION * float(np.trace(self._all_records_moments[0])) * np.eye(len(open_))
-        return np.asarray(np.linalg.solve(self._all_records_moments[0] + open_ + tiny, open_))
+        noise, A0 = spread_of(self.second_error, len(self.eigenvalues)), self._all_records_moments[0]
+        varied = np.einsum("ij,ik,kj->j", self.eigenvectors, A0, self.eigenvectors)
+        tiny = PRECISION * float(np.trace(A0))
+        known = np.maximum(self.eigenvalues + noise, tiny)
+        doubtful = noise**2 / self.eigenvalues + varied * np.maximum(varied - known, 0.0) / known
+        open_ = (self.eigenvectors * doubtful) @ self.eigenvectors.T
+        return np.asarray(np.linalg.solve(A0 + open_ + tiny * np.eye(len(open_)), open_))
+
+    @cached_property
+    def _local_change(self) -> LocalChange:
+        left = np.einsum("ij,ik,kj->j", self.eigenvectors, self._open_directions, self.eigenvectors)
+        residual = float(self.weights @ np.square(self._residuals)) / len(self.labels)
+        return LocalChange.of((self.eigenvalues, self.eigenvectors), left.clip(0.0, 1.0), self.layout, residual, RECORDS)
 
     @cached_property
     def _global_residuals(self) -> tuple[Vector, float, Vector]:
@@ -179,12 +163,6 @@ class ReferencePlanes:
         near = np.array([one[5] for one in found]).reshape(queries.shape)
         return assemble(queries, fitted, variances, self.average, self.layout), near
 
-    def _local_shares(self, query: Vector, weight: Weight) -> Vector:
-        """s: the share of each record in the neighbourhood."""
-        measured = self.layout.metric * query
-        distance = self._packed.measure(self._norms, -2 * measured, float(query @ measured))
-        return self._packed.localise(weight(distance), self.weights, _NEGLIGIBLE)
-
     def _solve_query(
         self, query: Vector, weight: Weight, anchor: float | None, radius: float | None
     ) -> tuple[Vector, float, float, bool, Variances, Vector]:
@@ -215,11 +193,13 @@ class ReferencePlanes:
         V = self._spread(centre, some, wrong, few, 1 / (rows * max(1 - fitted / rows, _CROWDED)))
         V[:-1] = K @ V[:-1]
         V[:, :-1] = V[:, :-1] @ K
+        V[:-1, :-1] += RECORDS * OWN * np.outer(delta, delta)
+        unseen = self._local_change.variances(delta[None], np.array([share]))[0]
         undecided = max(1 - rows / len(values), 0.0)  # fewer private rows than columns leave slopes open
         V[np.diag_indices(len(values))] += undecided * (np.square(values) + np.square(self.slopes.values).mean())
         follows = K @ (rest + beta * A0)
         root = follows @ self._root + (self._doubtful_root - follows @ self._doubtful_root)
-        return values, answer, share, bool(capped[0]), self._variances(query, away, turn, V, root), np.diag(A)
+        return values, answer, share, bool(capped[0]), self._variances(query, (away, turn), V, root, unseen), np.diag(A)
 
     def _thin(self, s: Vector, centre: Vector) -> ThinnedRecords:
         """Records that represent all, for quantities that are needed to a few per cent only."""
@@ -253,11 +233,13 @@ class ReferencePlanes:
             records, self._changes.take(some.positions, axis=0) * (some.times * some.share * wrong)[:, None], centre
         )
         doubt = self.slopes.doubt / sqrt(share)
-        return np.asarray((1 + (doubt + few_private) / few) * V + moved.T @ moved / max(len(moved), 1))
+        return np.asarray(_REST * ((1 + (doubt + few_private) / few) * V + moved.T @ moved / max(len(moved), 1)))
 
-    def _variances(self, query: Vector, away: Vector, turn: Vector | None, reference: Matrix, root: Matrix) -> Variances:
-        n, offset = len(query), query - self.average.values
-        across = np.zeros((n + 1, self.layout.attributes + 2))
+    def _variances(
+        self, query: Vector, place: tuple[Vector, Vector | None], reference: Matrix, root: Matrix, unseen: Vector
+    ) -> Variances:
+        (away, turn), n, offset = place, len(query), query - self.average.values
+        across, open_ = np.zeros((n + 1, self.layout.attributes + 2)), np.diag(np.sqrt(unseen))
         towards = np.zeros(n) if turn is not None else -away
         across[:n] = directions(offset, towards, self.layout)
         if turn is None:
@@ -265,5 +247,7 @@ class ReferencePlanes:
         else:  # slopes turn with the level that they are held against
             by = np.column_stack([np.eye(n) - np.outer(turn, away), turn])
             reference, root = np.pad(by @ reference @ by.T, (0, 1)), root - np.outer(turn, away @ root)
+            open_ = by[:, :n] @ open_
+        root = np.column_stack([root, open_])
         added = np.einsum("ij,ik,kj->j", across, reference, across) + np.square(across[:n].T @ root).sum(axis=1)
         return Variances(np.square(root).sum(axis=1), np.diag(reference)[:n].clip(min=0.0), added.clip(min=0.0))

@@ -14,6 +14,7 @@ from dpexplain.core.weights import Weight
 from dpexplain.domain import Domain
 from dpexplain.estimation import reference as ref
 from dpexplain.estimation.answer import NoiseLevels, Solver
+from dpexplain.estimation.local_change import NEARER, OWN
 from dpexplain.estimation.moment_planes import BROAD, EVERY, KEPT, LIMIT, NARROWEST, POOLED, STEPS, MomentPlanes
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.privacy.relation import Neighbours
@@ -133,7 +134,7 @@ def payload_of(
             "labels": planes.labels.tolist(),
             "raked": planes.raked.tolist(),
             "ridge": planes.ridge,
-            "doubt": slopes.doubt,
+            "doubt": planes.doubt,
             "t0_error": planes.t0_error,
             "average_error": planes.average.error,
             "steps": STEPS,
@@ -143,6 +144,11 @@ def payload_of(
             "broad": BROAD,
             "narrowest": NARROWEST,
             "pooled": POOLED,
+            "nearer": NEARER,
+            "own": OWN,
+            "shares": planes.local_change.shares.tolist(),
+            "usual": planes.local_change.usual.tolist(),
+            "unseen": planes.local_change.unseen.tolist(),
         },
     }
 

@@ -81,7 +81,7 @@ class ReferenceData:
             return None
         changes = (self.changes / CHANGE_STEPS).astype(np.float32)
         return LocalReference(
-            self.encoded, self.labels, self.weights, self.radius, changes, self.bias, Layout.of(self.domain.blocks)
+            self.encoded, self.labels, self.weights, changes, Layout.of(self.domain.blocks), self.radius, self.bias
         )
 
     @property

@@ -120,7 +120,7 @@ export function fittedPlane(release, z) {
   const values = held(release, free);
   const away = axpy(-1, z, middle);
   const intercept = t0 + dot(centre, fitted.slopes) + level - share * fitted.level0 - dot(away, values);
-  const variances = variancesOf(release, z, s, share, centre, away);
+  const variances = variancesOf(release, z, s, share, centre, away, axpy(-1, fitted.slopes, free));
   const error = variances.slopes.map(Math.sqrt);
   const details = values === free ? {} : { cap: `These slopes were cut to the requested radius ${release.radius}: the data say that they are longer.` };
   if (release.shared) details.shared = release.shared;
@@ -150,7 +150,7 @@ const along = ({ start, factors }, row) => {
 };
 
 /** {slopes, added}: variances of the slopes, and of contributions, base and answer. */
-function variancesOf(release, z, s, share, centre, away) {
+function variancesOf(release, z, s, share, centre, away, change) {
   const { fitted } = release;
   const n = z.length;
   const every = share < fitted.broad ? 1 : fitted.every; // near the query there are few points, so that all are looked at
@@ -170,12 +170,30 @@ function variancesOf(release, z, s, share, centre, away) {
     const r = i * every;
     const weight = Math.min(Math.max(s.length * s[r] - share * fitted.raked[r], -limit), limit);
     const square = seen * fitted.residuals[r] ** 2 + (1 - seen) * fitted.meanSquare;
-    const pull = (weight ** 2 * square * fitted.doubt) / Math.sqrt(share) / rows;
+    const pull = (weight ** 2 * square * fitted.doubt) / share ** fitted.nearer / rows;
     const moved = axpy(-1, shift, samples.subarray(i * n, i * n + n)).map((value, j) => value * narrow[j]);
     for (let j = 0; j < n; j++) slopes[j] += pull * moved[j] ** 2;
     directions.forEach((one, k) => (added[k] += pull * (along(one, moved) + one.level) ** 2));
   }
+  const wrong = wrongChange(fitted, share, change);
+  for (let j = 0; j < n; j++) slopes[j] += wrong({ start: j, factors: [1] });
+  directions.forEach((one, k) => (added[k] += wrong(one)));
   return { slopes, added };
+}
+
+/** The variance along a direction that comes from what may be wrong about the change of the slopes near the query. */
+function wrongChange(fitted, share, change) {
+  const level = fitted.shares.reduce((all, value, j) => all + value * change[j] ** 2, 0);
+  const each = fitted.usual.map((value, j) => level * value + ((1 - share) / share ** fitted.nearer) * fitted.unseen[j]);
+  return ({ start, factors }) => {
+    let own = 0;
+    let usual = 0;
+    for (let j = 0; j < factors.length; j++) {
+      own += factors[j] * change[start + j];
+      usual += factors[j] ** 2 * each[start + j];
+    }
+    return fitted.own * own ** 2 + usual;
+  };
 }
 
 /** dᵀW diag(counted) Wᵀd for the root W of the posterior covariance. */
