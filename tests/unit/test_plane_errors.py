@@ -50,7 +50,7 @@ def variances_of_one(planes, query, local, share, turn, change):
     centre, g = local @ planes.points - planes.mean, planes.raked / len(local)
     pull = np.clip(len(local) * local[::every] - share * planes.raked[::every], -LIMIT / share, LIMIT / share)
     seen, squares = share * len(local) / (share * len(local) + POOLED), np.square(planes.residuals)
-    pull = np.square(pull) * (seen * squares[::every] + (1 - seen) * float(g @ squares)) * planes.doubt / share**NEARER
+    pull = np.square(pull) * (seen * squares[::every] + (1 - seen) * float(g @ squares)) * planes.doubt / np.sqrt(share)
     spread = [w @ np.square(planes.points - w @ planes.points) for w in (g, local)]
     narrow = np.sqrt(np.clip(spread[0] / np.maximum(spread[1], 1e-300), 1.0, NARROWEST))
     moved, away = (planes.points[::every] - planes.mean - centre) @ inverse * narrow, planes.mean + centre - query

@@ -363,7 +363,7 @@ def fitted_from_payload(payload, z):
     kept, rows = min(1, f["kept"] * share) ** 2, slice(None, None, 1 if share < f["broad"] else f["every"])
     seen = share * N / (share * N + f["pooled"])
     q = np.clip(N * s - share * f["raked"], -f["limit"] / share, f["limit"] / share)[rows] ** 2
-    q = q * (seen * r[rows] ** 2 + (1 - seen) * np.mean(f["raked"] * r**2)) * f["doubt"] / share ** f["nearer"] / len(q)
+    q = q * (seen * r[rows] ** 2 + (1 - seen) * np.mean(f["raked"] * r**2)) * f["doubt"] / np.sqrt(share) / len(q)
     everywhere = f["raked"] / N @ np.square(u + mean) - np.square(f["raked"] / N @ (u + mean))
     narrow = np.sqrt(np.clip(everywhere / (s @ np.square(u - m)), 1, f["narrowest"]))
     counted = kept + (1 - kept) * (1 - w * f["inverse"]) ** 2

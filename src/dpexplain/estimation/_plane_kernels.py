@@ -338,7 +338,7 @@ def plane_variances(
         share, middle = shares[i], middles[i]
         seen, limit = share * count / (share * count + POOLED), LIMIT / share
         _spread_ratios(local[i], middle, variances, numbers, number_squares, narrow)
-        factor = doubt / share**NEARER / few
+        factor = doubt / np.sqrt(share) / few
         for k in range(few):
             pull = min(max(count * local[i, k * every] - share * raked[k * every], -limit), limit)
             weights[k] = pull * pull * (seen * squares[k * every] + (1 - seen) * mean_square) * factor

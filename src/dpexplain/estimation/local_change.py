@@ -7,7 +7,7 @@ found to be a share of δ itself, of every column's own and of the size that is 
 
 w the columns' variances over the number of numbers and 0 for codes: l is the mean square change in standardised numbers at this record. n is the share
 of rows that count, so that a plane for all of them has no such error. u and v are of numbers alone. u has two parts: b over the column's variance, and
-o = Σ V² h²/λ over eigenvectors V of the covariance, h the share of a direction that is left to the plane through all rows. A change along such a
+a share of o = Σ V² h²/λ over eigenvectors V of the covariance, h the share of a direction that is left to the plane through all rows. A change along such a
 direction is not seen at all, and where numbers nearly determine each other it is large. λ is not taken for smaller than a share of what the columns
 would add to it if they were uncorrelated. v is o times a part of the residuals' variance, which is what l is on other tables, for directions in which
 numbers nearly determine each other.
@@ -24,13 +24,14 @@ import numpy as np
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 
-OWN = 0.2  # a
+OWN = 0.1  # a
 NEARER = 0.25  # power of n by which what is usual is larger near a record
 RECORDS = 0.2  # a and b of a plane from reference records, as a share of those from public points
-_USUAL, _CODES = 0.25, 0.04  # b, and what codes have of it without a model
+_USUAL, _ALONG = 0.1, 0.3  # b, and the share of o in u
+_NUMBERS, _CODES = 0.25, 0.04  # what numbers and codes have instead of b where no model was asked
 _CLOSEST = 0.05  # the smallest share of its columns' variance that a direction is taken to have
 _SMALLEST = 1e-6  # variance of a column
-_UNSEEN, _UNASKED = 0.04, 0.25  # usual l, as a share of the residuals' variance: along unseen directions, and without a model
+_UNSEEN, _UNASKED = 0.03, 0.25  # usual l, as a share of the residuals' variance: along unseen directions, and without a model
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,10 +52,10 @@ class LocalChange:
         apart = np.maximum(variance @ squared, 1e-300)  # a direction's variance if columns were uncorrelated
         each = np.square(left) * (numbers @ squared) / np.maximum(eigenvalues, _CLOSEST * apart)
         tied = np.clip(1 - eigenvalues / apart, 0.0, 1.0) ** 2 * ((numbers * variance) @ squared) / apart
-        usual = numbers * ((asked or 1.0) * _USUAL / variance + squared @ each)
+        usual = numbers * ((asked or 1.0) * _USUAL / variance + _ALONG * (squared @ each))
         unseen = _UNSEEN * numbers * (squared @ (tied * each))
         if not asked:
-            unseen = _UNASKED * (numbers * (_USUAL / variance + squared @ each) + (1 - numbers) * _CODES / variance)
+            unseen = _UNASKED * (numbers * (_NUMBERS / variance + squared @ each) + (1 - numbers) * _CODES / variance)
         return cls(numbers * variance / max(numbers.sum(), 1.0), usual, residual * unseen)
 
     def variances(self, change: Matrix, share: Vector) -> Matrix:

@@ -33,7 +33,7 @@ from dpexplain.core.ball import minimise_2
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.answer import PlaneAnswers
 from dpexplain.estimation.denoise import WIDE
-from dpexplain.estimation.labelled_records import Floats, LabelledRecords
+from dpexplain.estimation.raked_records import Floats, RakedRecords
 
 _PRIOR = 0.1  # how large θ is expected to be, for columns of unit spread
 _LEAST, _LEAST_SQUARED = 1e-4, 1e-6  # ridges; θ of a square is large, because squares of numbers are small
@@ -170,7 +170,7 @@ def _tilt_weights(features: Floats, theta: Vector, base: Vector) -> Vector:
 
 
 @dataclass(frozen=True, eq=False)
-class LocalReference(LabelledRecords):
+class LocalReference(RakedRecords):
     """Labelled rows with weights; solves the local problem on them."""
 
     radius: float

@@ -31,7 +31,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.global_slopes import Slopes, spread_of, typical_ridge
-from dpexplain.estimation.local_change import NEARER, LocalChange
+from dpexplain.estimation.local_change import LocalChange
 from dpexplain.estimation.plane_errors import ErrorSources, QueryErrors
 from dpexplain.estimation.planes import Average, FittedPlanes, Planes, Variances, assemble, dots, hold_in_ball
 
@@ -322,7 +322,7 @@ class MomentPlanes:
         seen = (share * local.shape[1] / (share * local.shape[1] + POOLED))[:, None]  # residuals of few points are unreliable
         pull = np.maximum(np.minimum(pull, limit), -limit)
         pull = np.square(pull) * (seen * self.squares[::every] + (1 - seen) * self.mean_square)
-        pull *= (self.doubt / share**NEARER / pull.shape[1])[:, None]
+        pull *= (self.doubt / np.sqrt(share) / pull.shape[1])[:, None]
         kept = np.minimum(1.0, KEPT * share)  # a local answer rests on the points, not on φ₀
         centre = (middle - self.mean) @ self.dense_inverse
         narrow = self._spread_ratios(local, middle)

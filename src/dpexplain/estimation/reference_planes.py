@@ -33,9 +33,9 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.release_moments import SMALLEST_VARIANCE, NormalisedMoments
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.global_slopes import PRECISION, Slopes, spread_of
-from dpexplain.estimation.labelled_records import LabelledRecords
 from dpexplain.estimation.local_change import OWN, RECORDS, LocalChange
 from dpexplain.estimation.planes import Average, FittedPlanes, Planes, Variances, assemble, directions, hold_in_ball
+from dpexplain.estimation.raked_records import RakedRecords
 
 if TYPE_CHECKING:
     from dpexplain.estimation.coded_rows import CodedRows, Positions
@@ -71,7 +71,7 @@ def _sum_pulls(records: CodedRows, pulls: Matrix, centre: Vector) -> Matrix:
 
 
 @dataclass(frozen=True, eq=False)
-class ReferencePlanes(LabelledRecords):
+class ReferencePlanes(RakedRecords):
     """Labelled records with weights g and the plane through all rows."""
 
     mean: Vector

@@ -170,7 +170,7 @@ function variancesOf(release, z, s, share, centre, away, change) {
     const r = i * every;
     const weight = Math.min(Math.max(s.length * s[r] - share * fitted.raked[r], -limit), limit);
     const square = seen * fitted.residuals[r] ** 2 + (1 - seen) * fitted.meanSquare;
-    const pull = (weight ** 2 * square * fitted.doubt) / share ** fitted.nearer / rows;
+    const pull = (weight ** 2 * square * fitted.doubt) / Math.sqrt(share) / rows;
     const moved = axpy(-1, shift, samples.subarray(i * n, i * n + n)).map((value, j) => value * narrow[j]);
     for (let j = 0; j < n; j++) slopes[j] += pull * moved[j] ** 2;
     directions.forEach((one, k) => (added[k] += pull * (along(one, moved) + one.level) ** 2));

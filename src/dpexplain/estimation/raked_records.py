@@ -22,7 +22,7 @@ Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledRecords:
+class RakedRecords:
     """Encoded records, their labels, and weights of mean one."""
 
     points: Matrix
