@@ -14,9 +14,11 @@ def shared_effects(pairs: Sequence[Sequence[float]], domain: DomainLike) -> dict
 
     `pairs` are (attribute, attribute, correlation), as `estimation.related` finds them in released moments.
     """
-    if not pairs or not isinstance(domain, Domain):
+    if not isinstance(domain, Domain):
         return {}
     titles, names = feature_titles(domain), domain.columns
+    if not pairs:
+        return {}
     listed = "; ".join(f"{titles[int(a)]} and {titles[int(b)]} ({strength:.1f})" for a, b, strength in pairs)
     text = (
         f"These features go together among the records, and the plane shares their effects among them: {listed}. To change one at a time, use "
