@@ -343,6 +343,10 @@ def _outcome_of(work: Callable[[], T]) -> T | DpexplainError:
 
 def _require_arguments(data: Any, budget: Any, mechanism: Any, noise: Any) -> None:
     require_kind("data", data, PrivateData, "Register the rows first, dpx.PrivateData(rows, domain, model=…)")
+    if data.facts.targets:
+        raise ParameterError(
+            "these data were registered with target='all', which is for releases. Register them with target= the class that the explainer explains"
+        )
     require_kind("budget", budget, Budget, "Write Explainer(data, dpx.Budget(epsilon=1.0, delta=1e-6), mechanism)")
     if mechanism is not None:
         require_method("mechanism", mechanism, "plan", "Pass one such as dpx.Basic(epsilon=0.1, delta=1e-6)")

@@ -257,6 +257,7 @@ ARGUMENTS = {
     "weight": lambda value: dpx.Basic(weight=value),
     "norm": lambda value: dpx.Basic(norm=value),
     "calibration": lambda value: dpx.Basic(calibration=value),
+    "by": lambda value: dpx.Basic(by=value),
     "rule": lambda value: dpx.Adaptive(rule=value),
     "others": lambda value: dpx.Influence(others=value),
     "label": lambda value: dpx.Influence(label=value),

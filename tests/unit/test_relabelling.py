@@ -192,6 +192,8 @@ def test_all_classes_need_names_and_records():
     data = dpx.PrivateData(people(200), DOMAIN, model=Classifier(), target="all")
     with pytest.raises(ParameterError, match="reference=True"):
         dpx.release(data, BUDGET)
+    with pytest.raises(ParameterError, match="Register them with target="):
+        dpx.Explainer(data, BUDGET)
     assert data.spent.mu == 0
 
 

@@ -60,3 +60,10 @@ def test_nothing_is_said_where_features_are_unrelated_or_drawn_one_by_one(releas
     alone = dpx.release(data(related=False), dpx.Budget(1.0, 1e-6), noise=SeededNoise(1))
     assert "shared" not in alone.explain(RECORD).details
     assert "shared" not in release.lime(RECORD, model=lambda rows: np.asarray(rows["age"], dtype=float)).details
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_noise_alone_relates_no_features(seed):
+    few = dpx.PrivateData(people(False, 500), DOMAIN, labels=np.zeros(500))
+    explainer = dpx.Explainer(few, dpx.Budget(1.0, 1e-6), dpx.Basic(0.05, 1e-6), noise=SeededNoise(seed))
+    assert "shared" not in explainer.explain(RECORD).details

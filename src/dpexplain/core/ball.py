@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 import scipy
 
-from dpexplain.arguments import is_finite, is_one_of, quote
+from dpexplain.arguments import is_finite, quote
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.errors import ParameterError
 
@@ -25,7 +25,7 @@ class Ball:
     def __post_init__(self) -> None:
         if not (is_finite(self.radius) and self.radius > 0):
             raise ParameterError(f"radius must be positive and finite, got {quote(self.radius)}")
-        if not is_one_of(self.norm, (1, 2)):
+        if not (isinstance(self.norm, int) and self.norm in (1, 2)):
             raise ParameterError(f"norm must be 1 or 2, got {quote(self.norm)}")
 
     def project(self, phi: Vector) -> Vector:

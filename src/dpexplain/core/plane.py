@@ -9,9 +9,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
-from dpexplain.arguments import is_one_of, quote
+from dpexplain.arguments import quote
 from dpexplain.core.ball import Ball
 from dpexplain.core.weights import Weight
 from dpexplain.errors import ParameterError
@@ -25,9 +25,9 @@ PAPER_RADIUS = (
 
 def require_plane(plane: Any) -> Plane:
     """`plane` if it is one of `PLANES`; ParameterError otherwise."""
-    if not is_one_of(plane, PLANES):
+    if not (isinstance(plane, str) and plane in PLANES):
         raise ParameterError(f"plane must be 'fitted', 'anchored' or 'paper', got {quote(plane)}")
-    return cast(Plane, plane)
+    return plane
 
 
 def describe_fit(weight: Weight, plane: Any, radius: float | None) -> dict[str, Any]:

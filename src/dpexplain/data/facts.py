@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from dpexplain.core.answer_scale import AnswerScale
@@ -44,4 +45,4 @@ class PublicFacts:
 def _of_encoded_rows(labeller: Labeller | None, domain: DomainLike) -> Callable[[Matrix], Vector] | None:
     """None where there is no black box to ask, or the domain cannot be decoded."""
     decode = getattr(domain, "decode", None)
-    return None if labeller is None or decode is None else lambda rows: labeller(decode(rows))
+    return None if labeller is None or decode is None else partial(labeller.label_encoded, decode)

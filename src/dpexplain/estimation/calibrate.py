@@ -8,7 +8,7 @@ because every step is continuous: noise has nearly the same effect around the es
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,9 +18,9 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.release_moments import NormalisedMoments, NormalisedSums, normalised_dimension
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.estimation.answer import Solver
-from dpexplain.estimation.denoise import WIDE, Estimate, estimate, with_label_moments
+from dpexplain.estimation.denoise import WIDE, Estimate, NoisySketch, estimate, with_label_moments
 from dpexplain.estimation.global_slopes import Guess, NoisyEquations, Slopes
-from dpexplain.estimation.reference import build, sample_public_points
+from dpexplain.estimation.reference import NUMBER_STEPS, build, sample_public_points
 
 QUERIES = 48
 _TWO_SIGMA = 0.9545  # P(|N| ≤ 2)
@@ -62,12 +62,11 @@ class Calibrated:
     rehearsed: tuple[Estimate, ...]
 
 
-def calibrate(
-    sums: NormalisedSums, query: NormalisedMoments, sigma: float, radius: float, weight: Weight, normals: Normals
-) -> Calibrated:
-    """The solver of noisy sums, with error bars calibrated for `weight`. `normals` supplies the rehearsals' noise."""
+def calibrate(sketch: NoisySketch, radius: float, weight: Weight, levels: Sequence[int], normals: Normals) -> Calibrated:
+    """The solver of noisy sums, with error bars calibrated for `weight`. `normals` supplies the rehearsals' noise, `levels` are of `move_to_levels`."""
+    query, sigma = sketch.query, sketch.sigma
     rehearsal = NoiseRehearsal(query, sigma, radius, weight)
-    solver, found, start = rehearsal.solver(sums, sigma)
+    solver, found, start = rehearsal.solver(sketch.sums, sigma)
     world = as_sums(found, query)
     queries = sample_public_points(found, query.layout, QUERIES)
     truth = rehearsal.solver(world, 0.0, start)[0].answer(queries, weight).values
@@ -79,16 +78,31 @@ def calibrate(
         stated.append(answers.errors)
         rehearsed.append(again)
     factors = column_factors(np.array(moved), np.array(stated))
-    return Calibrated(replace(solver, noise=replace(solver.noise, calibration=factors)), found, tuple(rehearsed))
+    solver = replace(solver, noise=replace(solver.noise, calibration=factors))
+    return Calibrated(move_to_levels(solver, levels), found, tuple(rehearsed))
 
 
-def rehearse_moments(sums: NormalisedSums, query: NormalisedMoments, sigma: float, normals: Normals) -> Calibrated:
+def rehearse_moments(sketch: NoisySketch, levels: Sequence[int], normals: Normals) -> Calibrated:
     """`calibrate` for fitted and anchored planes alone, in a tenth of its time: the solver, which serves the paper's plane, has no calibrated errors."""
+    query, sigma = sketch.query, sketch.sigma
     rehearsal = NoiseRehearsal(query, sigma, 1.0, DEFAULT_WEIGHT)
-    solver, found, _ = rehearsal.solver(sums, sigma)
+    solver, found, _ = rehearsal.solver(sketch.sums, sigma)
     world = as_sums(found, query)
     rehearsed = (estimate(rehearsal.noisy(world, normals), query, sigma) for _ in range(solver_replicates(query.layout)))
-    return Calibrated(solver, found, tuple(rehearsed))
+    return Calibrated(move_to_levels(solver, levels), found, tuple(rehearsed))
+
+
+def move_to_levels(solver: Solver, levels: Sequence[int]) -> Solver:
+    """The solver with ordered features of its public points moved to their nearest level: between two levels there is no record to ask about.
+
+    `levels` has the number of levels of each attribute, 0 where it is not ordered.
+    """
+    codes = solver.reference.codes.copy()
+    for a, count in enumerate(levels):
+        if count > 1:
+            steps = np.rint(codes[a] / NUMBER_STEPS * (count - 1))
+            codes[a] = np.rint(steps / (count - 1) * NUMBER_STEPS).astype(np.int64)
+    return replace(solver, reference=replace(solver.reference, codes=codes))
 
 
 def plane_factors(

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 
 from dpexplain.core.arrays import Vector
+from dpexplain.core.weights import Weight
 from dpexplain.estimation.answer import Solver
-from dpexplain.estimation.calibrate import Calibrated, Normals, equations_of, plane_factors
+from dpexplain.estimation.calibrate import Calibrated, Normals, equations_of, plane_factors, rehearse_moments
 from dpexplain.estimation.denoise import NoisySketch
 from dpexplain.estimation.local_reference import MomentRaking, MomentTargets
 from dpexplain.estimation.moment_planes import MomentPlanes
-from dpexplain.estimation.planes import Average
+from dpexplain.estimation.planes import Average, Planes
 from dpexplain.estimation.public_points import PublicModel
-from dpexplain.estimation.reference import NUMBER_STEPS
+from dpexplain.estimation.related import RelatedPair, related_pairs
 
 
-def build_planes(
-    sketch: NoisySketch, calibrated: Calibrated, solver: Solver, model: PublicModel | None, normals: Normals
-) -> MomentPlanes:
+def build_planes(sketch: NoisySketch, calibrated: Calibrated, model: PublicModel | None, normals: Normals) -> MomentPlanes:
     """From what was released and its estimate; `model` may be asked about public points, `normals` are for rehearsals."""
+    solver = calibrated.solver
     answered = None if model is None else model.ask_about(solver)
     found, points = calibrated.found, solver.reference.points(solver.layout)
     labels = solver.reference.labels if answered is None else answered.labels[: len(points)]
@@ -46,17 +45,25 @@ def build_planes(
     )
 
 
-def move_to_levels(solver: Solver, levels: Sequence[int]) -> Solver:
-    """The solver with ordered features of its public points moved to their nearest level: between two levels there is no record to ask about.
+@dataclass(frozen=True, slots=True, eq=False)
+class PlaneQuestion:
+    """A plane at one encoded point: through `anchor` where there is one, in a ball where there is a radius. `levels` are of `move_to_levels`."""
 
-    `levels` has the number of levels of each attribute, 0 where it is not ordered.
-    """
-    codes = solver.reference.codes.copy()
-    for a, count in enumerate(levels):
-        if count > 1:
-            steps = np.rint(codes[a] / NUMBER_STEPS * (count - 1))
-            codes[a] = np.rint(steps / (count - 1) * NUMBER_STEPS).astype(np.int64)
-    return replace(solver, reference=replace(solver.reference, codes=codes))
+    point: Vector
+    weight: Weight
+    anchor: float | None = None
+    radius: float | None = None
+    levels: tuple[int, ...] = ()
+
+
+def fit_one_plane(
+    sketch: NoisySketch, asked: PlaneQuestion, model: PublicModel | None, normals: Normals
+) -> tuple[Planes, tuple[RelatedPair, ...]]:
+    """The plane that answers one question, from what was released for it, and the features that go together in it."""
+    planes = build_planes(sketch, rehearse_moments(sketch, asked.levels, normals), model, normals)
+    anchors = None if asked.anchor is None else np.array([asked.anchor])
+    found = planes.fit(asked.point[None], asked.weight, anchors, asked.radius)
+    return found, related_pairs(planes.eigenvalues, planes.eigenvectors, planes.second_error, planes.layout)
 
 
 def moment_targets(solver: Solver, start: Vector) -> MomentTargets:

@@ -19,6 +19,8 @@ from dpexplain.estimation.reference import noise_ridge
 STRONG = 0.5  # correlation from which on a pair is named
 _MOST = 3  # pairs that are named
 _LEAST = 1e-9  # of a variance
+_SIGNIFICANT = 3.0  # standard errors of the noise from which on a correlation is named
+_NOISIEST = 0.02  # noise on a covariance above which none is named: ratios of sums that are mostly noise have heavy tails
 
 
 class RelatedPair(NamedTuple):
@@ -31,11 +33,11 @@ class RelatedPair(NamedTuple):
 
 def related_pairs(eigenvalues: Vector, vectors: Matrix, second_error: float, layout: Layout) -> tuple[RelatedPair, ...]:
     """The strongest pairs of attributes, strongest first; empty where none is strong."""
+    if second_error > _NOISIEST:
+        return ()
     covariance = (vectors * eigenvalues) @ vectors.T
-    roots, ridge = (
-        np.zeros_like(covariance),
-        noise_ridge(second_error, layout),
-    )  # values of codes that hardly anybody has count little
+    roots = np.zeros_like(covariance)
+    ridge = noise_ridge(second_error, layout)  # values of codes that hardly anybody has count little
     for a in range(layout.attributes):
         block = layout.columns(a)
         values, axes = scipy.linalg.eigh(covariance[block, block])
@@ -44,5 +46,13 @@ def related_pairs(eigenvalues: Vector, vectors: Matrix, second_error: float, lay
     whitened = roots @ covariance @ roots
     squares = layout.per_attribute(layout.per_attribute(np.square(whitened)).T)  # at least the largest singular value, squared
     near = [(int(a), int(b)) for a, b in zip(*np.nonzero(np.triu(squares, 1) >= STRONG**2), strict=True)]
-    found = [RelatedPair(a, b, float(np.linalg.norm(whitened[layout.columns(a), layout.columns(b)], 2))) for a, b in near]
+    found = [_strongest(whitened, roots, second_error, layout, pair) for pair in near]
     return tuple(sorted((one for one in found if one.strength >= STRONG), key=lambda one: -one.strength)[:_MOST])
+
+
+def _strongest(whitened: Matrix, roots: Matrix, second_error: float, layout: Layout, pair: tuple[int, int]) -> RelatedPair:
+    """The canonical correlation of a pair; 0 where it is not significant: noise moves it by second_error ‖W u‖‖W v‖ along its directions u and v."""
+    first, second = (layout.columns(a) for a in pair)
+    u, strengths, v = np.linalg.svd(whitened[first, second], full_matrices=False)
+    noise = second_error * float(np.linalg.norm(roots[first, first] @ u[:, 0]) * np.linalg.norm(roots[second, second] @ v[0]))
+    return RelatedPair(*pair, float(strengths[0]) if strengths[0] >= _SIGNIFICANT * noise else 0.0)

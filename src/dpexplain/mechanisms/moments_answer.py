@@ -7,22 +7,16 @@ moments, and the noise is rehearsed for the error bars.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
 
 from dpexplain.arguments import quote
 from dpexplain.core.arrays import Vector
 from dpexplain.core.release_moments import WIDEST_PAID
-from dpexplain.core.weights import Weight
 from dpexplain.errors import ParameterError
-from dpexplain.estimation.calibrate import rehearse_moments
-from dpexplain.estimation.moment_planes import MomentPlanes
-from dpexplain.estimation.plane_building import build_planes, move_to_levels
+from dpexplain.estimation.plane_building import PlaneQuestion, fit_one_plane
 from dpexplain.estimation.planes import Planes
 from dpexplain.estimation.public_points import PublicModel
-from dpexplain.estimation.related import related_pairs
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.moments_plan import SketchPlan, plan_sketch
 from dpexplain.mechanisms.setting import Outcome, Setting
@@ -40,49 +34,38 @@ class MomentsAnswer:
     """A plan: release noisy moments of all rows, then fit the plane at `point` to them."""
 
     sketch: SketchPlan
-    point: Vector
-    weight: Weight
-    setting: Setting
-    radius: float | None = None
-    anchor: float | None = None
+    asked: PlaneQuestion
+    size: int  # public row count
     model: PublicModel | None = None
+    events: tuple[PrivacyEvent, ...] = field(init=False)
 
-    @property
-    def events(self) -> tuple[PrivacyEvent, ...]:
-        return self.sketch.events
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "events", self.sketch.events)
 
     def run(self, door: Door) -> Outcome:
-        planes = self._planes(door)
-        anchors = None if self.anchor is None else np.array([self.anchor])
-        found = planes.fit(self.point[None], self.weight, anchors, self.radius)
+        """All after the sums is post-processing of what was released at the door."""
+        found, related = fit_one_plane(self.sketch.run(door), self.asked, self.model, door.auxiliary_normal)
         return Outcome(
             values=found.values[0],
             error=found.errors[0],
-            plane="fitted" if self.anchor is None else "anchored",
+            plane="fitted" if self.asked.anchor is None else "anchored",
             intercept=float(found.answer[0]),
             details=self._details(found),
             added=_contributions(found),
-            related=related_pairs(planes.eigenvalues, planes.eigenvectors, planes.second_error, planes.layout),
+            related=related,
         )
-
-    def _planes(self, door: Door) -> MomentPlanes:
-        """From what is released at the door, and nothing else of the rows."""
-        released = self.sketch.run(door)
-        rehearsed = rehearse_moments(released.sums, released.query, released.sigma, door.auxiliary_normal)
-        solver = move_to_levels(rehearsed.solver, self.setting.levels)
-        return build_planes(released, rehearsed, solver, self.model, door.auxiliary_normal)
 
     def _details(self, found: Planes) -> dict[str, Any]:
         details: dict[str, Any] = {
             "by": "moments",
-            "weight": self.weight.to_dict(),
-            "effective_rows": round(float(found.share[0]) * self.setting.size),
+            "weight": self.asked.weight.to_dict(),
+            "effective_rows": round(float(found.share[0]) * self.size),
             "error_parts": {"noise": float(found.noise[0]), "reference": float(found.reference[0])},
             "capped": bool(found.capped[0]),
         }
-        if self.radius is not None:
-            details["radius"] = self.radius
-        return details if self.anchor is None else details | {"anchor": self.anchor}
+        if self.asked.radius is not None:
+            details["radius"] = self.asked.radius
+        return details if self.asked.anchor is None else details | {"anchor": self.asked.anchor}
 
 
 def _contributions(found: Planes) -> dict[str, Any]:
@@ -98,7 +81,7 @@ def _contributions(found: Planes) -> dict[str, Any]:
 
 def require_by(asked: Basic) -> None:
     """Raise ParameterError unless the answer can be found by what is asked for."""
-    if asked.by not in (None, "moments", "descent"):
+    if asked.by is not None and not (isinstance(asked.by, str) and asked.by in ("moments", "descent")):
         raise ParameterError(f"by must be 'moments' or 'descent', got {quote(asked.by)}")
     if asked.by == "moments" and not has_moments(asked):
         raise ParameterError(
@@ -126,4 +109,5 @@ def answer_by_moments(
     if setting.layout is None:
         raise ParameterError("by='moments' needs a declared domain. Leave by= out")
     sketch = plan_sketch(setting.layout, gdp.mu(asked.epsilon, asked.delta), setting)
-    return MomentsAnswer(sketch, point, asked.weight, setting, asked.radius, anchor, model)
+    question = PlaneQuestion(point, asked.weight, anchor, asked.radius, setting.levels)
+    return MomentsAnswer(sketch, question, setting.size, model)

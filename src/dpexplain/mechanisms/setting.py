@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 
-from dpexplain.arguments import is_one_of, quote
+from dpexplain.arguments import quote
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.errors import ParameterError
@@ -115,5 +115,5 @@ def require_steps(steps: int | None) -> None:
 
 
 def require_calibration(calibration: str) -> None:
-    if not is_one_of(calibration, ("exact", "paper")):
+    if not (isinstance(calibration, str) and calibration in ("exact", "paper")):
         raise ParameterError(f"calibration must be 'exact' or 'paper', got {quote(calibration)}")

@@ -104,17 +104,14 @@ class Reading:
     classes: tuple[Any, ...] | None
     scale: AnswerScale
     hard: bool = False
+    is_name: bool = field(init=False)  # whether the class to explain is a name, which no number is
     _lookup: dict[Any, int] = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "is_name", isinstance(self.target, str) and is_missing(number(self.target)))
         object.__setattr__(self, "_lookup", lookup_table([self.target]))
         if self.classes is not None:
             self._column(len(self.classes))
-
-    @property
-    def is_name(self) -> bool:
-        """Whether the class to explain is a name, which no number is."""
-        return isinstance(self.target, str) and is_missing(number(self.target))
 
     def labels(self, answers: Any, count: int) -> Vector:
         """One label for each of `count` rows. WrongShape unless there are so many answers; DataError for a wrong declaration."""
@@ -130,7 +127,8 @@ class Reading:
         given = as_answers(answers)
         if self.kind == "class" or np.ndim(given) != 1:
             return 0.0
-        numbers = np.array([number(one) for one in given])
+        plain = isinstance(given, np.ndarray) and given.dtype.kind in "biuf"
+        numbers = np.asarray(given, dtype=np.float64) if plain else np.array([number(one) for one in given])
         return float(np.mean((numbers < self.scale.low - _NEAR) | (numbers > self.scale.high + _NEAR)))
 
     def label(self, answer: Any) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpexplain.arguments import quote
 from dpexplain.core.answer_scale import Kind
-from dpexplain.core.arrays import Vector
+from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain import DomainLike
 from dpexplain.domain.values import Column
 from dpexplain.errors import DataError
@@ -45,6 +45,10 @@ class Labeller:
             object.__setattr__(self, "target", 1)
         declared = AnswerDeclaration(self.target, self.output, self.bounds)
         object.__setattr__(self, "_reading", declared.resolve(self.model))
+
+    def label_encoded(self, decode: Callable[[Matrix], dict[str, Column]], rows: Matrix) -> Vector:
+        """Labels of encoded rows; `decode` makes columns of them."""
+        return self(decode(rows))
 
     def __call__(self, columns: dict[str, Column]) -> Vector:
         """Labels of rows that are given as NumPy columns. Errors are raised: rows that are public may decide about them."""

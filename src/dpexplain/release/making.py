@@ -7,7 +7,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from dpexplain.arguments import is_one_of, quote, require_kind, require_method
+from dpexplain.arguments import quote, require_kind, require_method
 from dpexplain.core.plane import PAPER_RADIUS, Plane, describe_fit
 from dpexplain.core.weights import DEFAULT_WEIGHT, Nearest, Weight
 from dpexplain.data import PrivateData
@@ -17,7 +17,7 @@ from dpexplain.errors import ParameterError
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import Calibrated, Normals, calibrate
 from dpexplain.estimation.moment_planes import MomentPlanes
-from dpexplain.estimation.plane_building import build_planes, move_to_levels
+from dpexplain.estimation.plane_building import build_planes
 from dpexplain.estimation.public_points import PublicModel
 from dpexplain.ledger.port import Ledger
 from dpexplain.mechanisms.marginals_plan import NoisyMarginals
@@ -137,11 +137,11 @@ class ReleaseRecipe:
     def _make(self, released: ReleasedStatistics, normals: Normals) -> Release:
         data, facts, sketch, marginals = self.data, self.data.facts, released.sketch, released.marginals
         ball = PAPER_RADIUS if self.radius is None else self.radius
-        calibrated = calibrate(sketch.sums, sketch.query, sketch.sigma, ball, self._rehearsal_weight, normals)
-        solver = move_to_levels(calibrated.solver, facts.setting.levels)
+        calibrated = calibrate(sketch, ball, self._rehearsal_weight, facts.setting.levels, normals)
+        solver = calibrated.solver
         return Release(
             solver=solver,
-            planes=self._planes(sketch, calibrated, solver, normals),
+            planes=self._planes(sketch, calibrated, normals),
             domain=facts.domain,
             weight=self.weight,
             guarantee=self._guarantee(released.secure),
@@ -156,11 +156,11 @@ class ReleaseRecipe:
             scale=facts.scale,
         )
 
-    def _planes(self, sketch: NoisySketch, calibrated: Calibrated, solver: Solver, normals: Normals) -> MomentPlanes:
+    def _planes(self, sketch: NoisySketch, calibrated: Calibrated, normals: Normals) -> MomentPlanes:
         """With the model's answers at public points, where there is one to ask."""
         model = self.data.facts.column_model
         asked = None if model is None else PublicModel(model)
-        return build_planes(sketch, calibrated, solver, asked, normals)
+        return build_planes(sketch, calibrated, asked, normals)
 
     def _guarantee(self, secure: bool) -> Guarantee:
         """What was paid, with notes on seeded noise and on the total where other releases were made from these data."""
@@ -207,7 +207,7 @@ def _require_arguments(data: Any, budget: Any, weight: Any, spend: Any, noise: A
 
 
 def _require_one_anchor(anchors: int) -> None:
-    if not is_one_of(anchors, (1,)):
+    if not (isinstance(anchors, int) and anchors == 1):
         raise ParameterError(
             f"anchors must be 1, got {quote(anchors)}: several anchors share one budget, which makes the noise larger. Leave anchors out, and "
             "use reference=True for narrow weights (docs/release.md has the comparison)"
