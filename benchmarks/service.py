@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import numpy as np
@@ -39,6 +40,7 @@ domain = "domain.toml"
 label = "y"
 [mechanism]
 epsilon = 0.001
+by = "{by}"
 [budget]
 epsilon = 8.0
 delta = 1e-6
@@ -160,6 +162,17 @@ def ratio(one: dict[str, object], other: dict[str, object]) -> float:
     return float(str(one["two cores allow"])) / float(str(other["two cores allow"]))
 
 
+def paid_answers(rows: dict[str, Any], rich: Any, bodies: list[bytes | None], by: str) -> list[dict[str, object]]:
+    """A service on rows and a ledger of its own."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        pq.write_table(pa.table({**rows, "y": rich.astype(np.int8)}), folder / "people.parquet")
+        DOMAIN.save(folder / "domain.toml")
+        with serve(folder, LEDGER.format(by=by)) as service:
+            what = f"{ROWS:,} rows, SQLite ledger, by {by}"
+            return [measure(service, what, "POST", "/v1/explain", bodies, callers) for callers in (CALLERS, CROWD)]
+
+
 def run() -> list[dict[str, object]]:
     rows, rich = people(ROWS, seed=2)
     records = [
@@ -169,14 +182,10 @@ def run() -> list[dict[str, object]]:
     bodies: list[bytes | None] = [json.dumps({"record": record}).encode() for record in records]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        pq.write_table(pa.table({**rows, "y": rich.astype(np.int8)}), folder / "people.parquet")
-        DOMAIN.save(folder / "domain.toml")
         dpx.release(dpx.PrivateData(rows, DOMAIN, labels=2 * rich - 1), dpx.Budget(1, 1e-6)).save(folder / "people.dpx")
         with serve(folder, '[release]\nfile = "people.dpx"\n') as service:
             found = release_and_trivial(service, bodies)
-        with serve(folder, LEDGER) as service:
-            what = f"{ROWS:,} rows, SQLite ledger"
-            paid = [measure(service, what, "POST", "/v1/explain", bodies, callers) for callers in (CALLERS, CROWD)]
+    paid = [one for by in ("descent", "moments") for one in paid_answers(rows, rich, bodies, by)]
     return found + [{**one, "of trivial": ratio(one, found[0])} for one in paid]
 
 

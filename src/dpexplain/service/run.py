@@ -69,9 +69,16 @@ def serve(config: ServiceConfig, progress: Progress = iter, report: Callable[[st
         backend.close()
         del backend  # the rows: each worker reads its own
         os.environ |= {FILE: str(config.path), FOLDER: str(folder), STREAM: "yes" if config.streams else "no"}
+        os.environ |= threads_of_worker(settings.workers)
         run_workers(
             uvicorn.Config("dpexplain.service.run:worker", factory=True, workers=settings.workers, **server_options(config))
         )
+
+
+def threads_of_worker(workers: int) -> dict[str, str]:
+    """How many threads linear algebra may start in each worker, unless the owner has set it: all of them together use each core once."""
+    each = str(max(1, (os.cpu_count() or 1) // workers))
+    return {name: os.environ.get(name, each) for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
 
 
 def run_workers(config: uvicorn.Config) -> None:
