@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import isfinite
 from numbers import Integral, Real
@@ -23,11 +23,6 @@ def is_finite(value: Any) -> bool:
 def is_number(value: Any) -> bool:
     """Whether this is a real number of any kind, NumPy's included; booleans are not."""
     return not isinstance(value, bool) and isinstance(value, Real)
-
-
-def is_one_of(value: Any, choices: Collection[object]) -> bool:
-    """Whether `value` is one of these words or whole numbers. Tables and arrays, whose comparison has many results, are not."""
-    return isinstance(value, (str, int)) and value in choices
 
 
 def require_whole(name: str, value: Any, least: int) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from dpexplain.arguments import is_one_of, quote
+from dpexplain.arguments import quote
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import PAPER_RADIUS, Plane
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
@@ -62,7 +62,7 @@ class Adaptive:
         gdp.mu(self.epsilon, self.delta)  # raises ParameterError for invalid values
         require_steps(self.steps)
         require_calibration(self.calibration)
-        if not is_one_of(self.rule, ("history", "paper")):
+        if not (isinstance(self.rule, str) and self.rule in ("history", "paper")):
             raise ParameterError(f"rule must be 'history' (ours) or 'paper' (its rule, made private), got {quote(self.rule)}")
         plane, radius = choose_plane(self.plane, self.radius, self.norm, self.calibration, self.weight)
         object.__setattr__(self, "plane", plane)

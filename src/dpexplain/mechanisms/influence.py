@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
-from dpexplain.arguments import is_finite, is_one_of, quote, require_kind
+from dpexplain.arguments import is_finite, quote, require_kind
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.moments import LocalMoments, Moments
@@ -106,7 +106,7 @@ class Influence:
 
     def __post_init__(self) -> None:
         gdp.mu(self.epsilon, self.delta)  # raises ParameterError for invalid values
-        if self.others is not None and not is_one_of(self.others, ("ignored", "against")):
+        if self.others is not None and not (isinstance(self.others, str) and self.others in ("ignored", "against")):
             raise ParameterError(f"others must be 'ignored' or 'against', got {quote(self.others)}")
         if self.label is not None and not (is_finite(self.label) and -1 <= self.label <= 1):
             raise ParameterError(f"label must be the model's answer at the query, from -1 to 1, got {quote(self.label)}")

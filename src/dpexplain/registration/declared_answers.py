@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpexplain.arguments import is_one_of, quote
+from dpexplain.arguments import quote
 from dpexplain.core.answer_scale import AnswerScale, Kind
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain.values import find, is_missing, lookup_table, number
@@ -44,7 +44,7 @@ class AnswerDeclaration:
     bounds: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        if self.output is not None and not is_one_of(self.output, OUTPUTS):
+        if self.output is not None and not (isinstance(self.output, str) and self.output in OUTPUTS):
             raise ParameterError(f"output must be one of {', '.join(map(repr, OUTPUTS))}, got {quote(self.output)}")
         if not _is_class(self.target):
             raise ParameterError(
