@@ -15,10 +15,10 @@ from dpexplain.answers.contributions import (
     AVERAGE,
     Baseline,
     Contributions,
-    average_contributions,
     contributions_against,
     declared_baseline,
     shapley_contributions,
+    stored_contributions,
 )
 from dpexplain.answers.expectation import AskedData
 from dpexplain.answers.explanation import Explanation
@@ -112,6 +112,7 @@ class Explainer:
         if release is not None and self._plane == "anchored":
             raise ParameterError("a release does not know the model's answer at a query. Leave out release=, or plane='anchored'")
         self._baseline = _baseline(baseline, release, data.facts.domain)
+        self._setting = replace(data.facts.setting, baseline=None if self._baseline is None else self._baseline.values)
         if not self._mechanism.private and ledger is not None:
             raise NotPrivateError("this mechanism is for offline reproduction and is not private. Use it without a ledger")
         asked_model = isinstance(self._mechanism, WithModel)
@@ -264,7 +265,7 @@ class Explainer:
         return answered, stopped
 
     def _plans(self, questions: Sequence[Question]) -> Sequence[Plan[Outcome]]:
-        mechanism, setting = self._mechanism, self._facts.setting
+        mechanism, setting = self._mechanism, self._setting
         if isinstance(mechanism, HistoryFree):
             return [mechanism.plan_alone(one.point, setting) for one in questions]
         return [mechanism.plan(one.point, setting, self.history, self._hint(one.record)) for one in questions]
@@ -312,13 +313,14 @@ class Explainer:
         )
 
     def _contributions(self, answer: dict[str, Any], total: Guarantee) -> Callable[[], Contributions] | None:
-        """A function that computes the contributions: SHAP values as stored, or those of a plane against the baseline, or else against the average
-        that was released with it. None without any."""
+        """A function that computes the contributions: SHAP values as stored, those of a plane as stored where they are compared with the same baseline
+        or average, or else against the baseline without errors. None without any."""
         domain, scale, baseline = self._facts.domain, self._facts.scale, self._baseline
         if "model_answer" in answer["details"]:
             return lambda: shapley_contributions(answer, domain, scale, total)
-        if baseline is None and "added" in answer:
-            return lambda: average_contributions(answer, domain, scale, total)
+        if "added" in answer and answer["added"].get("baseline") == (None if baseline is None else baseline.values.tolist()):
+            name = AVERAGE if baseline is None else baseline.name
+            return lambda: stored_contributions(answer, domain, scale, total, name)
         if baseline is None or answer.get("intercept") is None:
             return None
         return lambda: contributions_against(baseline, answer, domain, scale, total)

@@ -78,6 +78,7 @@ def test_answers_are_compared_with_a_declared_baseline(data, tmp_path):
     assert (added["average"], added["scale"]["kind"]) == ("the baseline", "class")
     same = [value for name, value in zip(added["names"], added["values"], strict=True) if RECORD[name] == OTHER[name]]
     assert same == [0.0] * 6  # where the records agree there is nothing to add
+    assert [error > 0 for error in added["error"]] == [value != 0 for value in added["values"]]
     body = {"instances": [RECORD], "id": "one"}
     told = api.client.post("/v1/models/income:explain", json=body, headers=api.analyst).json()["explanations"][0]
     assert (told["quantity"], set(told["attributions"])) == ("contributions", set(RECORD))

@@ -149,6 +149,12 @@ def test_moving_a_slider_redraws_bars_table_and_summary(page_opener, people):
         page.wait_for_function("name => document.getElementById('summary').textContent.includes(name)", arg=strongest)
 
 
+def reading_of(value, error):
+    if value == error == 0:
+        return "none"
+    return "uncertain" if abs(value) <= 2 * error else "positive" if value >= 0 else "negative"
+
+
 def test_bars_are_ranked_coloured_and_cut(page_opener, people):
     with page_opener(people) as page:
         enter(page, DOMAIN, RECORDS[0])
@@ -160,11 +166,9 @@ def test_bars_are_ranked_coloured_and_cut(page_opener, people):
         read = """rows => rows.map((row) => [new DOMMatrix(row.style.transform).f, +row.dataset.index, row.classList[1]])
             .sort((a, b) => a[0] - b[0]).map((row) => row.slice(1))"""
         drawn = page.eval_on_selector_all("#chart .row", read)
-        expected = [
-            "uncertain" if abs(values[i]) <= 2 * errors[i] else "positive" if values[i] >= 0 else "negative" for i in order
-        ]
+        expected = [reading_of(values[i], errors[i]) for i in order]
         assert drawn == [[int(i), reading] for i, reading in zip(order, expected, strict=True)]
-        assert {"uncertain", "positive", "negative"} == set(expected)
+        assert {"uncertain", "positive", "negative", "none"} == set(expected)  # none: the category that the record has
 
 
 def test_it_can_be_used_by_keyboard_alone(page_opener, people):

@@ -92,9 +92,36 @@ def test_contributions_add_up_and_have_errors(data):
     assert added.base_error > 0
     assert added.answer_error > 0
     assert "the average is" in added.sentence
-    declared = dpx.Explainer(data, BUDGET, dpx.Basic(*PRICE), noise=SeededNoise(1), baseline=RECORD | {"age": 20}).explain(RECORD)
-    assert declared.contributions().average == "the baseline"
-    assert np.flatnonzero(declared.contributions().values).tolist() == [0]
+
+
+def test_contributions_against_a_declared_baseline_have_errors(data, tmp_path):
+    """A number's error is that of its slope times the distance; a value that both records have adds nothing, for certain."""
+    url, other = f"sqlite:///{tmp_path / 'a.ledger'}", RECORD | {"age": 20, "work": "a"}
+    paid = dpx.Explainer(data, BUDGET, dpx.Basic(*PRICE), baseline=other, ledger=url).explain(RECORD, request_id="a")
+    added = paid.contributions()
+    assert added.average == "the baseline"
+    assert added.base + added.values.sum() == pytest.approx(added.answer)
+    assert np.flatnonzero(added.values).tolist() == np.flatnonzero(added.error).tolist() == [0, 2]
+    assert added.values[0] == pytest.approx(paid.values[0] * paid.scale.half_range * 20 / 80)
+    assert added.error[0] == pytest.approx(paid.error[0] * paid.scale.half_range * 20 / 80, rel=1e-6)
+    assert added.base_error > 0
+    assert added.answer_error > 0
+    another = dpx.Explainer(data, BUDGET, dpx.Basic(*PRICE), baseline=RECORD | {"school": 1}, ledger=url)
+    compared = another.explain(RECORD, request_id="a").contributions()  # the stored errors are of another comparison
+    assert np.flatnonzero(compared.values).tolist() == [1]
+    assert compared.error is None
+
+
+def test_errors_against_a_baseline_cover_the_exact_differences(data):
+    """Twenty answers with fresh noise: at least 85 % of the differences that are not 0 are within two errors."""
+    other = {"age": 80, "school": 1, "work": "a", "married": False}
+    exact = evaluation.optimum(data, RECORD)
+    moved = np.add.reduceat(exact * (DOMAIN.encode_query(RECORD) - DOMAIN.encode_query(other)), [0, 1, 2, 6]) / 2
+    found = [
+        dpx.Explainer(data, BUDGET, dpx.Basic(*PRICE), noise=SeededNoise(seed), baseline=other).explain(RECORD).contributions()
+        for seed in range(20)
+    ]
+    assert np.mean([np.abs(one.values - moved) <= 2 * one.error for one in found]) >= 0.85
 
 
 def test_the_same_request_gives_the_same_answer_from_the_ledger(data, tmp_path):

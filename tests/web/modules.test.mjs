@@ -94,14 +94,15 @@ test("numbers are refused outside their bounds and rounded inside them", () => {
 test("effects are ranked with ties in column order, and read with their errors", () => {
   const effects = rank(["a", "b", "c", "d"], [0.1, -0.3, 0.3, 0], [0.01, 0.2, 0.1, 0]);
   assert.deepEqual(effects.map((effect) => effect.name), ["b", "c", "a", "d"]);
-  assert.deepEqual(effects.map((effect) => effect.reading), ["uncertain", "positive", "positive", "uncertain"]);
+  assert.deepEqual(effects.map((effect) => effect.reading), ["uncertain", "positive", "positive", "none"]);
   const scale = scaleOf({ kind: "probability", low: 0, high: 1 });
   assert.equal(summary(effects, "it", scale, 1), "Strongest effects on it: c +30.0\u00a0points, towards.");
   const unknown = rank(["a"], [0.2], null);
   assert.equal(unknown[0].error, null);
   assert.match(summary(unknown, "it", scaleOf(null), 1), /^Strongest effects on it: a \+0\.2000, towards\. .*no sign here is certain\.$/);
   assert.match(summary(unknown, "it", scaleOf(null), 1, "A guess."), /towards\. A guess\. No sign here is certain\.$/);
-  assert.equal(rank(["a"], [0], null)[0].reading, "positive");
+  assert.equal(rank(["a"], [0], null)[0].reading, "none");
+  assert.equal(rank(["a"], [0], [0.1])[0].reading, "uncertain");
   assert.equal(signed(-0.5, 1), "−0.5");
 });
 

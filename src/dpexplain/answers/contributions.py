@@ -268,10 +268,10 @@ def contributions_against(
     )
 
 
-def average_contributions(
-    answer: Mapping[str, Any], domain: DomainLike, scale: AnswerScale, guarantee: Guarantee
+def stored_contributions(
+    answer: Mapping[str, Any], domain: DomainLike, scale: AnswerScale, guarantee: Guarantee, average: str = AVERAGE
 ) -> Contributions:
-    """Contributions of a stored answer that released the average with its plane, with their errors."""
+    """Contributions that are stored with an answer, with their errors. `average` names what they are compared with."""
     point, added, half = np.array(answer["point"]), answer["added"], scale.half_range
     values, error = (np.array(added[name]) * half for name in ("values", "error"))
     return Contributions(
@@ -284,6 +284,7 @@ def average_contributions(
         record=feature_values(domain, point[None])[0],
         base_error=added["base_error"] * half,
         answer_error=added["answer_error"] * half,
+        average=average,
         guarantee=guarantee,
         titles=feature_titles(domain),
         details={"quantity": "plane", "plane": str(answer["plane"]), "source": "moments"},

@@ -100,7 +100,7 @@ class Explanation(JsonText):
         a guess, then the guarantee."""
         facts = [f"{name}: {how}." for name, how in self.notes.items()] + [
             self.details.get("cap"),
-            self.details.get("shared", {}).get("text"),
+            *(self.details.get("shared", {}).get(part) for part in ("text", "remedy")),
             self.expectation,
             str(self.guarantee),
         ]

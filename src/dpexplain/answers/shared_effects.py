@@ -10,7 +10,8 @@ from dpexplain.domain import Domain, DomainLike
 
 
 def shared_effects(pairs: Sequence[Sequence[float]], domain: DomainLike) -> dict[str, Any]:
-    """{"shared": …} for the details of a plane: pairs of features with their correlation, and a sentence. Empty for texts and images, and without pairs.
+    """{"shared": …} for the details of a plane: pairs of features with their correlation, a sentence for anybody and the
+    remedy for who has the release. Empty for texts and images, and without pairs.
 
     `pairs` are (attribute, attribute, correlation), as `estimation.related` finds them in released moments.
     """
@@ -20,8 +21,7 @@ def shared_effects(pairs: Sequence[Sequence[float]], domain: DomainLike) -> dict
     if not pairs:
         return {}
     listed = "; ".join(f"{titles[int(a)]} and {titles[int(b)]} ({strength:.1f})" for a, b, strength in pairs)
-    text = (
-        f"These features go together among the records, and the plane shares their effects among them: {listed}. To change one at a time, use "
-        "release.lime or release.shapley with the model."
-    )
-    return {"shared": {"pairs": [[names[int(a)], names[int(b)], round(float(r), 3)] for a, b, r in pairs], "text": text}}
+    text = f"These features go together among the records, and their effects are shared among them: {listed}."
+    remedy = "To change one at a time, use release.lime or release.shapley with the model."
+    found = [[names[int(a)], names[int(b)], round(float(r), 3)] for a, b, r in pairs]
+    return {"shared": {"pairs": found, "text": text, "remedy": remedy}}

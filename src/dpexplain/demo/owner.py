@@ -24,15 +24,8 @@ domain = "domain.toml"        # what is public about the columns
 label = "above"               # the model's answer for each row
 name = "people"
 
-[baseline]                    # a public record that answers are compared with
-age = 43
-hours = 37
-education = "college"
-work = "private"
-trade = "office"
-region = "north"
-married = true
-city = true
+# [baseline]                # a public record that answers are compared with, instead of the average
+# age = 43                  # … one value for every feature
 
 [mechanism]
 kind = "basic"                # or "adaptive", "enhanced"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -47,13 +47,17 @@ def build_planes(sketch: NoisySketch, calibrated: Calibrated, model: PublicModel
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlaneQuestion:
-    """A plane at one encoded point: through `anchor` where there is one, in a ball where there is a radius. `levels` are of `move_to_levels`."""
+    """A plane at one encoded point: through `anchor` where there is one, in a ball where there is a radius. `levels` are of `move_to_levels`.
+
+    Contributions are compared with `baseline`, an encoded public record, or with the released average where it is None.
+    """
 
     point: Vector
     weight: Weight
     anchor: float | None = None
     radius: float | None = None
     levels: tuple[int, ...] = ()
+    baseline: Vector | None = None
 
 
 def fit_one_plane(
@@ -61,6 +65,8 @@ def fit_one_plane(
 ) -> tuple[Planes, tuple[RelatedPair, ...]]:
     """The plane that answers one question, from what was released for it, and the features that go together in it."""
     planes = build_planes(sketch, rehearse_moments(sketch, asked.levels, normals), model, normals)
+    if asked.baseline is not None:
+        planes = replace(planes, average=Average(asked.baseline, error=0.0))
     anchors = None if asked.anchor is None else np.array([asked.anchor])
     found = planes.fit(asked.point[None], asked.weight, anchors, asked.radius)
     return found, related_pairs(planes.eigenvalues, planes.eigenvectors, planes.second_error, planes.layout)

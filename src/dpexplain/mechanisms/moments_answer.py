@@ -51,7 +51,7 @@ class MomentsAnswer:
             plane="fitted" if self.asked.anchor is None else "anchored",
             intercept=float(found.answer[0]),
             details=self._details(found),
-            added=_contributions(found),
+            added=_contributions(found, self.asked.baseline),
             related=related,
         )
 
@@ -68,14 +68,15 @@ class MomentsAnswer:
         return details if self.asked.anchor is None else details | {"anchor": self.asked.anchor}
 
 
-def _contributions(found: Planes) -> dict[str, Any]:
-    """The contributions of one answer, in labels, as a ledger stores them."""
+def _contributions(found: Planes, baseline: Vector | None) -> dict[str, Any]:
+    """The contributions of one answer, in labels, as a ledger stores them, and the record that they are compared with, if not the average."""
     return {
         "values": found.added[0].tolist(),
         "error": found.added_errors[0].tolist(),
         "base": float(found.base[0]),
         "base_error": float(found.base_error[0]),
         "answer_error": float(found.answer_error[0]),
+        **({} if baseline is None else {"baseline": baseline.tolist()}),
     }
 
 
@@ -109,5 +110,5 @@ def answer_by_moments(
     if setting.layout is None:
         raise ParameterError("by='moments' needs a declared domain. Leave by= out")
     sketch = plan_sketch(setting.layout, gdp.mu(asked.epsilon, asked.delta), setting)
-    question = PlaneQuestion(point, asked.weight, anchor, asked.radius, setting.levels)
+    question = PlaneQuestion(point, asked.weight, anchor, asked.radius, setting.levels, setting.baseline)
     return MomentsAnswer(sketch, question, setting.size, model)

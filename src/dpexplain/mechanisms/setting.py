@@ -31,6 +31,7 @@ class Setting:
     layout: Layout | None = None  # what a record can look like; None: anything
     scale: Vector | None = field(default=None, compare=False)  # of each column, in distances; None: 1
     levels: tuple[int, ...] = ()  # of each attribute that is ordered, 0 for others; () where none is declared
+    baseline: Vector | None = field(default=None, compare=False)  # what contributions are compared with; None: the average
 
     @property
     def largest_scale(self) -> float:
@@ -80,7 +81,7 @@ class Outcome:
     copied: bool = False
     plane: str | None = None  # None: the values are no slopes of a plane
     intercept: float | None = None  # the plane's answer at the query, a label
-    added: dict[str, Any] | None = None  # contributions compared with a released average, where there is one
+    added: dict[str, Any] | None = None  # contributions compared with the baseline or a released average
     related: Sequence[tuple[int, int, float]] = ()  # attributes that go together among the records, by what was released
     details: dict[str, Any] = field(default_factory=dict)
 

@@ -2,7 +2,7 @@
 import { identity, setText, svgElement } from "./dom.js";
 
 /** Symbols for the sign of an effect, for readers who cannot use colour. */
-export const MARKS = { positive: "▸", negative: "◂", uncertain: "?" };
+export const MARKS = { positive: "▸", negative: "◂", uncertain: "?", none: "=" };
 const NICE = [1, 1.5, 2, 3, 4, 5, 6, 8, 10];
 const NARROW = 520;
 
@@ -151,8 +151,9 @@ function createRow(rows, hatch) {
     box(link, to - 0.5, centre + height / 2, effect.start === undefined ? 0 : 1, frame.row - height);
     setText(mark, `${MARKS[effect.reading]} `);
     setText(number, words.number(effect.value));
-    setText(plusMinus, effect.isRest ? "" : effect.error === null ? " ± ?" : ` ± ${words.spread(reach)}`);
-    setText(title, `${effect.name}: ${words.number(effect.value)}${effect.isRest ? "" : effect.error === null ? ", error unknown" : ` ± ${words.spread(reach)}`}`);
+    const bare = effect.isRest || effect.reading === "none"; // no error to state
+    setText(plusMinus, bare ? "" : effect.error === null ? " ± ?" : ` ± ${words.spread(reach)}`);
+    setText(title, `${effect.name}: ${words.number(effect.value)}${bare ? "" : effect.error === null ? ", error unknown" : ` ± ${words.spread(reach)}`}`);
   };
   const placeMark = (effect, centre, frame) => {
     const height = frame.narrow ? 13 : 17;

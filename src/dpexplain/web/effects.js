@@ -1,7 +1,8 @@
 // An explanation as ranked effects with their reading. Charts, tables and summaries all start here.
 
-/** The sign of an effect. It is uncertain where the interval of ±2 errors contains zero. */
+/** The sign of an effect. It is uncertain where the interval of ±2 errors contains zero; there is none where the value is the one it is compared with. */
 export function reading(value, error) {
+  if (value === 0 && !error) return "none";
   if (error !== null && Math.abs(value) <= 2 * error) return "uncertain";
   return value >= 0 ? "positive" : "negative";
 }
@@ -23,7 +24,7 @@ export function signed(value, digits = 3) {
 
 /** The strongest effects that are not known to be uncertain, in words and in the answer's own units; `expected` is said where errors are not known. */
 export function summary(effects, outcome, scale, count = 3, expected = "") {
-  const certain = effects.filter((effect) => effect.reading !== "uncertain").slice(0, count);
+  const certain = effects.filter(({ reading: sign }) => sign === "positive" || sign === "negative").slice(0, count);
   if (certain.length === 0) return "At this privacy level the sign of no effect is certain here.";
   const phrases = certain.map(({ name, note, value }) => `${name}${note ? ` ${note}` : ""} ${scale.difference(value)}${scale.unit ? `\u00a0${scale.unit}` : ""}, ${value >= 0 ? "towards" : "away"}`);
   const doubt = certain[0].error === null ? ` ${expected || "How much of this is privacy noise is not known for this mechanism:"} ${expected ? "No" : "no"} sign here is certain.` : "";

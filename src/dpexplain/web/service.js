@@ -1,8 +1,8 @@
 // The service's page: asks the service what the published page computes by itself, and shows what it cost.
 import { createAnswer } from "./answer.js";
+import { changesOf, rankedChanges } from "./changes.js";
 import { element, setText } from "./dom.js";
 import { decode, featuresOf } from "./domain.js";
-import { rank } from "./effects.js";
 import { buildForm, startingRecord } from "./form.js";
 import { offerTable, offerThemes, partsOf } from "./frame.js";
 import { createGauge, short } from "./gauge.js";
@@ -154,9 +154,10 @@ function askedAbout(features, { point }) {
 function inShort(card, features, answer) {
   if (!answer.values) return "a release";
   const scale = scaleOf(card.scale);
-  const strongest = rank(card.names, answer.values, answer.error).slice(0, 3);
-  const about = typeof answer.intercept === "number" ? `about ${scale.format(scale.answer(answer.intercept))}; slopes: ` : "";
-  return about + strongest.map(({ name, value }) => `${name} ${scale.difference(scale.slope(value))}`).join(", ");
+  const changes = changesOf(features, decode(features, Float64Array.from(answer.point)));
+  const strongest = rankedChanges(changes, answer.values, answer.error, scale).slice(0, 3);
+  const about = typeof answer.intercept === "number" ? `about ${scale.format(scale.answer(answer.intercept))}; strongest changes: ` : "";
+  return about + strongest.map(({ name, note, value }) => `${name} ${note} ${scale.difference(value)}`).join(", ");
 }
 
 function tell(text) {

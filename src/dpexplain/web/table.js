@@ -1,8 +1,8 @@
 // The numbers as a table. Screen readers always reach it, others see it on demand; data attributes have full precision.
 import { element, setText } from "./dom.js";
 
-const CHANGES = { positive: "towards", negative: "away", uncertain: "sign uncertain" };
-const STEPS = { positive: "raises", negative: "lowers", uncertain: "sign uncertain" };
+const CHANGES = { positive: "towards", negative: "away", uncertain: "sign uncertain", none: "no change" };
+const STEPS = { positive: "raises", negative: "lowers", uncertain: "sign uncertain", none: "no difference" };
 
 /** Slopes: `update(effects, words)` takes effects from `rank`; `note` is the record's own value. */
 export function createTable(root, caption) {
@@ -42,7 +42,8 @@ function createLine(body, readings) {
     setText(name, effect.name);
     setText(note, effect.note ?? "");
     setText(value, words.number(effect.value));
-    setText(error, effect.error === null ? "unknown" : words.spread(2 * effect.error));
-    setText(reading, `${readings[effect.reading]}${effect.error === null ? ", if the noise is small" : ""}`);
+    const isUnknown = effect.error === null && effect.reading !== "none";
+    setText(error, isUnknown ? "unknown" : words.spread(2 * effect.error));
+    setText(reading, `${readings[effect.reading]}${isUnknown ? ", if the noise is small" : ""}`);
   };
 }
