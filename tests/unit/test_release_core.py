@@ -12,8 +12,17 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.release_moments import CentreMoments, NormalisedMoments, NormalisedSums, centre_of, normalised_dimension
 from dpexplain.estimation import reference
 from dpexplain.estimation.answer import Solver
-from dpexplain.estimation.calibrate import as_sums, column_factors, rehearsal_draws, replicates, solver_replicates
+from dpexplain.estimation.calibrate import (
+    NoiseRehearsal,
+    as_sums,
+    column_factors,
+    equations_of,
+    rehearsal_draws,
+    replicates,
+    solver_replicates,
+)
 from dpexplain.estimation.denoise import RIDGE, estimate
+from dpexplain.estimation.global_slopes import Guess
 from dpexplain.estimation.local_solve import Solutions, error_shape, solve, solve_one
 from hypothesis_support import examples
 
@@ -272,3 +281,22 @@ def test_sobol_points_are_those_of_scipy(monkeypatch):
     assert sobol.sobol_points(3, 5).shape == (5, 3)
     monkeypatch.setattr(sobol, "_direction_numbers", lambda: None)  # a SciPy that keeps them elsewhere
     assert (sobol.sobol_points(40, 256) == qmc.Sobol(40, scramble=False).random(256)).all()
+
+
+@pytest.mark.parametrize("unknown", [0.0, 0.2])
+def test_several_estimates_together_are_those_of_each_alone(unknown):
+    got, query, *_ = find_estimate(unknown)
+    rehearsal, dimension = NoiseRehearsal(query, 40.0, 1.0, weights.Stable()), normalised_dimension(LAYOUT)
+    drawn = np.random.default_rng(1).standard_normal((5, dimension))
+    world = as_sums(got, query)
+    (together,) = rehearsal.estimates(world, 5, lambda size: drawn.reshape(-1)[:size])
+    equations = equations_of(together, LAYOUT)
+    guess = Guess(np.linspace(-1, 1, 6), 0.1, 1e-3)
+    for k, noise in enumerate(drawn):
+        alone = estimate(rehearsal.with_noise(world, noise), query, 40.0)
+        for name in ("mean", "values", "t0", "t1", "missing", "total", "idle", "shrunk", "second_error", "label_error"):
+            assert np.asarray(getattr(together, name))[k] == pytest.approx(np.asarray(getattr(alone, name)), rel=1e-9, abs=1e-12)
+        for prior in (None, guess):
+            several, one = equations.slopes(prior), equations_of(alone, LAYOUT).slopes(prior)
+            assert several.values[k] == pytest.approx(one.values, rel=1e-6, abs=1e-9)
+            assert several.errors(together.vectors)[k] == pytest.approx(one.errors(alone.vectors), rel=1e-6)

@@ -55,30 +55,35 @@ def _distances_in(block: Blocks, point: Array, scale: Array, out: Array) -> None
 
 
 @compiled
-def squared_lengths(
-    blocks: Blocks, centre: Array, variance: Array, starts: Index, number: Array, scales: Array, first: int, last: int, out: Array
+def _inverse_lengths_in(
+    block: Blocks, centre: Array, variance: Array, starts: Index, number: Array, scales: Array, scratch: Array, out: Array
 ) -> None:  # pragma: no cover
-    """out[row] = ‖F(x, 1)‖² (core/release_moments.py). `starts` has one entry more than there are attributes; `number` is 1 for numbers.
+    """out[row] = 1/‖F(x, 1)‖ (core/release_moments.py). `starts` has one entry more than there are attributes; `number` is 1 for numbers.
 
-    `scales` = (constant, of ‖v‖², of products across attributes, of squares).
+    `scales` = (constant, of ‖v‖², of products across attributes, of squares). `scratch` has four rows.
     """
     widest_registers()
-    for k in range(first, last):
-        total, products, deviations = np.zeros(ROWS), np.zeros(ROWS), np.zeros(ROWS)
-        for a in range(starts.shape[0] - 1):
-            norm = np.zeros(ROWS)
-            for j in range(starts[a], starts[a + 1]):
-                for i in range(ROWS):
-                    v = blocks[k, j, i] - centre[j]
-                    norm[i] += v * v
-                    deviations[i] += number[j] * (v * v - variance[j]) ** 2
-            for i in range(ROWS):
-                products[i] += total[i] * norm[i]
-                total[i] += norm[i]
-        start = (k - first) * ROWS
+    total, products, deviations, norm = scratch[0], scratch[1], scratch[2], scratch[3]
+    for i in range(ROWS):
+        total[i], products[i], deviations[i] = 0.0, 0.0, 0.0
+    for a in range(starts.shape[0] - 1):
         for i in range(ROWS):
-            rest = scales[1] * total[i] + scales[2] * products[i] + scales[3] * deviations[i]
-            out[start + i] = scales[0] + rest
+            norm[i] = 0.0
+        for j in range(starts[a], starts[a + 1]):
+            z, middle, counts = centre[j], variance[j], number[j] > 0
+            for i in range(ROWS):
+                v = block[j, i] - z
+                norm[i] += v * v
+            if counts:
+                for i in range(ROWS):
+                    v = block[j, i] - z
+                    deviations[i] += (v * v - middle) ** 2
+        for i in range(ROWS):
+            products[i] += total[i] * norm[i]
+            total[i] += norm[i]
+    for i in range(ROWS):
+        rest = scales[1] * total[i] + scales[2] * products[i] + scales[3] * deviations[i]
+        out[i] = 1 / np.sqrt(scales[0] + rest)
 
 
 @compiled
@@ -125,6 +130,25 @@ def add_local(
             for t in range(part.shape[0]):
                 totals[query, t] += part[t]
                 part[t] = 0.0
+
+
+@compiled
+def add_normalised(
+    blocks: Blocks, rows: int, labels: Array, centre: Array, variance: Array, attributes: tuple[Index, Array], scales: Array,
+    first: int, last: int, step: int, total: Array,
+) -> None:  # fmt: skip # pragma: no cover
+    """Add Σ α r rᵀ with α = 1/‖F(x, 1)‖ and r = (x - centre, 1, y) to `total`, in tiles; blocks are added up `step` at a time."""
+    alpha, scaled, part = _aligned_zeros(ROWS), _aligned_zeros(_scaled_size(centre.shape[0])), np.zeros(total.shape[0])
+    starts, number, scratch = attributes[0], attributes[1], np.zeros((4, ROWS))
+    for start in range(first, last, step):
+        for k in range(start, min(start + step, last)):
+            _inverse_lengths_in(blocks[k], centre, variance, starts, number, scales, scratch, alpha)
+            for i in range(max(rows - k * ROWS, 0), ROWS):
+                alpha[i] = 0.0
+            _add_block(blocks, k, labels, alpha, centre, scaled, part)
+        for t in range(part.shape[0]):
+            total[t] += part[t]
+            part[t] = 0.0
 
 
 @compiled

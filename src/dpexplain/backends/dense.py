@@ -19,6 +19,7 @@ from dpexplain.backends._workers import in_threads
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.baseline_shapley import ShapleySum
 from dpexplain.core.label_moments import LabelSums
+from dpexplain.core.layout import Layout
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.release_moments import SQUARES_CENTRE, SQUARES_SCALE, CentreMoments, NormalisedMoments
@@ -46,6 +47,7 @@ class DenseRows:
         self._count = len(labels)
         self._labels = _pad(labels)
         self._blocks = _pack(chunks, len(self._labels), width)
+        self._centre: tuple[Layout, Vector] | None = None
 
     def __len__(self) -> int:
         return self._count
@@ -67,19 +69,37 @@ class DenseRows:
         return self._raw_sums(gram)
 
     def centre(self, query: CentreMoments) -> Vector:
+        """Kept from the first time on, because it depends on nothing but the rows, and rows do not change."""
+        if self._centre is None or self._centre[0] != query.layout:
+            self._centre = query.layout, self._sum_centre(query.layout)
+        return self._centre[1].copy()
+
+    def _sum_centre(self, layout: Layout) -> Vector:
         def of_piece(piece: tuple[int, int]) -> Matrix:
             total = np.zeros((2, self.width))
             for first, last in self._stretches(*piece):
                 part = np.zeros((2, self.width))
-                kernels.add_centre(self._blocks, self._count, query.layout.centre, first, last, part)
+                kernels.add_centre(self._blocks, self._count, layout.centre, first, last, part)
                 total += part
             return total
 
         first, squares = self._sum_pieces(of_piece)
-        return np.concatenate([first, SQUARES_SCALE * (squares[query.layout.numbers] - SQUARES_CENTRE * self._count)])
+        return np.concatenate([first, SQUARES_SCALE * (squares[layout.numbers] - SQUARES_CENTRE * self._count)])
 
     def normalised(self, query: NormalisedMoments) -> RawSums:
-        return self._raw_sums(self._sum_weighted(query.centre, self._by_length(query)))
+        layout, g = query.layout, query.scales
+        number = np.zeros(layout.width)
+        number[layout.numbers] = 1.0
+        attributes = np.array([*layout.starts, layout.width]), number
+        scales = np.array([2 * g.zeroth, g.first + g.label, g.second, g.squares])
+
+        def of_piece(piece: tuple[int, int]) -> Vector:
+            total = np.zeros(kernels.gram_size(self.width))
+            rows = self._blocks, self._count, self._labels
+            kernels.add_normalised(*rows, query.centre, query.variance, attributes, scales, *piece, _stretch(self.width), total)
+            return total
+
+        return self._raw_sums(kernels.matrix(self._sum_pieces(of_piece), self.width))
 
     def _raw_sums(self, gram: Matrix) -> RawSums:
         n = self.width
@@ -149,21 +169,6 @@ class DenseRows:
             distance = np.empty((last - first) * kernels.ROWS)
             kernels.distances(self._blocks, point, scale, first, last, distance)
             return weight(distance)
-
-        return weights
-
-    def _by_length(self, query: NormalisedMoments) -> Weighting:
-        """1/‖F(x, 1)‖ of each row."""
-        layout, g = query.layout, query.scales
-        starts, number = np.array([*layout.starts, layout.width]), np.zeros(layout.width)
-        number[layout.numbers] = 1.0
-        scales = np.array([2 * g.zeroth, g.first + g.label, g.second, g.squares])
-
-        def weights(first: int, last: int) -> Vector:
-            squared = np.empty((last - first) * kernels.ROWS)
-            parameters = (query.centre, query.variance, starts, number, scales)
-            kernels.squared_lengths(self._blocks, *parameters, first, last, squared)
-            return np.asarray(1 / np.sqrt(squared))
 
         return weights
 

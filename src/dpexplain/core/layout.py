@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import sqrt
 from typing import Protocol
 
@@ -45,6 +46,7 @@ class Layout:
     scales: tuple[float, ...] = ()  # of each attribute, in distances; () where all are 1
     owner: Indices = field(init=False, compare=False)  # the attribute of each column
     first: Indices = field(init=False, compare=False)  # `starts` as an array
+    sizes: Indices = field(init=False, compare=False)  # columns of each attribute
     numbers: Indices = field(init=False, compare=False)  # columns that are numbers
     width: int = field(init=False, compare=False)
     attributes: int = field(init=False, compare=False)
@@ -61,6 +63,7 @@ class Layout:
         sizes = np.array(self.stops) - np.array(self.starts)
         owner = np.repeat(np.arange(len(sizes)), sizes)
         object.__setattr__(self, "owner", owner)
+        object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "width", self.stops[-1])
         object.__setattr__(self, "attributes", len(self.starts))
         object.__setattr__(self, "codes", tuple(a for a, number in enumerate(self.is_number) if not number))
@@ -89,43 +92,49 @@ class Layout:
     @property
     def pairs(self) -> tuple[Indices, Indices]:
         """Columns (i, j), i < j, of different attributes. Products within a code are 0 off the diagonal, so they are known."""
-        i, j = np.triu_indices(self.width, 1)
-        cross = self.owner[i] != self.owner[j]
-        return i[cross], j[cross]
+        return _pairs_across(self.starts, self.width)
 
     @property
     def reach(self) -> Vector:
         """The largest ‖x - centre‖² each attribute can have: 1/4, or 1 - 1/k for a code of k ≥ 2 columns."""
-        sizes = np.array(self.stops) - np.array(self.starts)
-        return np.where(sizes == 1, 0.25, 1 - 1 / np.maximum(sizes, 2))
+        return np.where(self.sizes == 1, 0.25, 1 - 1 / np.maximum(self.sizes, 2))
 
     @property
     def typical_distance(self) -> float:
         """Between two records that public facts alone make up: numbers uniform, categories equally frequent, independent features."""
-        sizes = np.array(self.stops) - np.array(self.starts)
-        codes = np.where(sizes == 1, 1 / 2, 2 * (1 - 1 / np.maximum(sizes, 2)))
+        codes = np.where(self.sizes == 1, 1 / 2, 2 * (1 - 1 / np.maximum(self.sizes, 2)))
         apart = np.where(self.is_number, 1 / 6, codes)
         return sqrt(float((apart * np.square(self.scales or np.ones(len(apart)))).sum()))
 
     def diameter(self, point: Vector) -> float:
         """A bound on the distance of any record from `point`: a number moves by its scale, a code by one unit or two, or where `point` is no
         record itself by at most one a column."""
-        sizes = np.array(self.stops) - np.array(self.starts)
-        whole = self.per_attribute(((point == 0) | (point == 1)).astype(np.int64)) == sizes
+        whole = self.per_attribute(((point == 0) | (point == 1)).astype(np.int64)) == self.sizes
         records = np.array(self.is_number) | (whole & (self.per_attribute(point) <= 1))
-        moves = np.where(records, np.minimum(sizes, 2), sizes)
+        moves = np.where(records, np.minimum(self.sizes, 2), self.sizes)
         return sqrt(float((moves * np.square(self.scales or np.ones(len(moves)))).sum())) * (1 + 2.0**-40)
 
     def columns(self, attribute: int) -> slice:
         return slice(self.starts[attribute], self.stops[attribute])
 
-    def per_attribute(self, values: Matrix) -> Matrix:
-        """Sums over each attribute's columns, along the first axis."""
-        return np.asarray(np.add.reduceat(values, self.first, axis=0))
+    def per_attribute(self, values: Matrix, axis: int = 0) -> Matrix:
+        """Sums over each attribute's columns, along an axis."""
+        return np.asarray(np.add.reduceat(values, self.first, axis=axis))
 
     def same_attribute(self) -> NDArray[np.bool_]:
         """(n, n): whether two columns belong to one attribute."""
         return np.asarray(self.owner[:, None] == self.owner[None, :])
+
+
+@lru_cache(maxsize=4)
+def _pairs_across(starts: tuple[int, ...], width: int) -> tuple[Indices, Indices]:
+    owner = np.searchsorted(starts, np.arange(width), side="right")
+    i, j = np.triu_indices(width, 1)
+    cross = owner[i] != owner[j]
+    pairs = i[cross], j[cross]
+    for one in pairs:
+        one.setflags(write=False)  # shared by every caller
+    return pairs
 
 
 def is_code(block: Vector) -> bool:

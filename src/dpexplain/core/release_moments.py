@@ -145,10 +145,13 @@ class NormalisedMoments:
 
 @dataclass(frozen=True, slots=True)
 class NormalisedSums:
-    """(Σw, Σwy, Σwv, Σwyv, Σwvvᵀ across attributes, Σw(v² - variance) of numbers). Private until released."""
+    """(Σw, Σwy, Σwv, Σwyv, Σwvvᵀ across attributes, Σw(v² - variance) of numbers). Private until released.
 
-    w0: float
-    t0: float
+    Several together have one more axis, the first.
+    """
+
+    w0: Vector | float
+    t0: Vector | float
     s1: Vector
     t1: Vector
     s2: Matrix  # symmetric; only entries across attributes mean anything
@@ -156,20 +159,21 @@ class NormalisedSums:
 
     def vector(self, scales: Scales, layout: Layout) -> Vector:
         """Σ wF, each number once: a symmetric pair is one number, so no √2 enters."""
-        zeroth = sqrt(scales.zeroth) * np.array([self.w0, self.t0])
+        i, j = layout.pairs
+        zeroth = sqrt(scales.zeroth) * np.stack([self.w0, self.t0], axis=-1)
         first, label = sqrt(scales.first) * self.s1, sqrt(scales.label) * self.t1
-        second, squares = sqrt(scales.second) * self.s2[layout.pairs], sqrt(scales.squares) * self.squares
-        return np.concatenate([zeroth, first, label, second, squares])
+        second, squares = sqrt(scales.second) * self.s2[..., i, j], sqrt(scales.squares) * self.squares
+        return np.concatenate([zeroth, first, label, second, squares], axis=-1)
 
     @classmethod
     def from_vector(cls, values: Vector, scales: Scales, layout: Layout) -> NormalisedSums:
         n, (i, j) = layout.width, layout.pairs
-        zeroth, first, label, second, squares = np.split(values, np.cumsum([2, n, n, len(i)]))
-        s2 = np.zeros((n, n))
-        s2[i, j] = second / sqrt(scales.second) if scales.second else 0.0
-        w0, t0 = zeroth / sqrt(scales.zeroth)
+        zeroth, first, label, second, squares = np.split(values, np.cumsum([2, n, n, len(i)]), axis=-1)
+        s2 = np.zeros((*values.shape[:-1], n, n))
+        s2[..., i, j] = s2[..., j, i] = second / sqrt(scales.second) if scales.second else 0.0
+        zeroth = zeroth / sqrt(scales.zeroth)
         unscaled = squares / sqrt(scales.squares) if squares.size else squares
-        return cls(float(w0), float(t0), first / sqrt(scales.first), label / sqrt(scales.label), s2 + s2.T, unscaled)
+        return cls(zeroth[..., 0], zeroth[..., 1], first / sqrt(scales.first), label / sqrt(scales.label), s2, unscaled)
 
 
 def centre_of(released: Vector, layout: Layout, size: int, sigma: float) -> tuple[Vector, Vector]:

@@ -8,7 +8,7 @@ because every step is continuous: noise has nearly the same effect around the es
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +25,7 @@ from dpexplain.estimation.reference import NUMBER_STEPS, build, sample_public_po
 QUERIES = 48
 _TWO_SIGMA = 0.9545  # P(|N| ≤ 2)
 _SHORTER = 0.9  # of slopes' errors, as measured against exact slopes on other tables: truths drawn from a posterior vary more than real ones
+_TOGETHER = 1 << 14  # entries of the covariances that are estimated together: they stay in the processor's cache
 _COMMON_EVIDENCE = 8.0  # replicates' worth of evidence for the common factor against a column's own
 
 Normals = Callable[[int], Vector]
@@ -48,9 +49,19 @@ class NoiseRehearsal:
         return Solver.of(found, reference, layout, self.radius, np.ones(layout.width)), found, coefficients
 
     def noisy(self, sums: NormalisedSums, normals: Normals) -> NormalisedSums:
+        return self.with_noise(sums, normals(normalised_dimension(self.query.layout)))
+
+    def with_noise(self, sums: NormalisedSums, drawn: Matrix) -> NormalisedSums:
+        """The sums with each row of `drawn`, standard normal numbers, as their noise."""
         layout, scales = self.query.layout, self.query.scales
-        noise = self.sigma * normals(normalised_dimension(layout))
-        return NormalisedSums.from_vector(sums.vector(scales, layout) + noise, scales, layout)
+        return NormalisedSums.from_vector(sums.vector(scales, layout) + self.sigma * drawn, scales, layout)
+
+    def estimates(self, sums: NormalisedSums, count: int, normals: Normals) -> Iterator[Estimate]:
+        """So many rehearsals, several together as far as they fit a cache."""
+        dimension, most = normalised_dimension(self.query.layout), max(_TOGETHER // self.query.layout.width**2, 1)
+        for start in range(0, count, most):
+            drawn = normals(min(most, count - start) * dimension).reshape(-1, dimension)
+            yield estimate(self.with_noise(sums, drawn if most > 1 else drawn[0]), self.query, self.sigma)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +70,7 @@ class Calibrated:
 
     solver: Solver
     found: Estimate
-    rehearsed: tuple[Estimate, ...]
+    rehearsed: tuple[Estimate, ...]  # each of one rehearsal or of several
 
 
 def calibrate(sketch: NoisySketch, radius: float, weight: Weight, levels: Sequence[int], normals: Normals) -> Calibrated:
@@ -88,7 +99,7 @@ def rehearse_moments(sketch: NoisySketch, levels: Sequence[int], normals: Normal
     rehearsal = NoiseRehearsal(query, sigma, 1.0, DEFAULT_WEIGHT)
     solver, found, _ = rehearsal.solver(sketch.sums, sigma)
     world = as_sums(found, query)
-    rehearsed = (estimate(rehearsal.noisy(world, normals), query, sigma) for _ in range(solver_replicates(query.layout)))
+    rehearsed = rehearsal.estimates(world, solver_replicates(query.layout), normals)
     return Calibrated(move_to_levels(solver, levels), found, tuple(rehearsed))
 
 
@@ -115,18 +126,23 @@ def plane_factors(
     """
     found, moved, stated = calibrated.found, [], []
     shift, rehearsal, covariance = found.mean - query.centre, NoiseRehearsal(query, sigma, 1.0, DEFAULT_WEIGHT), found.covariance
-    for k in range(replicates(query.layout)):
-        truth = slopes.values + slopes.root(found.vectors) @ normals(len(slopes.values))
-        t1 = covariance @ truth
-        if k < len(calibrated.rehearsed):
-            noisy = t1 + found.t0 * shift + found.spread.t1 * normals(len(t1))
-            again = with_label_moments(calibrated.rehearsed[k], noisy, query)
-        else:
-            again = estimate(rehearsal.noisy(as_sums(replace(found, t1=t1), query), normals), query, sigma)
+    root, dimension = slopes.root(found.vectors), normalised_dimension(query.layout)
+
+    def compare(again: Estimate, truth: Matrix) -> None:
         repeated = equations_of(again, query.layout).slopes(guess)
-        moved.append(np.abs(repeated.values - truth)[None])
-        stated.append(repeated.errors(again.vectors)[None])
-    return _SHORTER * column_factors(np.array(moved), np.array(stated))
+        moved.append(np.atleast_2d(np.abs(repeated.values - truth)))
+        stated.append(np.atleast_2d(repeated.errors(again.vectors)))
+
+    for one in calibrated.rehearsed:
+        truth, noise = np.moveaxis(normals(2 * one.t1.size).reshape(*one.t1.shape[:-1], 2, -1), -2, 0)
+        truth = slopes.values + truth @ root.T
+        noisy = truth @ covariance + found.t0 * shift + found.spread.t1 * noise
+        compare(with_label_moments(one, noisy, query), truth)
+    for _ in range(sum(map(len, moved)), replicates(query.layout)):
+        truth = slopes.values + root @ normals(len(root))
+        sums = as_sums(replace(found, t1=covariance @ truth), query)
+        compare(estimate(rehearsal.with_noise(sums, normals(dimension)), query, sigma), truth)
+    return _SHORTER * column_factors(np.concatenate(moved)[:, None], np.concatenate(stated)[:, None])
 
 
 def equations_of(found: Estimate, layout: Layout) -> NoisyEquations:
@@ -168,13 +184,13 @@ def column_factors(moved: Matrix, stated: Matrix) -> Vector:
     the others, because factors are too optimistic about the rehearsals that they come from.
     """
     squares, claims = np.square(moved).mean(axis=1), np.square(stated).mean(axis=1)
-    others = [_pool_errors(np.delete(squares, turn, axis=0), np.delete(claims, turn, axis=0)) for turn in range(len(moved))]
-    scale = float(np.quantile(moved / (stated * np.array(others)[:, None]), _TWO_SIGMA)) / 2
-    return scale * _pool_errors(squares, claims)
+    all_squares, all_claims = squares.sum(axis=0), claims.sum(axis=0)
+    others = _pool_errors((all_squares - squares) / (all_claims - claims), len(moved) - 1)
+    scale = float(np.quantile(moved / (stated * others[:, None]), _TWO_SIGMA)) / 2
+    return scale * _pool_errors(all_squares / all_claims, len(moved))
 
 
-def _pool_errors(squares: Matrix, claims: Matrix) -> Vector:
-    """√(real/stated mean square) of each column, shrunk towards the median over columns."""
-    evidence, own = len(squares), squares.sum(axis=0) / claims.sum(axis=0)
-    common = float(np.median(own))
+def _pool_errors(own: Matrix, evidence: int) -> Matrix:
+    """√(real/stated mean square) of each column, from `evidence` rehearsals, shrunk towards the median over columns."""
+    common = np.median(own, axis=-1, keepdims=True)
     return np.asarray(np.sqrt(np.maximum((evidence * own + _COMMON_EVIDENCE * common) / (evidence + _COMMON_EVIDENCE), 1e-6)))

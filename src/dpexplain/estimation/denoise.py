@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import scipy
@@ -25,6 +25,7 @@ RIDGE = 1e-7  # makes every direction determined; far below any variance that ma
 _POOLED = 4.0  # how many entries' worth of evidence the common ρ is given against a pair's own
 
 Flags = NDArray[np.bool_]
+Numbers: TypeAlias = Any  # a number, or one for each of several estimates
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +42,16 @@ class NoisySketch:
 class Spread:
     """Standard errors of normalised moments: after division by Σw."""
 
-    t0: float
-    t1: float
-    s1: float
-    s2: float
-    squares: float
+    t0: Numbers
+    t1: Numbers
+    s1: Numbers
+    s2: Numbers
+    squares: Numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
-    """Repaired moments of the weighted rows: mean μ, covariance C, E y = t0, E y(x - μ) = t1.
+    """Repaired moments of the weighted rows: mean μ, covariance C, E y = t0, E y(x - μ) = t1. Several together have one more axis, the first.
 
     V diag(values) Vᵀ is C, plus one along each direction in which no record differs from another: the sum of a complete code. A curvature of
     one there makes the explanation's component along this direction 0 up to the noise that is left.
@@ -59,10 +60,10 @@ class Estimate:
     mean: Vector
     values: Vector
     vectors: Matrix
-    t0: float
+    t0: Numbers
     t1: Vector
     missing: Vector  # per attribute: mass of unknown values, 0 where columns are taken to sum to one
-    total: float  # Σw, cleaned
+    total: Numbers  # Σw, cleaned
     spread: Spread
     idle: Matrix  # the projection onto directions that no record takes
     shrunk: Matrix  # the covariance before it was made positive semidefinite
@@ -79,129 +80,154 @@ def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, sh
 
     `shrink=False` leaves the noiseless estimator: what an error bar is measured against.
     """
-    layout = query.layout
+    layout, numbers = query.layout, query.layout.numbers
     total, spread = _spread(sums, query, sigma)
-    s1, t1, s2 = sums.s1 / total, sums.t1 / total, sums.s2 / total
+    s1, t1, s2 = sums.s1 / total[..., None], sums.t1 / total[..., None], sums.s2 / total[..., None, None]
     complete = _complete(query.centre, s1, spread.s1, layout)
-    _sum_to_zero(s1, t1, s2, complete, layout)
+    s1, t1, s2 = _sum_to_zero(s1, complete, layout), _sum_to_zero(t1, complete, layout), _sum_both_to_zero(s2, complete, layout)
     mean, missing = _means(query.centre + s1, complete, layout)
     shift = mean - query.centre
-    covariance = s2 - np.outer(shift, shift)
-    t0 = float(np.clip(sums.t0 / total, -1.0, 1.0))
-    t1 = t1 - t0 * shift
-    _known_blocks(covariance, mean, layout)
-    numbers = layout.numbers
-    seconds = sums.squares / total + query.variance[numbers] - np.square(shift[numbers])
-    covariance[numbers, numbers] = np.clip(seconds, SMALLEST_VARIANCE, 0.25)
+    t0 = np.clip(sums.t0 / total, -1.0, 1.0)
+    t1 = t1 - t0[..., None] * shift
+    covariance = np.where(_within_codes(layout), _code_covariance(mean), s2 - _outer(shift, shift))
+    seconds = sums.squares / total[..., None] + query.variance[numbers] - np.square(shift[..., numbers])
+    covariance[..., numbers, numbers] = np.clip(seconds, SMALLEST_VARIANCE, 0.25)
     kept, kept_label = _shares(covariance, t1, spread, layout) if shrink else (np.ones_like(s2), np.ones_like(t1))
-    shrunk, label = covariance * kept, t1 * kept_label
-    _sum_to_zero(np.zeros_like(t1), label, shrunk, complete, layout)  # each column was shrunk by itself
+    shrunk = _sum_both_to_zero(covariance * kept, complete, layout)  # each column was shrunk by itself
+    label = _sum_to_zero(t1 * kept_label, complete, layout)
     idle = _idle(complete, layout)
-    driver: Literal["evr", "evd"] = "evr" if layout.width <= WIDE else "evd"  # divide and conquer: a quarter faster
-    values, vectors = scipy.linalg.eigh(shrunk + idle, driver=driver)
-    noisy = spread.s2 * ~layout.same_attribute()
+    values, vectors = _eigenvectors(shrunk + idle)
+    noisy = _column(spread.s2, 2) * ~layout.same_attribute()
     return Estimate(
         mean=mean,
         values=np.maximum(values, 0.0) + RIDGE,
         vectors=np.ascontiguousarray(vectors),
-        t0=t0,
+        t0=t0[()],
         t1=label,
         missing=missing,
-        total=total,
+        total=total[()],
         spread=spread,
         idle=idle,
         shrunk=shrunk,
         second_error=np.sqrt(kept) * noisy,
-        label_error=np.sqrt(kept_label) * spread.t1,
+        label_error=np.sqrt(kept_label) * _column(spread.t1),
     )
 
 
 def with_label_moments(found: Estimate, t1: Vector, query: NormalisedMoments) -> Estimate:
     """The estimate with other noisy moments E y(x - centre), shrunk as `estimate` shrinks them."""
-    centred = t1 - found.idle @ t1 - found.t0 * (found.mean - query.centre)
-    kept = _label_shares(np.diag(found.shrunk), centred, found.spread)
+    centred = t1 - apply(found.idle, t1) - _column(found.t0) * (found.mean - query.centre)
+    kept = _label_shares(_diagonal(found.shrunk), centred, found.spread)
     label = kept * centred
-    return replace(found, t1=label - found.idle @ label, label_error=np.sqrt(kept) * found.spread.t1)
+    return replace(found, t1=label - apply(found.idle, label), label_error=np.sqrt(kept) * _column(found.spread.t1))
 
 
-def _spread(sums: NormalisedSums, query: NormalisedMoments, sigma: float) -> tuple[float, Spread]:
+def apply(matrix: Matrix, vector: Vector) -> Vector:
+    """The product of each matrix with its vector."""
+    return np.asarray((matrix @ vector[..., None])[..., 0])
+
+
+def _eigenvectors(matrix: Matrix) -> tuple[Vector, Matrix]:
+    if matrix.ndim > 2:
+        return np.linalg.eigh(matrix)
+    driver: Literal["evr", "evd"] = "evr" if len(matrix) <= WIDE else "evd"  # divide and conquer: a quarter faster
+    values, vectors = scipy.linalg.eigh(matrix, driver=driver)
+    return values, vectors
+
+
+def _column(numbers: Numbers, axes: int = 1) -> Numbers:
+    """Numbers of several estimates with so many axes added, to be combined with arrays of each."""
+    return np.expand_dims(numbers, tuple(range(-axes, 0)))
+
+
+def _outer(one: Vector, other: Vector) -> Matrix:
+    return np.asarray(one[..., :, None] * other[..., None, :])
+
+
+def _diagonal(matrix: Matrix) -> Vector:
+    return np.diagonal(matrix, axis1=-2, axis2=-1)
+
+
+def _spread(sums: NormalisedSums, query: NormalisedMoments, sigma: float) -> tuple[Vector, Spread]:
     """Σw, at least its own standard error (pure noise stays finite), and each group's standard error."""
     g = query.scales
-    total = max(sums.w0, sigma / sqrt(g.zeroth), 1e-9)
+    total = np.asarray(np.maximum(sums.w0, max(sigma / sqrt(g.zeroth), 1e-9)))
 
-    def error(scale: float) -> float:
-        return sigma / sqrt(scale) / total if scale else 0.0
+    def error(scale: float) -> Numbers:
+        return (sigma / sqrt(scale) / total if scale else 0.0 * total)[()]
 
     return total, Spread(error(g.zeroth), error(g.label), error(g.first), error(g.second), error(g.squares))
 
 
-def _complete(centre: Vector, s1: Vector, error: float, layout: Layout) -> Flags:
+def _complete(centre: Vector, s1: Vector, error: Numbers, layout: Layout) -> Flags:
     """Which codes have no significant mass of unknown values, in either stage."""
-    complete = np.zeros(layout.attributes, dtype=bool)
-    for a in layout.codes:
-        block = layout.columns(a)
-        k = block.stop - block.start
-        closed = abs(float(centre[block].sum()) - 1) < 1e-9
-        complete[a] = k > 1 and closed and -float(s1[block].sum()) <= SIGNIFICANT * sqrt(k) * error + 1e-6
-    return complete
+    sizes = layout.sizes
+    closed = (sizes > 1) & ~np.array(layout.is_number) & (np.abs(layout.per_attribute(centre) - 1) < 1e-9)
+    return np.asarray(closed & (-layout.per_attribute(s1, -1) <= SIGNIFICANT * np.sqrt(sizes) * _column(error) + 1e-6))
 
 
-def _sum_to_zero(s1: Vector, t1: Vector, s2: Matrix, complete: Flags, layout: Layout) -> None:
-    """Σ_block v = 0 on every row of a complete code whose centre sums to one: remove the noise along it."""
-    for a in np.flatnonzero(complete):
-        block = layout.columns(int(a))
-        s1[block] -= s1[block].mean()
-        t1[block] -= t1[block].mean()
-        s2[block] -= s2[block].mean(axis=0)
-        s2[:, block] -= s2[:, block].mean(axis=1)[:, None]
+def _sum_to_zero(values: Matrix, complete: Flags, layout: Layout) -> Matrix:
+    """Σ_block v = 0 on every row of a complete code whose centre sums to one: remove the noise along it, on the last axis."""
+    means = layout.per_attribute(values, -1) / layout.sizes
+    return np.asarray(values - np.where(complete, means, 0.0)[..., layout.owner])
+
+
+def _sum_both_to_zero(values: Matrix, complete: Flags, layout: Layout) -> Matrix:
+    """The same on both axes of matrices."""
+    rows = _sum_to_zero(values, complete[..., None, :], layout).swapaxes(-2, -1)
+    return _sum_to_zero(rows, complete[..., None, :], layout).swapaxes(-2, -1)
 
 
 def _idle(complete: Flags, layout: Layout) -> Matrix:
     """11ᵀ/k on the block of each complete code of k columns."""
-    sizes = np.array(layout.stops) - np.array(layout.starts)
-    return np.where(layout.same_attribute() & complete[layout.owner], 1 / sizes[layout.owner], 0.0)
+    shares = np.where(complete, 1 / layout.sizes, 0.0)[..., layout.owner]
+    return np.asarray(shares[..., None] * layout.same_attribute())
 
 
 def _means(raw: Vector, complete: Flags, layout: Layout) -> tuple[Vector, Vector]:
     """Means inside the domain, and the missing mass of each code."""
-    mean, missing = np.clip(raw, SMALLEST_MEAN, 1 - SMALLEST_MEAN), np.zeros(layout.attributes)
-    for a in layout.codes:
-        block = layout.columns(a)
-        mass = float(mean[block].sum())
-        if complete[a] or mass > 1:
-            mean[block] /= mass
-        missing[a] = 0.0 if complete[a] else max(1 - float(mean[block].sum()), SMALLEST_MEAN)
-    return mean, missing
+    mean, codes = np.clip(raw, SMALLEST_MEAN, 1 - SMALLEST_MEAN), ~np.array(layout.is_number)
+    mass = layout.per_attribute(mean, -1)
+    mean = mean / np.where(codes & (complete | (mass > 1)), mass, 1.0)[..., layout.owner]
+    missing = np.maximum(1 - layout.per_attribute(mean, -1), SMALLEST_MEAN)
+    return mean, np.where(codes & ~complete, missing, 0.0)
 
 
-def _known_blocks(covariance: Matrix, mean: Vector, layout: Layout) -> None:
-    for a in layout.codes:
-        block = layout.columns(a)
-        covariance[block, block] = np.diag(mean[block]) - np.outer(mean[block], mean[block])
+def _within_codes(layout: Layout) -> Flags:
+    return np.asarray(layout.same_attribute() & ~np.array(layout.is_number)[layout.owner])
+
+
+def _code_covariance(mean: Vector) -> Matrix:
+    """diag(μ) - μμᵀ."""
+    return np.asarray(mean[..., None] * np.eye(mean.shape[-1]) - _outer(mean, mean))
 
 
 def _shares(covariance: Matrix, t1: Vector, spread: Spread, layout: Layout) -> tuple[Matrix, Vector]:
     """The shrinkage factors of each covariance and of each label moment."""
-    variance = np.diag(covariance).copy()
-    scale = np.outer(variance, variance)
-    evidence = _per_pair(np.square(covariance) - spread.s2**2, layout)
-    room, cells = _per_pair(scale, layout), _per_pair(np.ones_like(scale), layout)
+    variance, noise = _diagonal(covariance), _column(spread.s2, 2) ** 2
+    scale = _outer(variance, variance)
+    evidence, room, cells = (
+        _per_pair(np.square(covariance) - noise, layout),
+        _per_pair(scale, layout),
+        np.outer(*[layout.sizes] * 2),
+    )
     off = ~np.eye(layout.attributes, dtype=bool)
-    common = max(float(evidence[off].sum()) / max(float(room[off].sum()), 1e-300), 0.0)
-    rho = np.maximum((evidence / room * cells + _POOLED * common) / (cells + _POOLED), 0.0)
-    prior = rho[np.ix_(layout.owner, layout.owner)] * scale
-    kept = np.where(layout.same_attribute(), 1.0, _share(prior, spread.s2**2))
+    common = np.maximum(evidence[..., off].sum(axis=-1) / np.maximum(room[..., off].sum(axis=-1), 1e-300), 0.0)
+    rho = np.maximum((evidence / room * cells + _POOLED * _column(common, 2)) / (cells + _POOLED), 0.0)
+    prior = rho[..., layout.owner[:, None], layout.owner] * scale
+    kept = np.where(layout.same_attribute(), 1.0, _share(prior, noise))
     return kept, _label_shares(variance, t1, spread)
 
 
 def _label_shares(variance: Vector, t1: Vector, spread: Spread) -> Vector:
-    signal = max(float((np.square(t1) - spread.t1**2).sum()) / float(variance.sum()), 0.0)
-    return _share(signal * variance, spread.t1**2)
+    noise = _column(spread.t1) ** 2
+    signal = np.maximum((np.square(t1) - noise).sum(axis=-1) / variance.sum(axis=-1), 0.0)
+    return _share(_column(signal) * variance, noise)
 
 
 def _per_pair(entries: Matrix, layout: Layout) -> Matrix:
-    return layout.per_attribute(layout.per_attribute(entries).T)
+    return layout.per_attribute(layout.per_attribute(entries, -2), -1)
 
 
-def _share(prior: Matrix, noise: float) -> Matrix:
+def _share(prior: Matrix, noise: Numbers) -> Matrix:
     return np.asarray(prior / (prior + noise + 1e-300))

@@ -56,11 +56,11 @@ class Guess:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slopes:
-    """φ̂, and its posterior standard deviation in each direction of the covariance's eigenbasis."""
+    """φ̂, and its posterior standard deviation in each direction of the covariance's eigenbasis. Those of several estimates have one more axis."""
 
     values: Vector
     spread: Vector
-    doubt: float  # τ²: how wrong the public points' residuals are, as a share of their variance
+    doubt: float  # τ²: how wrong the public points' residuals are, as a share of their variance; of several estimates, that of the first
 
     @property
     def asked(self) -> bool:
@@ -73,92 +73,93 @@ class Slopes:
 
     def errors(self, vectors: Matrix) -> Vector:
         """Posterior standard deviation of each column's slope."""
-        return np.asarray(np.sqrt(np.square(vectors) @ np.square(self.spread)))
+        return np.asarray(np.sqrt(_apply(np.square(vectors), np.square(self.spread))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyEquations:
-    """τ = λφ + e in the eigenbasis `vectors` of the covariance; the standard errors of t₁ and of the covariance's entries."""
+    """τ = λφ + e in the eigenbasis `vectors` of the covariance; the standard errors of t₁ and of the covariance's entries.
+
+    Equations of several estimates have one more axis, the first.
+    """
 
     eigenvalues: Vector
     vectors: Matrix
     t1: Vector
-    label_error: float
-    second_error: float
+    label_error: Vector | float
+    second_error: Vector | float
     numbers: Indices  # which columns are numbers
 
     def slopes(self, guess: Guess | None = None) -> Slopes:
         """φ̂ under the likelier prior."""
-        sizes = np.concatenate([_SIZES[:, None] * f for f in self._usual_sizes])
-        flat = np.zeros(len(sizes))
-        likelihood, plain = self._posterior(np.zeros(len(self.t1)), sizes, flat, flat)
+        sizes = np.concatenate([_SIZES[:, None] * f[..., None, :] for f in self._usual_sizes], axis=-2)
+        flat = np.zeros(sizes.shape[-2])
+        likelihood, plain = self._posterior(np.zeros(self.t1.shape[-1]), sizes, flat, flat)
         if guess is None:
             return Slopes(plain.values, plain.spread, DOUBT_WITHOUT_MODEL)
-        few = np.broadcast_to(guess.few, self.t1.shape)
+        few = np.broadcast_to(guess.few, self.t1.shape[-1:])
         priors = self._priors_around(guess, few @ np.square(self.vectors))
-        times = len(priors) // len(_DOUBTS)
+        times = priors.shape[-2] // len(_DOUBTS)
         doubts = np.tile(_DOUBTS + float(few.max()), times)  # plus the error of a sample this large
         before = np.tile(-0.5 * np.square(np.log10(_DOUBTS / _USUAL_DOUBT) / _DECADES), times)
         guessed_likelihood, guessed = self._posterior(guess.values, priors, doubts, before)
-        kept = guessed_likelihood + log(_ODDS) >= likelihood
-        return guessed if kept else Slopes(plain.values, plain.spread, guessed.doubt)
+        kept = (guessed_likelihood + log(_ODDS) >= likelihood)[..., None]
+        return Slopes(np.where(kept, guessed.values, plain.values), np.where(kept, guessed.spread, plain.spread), guessed.doubt)
 
     def _priors_around(self, guess: Guess, few: Vector) -> Matrix:
         """v of each direction: one row for each γ and doubt. `few` is one over the number of points in each direction."""
         towards, squared = np.square(guess.values @ self.vectors), np.square(self.vectors)
-        spread = (_DOUBTS[:, None] + few + _CURVED * self._collinearity) * max(guess.residual, 1e-12)
-        wide = np.maximum(self.eigenvalues, PRECISION * float(self.eigenvalues.max()))
+        spread = (_DOUBTS[:, None] + (few + _CURVED * self._collinearity)[..., None, :]) * max(guess.residual, 1e-12)
+        wide = np.maximum(self.eigenvalues, PRECISION * self.eigenvalues.max(axis=-1, keepdims=True))
         felt = np.square(guess.values) @ squared  # a column with a large slope may share it otherwise with another
-        usual = [f * max(float((towards / f).mean()), 1e-12) + felt for f in self._usual_sizes]
-        unseen = few / (self.eigenvalues + few + 1e-300)
-        return np.concatenate([1 / (wide / spread + 1 / f) + unseen**_HIDDEN * f for f in usual])
+        usual = [f * np.maximum((towards / f).mean(axis=-1, keepdims=True), 1e-12) + felt for f in self._usual_sizes]
+        unseen = (few / (self.eigenvalues + few + 1e-300)) ** _HIDDEN
+        return np.concatenate(
+            [1 / (wide[..., None, :] / spread + 1 / f[..., None, :]) + (unseen * f)[..., None, :] for f in usual], axis=-2
+        )
 
     @property
     def _usual_sizes(self) -> list[Vector]:
         """f of each direction, for each γ; γ = 0 alone where no column is a number."""
-        squared = np.square(self.vectors)
-        variance = squared @ self.eigenvalues
+        squared, numbers = np.square(self.vectors), self.numbers
+        variance = _apply(squared, self.eigenvalues)
         ratio = np.ones_like(variance)
-        ratio[self.numbers] = np.maximum(float(variance.mean()) / variance[self.numbers], 1.0)
-        return [ratio**power @ squared for power in (_POWERS if self.numbers.size else (0.0,))]
+        ratio[..., numbers] = np.maximum(variance.mean(axis=-1, keepdims=True) / variance[..., numbers], 1.0)
+        return [_apply(squared.swapaxes(-2, -1), ratio**power) for power in (_POWERS if numbers.size else (0.0,))]
 
     @property
     def _collinearity(self) -> Vector:
         """How nearly a direction's numbers determine each other: 0 where they vary freely, 1 where the direction hardly varies at all."""
         squared = np.square(self.vectors)
-        apart = (squared @ self.eigenvalues)[
-            :, None
-        ] * squared  # what each column would add to a direction if all were uncorrelated
-        total = np.maximum(apart.sum(axis=0), 1e-300)
-        return np.asarray(apart[self.numbers].sum(axis=0) / total * np.clip(1 - self.eigenvalues / total, 0.0, 1.0) ** 2)
+        apart = (
+            _apply(squared, self.eigenvalues)[..., None] * squared
+        )  # what each column would add to a direction if all were uncorrelated
+        total = np.maximum(apart.sum(axis=-2), 1e-300)
+        shares = apart[..., self.numbers, :].sum(axis=-2) / total
+        return np.asarray(shares * np.clip(1 - self.eigenvalues / total, 0.0, 1.0) ** 2)
 
-    def _posterior(self, centre: Vector, priors: Matrix, doubts: Vector, before: Vector) -> tuple[float, Slopes]:
-        """(log likelihood, posterior); one row of prior variances for each value that is tried, with the prior probabilities `before`."""
-        middle = np.asarray(centre @ self.vectors)
-        target = np.asarray(self.t1 @ self.vectors) - self.eigenvalues * middle
-        signal = np.square(self.eigenvalues) * priors
-        noise = self._noise(target, middle, priors, signal)[:, None]
-        evidence = -0.5 * (np.log(signal + noise) + np.square(target) / (signal + noise)).sum(axis=1)
-        evidence = evidence + before - np.log(np.exp(before).sum())
-        weights = np.exp(evidence - evidence.max())
-        likelihood = float(evidence.max() + np.log(weights.sum()))
-        weights /= weights.sum()
-        gains = priors / (signal + noise)
-        moved = gains * (self.eigenvalues * target)
-        mean = weights @ moved
-        variance = weights @ (gains * noise + np.square(moved - mean))
-        return likelihood, Slopes(self.vectors @ (middle + mean), np.sqrt(variance), float(weights @ doubts))
+    def _posterior(self, centre: Vector, priors: Matrix, doubts: Vector, before: Vector) -> tuple[Vector, Slopes]:
+        """(log likelihood, posterior); one row of prior variances for each value that is tried, with the prior log probabilities `before`."""
+        from dpexplain.estimation._slope_kernels import posteriors  # numba takes long to load
 
-    def _noise(self, target: Vector, middle: Vector, priors: Matrix, signal: Matrix) -> Vector:
-        """s² for each row of prior variances, at its own φ̂."""
-        smallest = 1e-18 + (PRECISION * float(self.eigenvalues.max())) ** 2 * float(
-            np.square(target / self.eigenvalues.max()).sum()
-        )
-        noise = np.full(len(priors), max(self.label_error**2, smallest))
-        for _ in range(_ROUNDS):
-            phi = middle + self.eigenvalues * priors * target / (signal + noise[:, None])
-            noise = np.maximum(self.label_error**2 + self.second_error**2 * np.square(phi).sum(axis=1), smallest)
-        return noise
+        shape, n = self.t1.shape, self.t1.shape[-1]
+        middle, eigenvalues = np.asarray(centre @ self.vectors), self.eigenvalues
+        target = _apply(self.vectors.swapaxes(-2, -1), self.t1) - eigenvalues * middle
+        smallest = 1e-18 + PRECISION**2 * np.square(target).sum(axis=-1)
+        equations = eigenvalues.reshape(-1, n), target.reshape(-1, n), middle.reshape(-1, n)
+        noises = np.square(self.label_error).reshape(-1), np.square(self.second_error).reshape(-1), smallest.reshape(-1)
+        count = len(equations[0])
+        found = np.empty(count), np.empty((count, n)), np.empty((count, n)), np.empty((count, len(before)))
+        probabilities = before - np.log(np.exp(before).sum())
+        posteriors(equations, noises, priors.reshape(count, -1, n), probabilities, _ROUNDS, found)
+        likelihood, mean, variance, weights = found
+        values = _apply(self.vectors, middle + mean.reshape(shape))
+        return likelihood.reshape(shape[:-1]), Slopes(values, np.sqrt(variance.reshape(shape)), float(weights[0] @ doubts))
+
+
+def _apply(matrix: Matrix, vector: Vector) -> Vector:
+    """The product of each matrix with its vector."""
+    return np.asarray((matrix @ vector[..., None])[..., 0])
 
 
 def guessed_slopes(points: Matrix, labels: Vector, weights: Vector) -> Guess:

@@ -24,8 +24,8 @@ class LabelNewton:
 
     def step(self, labels: Vector, gradient: Vector) -> Vector:
         """H⁻¹g at the labels."""
-        Z = self._Z
-        hessian = (Z * (1 - labels * labels)[:, None]).T @ Z / len(Z) + np.diag(self._ridge)
+        root = self._Z * np.sqrt((1 - labels * labels) / len(labels))[:, None]
+        hessian = root.T @ root + np.diag(self._ridge)  # a matrix times its own transpose: half the operations
         return np.asarray(scipy.linalg.solve(hessian, gradient, assume_a="pos"))
 
 

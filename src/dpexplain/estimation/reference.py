@@ -9,7 +9,7 @@ the moments, which error bars rely on. It serves to estimate how much *localisin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import scipy
@@ -42,16 +42,18 @@ class Reference:
 
     def points(self, layout: Layout) -> Matrix:
         """The points as encoded rows, (N, n)."""
-        rows = np.zeros((self.codes.shape[1], layout.width))
-        everyone = np.arange(len(rows))
+        return np.ascontiguousarray(self.columns(layout).T)
+
+    def columns(self, layout: Layout) -> Matrix:
+        """The same, column after column, (n, N)."""
+        columns = np.zeros((layout.width, self.codes.shape[1]))
         for a, code in enumerate(self.codes):
             block = layout.columns(a)
             if layout.is_number[a]:
-                rows[:, block.start] = code / NUMBER_STEPS
+                np.divide(code, NUMBER_STEPS, out=columns[block.start])
             else:
-                known = code < block.stop - block.start
-                rows[everyone[known], block.start + code[known]] = 1.0
-        return rows
+                np.equal(code, np.arange(block.stop - block.start)[:, None], out=columns[block], casting="unsafe")
+        return columns
 
 
 @lru_cache(maxsize=2)
@@ -63,19 +65,22 @@ def sobol(dimensions: int, points: int) -> Matrix:
     return uniforms
 
 
+@lru_cache(maxsize=2)
+def _sobol_normals(dimensions: int, points: int, chosen: tuple[int, ...]) -> Matrix:
+    """Standard normal numbers in place of the uniform ones of some dimensions, (chosen, points)."""
+    normals = np.asarray(scipy.special.ndtri(sobol(dimensions, points)[list(chosen)]))
+    normals.setflags(write=False)
+    return normals
+
+
 def draw(estimate: Estimate, layout: Layout, points: int = POINTS) -> Codes:
     """Reference codes for every attribute: first the codes, one after another, then the numbers given them."""
-    return _draw_at(sobol(layout.attributes, points), estimate, layout)
-
-
-def _draw_at(uniforms: Matrix, estimate: Estimate, layout: Layout) -> Codes:
-    """The codes of points with these uniform numbers, (attributes, N)."""
-    covariance, codes = estimate.covariance, np.zeros(uniforms.shape, dtype=np.int64)
-    _draw_codes(codes, uniforms, covariance, estimate, layout)
+    codes = _draw_codes(sobol(layout.attributes, points), estimate, layout)
     if layout.numbers.size:
-        rows = Reference(codes, np.empty(0), np.empty(0)).points(layout)
-        numbers = _numbers(rows, uniforms[layout.owner[layout.numbers]], covariance, estimate, layout)
-        codes[layout.owner[layout.numbers]] = np.rint(numbers.T * NUMBER_STEPS).astype(np.int64)
+        owners = layout.owner[layout.numbers]
+        normals = _sobol_normals(layout.attributes, points, tuple(owners.tolist()))
+        numbers = _numbers(Reference(codes, np.empty(0), np.empty(0)).columns(layout), normals, estimate, layout)
+        codes[owners] = np.rint(numbers * NUMBER_STEPS).astype(np.int64)
     return codes
 
 
@@ -86,38 +91,35 @@ def sample_public_points(estimate: Estimate, layout: Layout, count: int) -> Matr
     """
     chosen = slice(POINTS, POINTS + count)
     if layout.width > WIDE and not layout.numbers.size:  # codes do not depend on other points, as the margins of numbers do
-        codes = _draw_at(sobol(layout.attributes, 2 * POINTS)[:, chosen], estimate, layout)
+        codes = _draw_codes(sobol(layout.attributes, 2 * POINTS)[:, chosen], estimate, layout)
     else:
         codes = draw(estimate, layout, 2 * POINTS)[:, chosen]
     return Reference(codes, np.empty(0), np.empty(0)).points(layout)
 
 
-def _draw_codes(codes: Codes, uniforms: Matrix, covariance: Matrix, estimate: Estimate, layout: Layout) -> None:
-    """Fill in each code by regression on those before it.
+def _draw_codes(uniforms: Matrix, estimate: Estimate, layout: Layout) -> Codes:
+    """Each code by regression on those before it, at points with these uniform numbers, (attributes, N); numbers are left 0.
 
     With LLᵀ the covariance of all codes' columns and e = L⁻¹(x - μ), the regression of block a on what precedes it is
     μ_a + Σ_{b<a} L_ab e_b, so one factorisation gives every regression.
     """
-    columns = np.setdiff1d(np.arange(layout.width), layout.numbers)
+    from dpexplain.estimation._code_kernels import draw_panel  # numba takes long to load
+
+    codes, columns = np.zeros(uniforms.shape, dtype=np.int64), np.setdiff1d(np.arange(layout.width), layout.numbers)
     if not columns.size:
-        return
-    lower = scipy.linalg.cholesky(
-        covariance[np.ix_(columns, columns)] + noise_ridge(estimate.spread.s2, layout) * np.eye(len(columns)), lower=True
-    )
-    residuals, start = np.zeros((codes.shape[1], len(columns))), 0
+        return codes
+    ridge = noise_ridge(estimate.spread.s2, layout) * np.eye(len(columns))
+    lower = scipy.linalg.cholesky(estimate.covariance[np.ix_(columns, columns)] + ridge, lower=True)
+    residuals, start = np.zeros((len(columns), uniforms.shape[1])), 0
     for panel in _panels(layout):
-        stop = start + sum(layout.stops[a] - layout.starts[a] for a in panel)
-        within, diagonal, done = np.zeros((codes.shape[1], stop - start)), lower[start:stop, start:stop], 0
-        before = residuals[:, :start] @ lower[start:stop, :start].T  # the effect of earlier panels on this one, in one product
-        for a in panel:
-            here = slice(done, done + layout.stops[a] - layout.starts[a])
-            expected = estimate.mean[layout.columns(a)] + within[:, :done] @ diagonal[here, :done].T + before[:, here]
-            codes[a] = _choose_values(expected, uniforms[a], missing=bool(estimate.missing[a]))
-            off = (codes[a][:, None] == np.arange(here.stop - here.start)) - expected
-            within[:, here] = scipy.linalg.solve_triangular(diagonal[here, here], off.T, lower=True).T
-            done = here.stop
-        residuals[:, start:stop] = within
-        start = stop
+        ends = np.cumsum([0, *(layout.sizes[a] for a in panel)])
+        here = slice(start, start + int(ends[-1]))
+        expected = lower[here, :start] @ residuals[:start]  # the effect of earlier panels on this one, in one product
+        expected += estimate.mean[columns[here]][:, None]
+        drawn = codes[panel]
+        draw_panel(ends, estimate.missing[panel] > 0, lower[here, here], expected, uniforms[panel], drawn, residuals[here])
+        codes[panel], start = drawn, here.stop
+    return codes
 
 
 def _panels(layout: Layout) -> list[list[int]]:
@@ -134,36 +136,25 @@ def _panels(layout: Layout) -> list[list[int]]:
     return panels
 
 
-def _choose_values(expected: Matrix, uniforms: Vector, *, missing: bool) -> Codes:
-    """One value for each point, with probabilities nearest to `expected`; the last value is "all zeros"."""
-    probabilities = np.maximum(expected, 0.0)
-    if missing:
-        probabilities = np.column_stack([probabilities, np.maximum(1 - expected.sum(axis=1), 0.0)])
-    steps = np.cumsum(probabilities, axis=1)
-    reached = (uniforms[:, None] * steps[:, -1:] > steps).sum(axis=1)
-    return np.asarray(np.minimum(reached, probabilities.shape[1] - 1))
-
-
-def _numbers(rows: Matrix, uniforms: Matrix, covariance: Matrix, estimate: Estimate, layout: Layout) -> Matrix:
-    """(N, numbers): regression on the codes plus correlated Gaussian noise, then each margin turned into a Beta."""
-    numbers = layout.numbers
+def _numbers(columns: Matrix, normals: Matrix, estimate: Estimate, layout: Layout) -> Matrix:
+    """(numbers, N): regression on the codes plus correlated Gaussian noise, then each margin turned into a Beta."""
+    numbers, covariance = layout.numbers, estimate.covariance
     others = np.setdiff1d(np.arange(layout.width), numbers)
     residual = covariance[np.ix_(numbers, numbers)]
-    centre = np.zeros((len(rows), len(numbers)))
+    centre: Matrix | float = 0.0
     if others.size:
         ridge = noise_ridge(estimate.spread.s2, layout)
         gram = covariance[np.ix_(others, others)] + ridge * np.eye(len(others))
         slope = scipy.linalg.solve(gram, covariance[np.ix_(others, numbers)], assume_a="pos")
         residual = residual - slope.T @ (gram + ridge * np.eye(len(others))) @ slope
-        centre = (rows[:, others] - estimate.mean[others]) @ slope
+        centre = slope.T @ columns[others] - (slope.T @ estimate.mean[others])[:, None]
     values, vectors = scipy.linalg.eigh((residual + residual.T) / 2)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # the symmetric one: it moves little when the moments do
-    gaussian = centre + scipy.special.ndtri(uniforms.T) @ root
-    standard = (gaussian - gaussian.mean(axis=0)) / np.maximum(gaussian.std(axis=0), 1e-9)
+    gaussian = centre + root @ normals
+    gaussian -= gaussian.mean(axis=1, keepdims=True)
+    gaussian /= np.maximum(np.sqrt(np.square(gaussian).mean(axis=1, keepdims=True)), 1e-9)
     variances = np.diag(covariance)[numbers]
-    return np.column_stack(
-        [_as_beta(standard[:, j], *pair) for j, pair in enumerate(zip(estimate.mean[numbers], variances, strict=True))]
-    )
+    return np.stack([_as_beta(*one) for one in zip(gaussian, estimate.mean[numbers], variances, strict=True)])
 
 
 def noise_ridge(second_error: float, layout: Layout) -> float:
@@ -177,9 +168,18 @@ def _as_beta(standard: Vector, mean: float, variance: float) -> Vector:
     middle = min(max(mean, 1e-3), 1 - 1e-3)
     most = middle * (1 - middle)
     concentration = most / min(max(variance, 1e-5), 0.98 * most) - 1
+    grid, shares = _normal_grid()
+    quantiles = scipy.special.betaincinv(middle * concentration, (1 - middle) * concentration, shares)
+    place = np.clip((standard - grid[0]) / (grid[1] - grid[0]), 0.0, len(grid) - 1)
+    below = np.minimum(place.astype(np.intp), len(grid) - 2)
+    return np.asarray(np.clip(quantiles[below] + (place - below) * np.diff(quantiles)[below], 0.0, 1.0))
+
+
+@cache
+def _normal_grid() -> tuple[Vector, Vector]:
+    """Standard normal numbers, and the probability of smaller ones."""
     grid = np.linspace(-4.5, 4.5, 91)
-    quantiles = scipy.special.betaincinv(middle * concentration, (1 - middle) * concentration, scipy.special.ndtr(grid))
-    return np.clip(np.interp(standard, grid, quantiles), 0.0, 1.0)
+    return grid, np.asarray(scipy.special.ndtr(grid))
 
 
 def fit_labels(points: Matrix, estimate: Estimate, start: Vector | None = None) -> tuple[Vector, Vector]:
@@ -187,30 +187,33 @@ def fit_labels(points: Matrix, estimate: Estimate, start: Vector | None = None) 
 
     Of all labels in [-1, 1] with these moments they have the largest entropy. Returns (labels, coefficients).
     """
-    Z = np.column_stack([np.ones(len(points)), points - estimate.mean])
+    Z = np.vstack([np.ones(len(points)), points.T - estimate.mean[:, None]]).T  # column after column, as its products read it
     target = np.append(np.clip(estimate.t0, -0.999, 0.999), estimate.t1)
     ridge = np.append(1e-6, np.full(Z.shape[1] - 1, max(2 * estimate.spread.t1, _FLOOR)))
     beta = np.zeros(Z.shape[1]) if start is None else start
 
     def objective(beta: Vector) -> tuple[float, Vector]:
+        """The value, and the labels at `beta`: 2 cosh η = exp|η| (1 + q) and tanh|η| = (1 - q)/(1 + q) with q = exp(-2|η|)."""
         eta = Z @ beta
-        return float(np.logaddexp(eta, -eta).mean() - target @ beta + (ridge * beta * beta).sum() / 2), eta
+        size = np.abs(eta)
+        q = np.exp(-2 * size)
+        value = float((size + np.log1p(q)).mean() - target @ beta + (ridge * beta * beta).sum() / 2)
+        return value, np.copysign((1 - q) / (1 + q), eta)
 
     newton: LabelNewton = LabelNewton(Z, ridge) if len(estimate.t1) <= WIDE else ReusedLabelNewton(Z, ridge)
-    value, eta = objective(beta)
+    value, y = objective(beta)
     for _ in range(newton.most_steps):
-        y = np.tanh(eta)
-        gradient = Z.T @ y / len(Z) - target + ridge * beta
+        gradient = y @ Z / len(Z) - target + ridge * beta
         step = newton.step(y, gradient)
         size, decrease = 1.0, float(gradient @ step)
-        following, eta = objective(beta - size * step)
+        following, y = objective(beta - size * step)
         while following > value - 1e-4 * size * decrease and size > 1e-3:
             size /= 2
-            following, eta = objective(beta - size * step)
+            following, y = objective(beta - size * step)
         beta, value = beta - size * step, following
         if decrease < newton.close:
             break
-    return np.tanh(eta), beta
+    return y, beta
 
 
 def build(
@@ -221,7 +224,7 @@ def build(
     The estimate describes rows weighted by w(x); 1/w(x) converts it to rows of equal weight.
     """
     codes = draw(estimate, query.layout, points)
-    rows = Reference(codes, np.empty(0), np.empty(0)).points(query.layout)
+    rows = Reference(codes, np.empty(0), np.empty(0)).columns(query.layout).T
     labels, coefficients = fit_labels(rows, estimate, start)
     inverse = 1 / query.weights(rows)
     steps = np.maximum(np.rint(inverse / inverse.max() * WEIGHT_STEPS), 1.0)
