@@ -116,6 +116,12 @@ class Inputs:
 
         return face_network.classifier(self.faces, self.output / "cache", epochs=2 if self.quick else 10)
 
+    @cached_property
+    def private_faces(self) -> dpx.PrivateData:
+        """The faces behind the wall, a column a pixel; the network takes twenty seconds to label them."""
+        domain = dpx.ImageDomain(shape=self.faces.training.shape[1:])
+        return dpx.PrivateData(self.faces.training, domain, model=self.face_model)
+
     def require(self, study: Study) -> None:
         for name in study.files:
             if not (self.folder / name).is_file():
