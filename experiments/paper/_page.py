@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from experiments.paper._overview import HEADER, overview
 from experiments.paper._verdicts import verdict
 
 Rows = list[dict[str, Any]]
@@ -34,6 +35,7 @@ TABLE_3 = {
 def fill_page(page: str, kept: dict[str, Any]) -> str:
     """The page with today's tables between its marks."""
     page = _replace(page, "summary", summary_table(kept))
+    page = _replace(page, "overview", markdown(HEADER, overview(kept)))
     for name, found in kept.items():
         page = _replace(page, name, study_text(found))
     return page

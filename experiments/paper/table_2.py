@@ -12,12 +12,13 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import dpexplain as dpx
+from dpexplain import evaluation
 from dpexplain.noise import SeededNoise
 from dpexplain.plots.style import SERIES, tidy
 from dpexplain.progress import with_bar
 from experiments.paper import _printed_texts, _training
 from experiments.paper._lime import explain_by_lime
-from experiments.paper._streams import OnPapersPlane, with_error
+from experiments.paper._streams import with_error
 from experiments.paper._study import SEED, TEXT_FILES, Study, figure, legend_above
 from experiments.text import count_shared
 
@@ -26,7 +27,7 @@ LIMES = ("LIME", "LIME, hard labels", "LIME, forest", "LIME, network")
 MIMS = ("MIM", "MIM, signed")
 BASIS = ("exact optimum", *LIMES, *MIMS)
 EXAMPLES = 4
-PRINTED, AT_ITS_SIZE = "paper, ε = 0.1", "paper, noise of 8.8 M reviews"
+PRINTED, AT_ITS_SIZE, FITTED = "paper, ε = 0.1", "paper, noise of 8.8 M reviews", "fitted plane"
 
 
 def run(inputs, queries):
@@ -68,11 +69,22 @@ def scale_text(scale):
 
 
 def explain_by_releases(data, texts, seeds):
-    """{name: values (texts, seeds, words)} of one release a seed."""
+    """{name: values (texts, seeds, words)} of one release a seed, by the paper's plane and by the default, the fitted one; the latter also paid for
+    and without noise."""
     once = dpx.Budget(1.0, DELTA)
-    made = [OnPapersPlane(dpx.release(data, once, noise=SeededNoise(SEED + k))) for k in range(seeds)]
-    found = [[one.explain(text).values for one in made] for text in with_bar(texts, "releases")]
-    return {"release, ε = 1 in total": {"values": np.array(found)}}
+    made = [dpx.release(data, once, noise=SeededNoise(SEED + k)) for k in range(seeds)]
+    paid = dpx.Explainer(data, _printed_texts.BUDGET, dpx.Basic(1.0, DELTA), noise=SeededNoise(SEED))
+    asked = {
+        "release, ε = 1 in total": lambda text: [one.explain(text, plane="paper").values for one in made],
+        f"{FITTED}, release, ε = 1 in total": lambda text: [one.explain(text, plane="fitted").values for one in made],
+        f"{FITTED}, ε = 1": lambda text: [paid.explain(text).values],
+        f"{FITTED}, exact": lambda text: [evaluation.optimum(data, text)],
+    }
+    found = {name: [] for name in asked}
+    for text in with_bar(texts, "releases"):
+        for name, ask in asked.items():
+            found[name].append(ask(text))
+    return {name: {"values": np.array(each)} for name, each in found.items()}
 
 
 def explain_by_limes(reviews, chosen):
