@@ -1,0 +1,167 @@
+"""One line for each artefact of the paper: its number, and ours in four ways. Made from results.json, for docs/reproduction.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Kept = dict[str, Any]
+HEADER = ("artefact", "what", "the paper", "its formulas here", "exact accounting", "fitted plane, paid", "release")
+UNKNOWN, NONE = "-", "none"  # not measured; there is nothing to measure
+FOREST, BOOKED, EXACT, LOST = "shared with LIME, forest", "ε by the paper's bookkeeping", "total ε, exact", "relative excess"
+
+
+def overview(kept: Kept) -> list[list[str]]:
+    return [[artefact, what, *make(kept)] for artefact, what, make in LINES]
+
+
+def pick(kept: Kept, study: str, key: str, digits: int = 3, **wanted: Any) -> str:
+    """A number of the first row with these entries; a text is the beginning of an entry."""
+    for row in kept.get(study, {}).get("rows", ()):
+        if key in row and all(str(row.get(name.replace("_", " "))) == value for name, value in wanted.items()):
+            return f"{row[key]:.{digits}g}"
+    return UNKNOWN
+
+
+def words(kept: Kept) -> list[str]:
+    def one(name: str) -> str:
+        return pick(kept, "table-2", FOREST, explanation=name)
+
+    exact = next((row["explanation"] for row in kept["table-2"]["rows"] if row["explanation"].startswith("ours, μ of")), "")
+    paid = one("fitted plane, ε = 1")
+    release = f"{one('release, ε = 1 in total')}; fitted {one('fitted plane, release, ε = 1 in total')}"
+    return ["3.9", one("paper, noise of 8.8 M reviews"), one(exact), paid, release]
+
+
+def losses(data: str, reported: str, other: str, fitted: str) -> Callable[[Kept], list[str]]:
+    """Excess loss at ε = 0.1 with columns in [0, 1], relative excess behind it; `other` is a scale of the columns."""
+
+    def make(kept: Kept) -> list[str]:
+        def one(columns: str, *kinds: str) -> str:
+            for kind in kinds:
+                wanted = {"data": data, "columns_in": columns, "ε": "0.1", "explanation": kind}
+                if (loss := pick(kept, "table-3", "excess loss", 2, **wanted)) != UNKNOWN:
+                    return f"{loss} ({pick(kept, 'table-3', LOST, 2, **wanted)})"
+            return UNKNOWN
+
+        printed = ("paper, noise of its size", "paper")
+        formulas = f"{one('[0, 1]', *printed)}; in {other} {one(other, *printed)}"
+        exact = one("[0, 1]", "ours, μ of its size", "ours", "exact noise")
+        paid = pick(kept, "fitted-planes", LOST, 2, data=fitted, explanation="basic, ε = 0.1")
+        release = pick(kept, "fitted-planes", LOST, 2, data=fitted, explanation="release, ε = 0.1 once")
+        return [reported, formulas, exact, _in_brackets(paid), _in_brackets(release)]
+
+    return make
+
+
+def _in_brackets(value: str) -> str:
+    return value if value == UNKNOWN else f"({value})"
+
+
+def maps(kept: Kept) -> list[str]:
+    def one(grid: str, name: str) -> str:
+        return pick(kept, "figure-1", "cosine", 2, superpixels=grid, explanation=name)
+
+    exact = f"{one('48×48', 'ours, ε = 1')}; 12×12 {one('12×12', 'ours, ε = 1')}"
+    fitted, release = (f"12×12 {one('12×12', name)}" for name in ("fitted plane, ε = 1", "fitted plane, release, ε = 1 once"))
+    return ["good to the eye from ε = 0.07", one("48×48", "paper, ε = 1"), exact, fitted, release]
+
+
+def spending(study: str, said: str, fitted: str, release: str) -> Callable[[Kept], list[str]]:
+    """Total ε and relative excess of adaptive answers."""
+
+    def make(kept: Kept) -> list[str]:
+        def one(key: str, name: str) -> str:
+            return pick(kept, study, key, 2, mechanism=name)
+
+        printed = f"{one(BOOKED, 'adaptive, paper')} by its books, {one(EXACT, 'adaptive, paper')} exactly ({one(LOST, 'adaptive, paper')})"
+        exact = f"{one(EXACT, 'adaptive, ours')} ({one(LOST, 'adaptive, ours')})"
+        rows = [row for row in kept.get("fitted-planes", {}).get("rows", ()) if row["data"] == fitted]
+        paid, once = (
+            next((f"({row[LOST]:.2g})" for row in rows if row["explanation"].startswith(kind)), UNKNOWN)
+            for kind in ("adaptive", "release")
+        )
+        released = pick(kept, study, LOST, 2, mechanism=f"release, ε = {release} once")
+        return [said, printed, exact, paid, f"{release} once ({released}); fitted {once}"]
+
+    return make
+
+
+def paths(kept: Kept) -> list[str]:
+    def one(name: str) -> str:
+        places = ("at the start", "at worst", "at the end")
+        return " to ".join(pick(kept, "figure-4", key, 2, mechanism=name) for key in places)
+
+    return ["up, and back", one("adaptive, paper"), one("adaptive, ours"), UNKNOWN, NONE]
+
+
+def iterations(kept: Kept) -> list[str]:
+    def one(name: str) -> str:
+        return " and ".join(pick(kept, "figure-5", "mean T'", data=data, mechanism=name) for data in ("ACS", "Text"))
+
+    return ["121 and 149", one("adaptive, paper"), one("adaptive, ours"), UNKNOWN, NONE]
+
+
+def likeness(kept: Kept) -> list[str]:
+    def one(name: str) -> str:
+        key = "cosine to its own optimum"
+        return " and ".join(pick(kept, "figure-6", key, 2, model=model, explanation=name) for model in ("f", "f_0.5, weak"))
+
+    return [
+        "f's map shows the mouth, f_0.5's nothing",
+        one("paper, pixels, ε = 0.1"),
+        f"12×12 {one('ours, 12×12, ε = 1')}",
+        UNKNOWN,
+        UNKNOWN,
+    ]
+
+
+def distances(kept: Kept) -> list[str]:
+    def one(name: str) -> str:
+        key = "distance from f's optimum"
+        return " and ".join(pick(kept, "figure-7", key, model=model, mechanism=name) for model in ("f_10", "f_0.5"))
+
+    return ["f_0.5 farther than f_10", one("paper, T=200"), one("ours, ε = 1"), UNKNOWN, UNKNOWN]
+
+
+def correlations(kept: Kept) -> list[str]:
+    rows = kept.get("figure-8", {}).get("rows", [])
+    above = sum(row["from"] > 0 for row in rows)
+    return ["above 0, every model", f"{above} of {len(rows)} intervals", UNKNOWN, UNKNOWN, UNKNOWN]
+
+
+def regions(kept: Kept) -> list[str]:
+    def one(name: str, key: str) -> str:
+        places = ("dense", "random", "sparse", "depth 10", "depth 60")
+        found = [pick(kept, "figure-9", key, queries_about=place, mechanism=name) for place in places]
+        return f"{', '.join(found[:3])}; {' and '.join(found[3:])}"
+
+    return ["rising; rising", one("adaptive, paper", BOOKED), one("adaptive, ours", EXACT), UNKNOWN, "the same for all"]
+
+
+def minorities(kept: Kept) -> list[str]:
+    rows = kept.get("minorities", {}).get("rows", [])
+
+    def one(key: str) -> str:
+        values = [row[key] for row in rows if key in row]
+        return f"{max(values[1:]) / values[0]:.3g}" if values else UNKNOWN
+
+    return ["said, not measured", one("paper, ε = 0.1"), one("ours, ε = 0.1"), UNKNOWN, one("release, ε = 0.1 once")]
+
+
+LINES: tuple[tuple[str, str, Callable[[Kept], list[str]]], ...] = (
+    ("Table 2", "words shared with LIME (forest)", words),
+    ("Table 3, ACS", "excess loss, ε = 0.1", losses("ACS", "2.6e-4", "[0, 0.3]", "ACS")),
+    ("Table 3, Text", "excess loss, ε = 0.1", losses("Text", "4.3e-4", "[0, 0.3]", "")),
+    ("Table 3, faces", "excess loss, ε = 0.1", losses("Face", "2.2e-3", "[0, 0.025]", "")),
+    ("Figure 1", "cosine of pixels, ε = 1", maps),
+    ("Figure 2", "total ε of adaptive", spending("figure-2", "below 1.1, far below basic", "ACS, a third", "0.1")),
+    ("Figure 3", "total ε of adaptive", spending("figure-3", "far below basic", "Text, a third", "1")),
+    ("Figure 4", "relative excess on the way", paths),
+    ("Figure 5", "mean T' of adaptive", iterations),
+    ("Figure 6", "cosine of maps, f and weak f_0.5", likeness),
+    ("Figure 7", "distance from f, f_10 and f_0.5", distances),
+    ("Figure 8", "correlation with errors nearby", correlations),
+    ("Figure 9", "total ε in regions; two models", regions),
+    ("Minorities", "worst group over majority", minorities),
+)
