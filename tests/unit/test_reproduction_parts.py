@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments.paper import _page, _record, _verdicts
+from experiments.paper import _overview, _page, _record, _verdicts
 from experiments.paper._parts import Clock, Parts
 from experiments.paper._verdicts import NOT, PARTLY, REPRODUCED, verdict
 
@@ -122,6 +122,47 @@ def test_table_2_is_reproduced_where_both_numbers_are_met():
     assert "exact optimum, columns in [0, 0.1] with LIME, forest and MIM, signed" in found.because
     noisy = near | {"explanation": "paper, noise of 8.8 M reviews, columns in [0, 0.1]"}
     assert verdict({"study": "table-2", "rows": [printed, best, noisy]}).outcome == REPRODUCED
+
+
+@pytest.mark.parametrize(("shared", "narrow"), [(3.37, "23%"), (3.43, "77%"), (3.3, None), (3.5, None)])
+def test_a_verdict_on_table_2_says_how_narrow_it_is(shared, narrow):
+    def row(name, lime):
+        return {"explanation": name, "shared with LIME": lime, "± shared with LIME": 0.04, "shared with MIM": 2.6}
+
+    rows = [row("paper, noise of 8.8 M reviews", 1.5), row("exact optimum", shared)]
+    found = verdict({"study": "table-2", "rows": rows})
+    assert found.outcome == (PARTLY if shared > 3.4 else NOT)
+    assert ("That is narrow" in found.because) == (narrow is not None)
+    assert narrow is None or f"in {narrow} of the cases" in found.because
+    assert f"{abs(shared - 3.4) / 0.04:.1f} standard errors" in found.otherwise
+
+
+@pytest.mark.parametrize(
+    ("distances", "excesses", "outcome"),
+    [((0.9, 0.95), (2e-3, 3e-3), REPRODUCED), ((0.9, 0.95), (2e-3, 1e-3), PARTLY), ((0.9, 0.9), (2e-3, 2e-3), NOT)],
+)
+def test_figure_7_needs_distance_and_loss(distances, excesses, outcome):
+    rows = [
+        {
+            **{"model": model, "mechanism": "paper, T=200", "test accuracy": 0.8},
+            **{"distance from f's optimum": distance, "± distance from f's optimum": 0.01},
+            **{"excess loss": excess, "± excess loss": 1e-4},
+        }
+        for model, distance, excess in zip(("f_10", "f_0.5"), distances, excesses, strict=True)
+    ]
+    worse_by_another_trainer = rows[1] | {"model": "own f_0.5", "excess loss": 1.0, "distance from f's optimum": 9.0}
+    assert verdict({"study": "figure-7", "rows": [*rows, worse_by_another_trainer]}).outcome == outcome
+
+
+def test_the_overview_has_every_artefact_and_follows_the_numbers():
+    kept = json.loads(_record.RESULTS.read_text(encoding="utf-8"))
+    lines = {line[0]: line for line in _overview.overview(kept)}
+    assert all(len(line) == len(_overview.HEADER) for line in lines.values())
+    assert {f"Figure {i}" for i in range(1, 10)} < set(lines)
+    rows = [row | {"mean T'": 7.0} for row in kept["figure-5"]["rows"]]
+    changed = _overview.overview(kept | {"figure-5": {"rows": rows}})
+    assert next(line for line in changed if line[0] == "Figure 5")[3] == "7 and 7"
+    assert _overview.pick(kept, "figure-5", "mean T'", data="nobody's") == _overview.UNKNOWN
 
 
 def test_too_little_to_say_anything_has_no_verdict():
