@@ -1,6 +1,8 @@
 """Every lemma and theorem of the paper: its bound, the constant that holds, or a counterexample (docs/theory.md)."""
 
+import re
 from math import e, log, sqrt
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +28,25 @@ def in_ball(rng, count, width):
     return points / np.linalg.norm(points, axis=1, keepdims=True) * rng.random((count, 1)) ** (1 / width)
 
 
+def test_every_statement_on_the_page_has_a_test_of_its_name():
+    page = Path("docs/theory.md").read_text(encoding="utf-8")
+    stated = set(re.findall(r"^\| (Lemma|Theorem) (\d)\.(\d)", page, re.MULTILINE))
+    assert len(stated) == 8
+    tests = Path(__file__).read_text(encoding="utf-8")
+    assert not [one for one in stated if f"def test_{one[0].lower()}_{one[1]}_{one[2]}_" not in tests]
+
+
+def test_every_erratum_names_tests_that_exist():
+    page = Path("docs/errata.md").read_text(encoding="utf-8")
+    errata = re.split(r"^(?=\d+\. \*\*)", page, flags=re.MULTILINE)[1:]
+    assert len(errata) == 14
+    known = "".join(path.read_text(encoding="utf-8") for path in Path("tests").rglob("test_*.py"))
+    for one in errata:
+        named = re.findall(r"`(test_\w+)`", one)
+        assert named or re.search(r"`tests/[\w/]+\.py`", one), one[:60]
+        assert all(f"def {name}(" in known for name in named), one[:60]
+
+
 # Lemma 3.1
 
 
@@ -39,6 +60,24 @@ def test_lemma_3_1_one_record_moves_the_gradient_by_c_over_m_and_some_record_doe
     assert moved.max() <= c * (1 + 1e-12)
     attained = 2 * float(weight(np.array([core(c)]))[0]) * (core(c) + 1) * core(c)  # φ along the record, label against it
     assert attained == pytest.approx(c)
+
+
+def test_erratum_4_dividing_by_the_rows_that_are_left_moves_the_gradient_twice_as_far():
+    """All rows at the core's edge pull one way, the removed one the other way."""
+    rows, pulls = 1000, np.ones(1000)  # each row's gradient, c = 1
+    pulls[0] = -1.0
+    fixed = pulls.sum() / rows - pulls[1:].sum() / rows
+    left = pulls.sum() / rows - pulls[1:].mean()
+    assert abs(fixed) == pytest.approx(1 / rows)
+    assert abs(left) == pytest.approx(2 / rows)
+
+
+def test_erratum_5_without_the_distance_the_bound_would_be_false():
+    """The printed proof bounds 2α(φ·(x - z) - y), which is 2 at the query itself; times the distance it is at most c = 1."""
+    distance = np.linspace(0.0, 5.0, 1001)
+    without = 2 * Stable()(distance) * (distance + 1)
+    assert without.max() >= 2.0
+    assert (without * distance).max() <= 1 + 1e-12
 
 
 # Theorem 3.2
@@ -113,6 +152,12 @@ def test_theorem_3_2_the_bound_says_something_from_hundreds_or_thousands_of_iter
     """Shamir & Zhang with step constant 1/G: (D² + 1)G(2 + ln T)/√T. The paper has D = 1; the ball's diameter is 2. G = √2."""
     assert 500 < first_useful(2 * sqrt(2)) < 600
     assert 5_500 < first_useful(5 * sqrt(2)) < 6_000
+
+
+def test_erratum_7_faces_have_fewer_iterations_than_one_and_noise_longer_than_any_gradient():
+    size, width, epsilon, delta, steps = 12_156, 2304, 0.1, 1e-5, 200
+    assert (size * epsilon) ** 2 / (32 * width * log(e + 1 / delta) ** 2) == pytest.approx(0.15, abs=0.01)
+    assert sqrt(width) * paper.basic_sigma(size, epsilon, delta, steps) > 30  # a gradient is at most c = 1
 
 
 # Lemma 4.1
