@@ -24,13 +24,13 @@ def pick(kept: Kept, study: str, key: str, digits: int = 3, **wanted: Any) -> st
 
 
 def words(kept: Kept) -> list[str]:
-    def one(name: str) -> str:
+    def value(name: str) -> str:
         return pick(kept, "table-2", FOREST, explanation=name)
 
     exact = next((row["explanation"] for row in kept["table-2"]["rows"] if row["explanation"].startswith("ours, μ of")), "")
-    paid = one("fitted plane, ε = 1")
-    release = f"{one('release, ε = 1 in total')}; fitted {one('fitted plane, release, ε = 1 in total')}"
-    return ["3.9", one("paper, noise of 8.8 M reviews"), one(exact), paid, release]
+    paid = value("fitted plane, ε = 1")
+    release = f"{value('release, ε = 1 in total')}; fitted {value('fitted plane, release, ε = 1 in total')}"
+    return ["3.9", value("paper, noise of 8.8 M reviews"), value(exact), paid, release]
 
 
 def losses(data: str, reported: str, other: str, fitted: tuple[str, str, str]) -> Callable[[Kept], list[str]]:
@@ -38,7 +38,7 @@ def losses(data: str, reported: str, other: str, fitted: tuple[str, str, str]) -
     answers and the release among fitted planes."""
 
     def make(kept: Kept) -> list[str]:
-        def one(columns: str, *kinds: str) -> str:
+        def value(columns: str, *kinds: str) -> str:
             for kind in kinds:
                 wanted = {"data": data, "columns_in": columns, "ε": "0.1", "explanation": kind}
                 if (loss := pick(kept, "table-3", "excess loss", 2, **wanted)) != UNKNOWN:
@@ -46,8 +46,8 @@ def losses(data: str, reported: str, other: str, fitted: tuple[str, str, str]) -
             return UNKNOWN
 
         printed = ("paper, noise of its size", "paper")
-        formulas = f"{one('[0, 1]', *printed)}; in {other} {one(other, *printed)}"
-        exact = one("[0, 1]", "ours, μ of its size", "ours", "exact noise")
+        formulas = f"{value('[0, 1]', *printed)}; in {other} {value(other, *printed)}"
+        exact = value("[0, 1]", "ours, μ of its size", "ours", "exact noise")
         paid, once = (_in_brackets(pick(kept, "fitted-planes", LOST, 2, data=fitted[0], explanation=name)) for name in fitted[1:])
         return [reported, formulas, exact, paid, once]
 
@@ -59,26 +59,26 @@ def _in_brackets(value: str) -> str:
 
 
 def maps(kept: Kept) -> list[str]:
-    def one(grid: str, name: str) -> str:
+    def value(grid: str, name: str) -> str:
         return pick(kept, "figure-1", "cosine", 2, superpixels=grid, explanation=name)
 
-    exact = f"{one('48×48', 'ours, ε = 1')}; 12×12 {one('12×12', 'ours, ε = 1')}"
+    exact = f"{value('48×48', 'ours, ε = 1')}; 12×12 {value('12×12', 'ours, ε = 1')}"
     fitted, release = (
         f"12×12 {pick(kept, 'fitted-planes', 'cosine', 2, data='Faces, 12×12', explanation=name)}"
         for name in ("basic, ε = 1", "release, ε = 1 once")
     )
-    return ["good to the eye from ε = 0.07", one("48×48", "paper, ε = 1"), exact, fitted, release]
+    return ["good to the eye from ε = 0.07", value("48×48", "paper, ε = 1"), exact, fitted, release]
 
 
 def spending(study: str, said: str, fitted: str, release: str) -> Callable[[Kept], list[str]]:
     """Total ε and relative excess of adaptive answers."""
 
     def make(kept: Kept) -> list[str]:
-        def one(key: str, name: str) -> str:
+        def value(key: str, name: str) -> str:
             return pick(kept, study, key, 2, mechanism=name)
 
-        printed = f"{one(BOOKED, 'adaptive, paper')} by its books, {one(EXACT, 'adaptive, paper')} exactly ({one(LOST, 'adaptive, paper')})"
-        exact = f"{one(EXACT, 'adaptive, ours')} ({one(LOST, 'adaptive, ours')})"
+        printed = f"{value(BOOKED, 'adaptive, paper')} by its books, {value(EXACT, 'adaptive, paper')} exactly ({value(LOST, 'adaptive, paper')})"
+        exact = f"{value(EXACT, 'adaptive, ours')} ({value(LOST, 'adaptive, ours')})"
         rows = [row for row in kept.get("fitted-planes", {}).get("rows", ()) if row["data"] == fitted]
         paid, once = (
             next((f"({row[LOST]:.2g})" for row in rows if row["explanation"].startswith(kind)), UNKNOWN)
@@ -91,40 +91,40 @@ def spending(study: str, said: str, fitted: str, release: str) -> Callable[[Kept
 
 
 def paths(kept: Kept) -> list[str]:
-    def one(name: str) -> str:
+    def value(name: str) -> str:
         places = ("at the start", "at worst", "at the end")
         return " to ".join(pick(kept, "figure-4", key, 2, mechanism=name) for key in places)
 
-    return ["up, and back", one("adaptive, paper"), one("adaptive, ours"), UNKNOWN, NONE]
+    return ["up, and back", value("adaptive, paper"), value("adaptive, ours"), UNKNOWN, NONE]
 
 
 def iterations(kept: Kept) -> list[str]:
-    def one(name: str) -> str:
+    def value(name: str) -> str:
         return " and ".join(pick(kept, "figure-5", "mean T'", data=data, mechanism=name) for data in ("ACS", "Text"))
 
-    return ["121 and 149", one("adaptive, paper"), one("adaptive, ours"), UNKNOWN, NONE]
+    return ["121 and 149", value("adaptive, paper"), value("adaptive, ours"), UNKNOWN, NONE]
 
 
 def likeness(kept: Kept) -> list[str]:
-    def one(name: str) -> str:
+    def value(name: str) -> str:
         key = "cosine to its own optimum"
         return " and ".join(pick(kept, "figure-6", key, 2, model=model, explanation=name) for model in ("f", "f_0.5, weak"))
 
     return [
         "f's map shows the mouth, f_0.5's nothing",
-        one("paper, pixels, ε = 0.1"),
-        f"12×12 {one('ours, 12×12, ε = 1')}",
+        value("paper, pixels, ε = 0.1"),
+        f"12×12 {value('ours, 12×12, ε = 1')}",
         UNKNOWN,
         UNKNOWN,
     ]
 
 
 def distances(kept: Kept) -> list[str]:
-    def one(name: str) -> str:
+    def value(name: str) -> str:
         key = "distance from f's optimum"
         return " and ".join(pick(kept, "figure-7", key, model=model, mechanism=name) for model in ("f_10", "f_0.5"))
 
-    return ["f_0.5 farther than f_10", one("paper, T=200"), one("ours, ε = 1"), UNKNOWN, UNKNOWN]
+    return ["f_0.5 farther than f_10", value("paper, T=200"), value("ours, ε = 1"), UNKNOWN, UNKNOWN]
 
 
 def correlations(kept: Kept) -> list[str]:
@@ -134,22 +134,22 @@ def correlations(kept: Kept) -> list[str]:
 
 
 def regions(kept: Kept) -> list[str]:
-    def one(name: str, key: str) -> str:
+    def value(name: str, key: str) -> str:
         places = ("dense", "random", "sparse", "depth 10", "depth 60")
         found = [pick(kept, "figure-9", key, queries_about=place, mechanism=name) for place in places]
         return f"{', '.join(found[:3])}; {' and '.join(found[3:])}"
 
-    return ["rising; rising", one("adaptive, paper", BOOKED), one("adaptive, ours", EXACT), UNKNOWN, "the same for all"]
+    return ["rising; rising", value("adaptive, paper", BOOKED), value("adaptive, ours", EXACT), UNKNOWN, "the same for all"]
 
 
 def minorities(kept: Kept) -> list[str]:
     rows = kept.get("minorities", {}).get("rows", [])
 
-    def one(key: str) -> str:
+    def value(key: str) -> str:
         values = [row[key] for row in rows if key in row]
         return f"{max(values[1:]) / values[0]:.3g}" if values else UNKNOWN
 
-    return ["said, not measured", one("paper, ε = 0.1"), one("ours, ε = 0.1"), UNKNOWN, one("release, ε = 0.1 once")]
+    return ["said, not measured", value("paper, ε = 0.1"), value("ours, ε = 0.1"), UNKNOWN, value("release, ε = 0.1 once")]
 
 
 LINES: tuple[tuple[str, str, Callable[[Kept], list[str]]], ...] = (

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from textwrap import fill
 from typing import Any
 
 from experiments.paper._overview import HEADER, overview
@@ -80,14 +81,14 @@ def _otherwise(text: str) -> str:
 
 def _wrap(text: str) -> str:
     """Sentences of a verdict as paragraphs of at most 500 characters, wrapped at 120."""
-    lines, line, size = [], "", 0
-    for word in text.split():
-        if line and size + len(word) > 460 and line.endswith((".", ";")):
-            lines, line, size = [*lines, line, ""], "", 0
-        if line and len(line) + 1 + len(word) > 120:
-            lines, line = [*lines, line], ""
-        line, size = f"{line} {word}".strip(), size + len(word) + 1
-    return "\n".join([*lines, line])
+    paragraphs = [""]
+    for sentence in re.split(r"(?<=[.;]) ", text):
+        longer = f"{paragraphs[-1]} {sentence}".strip()
+        if paragraphs[-1] and len(longer) > 480:
+            paragraphs.append(sentence)
+        else:
+            paragraphs[-1] = longer
+    return "\n\n".join(fill(one, 120, break_long_words=False, break_on_hyphens=False) for one in paragraphs)
 
 
 def markdown(header: tuple[str, ...], lines: list[list[str]]) -> str:

@@ -206,16 +206,18 @@ def figure_7(rows: Rows) -> Verdict:
         for row in (base, *others)
     )
     because = (
-        f"distances from f and excess losses: {said}. Farther than {base['model']} by two standard errors: {_listed(farther)}"
+        f"distances from f and excess losses: {said}. Farther than {base['model']} by two standard errors: {_list_names(farther)}"
     )
     outcome = REPRODUCED if both else PARTLY if farther or losing else NOT
     otherwise = "if an f_0.5 were both farther from f than f_10 and lost more, by two standard errors"
     return Verdict(
-        outcome, f"{because}. With more excess loss: {_listed(losing)}", otherwise.replace("if", "unless") if both else otherwise
+        outcome,
+        f"{because}. With more excess loss: {_list_names(losing)}",
+        otherwise.replace("if", "unless") if both else otherwise,
     )
 
 
-def _listed(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     return " and ".join(names) or "none"
 
 
