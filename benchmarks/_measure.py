@@ -36,3 +36,8 @@ def made_up(rows, columns, seed=0):
     """float32 rows in [0, 1] and ±1 labels."""
     X = np.random.default_rng(seed).random((rows, columns), dtype=np.float32)
     return X, np.sign(X[:, 0] - X[:, 1] * X[:, 2] - 0.2).astype(np.float64)
+
+
+def count_label(number):
+    """A number of rows as a label: 1.5 M, or 150,000."""
+    return f"{number / 1e6:g} M" if number >= 1_000_000 else f"{number:,}"

@@ -58,10 +58,15 @@ def _limits(ax, rows):
 def _plot_growth(ax, rows):
     shown = [(row["what"].split(", ", 1)[1].split(" x "), row["ms"]) for row in rows if row["what"].startswith("query, ")]
     points = [(int(m.replace(",", "")), int(n), ms) for (m, n), ms in shown]
-    by_rows = [(m / 1e5, ms) for m, n, ms in points if n == 50 and m != 200_000]
-    by_columns = [(n / 50, ms) for m, n, ms in points if m == 200_000]
-    ax.loglog(*zip(*by_rows, strict=True), "o-", color=SERIES[0], label="more rows (1 = 100,000), 50 columns")
-    ax.loglog(*zip(*by_columns, strict=True), "s--", color=SERIES[1], label="more columns (1 = 50), 200,000 rows")
+    wide = max(points, key=lambda point: point[1])[0]  # the number of rows of the tables with more and more columns
+    split = (
+        next(place for place, (_, n, _) in enumerate(points) if n > points[0][1]) - 1
+    )  # the first of them is as narrow as the others
+    (fewest, narrow, _), by_rows, by_columns = points[0], points[:split], points[split:]
+    more_rows = [(m / fewest, ms) for m, _, ms in by_rows]
+    more_columns = [(n / narrow, ms) for _, n, ms in by_columns]
+    ax.loglog(*zip(*more_rows, strict=True), "o-", color=SERIES[0], label=f"more rows (1 = {fewest:,}), {narrow} columns")
+    ax.loglog(*zip(*more_columns, strict=True), "s--", color=SERIES[1], label=f"more columns (1 = {narrow}), {wide:,} rows")
     ax.set_xlabel("size", fontsize=9)
     ax.set_ylabel("milliseconds", fontsize=9)
     ax.legend(fontsize=8, frameon=False)

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
 import dpexplain as dpx
-from benchmarks._measure import best_of, made_up
+from benchmarks._measure import best_of, count_label, made_up
 
 ROWS, COLUMNS, TREES, SAMPLES = 1_500_000, 50, 500, 5_000
 
@@ -58,7 +58,7 @@ def run():
     lime, kernel = time_theirs(X, forest)
     fresh, one, many, made = time_ours(X, y)
     found = {
-        "dpexplain, fresh private answer from 1.5 M rows": fresh,
+        f"dpexplain, fresh private answer from {count_label(ROWS)} rows": fresh,
         "dpexplain, from a release, one at a time": one,
         "dpexplain, from a release, each of 2,000": many,
         f"lime, {SAMPLES:,} samples": lime,

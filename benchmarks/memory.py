@@ -9,7 +9,7 @@ import threading
 from time import perf_counter, sleep
 
 import dpexplain as dpx
-from benchmarks._measure import made_up
+from benchmarks._measure import count_label, made_up
 
 ROWS, COLUMNS = 1_500_000, 50
 
@@ -63,10 +63,10 @@ def measure(work):
 
 
 def run():
-    table = ROWS * COLUMNS * 4 / 2**20
-    rows = [{"1.5 M x 50": "the rows themselves, float32", "MiB": table}]
+    table, size = f"{count_label(ROWS)} x {COLUMNS}", ROWS * COLUMNS * 4 / 2**20
+    rows = [{table: "the rows themselves, float32", "MiB": size}]
     for what, work in (("a query", query), ("a release", release)):
         with multiprocessing.get_context("spawn").Pool(1) as process:
             seconds, most = process.apply(measure, (work,))
-        rows.append({"1.5 M x 50": f"{what}, above the rows", "seconds": seconds, "MiB": most})
+        rows.append({table: f"{what}, above the rows", "seconds": seconds, "MiB": most})
     return rows

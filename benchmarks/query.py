@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks._measure import best_of_each, made_up
+from benchmarks._measure import best_of_each, count_label, made_up
 from dpexplain import weights
 from dpexplain.backends.dense import DenseRows
 from dpexplain.core.moments import LocalMoments
@@ -57,4 +57,5 @@ def run():
         f"{PASSES} NumPy passes, weights kept (one timed)": PASSES * thrifty,
         f"{PASSES} naive NumPy passes (one timed)": PASSES * naive,
     }
-    return [{"1.5 M x 50": what, "seconds": seconds, "ratio to ours": seconds / one} for what, seconds in found.items()]
+    table = f"{count_label(ROWS)} x {COLUMNS}"
+    return [{table: what, "seconds": seconds, "ratio to ours": seconds / one} for what, seconds in found.items()]
