@@ -77,7 +77,8 @@ class MomentRaking:
         self.errors = np.repeat([found.label_error, found.first_error, label_error, found.second_error], sizes)
         self.base = base / base.sum()
         self._start = _weighted_means(self.base, self.features)
-        self.spread = np.maximum(self._covariance(self.base)[1], 1e-6)
+        self._start_covariance, mean_squares = self._covariance(self.base)
+        self.spread = np.maximum(mean_squares, 1e-6)
         self.ridge = np.maximum(label_error**2 / (self.spread * _PRIOR**2), _LEAST)
         last = slice(2 * len(start) + 1, None)
         self.ridge[last] = np.maximum(found.second_error**2 / self.spread[last], _LEAST_SQUARED)
@@ -88,7 +89,7 @@ class MomentRaking:
         Newton's method, with one Hessian for as long as each step is at most half as long as the one before (the chord method).
         """
         theta, means = np.zeros(len(self.target)), self._start
-        factor, before, tilted = self._factor(self.base), np.inf, self.base
+        factor, before, tilted = self._factor(self._start_covariance), np.inf, self.base
         hessians = 1
         for _ in range(_STEPS):
             missing = self.target - means - self.ridge * theta
@@ -97,7 +98,7 @@ class MomentRaking:
                 if hessians == _HESSIANS:
                     break
                 hessians += 1
-                factor = self._factor(tilted)
+                factor = self._factor(self._covariance(tilted)[0])
                 step = scipy.linalg.cho_solve(factor, missing)
                 length = float(np.abs(step).max())
             theta, before = theta + step / max(1.0, length), min(length, 1.0)
@@ -111,7 +112,7 @@ class MomentRaking:
     def changes(self, weights: Vector, before: Matrix, normals: Matrix) -> Matrix:
         """What is left of the changes `before` after raking, with other noise on the moments too; to first order. (K, N)."""
         tilted = weights * self.base / float(weights @ self.base)
-        factor = self._factor(tilted)
+        factor = self._factor(self._covariance(tilted)[0])
         moved = ((before - (before @ tilted)[:, None]) * tilted).astype(np.float32) @ self.features
         theta = scipy.linalg.cho_solve(factor, (self.errors * normals - moved).T)
         return np.asarray(before + (self.features @ theta.astype(np.float32)).T)
@@ -136,9 +137,9 @@ class MomentRaking:
             products = root.T @ root  # a matrix times its own transpose: half the operations
         return products.astype(np.float64) - np.outer(means, means), np.diag(products).astype(np.float64)
 
-    def _factor(self, weights: Vector) -> tuple[Matrix, bool]:
+    def _factor(self, covariance: Matrix) -> tuple[Matrix, bool]:
         """Of the features' covariance with the ridge."""
-        return scipy.linalg.cho_factor(self._covariance(weights)[0] + np.diag(self.ridge), lower=True)
+        return scipy.linalg.cho_factor(covariance + np.diag(self.ridge), lower=True)
 
 
 def _features(points: Matrix, labels: Vector, found: MomentTargets, squares: Positions) -> Floats:
