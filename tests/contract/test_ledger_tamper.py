@@ -224,5 +224,5 @@ def rewrite(place, change):
     for values in found:
         row = seal(replace(change(unseal(Row(*values))), previous=previous))
         previous = row.hash
-        place.execute(f"INSERT INTO {ENTRIES} VALUES (?, ?, ?, ?, ?, ?, ?)", account().dataset, *row.values)
+        place.execute(f"INSERT INTO {ENTRIES} VALUES (?, ?, ?, ?, ?, ?, ?)", account().dataset, *row)
     place.execute("UPDATE dpexplain_accounts SET hash = ?", previous)

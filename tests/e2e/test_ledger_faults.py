@@ -7,7 +7,6 @@ import random
 import resource
 import shutil
 import sqlite3
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -259,7 +258,7 @@ def test_a_statement_that_fails_undoes_its_transaction(place):
     head, row = ledger.head(), ledger._store.read(lambda session: session.row("income", 2))
 
     def append_twice(session):
-        session.append("income", replace(row, sequence=4, request="b"))
+        session.append("income", row._replace(sequence=4, request="b"))
         session.append("income", row)
 
     with pytest.raises(LedgerCorrupt, match="damaged"):

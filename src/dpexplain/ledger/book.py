@@ -74,7 +74,9 @@ class Page:
     ) -> Tail:
         """Write an entry; `body` is the canonical text of each of its members."""
         last = self.last or NOTHING
-        if carried := sorted({*uses, *last.uses}):  # as the total: reading the last entry is enough
+        carried = last.uses
+        if uses or carried:  # as the total: reading the last entry is enough
+            carried = tuple(sorted({*uses, *carried}))
             body = body | {"uses": canonical(carried)}
         sequence, answers = last.sequence + 1, last.answers + (kind == "settle")
         document = (  # as `canonical` would write it
@@ -86,7 +88,7 @@ class Page:
         self._session.append(self.dataset, row)
         if kind == "reserve":
             self._recent.remember_reservation(row, quanta, body["question"])
-        self.last = self._recent.keep(Tail(sequence, row.hash, total, answers, tuple(carried)))
+        self.last = self._recent.keep(Tail(sequence, row.hash, total, answers, carried))
         return self.last
 
 
@@ -276,7 +278,12 @@ class Book:
 
 def outcome_of(work: Callable[[Page, R], T], page: Page, about: R | DpexplainError) -> T | DpexplainError:
     """What `work` returns, or what it raises on purpose, which is always before it writes."""
-    return about if isinstance(about, DpexplainError) else attempt(partial(work, page), about)
+    if isinstance(about, DpexplainError):
+        return about
+    try:
+        return work(page, about)
+    except DpexplainError as error:
+        return error
 
 
 def required_last(page: Page) -> Tail:
@@ -314,9 +321,11 @@ def require_same_account(account: Account, stored: dict[str, Any]) -> None:
 
 def require_same_question(asked: PreparedRequest, newest: list[Line]) -> None:
     """Raise RequestIdInUse if the id was used for another question. This also holds after a refund of an older ledger."""
-    reserved = next((line for line in newest if line.kind == "reserve"), None)
-    if reserved is not None and reserved.question != asked.question:
-        raise RequestIdInUse(f"request id {asked.id!r} was used for another question. Choose a new id for a new question")
+    for line in newest:
+        if line.kind == "reserve":
+            if line.question == asked.question:
+                return
+            raise RequestIdInUse(f"request id {asked.id!r} was used for another question. Choose a new id for a new question")
 
 
 def held_by(newest: list[Line]) -> int | None:

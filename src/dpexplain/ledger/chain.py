@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import UTC, datetime
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpexplain.errors import InputError, LedgerCorrupt
 from dpexplain.ledger.port import Entry, Head
@@ -30,8 +30,7 @@ RESTORE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """An entry as it is stored: the hashed text, its hash, and the columns that queries need."""
 
     sequence: int
@@ -40,10 +39,6 @@ class Row:
     position: int | None  # of an answer, in the order of settlement
     document: str
     hash: str
-
-    @property
-    def values(self) -> tuple[int, str, str, int | None, str, str]:
-        return self.sequence, self.kind, self.request, self.position, self.document, self.hash
 
 
 def utc_now() -> datetime:
@@ -105,7 +100,7 @@ def unseal(row: Row) -> Entry:
     if not (isinstance(row.document, str) and digest_or_none(row.document) == row.hash):
         raise damage_error(row.sequence, "was edited: its text does not have its hash")
     entry = parse(row)
-    if (entry.sequence, entry.kind, entry.request, answer_position(entry)) != row.values[:4]:
+    if (entry.sequence, entry.kind, entry.request, answer_position(entry)) != row[:4]:
         raise damage_error(row.sequence, "was edited: its columns disagree with its text")
     return entry
 

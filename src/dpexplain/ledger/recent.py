@@ -7,6 +7,7 @@ and not what is committed: whether an entry is in the ledger, and where it ends,
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import islice
 from typing import NamedTuple
 
 from dpexplain.ledger.chain import Row, canonical, unseal
@@ -80,9 +81,9 @@ def uses_of(entry: Entry) -> tuple[str, ...]:
 
 
 def trim(remembered: dict[str, object] | dict[str, Tail] | dict[str, tuple[Row, Line]]) -> None:
-    """Remove the oldest entries."""
+    """Remove the older half of the entries once there are too many: one by one would search for the oldest each time."""
     if len(remembered) <= MOST:
         return
-    with suppress(StopIteration, RuntimeError, KeyError):  # another thread may remove entries at the same time
-        while len(remembered) > MOST:
-            del remembered[next(iter(remembered))]
+    with suppress(RuntimeError, KeyError):  # another thread may remove entries at the same time
+        for name in list(islice(remembered, len(remembered) - MOST // 2)):
+            del remembered[name]

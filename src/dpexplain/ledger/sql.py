@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from operator import attrgetter
 from typing import Any
 
 from dpexplain.errors import LedgerCorrupt
@@ -76,10 +75,7 @@ class SqlSession:
 
     @staticmethod
     def _values(rows: Sequence[tuple[str, Row]]) -> tuple[Any, ...]:
-        values = list[Any]()
-        for dataset, row in rows:
-            values += (dataset, row.sequence, row.kind, row.request, row.position, row.document, row.hash)
-        return tuple(values)
+        return tuple([value for dataset, row in rows for value in (dataset, *row)])
 
     def _stored_mark(self, dataset: str) -> Mark | None:
         found = self._run(self._mark, (dataset,))
@@ -116,7 +112,8 @@ class JoinedSession(SqlSession):
             return super()._stored_mark(dataset)
         found = self._run(mark_query(len(lookups)), (*[request for _, request in lookups], dataset))
         self._read = {lookup: [] for lookup in lookups}
-        for row in sorted([as_row(one[2:]) for one in found if one[2] is not None], key=by_sequence, reverse=True):
+        rows = [as_row(one[2:]) for one in found if one[2] is not None]
+        for row in sorted(rows, reverse=True) if len(rows) > 1 else rows:  # a row's sequence comes first
             self._read[dataset, row.request].append(row)
         return as_mark(dataset, found[0][:2]) if found else None
 
@@ -139,9 +136,6 @@ def mark_query(count: int) -> str:
         f"SELECT a.sequence, a.hash, {columns} FROM dpexplain_accounts a LEFT JOIN dpexplain_entries e "
         f"ON e.dataset = a.dataset AND e.request IN ({', '.join('?' * count)}) WHERE a.dataset = ?"
     )
-
-
-by_sequence = attrgetter("sequence")
 
 
 def as_mark(dataset: str, found: tuple[Any, ...]) -> Mark:

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import chain, repeat
 from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
@@ -273,14 +272,15 @@ def commit_or_undo(connection: sqlite3.Connection) -> Iterator[None]:
 
 def take_write_lock(connection: sqlite3.Connection, deadline: float) -> None:
     """BEGIN IMMEDIATE. SQLite's own waiting sleeps for up to 0.1 s at a time, in which a busy writer can lock many times over."""
-    for pause in chain(PAUSES, repeat(PAUSES[-1])):
+    pauses = iter(PAUSES)
+    while True:
         try:
             connection.execute("BEGIN IMMEDIATE")
             return
         except sqlite3.OperationalError as error:
             if not is_busy(error) or time.monotonic() >= deadline:
                 raise
-            time.sleep(pause)
+            time.sleep(next(pauses, PAUSES[-1]))
 
 
 def take_turns(connection: sqlite3.Connection, turns: Sequence[Turn], seconds: float) -> None:
@@ -327,7 +327,8 @@ def make_tables(connection: sqlite3.Connection) -> None:
 
 
 def runner(connection: sqlite3.Connection) -> Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]:
-    return lambda sql, values: connection.execute(sql, values).fetchall()
+    execute = connection.execute
+    return lambda sql, values: execute(sql, values).fetchall()
 
 
 def file_uri(path: Path) -> str:

@@ -56,9 +56,8 @@ class Turn:
 
     def rouse(self) -> None:
         """End the wait, or the next one if nobody waits now."""
-        if self._sleep.locked():
-            with suppress(RuntimeError):  # another thread did it at the same time
-                self._sleep.release()
+        with suppress(RuntimeError):  # it was released before
+            self._sleep.release()
 
     @property
     def outcome(self) -> Any:
