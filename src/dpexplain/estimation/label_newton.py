@@ -26,7 +26,8 @@ class LabelNewton:
         """H⁻¹g at the labels."""
         root = self._Z * np.sqrt((1 - labels * labels) / len(labels))[:, None]
         hessian = root.T @ root + np.diag(self._ridge)  # a matrix times its own transpose: half the operations
-        return np.linalg.solve(hessian, gradient)  # of some ten columns: checks of other solvers take longer than it does
+        found = np.linalg.solve(hessian, gradient)  # of some ten columns: checks of other solvers take longer than it does
+        return np.asarray(found, dtype=np.float64)
 
 
 class ReusedLabelNewton(LabelNewton):
