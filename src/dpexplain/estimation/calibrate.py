@@ -184,10 +184,10 @@ def column_factors(moved: Matrix, stated: Matrix) -> Vector:
     the others, because factors are too optimistic about the rehearsals that they come from.
     """
     squares, claims = np.square(moved).mean(axis=1), np.square(stated).mean(axis=1)
-    all_squares, all_claims = squares.sum(axis=0), claims.sum(axis=0)
-    others = _pool_errors((all_squares - squares) / (all_claims - claims), len(moved) - 1)
+    rest = 1 - np.eye(len(moved))  # a sum over the others: a difference of sums would be lost to rounding where one is far larger
+    others = _pool_errors((rest @ squares) / (rest @ claims), len(moved) - 1)
     scale = float(np.quantile(moved / (stated * others[:, None]), _TWO_SIGMA)) / 2
-    return scale * _pool_errors(all_squares / all_claims, len(moved))
+    return scale * _pool_errors(squares.sum(axis=0) / claims.sum(axis=0), len(moved))
 
 
 def _pool_errors(own: Matrix, evidence: int) -> Matrix:
