@@ -9,12 +9,12 @@ where vλ² ≫ s² the estimate is τ/λ; where vλ² ≪ s² it is the prior's
 There are two priors. The first is for labels that no model gave; where a model answers, it needs a likelihood that is _ODDS times larger:
 
 - c = 0, v = ρf: slopes of any sign, all of about one size, times what is usual in the direction;
-- c = the slopes of the model's answers at public points, 1/v = λ/ν + 1/(ρf): as far off as the slopes of a sample with residual variance ν would
+- c = the slopes of the model's answers at public points, 1/v = 1/(ν/λ + m) + 1/(ρf): as far off as the slopes of a sample with residual variance ν would
   be that is drawn from another population, and never further than slopes of the usual size, or these ones themselves, are from 0.
   Directions that hardly a point takes have their guess drawn to 0 by a share h, and v is larger by h^1.5 ρf: h²ρf for what this hides, and more
   because points with rare values are themselves only estimated to be typical. Where numbers nearly
   determine each other, as in total = rate x time, ν is larger: what is left of them is a curved relation among the rows, which the public points
-  do not have.
+  do not have. m is what other margins of numbers would add.
 
 A number that hardly varies usually has larger slopes than one that varies much, because models respond to variation among the records, not to units:
 f averages (v̄/variance)^γ over a direction's numbers, v̄ the columns' mean variance, and 1 over its codes. γ is 0, 1/2 or 1. ρ or ν, and γ, are
@@ -30,6 +30,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Indices
+from dpexplain.estimation.margin_doubt import margin_variances
 
 _SIZES = np.geomspace(1e-6, 1e3, 91)  # values of ρ that are tried
 _DOUBTS = np.geomspace(1e-5, 1.0, 26)  # values of ν that are tried, as shares τ² of the residuals' variance
@@ -52,6 +53,7 @@ class Guess:
     values: Vector
     residual: float
     few: Vector | float = 0.0
+    margins: Vector | float = 0.0  # variance of each slope from margins that are not known (`estimation/margin_doubt.py`)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,9 +116,9 @@ class NoisyEquations:
         felt = np.square(guess.values) @ squared  # a column with a large slope may share it otherwise with another
         usual = [f * np.maximum((towards / f).mean(axis=-1, keepdims=True), 1e-12) + felt for f in self._usual_sizes]
         unseen = (few / (self.eigenvalues + few + 1e-300)) ** _HIDDEN
-        return np.concatenate(
-            [1 / (wide[..., None, :] / spread + 1 / f[..., None, :]) + (unseen * f)[..., None, :] for f in usual], axis=-2
-        )
+        margins = np.broadcast_to(guess.margins, guess.values.shape) @ squared
+        off = spread / wide[..., None, :] + margins[..., None, :]
+        return np.concatenate([1 / (1 / off + 1 / f[..., None, :]) + (unseen * f)[..., None, :] for f in usual], axis=-2)
 
     @property
     def _usual_sizes(self) -> list[Vector]:
@@ -162,10 +164,11 @@ def _apply(matrix: Matrix, vector: Vector) -> Vector:
     return np.asarray((matrix @ vector[..., None])[..., 0])
 
 
-def guessed_slopes(points: Matrix, labels: Vector, weights: Vector) -> Guess:
+def guessed_slopes(points: Matrix, labels: Vector, weights: Vector, numbers: Indices | None = None) -> Guess:
     """Least squares over labelled points; columns that hardly a point has are shrunk to 0, as one more point would shrink them.
 
-    Along directions in which no point differs from another, such as the sum of a code's columns, slopes are 0.
+    Along directions in which no point differs from another, such as the sum of a code's columns, slopes are 0. `numbers` are the columns whose
+    margins are not known beyond two moments.
     """
     share = weights / weights.sum()
     level = labels - float(share @ labels)
@@ -175,7 +178,9 @@ def guessed_slopes(points: Matrix, labels: Vector, weights: Vector) -> Guess:
     drawn = np.linalg.solve(second + np.diag(few), sums.labels)
     barely = np.maximum(_IDLE * float(np.diag(second).max()), 1e-300) * np.eye(len(few))
     values = np.asarray(np.linalg.solve(second + barely, second @ drawn), dtype=np.float64)
-    return Guess(values, float(share @ np.square(level - (points @ values - float(centre @ values)))), few)
+    residuals = level - (points @ values - float(centre @ values))
+    margins = 0.0 if numbers is None else margin_variances(points, residuals, share, numbers)
+    return Guess(values, float(share @ np.square(residuals)), few, margins)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

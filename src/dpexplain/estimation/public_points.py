@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.layout import Indices
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.denoise import SMALLEST_MEAN
 from dpexplain.estimation.global_slopes import Guess, guessed_slopes
@@ -38,11 +39,12 @@ class PublicPoints:
     points: Matrix
     weights: Vector
     labels: Vector
+    numbers: Indices  # which columns are numbers
 
     @property
     def guess(self) -> Guess:
         """The slopes of the answers."""
-        return guessed_slopes(self.points, self.labels, self.weights)
+        return guessed_slopes(self.points, self.labels, self.weights, self.numbers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +91,7 @@ def public_points(solver: Solver) -> PublicPoints:
     density = np.full(len(everything), float(len(points)))
     for one in rare:
         density += (everything[:, one.column] == one.value) * (one.missing / one.probability)
-    return PublicPoints(everything, len(points) / density, np.empty(0))
+    return PublicPoints(everything, len(points) / density, np.empty(0), solver.layout.numbers)
 
 
 def _rare_values(points: Matrix, solver: Solver) -> list[_RareValue]:
