@@ -43,7 +43,7 @@ _STATED = 12  # changes that a table or a document shows
 class Explanation(JsonText):
     """A local linear explanation φ of a black box at `point`: one number for each encoded column.
 
-    `error` is the standard error from the privacy noise, where it is known. `cost` is what this answer added to the total,
+    `error` is the standard error of each value as an estimate of the exact answer, where it is known. `cost` is what this answer added to the total,
     `guarantee` the total. `copied` answers were reused from a nearby query, free. `domain` and `record` (the query as it was asked, where
     it is at hand) are for pictures; they do not travel in `to_dict`.
 
