@@ -8,11 +8,27 @@ from typing import Any
 Kept = dict[str, Any]
 HEADER = ("artefact", "what", "the paper", "its formulas here", "exact accounting", "fitted plane, paid", "release")
 UNKNOWN, NONE = "-", "none"  # not measured; there is nothing to measure
+FREE = {"labels": ", as in the paper", "regression": ", our default for such planes", "neighbour": ""}
 FOREST, BOOKED, EXACT, LOST = "shared with LIME, forest", "ε by the paper's bookkeeping", "total ε, exact", "relative excess"
 
 
 def overview(kept: Kept) -> list[list[str]]:
     return [[artefact, what, *make(kept)] for artefact, what, make in LINES]
+
+
+FREE_HEADER = ("free answers by", "ACS, printed noise", "ACS, exact noise", "Text, printed noise", "Text, exact noise")
+
+
+def free_answers(kept: Kept) -> list[list[str]]:
+    """Relative excess of the non-interactive phase from adaptive answers of Figures 2 and 3, and of those answers themselves."""
+    names = {f"{method}{note}": f"non-interactive by {method}" for method, note in FREE.items()} | {
+        "(paid: adaptive)": "adaptive"
+    }
+    places = [(study, kind) for study in ("figure-2", "figure-3") for kind in ("paper", "ours")]
+    return [
+        [title, *(pick(kept, study, LOST, 2, mechanism=f"{name}, {kind}") for study, kind in places)]
+        for title, name in names.items()
+    ]
 
 
 def pick(kept: Kept, study: str, key: str, digits: int = 3, **wanted: Any) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from textwrap import fill
 from typing import Any
 
-from experiments.paper._overview import HEADER, overview
+from experiments.paper._overview import FREE_HEADER, HEADER, free_answers, overview
 from experiments.paper._verdicts import verdict
 
 Rows = list[dict[str, Any]]
@@ -37,6 +37,7 @@ def fill_page(page: str, kept: dict[str, Any]) -> str:
     """The page with today's tables between its marks."""
     page = _replace(page, "summary", summary_table(kept))
     page = _replace(page, "overview", markdown(HEADER, overview(kept)))
+    page = _replace(page, "free answers", markdown(FREE_HEADER, free_answers(kept)))
     for name, found in kept.items():
         page = _replace(page, name, study_text(found))
     return page
