@@ -362,3 +362,20 @@ def test_the_noise_of_8_8_million_is_too_large_for_algorithm_1_alone(epsilon, de
     assert paper.basic_sigma(50_000, 176 * epsilon, delta, steps) / printed == pytest.approx(factor, abs=0.006)
     adaptive = paper.adaptive_sigma(8_800_000, epsilon, delta, steps)
     assert paper.adaptive_sigma(50_000, 176 * epsilon, delta, steps) == pytest.approx(adaptive)
+
+
+@pytest.mark.parametrize(
+    ("size", "epsilon", "computed", "by_answers", "by_gradients"),
+    [(467_546, 0.01, 981, (2.187, 1.745), (0.195, 0.143)), (2_938_522, 0.006, 1499, (1.276, 1.275), (0.119, 0.106))],
+)
+def test_books_that_treat_both_algorithms_alike_show_no_saving_but_copies(size, epsilon, computed, by_answers, by_gradients):
+    """1,500 basic answers against those adaptive ones that were not copied, all with T = 300: by what answers claim, or gradient by gradient."""
+    delta, steps, slack, empty = 1e-7, 300, 1e-6, paper.Bookkeeping()
+    answers = tuple(empty.add(epsilon, count=count).epsilon(slack) for count in (1500, computed))
+    assert answers == pytest.approx(by_answers, rel=2e-3)
+    noise = paper.basic_sigma(size, epsilon, delta, steps), paper.adaptive_sigma(size, epsilon, delta, steps)
+    claims = [paper.gradient_epsilon(size, sigma, delta, steps) for sigma in noise]
+    starts = paper.step_epsilon(epsilon, delta, steps)
+    basic = empty.add(claims[0], delta / (2 * steps), 1500 * (steps - 1))
+    adaptive = empty.add(claims[1], delta / (2 * steps), computed * (steps - 1)).add(starts, count=computed)
+    assert (basic.epsilon(slack), adaptive.epsilon(slack)) == pytest.approx(by_gradients, rel=5e-3)
