@@ -66,14 +66,13 @@ def _size(found: dict[str, Any]) -> str:
 
 
 def study_text(found: dict[str, Any]) -> str:
-    """A study's tables, and its verdict with what would have changed it."""
-    tables = "\n\n".join(TABLES[found["study"]](found["rows"]))
-    told = verdict(found)
-    return (
-        tables
-        if told is None
-        else f"{tables}\n\n{_wrap(f'**{told.outcome.capitalize()}**: {told.because}. {_otherwise(told.otherwise)}')}"
-    )
+    """The command, a study's tables, and its verdict with what would have changed it."""
+    sizes = f"`dpexplain reproduce {found['study']} --data DIR`: {found['queries']:,} queries, measured on {found['date']}."
+    tables, told = TABLES[found["study"]](found["rows"]), verdict(found)
+    parts = [sizes, *tables]
+    if told is not None:
+        parts.append(_wrap(f"**{told.outcome.capitalize()}**: {told.because}. {_otherwise(told.otherwise)}"))
+    return "\n\n".join(parts)
 
 
 def _otherwise(text: str) -> str:
