@@ -96,11 +96,12 @@ SETTINGS = (acs_third, acs_whole, text_third, text_whole, faces)
 
 
 def default_mechanisms(epsilon):
-    delta, steps = _streams.DELTA, _streams.STEPS
+    """As anybody makes them, who states a price and nothing else."""
+    delta = _streams.DELTA
     return {
         f"basic, ε = {epsilon:g}": dpx.Basic(epsilon, delta),
-        f"adaptive, ε = {epsilon:g}": dpx.Adaptive(epsilon, delta, steps),
-        f"enhanced, ε = {epsilon:g}": dpx.Enhanced(epsilon, delta, steps),
+        f"adaptive, ε = {epsilon:g}": dpx.Adaptive(epsilon, delta),
+        f"enhanced, ε = {epsilon:g}": dpx.Enhanced(epsilon, delta),
     }
 
 
