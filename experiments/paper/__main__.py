@@ -26,7 +26,7 @@ from rich.table import Table
 import experiments.paper
 from dpexplain.errors import DpexplainError, ParameterError, WeakBudget
 from experiments.paper._parts import Clock
-from experiments.paper._study import SEEDS, Inputs, Study
+from experiments.paper._study import ACS_FILE, SEEDS, Inputs, Study
 from experiments.paper._verdicts import verdict
 
 DONE, BAD_INPUT = 0, 2  # exit codes, as the command line has them
@@ -127,14 +127,20 @@ def run_beside(chosen: list[str], options: argparse.Namespace) -> None:
         run_child([*command, "--end-with-parent"], threads)
 
     with ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(run, in_turn(chosen)))
+        list(pool.map(run, in_turn(chosen, together=options.quick)))
 
 
-def in_turn(chosen: list[str]) -> list[list[str]]:
-    """Studies that run one after the other in a process, the longest first."""
+def in_turn(chosen: list[str], together: bool = False) -> list[list[str]]:
+    """Studies that run one after the other in a process, the longest first. `together` has two processes, one for studies of people and one for the
+    others: few queries take less time than reading the data does."""
     second = {later for first, later in AFTER.items() if first in chosen}
     first = [name for name in chosen if name not in MADE_FROM_OTHERS and name not in second]
     chains = [[name, *(later for later in (AFTER.get(name),) if later in chosen)] for name in first]
+    if together:
+        halves: dict[bool, list[str]] = {}
+        for chain in chains:
+            halves.setdefault(study(chain[0]).files[0] == ACS_FILE, []).extend(chain)
+        chains = list(halves.values())
     return sorted(chains, key=lambda names: -sum(study(name).minutes for name in names))
 
 

@@ -81,6 +81,15 @@ def test_a_study_made_from_others_asks_for_as_many_queries(name, sources):
     assert len(sizes) == 1
 
 
+@pytest.mark.parametrize("together", [False, True])
+def test_all_studies_but_those_made_from_others_run_once_beside_each_other(together):
+    chains = runner.in_turn(runner.names(), together)
+    asked = [name for chain in chains for name in chain]
+    assert sorted(asked) == sorted(set(runner.names()) - set(runner.MADE_FROM_OTHERS))
+    assert asked.index("table-2") == asked.index("table-3") + 1  # the second takes what the first has stored
+    assert len(chains) == 2 if together else len(chains) > 8
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", runner.names())
@@ -215,9 +224,7 @@ def test_studies_run_beside_each_other_with_the_same_options(tmp_path, monkeypat
     runner.main()
     options = [f"--data={tmp_path}", f"--output={tmp_path}", "--quick", "--end-with-parent"]
     assert all(words[-4:] == options for words in ran)
-    chains = [words[:-4] for words in ran]
-    assert ["table-3", "table-2"] in chains  # the second takes what the first has stored
-    assert sorted(name for chain in chains for name in chain) == sorted(set(runner.names()) - set(runner.MADE_FROM_OTHERS))
+    assert sorted(words[:-4] for words in ran) == sorted(runner.in_turn(runner.names(), together=True))
 
 
 def test_children_end_with_a_killed_parent(tmp_path):
