@@ -142,21 +142,24 @@ class NoisyEquations:
 
     def _posterior(self, centre: Vector, priors: Matrix, doubts: Vector, before: Vector) -> tuple[Vector, Slopes]:
         """(log likelihood, posterior); one row of prior variances for each value that is tried, with the prior log probabilities `before`."""
-        from dpexplain.estimation._slope_kernels import posteriors  # numba takes long to load
+        from dpexplain.estimation._slope_kernels import find_posterior  # numba takes long to load
 
         shape, n = self.t1.shape, self.t1.shape[-1]
         middle, eigenvalues = np.asarray(centre @ self.vectors), self.eigenvalues
         target = _apply(self.vectors.swapaxes(-2, -1), self.t1) - eigenvalues * middle
         smallest = 1e-18 + PRECISION**2 * np.square(target).sum(axis=-1)
-        equations = eigenvalues.reshape(-1, n), target.reshape(-1, n), middle.reshape(-1, n)
-        noises = np.square(self.label_error).reshape(-1), np.square(self.second_error).reshape(-1), smallest.reshape(-1)
-        count = len(equations[0])
-        found = np.empty(count), np.empty((count, n)), np.empty((count, n)), np.empty((count, len(before)))
-        probabilities = before - np.log(np.exp(before).sum())
-        posteriors(equations, noises, priors.reshape(count, -1, n), probabilities, _ROUNDS, found)
-        likelihood, mean, variance, weights = found
-        values = _apply(self.vectors, middle + mean.reshape(shape))
-        return likelihood.reshape(shape[:-1]), Slopes(values, np.sqrt(variance.reshape(shape)), float(weights[0] @ doubts))
+        errors = [np.square(self.label_error), np.square(self.second_error), smallest, np.full(shape[:-1], float(_ROUNDS))]
+        equations = [one.reshape(-1, n) for one in (eigenvalues, target, middle)]
+        found, weights = (
+            np.empty((len(equations[0]), 2, n)),
+            np.tile(before - np.log(np.exp(before).sum()), (len(equations[0]), 1)),
+        )
+        each = zip(
+            *equations, priors.reshape(len(found), -1, n), np.stack(errors, axis=-1).reshape(-1, 4), weights, found, strict=True
+        )
+        likelihood = np.array([find_posterior(*one) for one in each]).reshape(shape[:-1])
+        values = _apply(self.vectors, middle + found[:, 0].reshape(shape))
+        return likelihood, Slopes(values, np.sqrt(found[:, 1].reshape(shape)), float(weights[0] @ doubts))
 
 
 def _apply(matrix: Matrix, vector: Vector) -> Vector:

@@ -18,7 +18,7 @@ from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Vector
 from dpexplain.core.plane import Plane
 from dpexplain.data import PrivateData
-from dpexplain.domain import Domain, DomainLike, TextDomain
+from dpexplain.domain import Binary, Domain, DomainLike, Numeric, TextDomain
 from dpexplain.errors import DpexplainError, NotPrivateError, ParameterError, QueryError
 from dpexplain.explainer import MAX_BATCH, Explainer
 from dpexplain.ledger import Ledger
@@ -351,8 +351,8 @@ def _require_no_target(target: str | None) -> None:
 
 def warm_up() -> None:
     """Load the compiled kernels, on made-up rows, so that the first caller does not wait for them."""
-    rows = PrivateData({"x0": [0.0, 1.0]}, Domain.encoded(1), labels=[0.0, 1.0])
-    Explainer(rows, Budget(1.0, 1e-6)).explain({"x0": 0.5})
+    rows = PrivateData({"a": [0.0, 1.0], "b": [0, 1]}, Domain([Numeric("a", 0, 1), Binary("b")]), labels=[0.0, 1.0])
+    Explainer(rows, Budget(1.0, 1e-6)).explain({"a": 0.5, "b": 0})
 
 
 @lru_cache(maxsize=4096)
