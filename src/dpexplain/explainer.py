@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import RLock
@@ -142,9 +143,13 @@ class Explainer:
     def history(self) -> History:
         """Everything released so far, by every process on this ledger."""
         with self._lock:
-            history = self._history = self._history or History(self._facts.domain, lambda: self._total, self._facts.scale)
+            if self._history is None:
+                self._history = History(self._facts.domain, lambda: self._total, self._facts.scale, self._facts.column_model)
+            history = self._history
             for done in self._ledger.settled(after=self._read):
                 answer = done.answer
+                if "sums" in answer:
+                    history.append_sums(answer["sums"])
                 if self._of_this_kind(answer):
                     history.append(released_answer(answer))
                 self._read = done.position
@@ -203,15 +208,39 @@ class Explainer:
         Where answers do not build on each other, reservations share one durable commit, questions one read of the rows and answers
         another commit. The totals that answers state include everything that was paid for together.
         """
-        if not isinstance(self._mechanism, HistoryFree):
-            return [_outcome_of(partial(self.explain, record, request_id=name)) for record, name in asked]
         read = [_outcome_of(partial(self._question, *one)) for one in asked]
         questions = [one for one in read if isinstance(one, Question)]
-        answers = iter(self._answer_each(questions) if questions else ())
+        with self._turn:
+            answers = iter([answer for group in self._groups(questions) for answer in self._answer_each(*group)])
         return [next(answers) if isinstance(one, Question) else one for one in read]
 
-    def _answer_each(self, questions: Sequence[Question]) -> list[Explanation | DpexplainError]:
-        found = self._spending.reserve_many(self._requests(questions))
+    def _groups(self, questions: Sequence[Question]) -> Iterator[tuple[list[Question], list[PlannedRequest[Outcome]]]]:
+        """Questions that can be answered together, with their plans: all, where answers do not build on each other. Else those up to the next one
+        that has to be paid for, because only paid answers change what others find in the history."""
+        if isinstance(self._mechanism, HistoryFree):
+            if questions:
+                yield list(questions), self._requests(questions)
+            return
+        together: list[Question] = []
+        requests: list[PlannedRequest[Outcome]] = []
+        for one in questions:
+            together.append(one)
+            requests += self._requests([one])
+            if requests[-1].plan.events:
+                yield together, requests
+                together, requests = [], []
+        if together:
+            yield together, requests
+
+    @property
+    def _turn(self) -> AbstractContextManager[Any]:
+        """Where answers build on each other they are planned and paid for one after another: threads must not buy the same thing twice."""
+        return nullcontext() if isinstance(self._mechanism, HistoryFree) else self._lock
+
+    def _answer_each(
+        self, questions: Sequence[Question], requests: Sequence[PlannedRequest[Outcome]]
+    ) -> list[Explanation | DpexplainError]:
+        found = self._spending.reserve_many(requests)
         paid = [one for one in found if isinstance(one, PaidRequest)]
         total = paid[0].total if paid else self._data.spent
         settled = iter(self._spending.run_together(paid))
@@ -257,7 +286,8 @@ class Explainer:
         Reservations are committed before a row is read: a crash over-counts and never under-counts. Where there is a release, it answers what the
         budget cannot pay for.
         """
-        bought, stopped = self._spending.buy_in_order(self._requests(questions), past_refusals=self._release is not None)
+        with self._turn:
+            bought, stopped = self._spending.buy_in_order(self._requests(questions), past_refusals=self._release is not None)
         pairs = zip(questions, bought, strict=False)  # refused questions are left over
         answered = [cast(Explanation, self._finish(question, one.outcome, one.total)) for question, one in pairs]
         if stopped is not None and not isinstance(stopped, BudgetExhausted):

@@ -7,39 +7,46 @@ from typing import Any
 
 import numpy as np
 
-from dpexplain.answers.contributions import contributions_against, declared_baseline
+from dpexplain.answers.contributions import AVERAGE, contributions_against, declared_baseline, stored_contributions
+from dpexplain.answers.expectation import AskedData
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations, answer_in_batches
+from dpexplain.answers.stored import explanation_of, stored_answer
 from dpexplain.arguments import quote
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.plane import PAPER_RADIUS, Plane, require_plane
-from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
+from dpexplain.core.weights import DEFAULT_WEIGHT, Weight, from_dict
 from dpexplain.domain import DomainLike, QueryRules, read_queries, read_query
 from dpexplain.domain.queries import Notes
 from dpexplain.errors import ParameterError, QueryError
+from dpexplain.estimation.plane_building import PlaneQuestion
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.history_prediction import Method, predict
+from dpexplain.mechanisms.shared_answer import HeldSums
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.privacy.relation import Neighbours
 
-METHODS = ("regression", "labels", "neighbour")
+METHODS = ("moments", "regression", "labels", "neighbour")
 
 
 class NonInteractive:
     """Answers new queries from a history: `NonInteractive(explainer.history).explain(record)`.
 
-    method="regression" (default) predicts φ from z by ridge regression over the computed answers, with leave-one-out errors.
-    method="labels" is the paper's non-interactive phase: the local loss on points z_j, with the planes' answers there for labels. method="neighbour"
-    returns the nearest answer. `docs/interactive.md` compares them. Answers are planes of the same kind as the history's; `plane` says which
-    kind is expected. `radius` caps ‖φ‖; None takes the largest cap in the history. `baseline` is a record that stands for the average, as for
+    method="moments" fits the plane to the sums that adaptive answers released, as those answers do, with error bars and contributions; it is the default
+    where the history holds such sums. method="regression", the default elsewhere, predicts φ from z by ridge regression over the computed answers, with
+    leave-one-out errors. method="labels" is the paper's non-interactive phase: the local loss on points z_j, with the planes' answers there for labels.
+    method="neighbour" returns the nearest answer. `docs/interactive.md` compares them.
+
+    Answers are planes of the same kind as the history's; `plane` says which kind is expected. `radius` caps ‖φ‖; None takes the largest cap in the
+    history, and none by moments. `weight` is that of the last answer by default. `baseline` is a record that stands for the average, as for
     `Explainer`.
     """
 
     def __init__(
         self,
         history: History,
-        method: Method = "regression",
+        method: Method | None = None,
         *,
         weight: Weight | None = None,
         radius: float | None = None,
@@ -47,10 +54,10 @@ class NonInteractive:
         plane: Plane | None = None,
         baseline: Any = None,
     ) -> None:
-        if method not in METHODS:
+        if method is not None and not (isinstance(method, str) and method in METHODS):
             raise ParameterError(f"method must be one of {', '.join(map(repr, METHODS))}, got {quote(method)}")
         self._history, self._method = history, method
-        self._weight, self._radius, self._norm = weight or DEFAULT_WEIGHT, radius, norm
+        self._weight, self._radius, self._norm = weight, radius, norm
         self._expected = None if plane is None else require_plane(plane)
         Ball(1.0 if radius is None else radius, norm)
         self._baseline = None if baseline is None else declared_baseline(baseline, self._require_domain())
@@ -95,15 +102,59 @@ class NonInteractive:
 
     def _explain_point(self, point: Vector, notes: Notes) -> Explanation:
         self._require_optima()
-        found = predict(self._method, self._history, point, self._ball, self._weight)
+        held = self._held_sums()
+        return self._predict(point, notes) if held is None else self._fit(held, point, notes)
+
+    def _held_sums(self) -> HeldSums | None:
+        """The sums to answer from; None where another method is asked for, or where they cannot answer and none is."""
+        if self._method not in (None, "moments"):
+            return None
+        held, plane = HeldSums.of(self._history), self._plane if len(self._history) else "fitted"
+        if held is not None and self._norm == 2 and held.can_answer(plane or ""):
+            return held
+        if self._method == "moments":
+            raise ParameterError(
+                "this history holds no sums for planes of this kind: only adaptive answers by moments release them, and anchored planes need the "
+                "model. Leave out method="
+            )
+        return None
+
+    def _fit(self, held: HeldSums, point: Vector, notes: Notes) -> Explanation:
+        plane, domain, scale = self._plane or "fitted", self._require_domain(), self._history.answer_scale
+        baseline, levels = self._baseline, tuple(getattr(domain, "levels", ()))
+        compared = None if baseline is None else baseline.values
+        asked = PlaneQuestion(point, self._local_weight, None, self._radius, levels, compared)
+        outcome = held.answer(self._history, asked, plane)
+        stored = stored_answer(point, outcome)
+        stored["details"] = {"start": "history", "method": "moments"} | outcome.details
+        about, total = AskedData(held.pool.parts[0].size, held.model is not None), self._total
+        found = explanation_of(stored, notes, about, cost=self._free, guarantee=total, domain=domain, scale=scale)
+        average = AVERAGE if baseline is None else baseline.name
+        return replace(found, added=lambda: stored_contributions(stored, domain, scale, total, average))
+
+    @property
+    def _free(self) -> Guarantee:
+        return replace(self._total, mu=0.0, subject="This answer")
+
+    @property
+    def _local_weight(self) -> Weight:
+        """The weight that was asked for, or else that of the last answer, which is the default one where it cannot be read back."""
+        described = self._history[-1].details.get("weight") if len(self._history) else None
+        if self._weight is not None or described is None or described.get("kind") == "custom":
+            return self._weight or DEFAULT_WEIGHT
+        return from_dict(described)
+
+    def _predict(self, point: Vector, notes: Notes) -> Explanation:
+        method = self._method or "regression"
+        found = predict(method, self._history, point, self._ball, self._weight or DEFAULT_WEIGHT)
         answer = Explanation(
             values=np.array(found.values),
             names=self._names(len(point)),
             point=point,
-            cost=replace(self._total, mu=0.0, subject="This answer"),
+            cost=self._free,
             guarantee=self._total,
             error=found.error,
-            details={"start": "history", "method": self._method, "gradients": 0} | ({"read_as": notes} if notes else {}),
+            details={"start": "history", "method": method, "gradients": 0} | ({"read_as": notes} if notes else {}),
             domain=self._history.domain,
             plane=self._plane,
             intercept=0.0 if self._plane == "paper" else found.intercept,

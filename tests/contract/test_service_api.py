@@ -400,9 +400,30 @@ def test_a_release_answers_for_nothing(release_api):
 
 def test_adaptive_serves_from_history(make):
     api = make(mechanism=dpx.Adaptive(0.1, 1e-7))
+    answers = [api.ask(RECORD | {"age": 30 + i}).json() for i in range(3)]
+    costs = [one["cost"]["epsilon"] for one in answers]
+    assert 0 < costs[0] <= 0.1
+    assert costs[1:] == [0, 0]  # the first answer's sums serve all others
+    assert all(min(one["error"]) > 0 and min(one["contributions"]["error"]) > 0 for one in answers)
+    assert "sums" not in answers[0]
+    assert api.ask(RECORD | {"age": 30}).json()["values"] == answers[0]["values"]
+    body = {"instances": [RECORD | {"age": 31}, OTHER]}
+    told = api.client.post("/v1/models/income:explain", json=body, headers=api.analyst).json()["explanations"]
+    assert [one["quantity"] for one in told] == ["contributions"] * 2
+    assert api.spent < 0.1
+
+
+def test_adaptive_descents_serve_from_history(make):
+    api = make(mechanism=dpx.Adaptive(0.1, 1e-7, by="descent"))
     costs = [api.ask(RECORD | {"age": 30 + i}).json()["cost"]["epsilon"] for i in range(3)]
     assert all(0 < cost <= 0.11 for cost in costs)
     assert api.ask(RECORD | {"age": 30}).json()["cost"]["epsilon"] == 0  # the same point again is the same answer
+
+
+def test_free_answers_are_served_when_the_budget_is_gone(make):
+    api = make(epsilon=0.3, mechanism=dpx.Adaptive(0.3, 1e-6))
+    assert [api.ask(RECORD | {"age": 30 + i}).status_code for i in range(3)] == [200] * 3
+    assert api.get("/v1/guarantee").json()["remaining"]["epsilon"] < 1e-3
 
 
 ID_SHAPES = [

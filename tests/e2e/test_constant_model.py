@@ -44,12 +44,15 @@ def test_a_release(release):
         assert "about 90 %; the average is 90 %; together these values make no difference." in added.sentence
 
 
+@pytest.mark.parametrize("make", [dpx.Basic, dpx.Adaptive, dpx.Enhanced])
 @pytest.mark.parametrize("plane", ["fitted", "anchored"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
-def test_paid_answers_with_bars(data, epsilon, plane):
-    explainer = dpx.Explainer(data, dpx.Budget(9.0, 1e-5), dpx.Basic(epsilon, 1e-6, plane=plane), noise=SeededNoise(1))
-    for record in RECORDS:
-        answer = explainer.explain(record)
+def test_paid_answers_with_bars(data, epsilon, plane, make):
+    explainer = dpx.Explainer(data, dpx.Budget(9.0, 1e-5), make(epsilon, 1e-6, plane=plane), noise=SeededNoise(1))
+    answers = [explainer.explain(record) for record in RECORDS]
+    if make is not dpx.Basic:  # answers from history are free
+        answers += [dpx.NonInteractive(explainer.history).explain(record) for record in RECORDS]
+    for answer in answers:
         added = answer.contributions()
         assert_nothing_to_explain(added.values, added.error, added.answer, added.answer_error)
         assert (np.abs(answer.values) <= 2 * answer.error).all()
@@ -61,8 +64,8 @@ def test_paid_answers_with_bars(data, epsilon, plane):
     [
         dpx.Basic(0.1, 1e-6, by="descent"),
         dpx.Basic(1.0, 1e-6, by="descent"),
-        dpx.Adaptive(1.0, 1e-6),
-        dpx.Enhanced(1.0, 1e-6),
+        dpx.Adaptive(1.0, 1e-6, by="descent"),
+        dpx.Enhanced(1.0, 1e-6, by="descent"),
     ],
 )
 def test_paid_answers_are_within_the_error_to_expect(data, mechanism):

@@ -22,6 +22,8 @@ MECHANISMS = [
     dpx.Adaptive(**CHEAP, rule="paper"),
     dpx.Enhanced(**CHEAP, rule="paper"),
     dpx.Basic(**CHEAP),
+    dpx.Adaptive(0.1, 1e-6),  # by moments: pays for what the history lacks
+    dpx.Enhanced(0.2, 1e-6, plane="fitted", weight=dpx.weights.Gaussian(0.8)),
 ]
 which = st.integers(0, 2)
 points = st.tuples(*[st.sampled_from([0.0, 0.3, 0.6, 1.0])] * 3)
@@ -36,7 +38,7 @@ class Sharing(RuleBasedStateMachine):
         rng = np.random.default_rng(0)
         self.rows = rng.random((300, 3))
         self.labels = np.sign(self.rows[:, 0] - 0.5)
-        self.chosen = [0, 2, 4]
+        self.chosen = [0, 2, 5]
         self.answered = 0
         self.paid = 0.0  # Σ μ² of the answers that left
         self.restart()

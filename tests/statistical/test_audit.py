@@ -3,6 +3,8 @@
 One audit accuses a sound mechanism with probability at most 1 - confidence = 1 %; seeds make each test here give the same verdict every time.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from dpexplain.errors import ReservationExceeded
 from dpexplain.evaluation.audit.mutants import find_mutants
 from dpexplain.evaluation.audit.targets import subject_of
 from dpexplain.evaluation.audit.transcript import numbers
+from dpexplain.mechanisms import shared_answer
 from dpexplain.mechanisms.basic import NoisyDescent
 from dpexplain.mechanisms.influence import NoisyInfluence
 from dpexplain.noise.seeded import SeededNoise
@@ -48,6 +51,54 @@ def is_caught(name, runs):
     """Whether an audit is silent without the fault and rings with it."""
     (found,) = find_mutants(runs, (name,))
     return found.sound and bool(found.caught)
+
+
+class RisingPrices:
+    """Adaptive answers by moments, each at a higher price than the one before, as several explainers on one ledger ask for them."""
+
+    delta, private, epsilon, plane = 1e-6, True, 1.0, "fitted"
+    audit_setup = dpx.Adaptive(1.0, 1e-6).audit_setup
+
+    def to_dict(self):
+        return {"mechanism": "rising prices", "plane": self.plane}
+
+    def plan(self, point, setting, history, hint=None):
+        return dpx.Adaptive((0.5, 0.7, 1.0)[len(history)], 1e-6).plan(point, setting, history, hint)
+
+
+def pay_for_little(monkeypatch):
+    """Further sums with the noise of a whole answer, whatever the history lacks."""
+    honest = shared_answer.SharedAnswer.buy
+
+    def buy(self, lacking, door):
+        dear = replace(lacking.moments, mu=3 * lacking.moments.mu) if self.held else lacking.moments
+        return honest(self, replace(lacking, moments=dear), door)
+
+    monkeypatch.setattr(shared_answer.SharedAnswer, "buy", buy)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", [dpx.Adaptive(1.0, 1e-6), RisingPrices()], ids=["first pays", "each pays a part"])
+def test_histories_of_answers_by_moments_cost_what_they_claim(mechanism, monkeypatch):
+    """Three questions: all is paid with the first, or each pays what those before it lack. Both cost one answer at ε = 1.
+
+    Planes are built once, because the audit is about what passes the door, and building them takes most of a run's time.
+    """
+    honest, built = shared_answer.build_shared_planes, []
+    monkeypatch.setattr(
+        shared_answer, "build_shared_planes", lambda *given: built[0] if built else built.append(honest(*given)) or built[0]
+    )
+    sound, mutant = audit(mechanism, 300), audit(mechanism, 300, noise=lambda seed: Scaled(SeededNoise(seed), 0.6))
+    assert sound.passed
+    assert not mutant.passed
+    assert sound.mu > 0.5 * sound.claimed_mu
+    assert sound.claimed_epsilon == pytest.approx(1.0, rel=1e-3)
+
+
+def test_further_sums_with_less_noise_than_was_paid_for_are_refused(monkeypatch):
+    pay_for_little(monkeypatch)
+    with pytest.raises(ReservationExceeded):
+        audit(RisingPrices(), 60)
 
 
 @pytest.mark.slow

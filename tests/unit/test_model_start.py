@@ -66,7 +66,7 @@ def test_the_plane_of_a_linear_model_is_the_model():
 def test_the_model_is_asked_about_public_points_once(kind):
     model = Asked()
     given = (
-        dpx.Adaptive(0.1, 1e-6)
+        dpx.Adaptive(0.1, 1e-6, by="descent")
         if kind == "adaptive"
         else dpx.Basic(0.1, 1e-6, plane="anchored" if kind == "anchored" else None, by="descent")
     )

@@ -1,4 +1,4 @@
-"""A release gives an adaptive explainer a free place to start from."""
+"""A release gives adaptive descents a free place to start from."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def data():
 @pytest.mark.parametrize("make", [dpx.Adaptive, dpx.Enhanced])
 def test_the_first_answer_starts_from_the_release_and_costs_less(data, make):
     release = dpx.release(data, dpx.Budget(1.0, 1e-6), noise=SeededNoise(0))
-    mechanism, z = make(epsilon=0.1, delta=1e-6), np.full(5, 0.4)
+    mechanism, z = make(epsilon=0.1, delta=1e-6, by="descent"), np.full(5, 0.4)
     without = dpx.Explainer(data, dpx.Budget(1.0, 1e-6), mechanism, noise=SeededNoise(1)).explain(z)
     explainer = dpx.Explainer(data, dpx.Budget(1.0, 1e-6), mechanism, noise=SeededNoise(1), release=release)
     answer = explainer.explain(z)

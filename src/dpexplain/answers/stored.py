@@ -27,6 +27,7 @@ def stored_answer(point: Vector, outcome: Outcome) -> dict[str, Any]:
         **({} if outcome.plane is None else {"plane": outcome.plane, "intercept": outcome.intercept}),
         **({} if outcome.added is None else {"added": outcome.added}),
         **({"related": [list(pair) for pair in outcome.related]} if outcome.related else {}),
+        **({} if outcome.sums is None else {"sums": outcome.sums}),
     }
 
 

@@ -35,7 +35,8 @@ class NoisySketch:
     sums: NormalisedSums
     query: NormalisedMoments
     sigma: float
-    centre_error: float  # the standard error of each mean that stage 1 found
+    centre_error: float  # the standard error of each mean of `average`
+    average: Vector | None = None  # the mean of the rows; None for the query's centre, which stage 1 found
 
 
 @dataclass(frozen=True, slots=True)

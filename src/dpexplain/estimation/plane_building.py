@@ -38,7 +38,7 @@ def build_planes(sketch: NoisySketch, calibrated: Calibrated, model: PublicModel
         labels=labels,
         inverse_weight=solver.reference.inverse_weight,
         raked=MomentRaking(points, labels, np.ones(len(points)), moment_targets(solver, slopes.values)).weights(),
-        average=Average(sketch.query.centre, sketch.centre_error),
+        average=Average(sketch.query.centre if sketch.average is None else sketch.average, sketch.centre_error),
         factors=plane_factors(calibrated, sketch.query, sketch.sigma, guess, slopes, normals),
         t0_error=found.spread.t0 * sqrt(1 + found.t0**2),  # E y is a ratio of two noisy sums
         second_error=found.spread.s2,
@@ -64,9 +64,17 @@ def fit_one_plane(
     sketch: NoisySketch, asked: PlaneQuestion, model: PublicModel | None, normals: Normals
 ) -> tuple[Planes, tuple[RelatedPair, ...]]:
     """The plane that answers one question, from what was released for it, and the features that go together in it."""
+    return plane_at(build_planes_for(sketch, asked, model, normals), asked)
+
+
+def build_planes_for(sketch: NoisySketch, asked: PlaneQuestion, model: PublicModel | None, normals: Normals) -> MomentPlanes:
+    """Planes that answer a question, and all others with the same levels and baseline."""
     planes = build_planes(sketch, rehearse_moments(sketch, asked.levels, normals), model, normals)
-    if asked.baseline is not None:
-        planes = replace(planes, average=Average(asked.baseline, error=0.0))
+    return planes if asked.baseline is None else replace(planes, average=Average(asked.baseline, error=0.0))
+
+
+def plane_at(planes: MomentPlanes, asked: PlaneQuestion) -> tuple[Planes, tuple[RelatedPair, ...]]:
+    """The plane that answers one question, and the features that go together in it."""
     anchors = None if asked.anchor is None else np.array([asked.anchor])
     found = planes.fit(asked.point[None], asked.weight, anchors, asked.radius)
     return found, related_pairs(planes.eigenvalues, planes.eigenvectors, planes.second_error, planes.layout)

@@ -1,6 +1,11 @@
-"""Algorithms 2 and 3: the descent starts from what past answers predict, so that an answer costs less. There are three variants.
+"""Answers from history. By moments, the default, an answer pays only for what the history lacks. By a descent there are three variants.
 
-rule="history", the default, is not in the paper. A regression on public points predicts this answer from past ones, and its
+By moments (`mechanisms/shared_answer.py`) the first answer buys noisy sums of all rows at its full price. Later ones use them again, for any record, weight
+and plane: they are free where the history holds as much as a fresh answer of the same price would buy, and buy the difference where it holds less.
+
+By a descent, Algorithms 2 and 3: the descent starts from what past answers predict, so that an answer costs less.
+
+rule="history", the default of descents, is not in the paper. A regression on public points predicts this answer from past ones, and its
 leave-one-out error r estimates how far off the prediction is. The answer then gets the share r of a full answer's μ², and the descent is planned
 for a ball of r times the radius. The prediction is post-processing and costs nothing. `docs/interactive.md` compares what both rules save.
 
@@ -21,38 +26,47 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import PAPER_RADIUS, Plane
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.errors import ParameterError
+from dpexplain.estimation.public_points import PublicModel
 from dpexplain.mechanisms.gradient import Gradient, plain_gradient
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.measured import measured_plan
 from dpexplain.mechanisms.model_start import ModelPlane, StartsFromModel
+from dpexplain.mechanisms.moments_answer import By, chosen_by, has_moments, require_by
 from dpexplain.mechanisms.paper_algorithms import paper_plan
 from dpexplain.mechanisms.plane_choice import choose_plane, described_plane, paid_gradient, require_model
 from dpexplain.mechanisms.ports import Plan
 from dpexplain.mechanisms.setting import AuditSetup, Calibration, Outcome, Setting, require_calibration, require_steps
+from dpexplain.mechanisms.shared_answer import plan_shared_answer
 from dpexplain.mechanisms.start import Start, best_start, cold_start, nearest_start, plan_copy, predict_start
 from dpexplain.mechanisms.warm import cold_plan, warm_plan
 from dpexplain.privacy import gdp, paper
 
 Rule = Literal["history", "paper"]
+PAPER_STEPS = 300  # the paper's T
 # The smallest share of the full price: cheaper answers hardly move from their predictions, and would only confirm them.
 FLOOR = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Adaptive:
-    """Explain from history: at most (ε, δ) a query, less where past answers are informative. `steps` is the paper's T, the most
-    iterations a query may take. calibration="paper" follows the paper's rule whatever `rule` says. `plane` and `radius` are as for `Basic`.
+    """Explain from history: at most (ε, δ) a query, less where past answers are informative.
+
+    `by="moments"` pays only for what the history lacks, with error bars and contributions: usually (ε, δ) for the first answer and nothing for all others,
+    each as close as a fresh answer of `Basic` at (ε, δ). `by="descent"` starts from a prediction. None is moments where they are closer, as for `Basic`.
+    `steps`, the paper's T and the most iterations a query may take, asks for a descent; so does rule="paper". calibration="paper" follows the paper's rule
+    whatever `rule` says. `plane` and `radius` are as for `Basic`.
     """
 
     epsilon: float = 0.01
     delta: float = 1e-7
-    steps: int = 300
+    steps: int | None = None
     calibration: Calibration = "exact"
     rule: Rule = "history"
     weight: Weight = DEFAULT_WEIGHT
     radius: float | None = None
     norm: int = 2
     plane: Plane | None = None
+    by: By | None = None
 
     name: ClassVar[str] = "adaptive"
     exponent: ClassVar[int] = 1  # a start at distance r gets the share r**exponent of the price
@@ -67,6 +81,12 @@ class Adaptive:
         plane, radius = choose_plane(self.plane, self.radius, self.norm, self.calibration, self.weight)
         object.__setattr__(self, "plane", plane)
         object.__setattr__(self, "radius", radius)
+        require_by(self)
+
+    @property
+    def most_steps(self) -> int:
+        """T, the most iterations of a descent."""
+        return self.steps or PAPER_STEPS
 
     @property
     def private(self) -> bool:
@@ -76,7 +96,9 @@ class Adaptive:
     @property
     def audit_setup(self) -> AuditSetup:
         """Enough queries for the history to matter. They lie farther apart under the paper's rule, which copies answers to near points."""
-        return AuditSetup("pull", 2, 1.0) if "paper" in (self.rule, self.calibration) else AuditSetup("pull", 7)
+        if "paper" in (self.rule, self.calibration):
+            return AuditSetup("pull", 2, 1.0)
+        return AuditSetup("spread", 3) if self.by != "descent" and has_moments(self) else AuditSetup("pull", 7)
 
     def with_model(self, model: Callable[[Matrix], Vector]) -> Adaptive | AdaptiveWithModel:
         """The mechanism with a black box that answers about encoded public points. The paper's plane does not use it."""
@@ -84,6 +106,8 @@ class Adaptive:
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan[Outcome]:
         require_model(self.plane)
+        if chosen_by(self, setting) == "moments":
+            return plan_shared_answer(self, point, setting, history)
         return self.plan_with(point, setting, history, hint)
 
     def plan_with(
@@ -95,7 +119,7 @@ class Adaptive:
         anchor: float | None = None,
         plane: ModelPlane | None = None,
     ) -> Plan[Outcome]:
-        """`plan`, with the model's answer at the point where planes go through it, and with the model's plane over the domain."""
+        """`plan` by a descent, with the model's answer at the point where planes go through it, and with the model's plane over the domain."""
         if self.calibration == "paper" or self.rule == "paper":
             return self._by_the_paper(point, setting, history, anchor)
         copied = plan_copy(
@@ -110,7 +134,7 @@ class Adaptive:
         return warm_plan(self, gradient, start, start.distance**self.exponent, plane)
 
     def _by_the_paper(self, point: Vector, setting: Setting, history: History, anchor: float | None) -> Plan[Outcome]:
-        copied = plan_copy(history, point, paper.reuse_distance(self.steps))
+        copied = plan_copy(history, point, paper.reuse_distance(self.most_steps))
         if copied is not None:
             return copied
         if self.calibration == "paper":
@@ -135,14 +159,16 @@ class Adaptive:
             "radius": self.radius,
             "norm": self.norm,
             **described_plane(self.plane),
+            **({} if self.by is None else {"by": self.by}),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class AdaptiveWithModel(StartsFromModel[Adaptive]):
-    """`Adaptive` or `Enhanced` with the black box, as `BasicWithModel`: the model's plane is the start while there is no history."""
+    """`Adaptive` or `Enhanced` with the black box, as `BasicWithModel`: the model's plane is the start of descents while there is no history."""
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan[Outcome]:
-        return self.given.plan_with(
-            point, setting, history, hint, self.anchor_of(self.given.plane, point), self.public.plane(setting)
-        )
+        given, anchor = self.given, self.anchor_of(self.given.plane, point)
+        if chosen_by(given, setting) == "descent":
+            return given.plan_with(point, setting, history, hint, anchor, self.public.plane(setting))
+        return plan_shared_answer(given, point, setting, history, anchor, PublicModel(self.model))

@@ -116,6 +116,7 @@ class Basic:
     """
 
     private: ClassVar[bool] = True
+    rule: ClassVar[None] = None  # for the use of history: there is none
     epsilon: float = 0.1
     delta: float = 1e-6
     steps: int | None = None

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import scipy
@@ -17,8 +17,10 @@ from dpexplain.core.layout import Layout
 from dpexplain.domain import Domain
 from dpexplain.domain.interface import DomainLike
 from dpexplain.errors import InputError
+from dpexplain.mechanisms.shared_sums import PaidSums, SumPool, best_pool
 from dpexplain.privacy.budget import Guarantee
 
+T = TypeVar("T")
 FORMAT, VERSION = "dpexplain.history", 1
 _TAIL = 256  # so few entries are searched one by one
 
@@ -55,12 +57,29 @@ class ReleasedAnswer:
         }
 
 
+class Latest:
+    """A cache of the last object that was made."""
+
+    def __init__(self) -> None:
+        self._entry: tuple[Any, Any] | None = None
+
+    def find(self, key: Any, make: Callable[[], T]) -> T:
+        """The object of this key, made unless it is the last one."""
+        entry = self._entry
+        if entry is None or entry[0] != key:
+            entry = self._entry = key, make()
+        return cast(T, entry[1])
+
+
 class History:
     """Released answers in order; append-only. Copied answers are stored, but are neither copied again nor used for regression.
 
+    `sums` are the noisy sums that paid answers released beside their planes, as stored; an adaptive answer by moments takes them from here.
+
     The nearest computed answer is found in a k-d tree of most entries and an unsorted tail; the tree is rebuilt when the tail has grown
     to an eighth of it, so that n appends cost O(n log n) in all. `domain`, `guarantee` and `answer_scale`, where an explainer has set
-    them, let a `NonInteractive` read records, say what the history has cost, and answer in the model's own units.
+    them, let a `NonInteractive` read records, say what the history has cost, and answer in the model's own units. `model`, the black box as a
+    function of encoded public points, sharpens answers from sums; it is not stored with the rest.
     """
 
     def __init__(
@@ -68,8 +87,10 @@ class History:
         domain: DomainLike | None = None,
         guarantee: Callable[[], Guarantee] | None = None,
         answer_scale: AnswerScale | None = None,
+        model: Callable[[Matrix], Vector] | None = None,
     ) -> None:
         self.domain, self._guarantee, self.answer_scale = domain, guarantee, answer_scale or AnswerScale()
+        self.model = model
         self._released: list[ReleasedAnswer] = []
         self._computed: list[int] = []
         self._points, self._values = _Stack(), _Stack()  # of the computed ones
@@ -78,6 +99,8 @@ class History:
         scale = None if domain is None else Layout.of(domain.blocks).scale
         self._scale: Vector | float = 1.0 if scale is None else scale
         self._lock = RLock()  # a service appends and searches from several threads
+        self._sums: list[PaidSums] = []
+        self.planes, self.label_names, self._pools = Latest(), Latest(), Latest()
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -99,6 +122,19 @@ class History:
                 self._points.push(released.point)
                 self._values.push(released.state)
             self._released.append(released)
+
+    def append_sums(self, stored: dict[str, Any]) -> None:
+        """Add noisy sums, as a ledger stores them."""
+        self._sums.append(PaidSums.from_dict(stored))
+
+    @property
+    def sums(self) -> tuple[PaidSums, ...]:
+        return tuple(self._sums)
+
+    def pool(self, layout: Layout, labels: str, size: int) -> SumPool | None:
+        """The most precise pool of sums about so many rows of this layout and these labels; None without any."""
+        fitting = [one for one in self._sums if (one.labels, one.size) == (labels, size)]
+        return self._pools.find((layout, labels, size, len(fitting)), lambda: best_pool(fitting, layout))
 
     def nearest(self, point: Vector) -> tuple[ReleasedAnswer, float] | None:
         """The closest *computed* answer and its distance, in the domain's scale; None when there is none."""
@@ -154,6 +190,7 @@ class History:
             "guarantee": None if spent is None else spent.to_dict(),
             "scale": self.answer_scale.to_dict(),
             "released": [one.to_dict() for one in self],
+            **({"sums": [one.to_dict() for one in self._sums]} if self._sums else {}),
         }
 
     @classmethod
@@ -166,7 +203,10 @@ class History:
         spent = None if value["guarantee"] is None else Guarantee.from_dict(value["guarantee"])
         domain = None if value["domain"] is None else Domain.from_dict(value["domain"])
         known, scale = None if spent is None else lambda: spent, AnswerScale.from_dict(value.get("scale"))
-        return cls.of((ReleasedAnswer(**one) for one in value["released"]), domain, known, scale)
+        history = cls.of((ReleasedAnswer(**one) for one in value["released"]), domain, known, scale)
+        for stored in value.get("sums", ()):
+            history.append_sums(stored)
+        return history
 
     @classmethod
     def of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,7 +16,7 @@ from dpexplain.estimation.regression import LevelledRegression, Ridge
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.start import FEWEST, MEMORY
 
-Method = Literal["regression", "labels", "neighbour"]
+Method = Literal["moments", "regression", "labels", "neighbour"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def by_neighbour(history: History, point: Vector) -> Prediction:
 def predict(method: Method, history: History, point: Vector, ball: Ball, weight: Weight) -> Prediction:
     if not len(history):
         raise InputError("nothing has been released yet, so there is nothing to answer from. Ask the explainer first")
-    by = {
+    by: dict[str, Callable[[], Prediction]] = {
         "regression": lambda: by_regression(history, point, ball),
         "labels": lambda: by_labels(history, point, ball, weight),
         "neighbour": lambda: by_neighbour(history, point),

@@ -94,8 +94,8 @@ def measured_plan(parameters: Adaptive, gradient: Gradient, start: Start) -> Mea
     return MeasuredDescent(
         start=start,
         norm=GaussianMechanism(GradientNorm(gradient, start.values), gdp.part(mu, NORM_SHARE)),
-        finest=GaussianMechanism(gradient, gdp.part(mu, (1 - NORM_SHARE) / (parameters.steps - 1))),
-        steps=parameters.steps,
+        finest=GaussianMechanism(gradient, gdp.part(mu, (1 - NORM_SHARE) / (parameters.most_steps - 1))),
+        steps=parameters.most_steps,
         only_beta=parameters.only_beta,
         norm_of_ball=parameters.norm,
     )

@@ -7,6 +7,7 @@ moments, and the noise is rehearsed for the error bars.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +18,7 @@ from dpexplain.errors import ParameterError
 from dpexplain.estimation.plane_building import PlaneQuestion, fit_one_plane
 from dpexplain.estimation.planes import Planes
 from dpexplain.estimation.public_points import PublicModel
+from dpexplain.estimation.related import RelatedPair
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.moments_plan import SketchPlan, plan_sketch
 from dpexplain.mechanisms.setting import Outcome, Setting
@@ -24,6 +26,7 @@ from dpexplain.privacy import gdp
 from dpexplain.privacy.events import PrivacyEvent
 
 if TYPE_CHECKING:
+    from dpexplain.mechanisms.adaptive import Adaptive
     from dpexplain.mechanisms.basic import Basic
 
 By = Literal["moments", "descent"]
@@ -45,27 +48,33 @@ class MomentsAnswer:
     def run(self, door: Door) -> Outcome:
         """All after the sums is post-processing of what was released at the door."""
         found, related = fit_one_plane(self.sketch.run(door), self.asked, self.model, door.auxiliary_normal)
-        return Outcome(
-            values=found.values[0],
-            error=found.errors[0],
-            plane="fitted" if self.asked.anchor is None else "anchored",
-            intercept=float(found.answer[0]),
-            details=self._details(found),
-            added=_contributions(found, self.asked.baseline),
-            related=related,
-        )
+        return moments_outcome(found, related, self.asked, self.size)
 
-    def _details(self, found: Planes) -> dict[str, Any]:
-        details: dict[str, Any] = {
-            "by": "moments",
-            "weight": self.asked.weight.to_dict(),
-            "effective_rows": round(float(found.share[0]) * self.size),
-            "error_parts": {"noise": float(found.noise[0]), "reference": float(found.reference[0])},
-            "capped": bool(found.capped[0]),
-        }
-        if self.asked.radius is not None:
-            details["radius"] = self.asked.radius
-        return details if self.asked.anchor is None else details | {"anchor": self.asked.anchor}
+
+def moments_outcome(found: Planes, related: Sequence[RelatedPair], asked: PlaneQuestion, size: int) -> Outcome:
+    """The outcome of the first of the planes that were `found`, from `size` rows."""
+    return Outcome(
+        values=found.values[0],
+        error=found.errors[0],
+        plane="fitted" if asked.anchor is None else "anchored",
+        intercept=float(found.answer[0]),
+        details=_details(found, asked, size),
+        added=_contributions(found, asked.baseline),
+        related=related,
+    )
+
+
+def _details(found: Planes, asked: PlaneQuestion, size: int) -> dict[str, Any]:
+    details: dict[str, Any] = {
+        "by": "moments",
+        "weight": asked.weight.to_dict(),
+        "effective_rows": round(float(found.share[0]) * size),
+        "error_parts": {"noise": float(found.noise[0]), "reference": float(found.reference[0])},
+        "capped": bool(found.capped[0]),
+    }
+    if asked.radius is not None:
+        details["radius"] = asked.radius
+    return details if asked.anchor is None else details | {"anchor": asked.anchor}
 
 
 def _contributions(found: Planes, baseline: Vector | None) -> dict[str, Any]:
@@ -80,23 +89,23 @@ def _contributions(found: Planes, baseline: Vector | None) -> dict[str, Any]:
     }
 
 
-def require_by(asked: Basic) -> None:
+def require_by(asked: Basic | Adaptive) -> None:
     """Raise ParameterError unless the answer can be found by what is asked for."""
     if asked.by is not None and not (isinstance(asked.by, str) and asked.by in ("moments", "descent")):
         raise ParameterError(f"by must be 'moments' or 'descent', got {quote(asked.by)}")
     if asked.by == "moments" and not has_moments(asked):
         raise ParameterError(
-            "by='moments' has no steps, no paper's plane or noise, no norm=1, and no radius for anchored planes. Leave one of them out"
+            "by='moments' has no steps, no paper's plane, noise or rule, no norm=1, and no radius for anchored planes. Leave one of them out"
         )
 
 
-def has_moments(asked: Basic) -> bool:
+def has_moments(asked: Basic | Adaptive) -> bool:
     """Whether moments can answer: they know fitted planes, in a ball of L2 norm or free, and anchored ones that are free."""
     free = asked.plane == "fitted" or (asked.plane == "anchored" and asked.radius is None)
-    return free and asked.steps is None and asked.norm == 2
+    return free and asked.steps is None and asked.norm == 2 and asked.rule != "paper"
 
 
-def chosen_by(asked: Basic, setting: Setting) -> By:
+def chosen_by(asked: Basic | Adaptive, setting: Setting) -> By:
     """Moments or descent, from public facts alone: as asked for, or else what is closer on most tables (`docs/notes/interactive.md`)."""
     if asked.by is not None:
         return asked.by

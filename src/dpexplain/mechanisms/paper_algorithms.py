@@ -145,7 +145,7 @@ class PaperDescent:
 def paper_plan(parameters: Adaptive, gradient: GradientSum, history: History) -> Plan[Outcome]:
     """Algorithm 3 on this history, or DPGrad from zero with σ_min and T when it is empty."""
     constants, before = (
-        PaperConstants(parameters.epsilon, parameters.delta, parameters.steps, gradient),
+        PaperConstants(parameters.epsilon, parameters.delta, parameters.most_steps, gradient),
         _last_bookkeeping(history),
     )
     if history.computed_count:
@@ -157,11 +157,11 @@ def paper_plan(parameters: Adaptive, gradient: GradientSum, history: History) ->
         return PaperDescent(selection, constants, before, parameters.only_beta, parameters.norm)
     sigma = constants.sigma_min
     rate = paper.learning_rate(gradient.dimension, sigma, gradient.per_record)
-    schedule = HarmonicSchedule(parameters.steps - 1, rate)
+    schedule = HarmonicSchedule(parameters.most_steps - 1, rate)
     gaussian: GaussianMechanism[Gradient] = constants.gaussian(sigma)  # type: ignore[assignment]
     first = NoisyDescent(gaussian, np.zeros(gradient.dimension), schedule, parameters.norm)
     return WithDetails(
-        first, {"start": "cold", "paper": constants.account_for(before, sigma, parameters.steps - 1, selected=False)}
+        first, {"start": "cold", "paper": constants.account_for(before, sigma, parameters.most_steps - 1, selected=False)}
     )
 
 

@@ -84,6 +84,7 @@ class Outcome:
     added: dict[str, Any] | None = None  # contributions compared with the baseline or a released average
     related: Sequence[tuple[int, int, float]] = ()  # attributes that go together among the records, by what was released
     details: dict[str, Any] = field(default_factory=dict)
+    sums: dict[str, Any] | None = None  # that were bought for it, for later answers (`mechanisms/shared_sums.py`)
 
 
 Given = TypeVar("Given", bound=Mechanism)

@@ -61,13 +61,13 @@ def warm_plan(
 
 def cold_plan(parameters: Adaptive, gradient: Gradient) -> WithDetails:
     """The plan of the first query: it starts at zero, takes all T-1 gradients and costs (ε, δ)."""
-    descent = _descent(parameters, gradient, cold_start(gradient.dimension), 1.0, parameters.steps - 1)
+    descent = _descent(parameters, gradient, cold_start(gradient.dimension), 1.0, parameters.most_steps - 1)
     return WithDetails(descent, {"start": "cold"})
 
 
 def _descent(parameters: Adaptive, gradient: Gradient, start: Start, share: float, gradients: int | None) -> NoisyDescent:
     mu = gdp.part(gdp.mu(parameters.epsilon, parameters.delta), share)
     steepest, travel = gradient.curvatures.state, travel_of(gradient, mu, sqrt(start.distance))
-    count = gradients or min(max(ceil(2 * travel * steepest), _FEWEST), parameters.steps - 1)
+    count = gradients or min(max(ceil(2 * travel * steepest), _FEWEST), parameters.most_steps - 1)
     gaussian = GaussianMechanism(gradient, gdp.part(mu, 1 / count))
     return NoisyDescent(gaussian, np.array(start.values), Schedule(count, travel, steepest), parameters.norm)

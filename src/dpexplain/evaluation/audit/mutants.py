@@ -26,16 +26,22 @@ from dpexplain.domain import Binary, Categorical, Domain, Numeric
 from dpexplain.errors import DpexplainError
 from dpexplain.evaluation.audit.audit import audit
 from dpexplain.evaluation.audit.registration_audit import registration_moves
+from dpexplain.explainer import Explainer
+from dpexplain.ledger.memory import MemoryLedger
 from dpexplain.mechanisms.basic import NoisyDescent
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gradient import plane_gradient
 from dpexplain.mechanisms.history import History, ReleasedAnswer
 from dpexplain.mechanisms.influence import NoisyInfluence
 from dpexplain.mechanisms.measured import MeasuredDescent
+from dpexplain.mechanisms.moments_plan import SketchPlan
 from dpexplain.mechanisms.ports import Rows
 from dpexplain.mechanisms.registry import Adaptive, Basic, Influence
 from dpexplain.mechanisms.setting import Outcome, Setting
+from dpexplain.mechanisms.shared_answer import SharedAnswer
+from dpexplain.mechanisms.shared_sums import PaidSums
 from dpexplain.noise.seeded import SeededNoise
+from dpexplain.privacy.budget import Budget
 from dpexplain.privacy.events import GaussianEvent
 from dpexplain.privacy.relation import Neighbours, Relation
 from dpexplain.progress import with_bar
@@ -121,6 +127,19 @@ def _by_the_door(_: int) -> str | None:
     mechanism = Adaptive(*_CLAIM, steps=20, rule="paper", radius=1.0, plane="paper")
     try:
         mechanism.plan(np.zeros(2), Setting(2, 100, Neighbours(), 1e-13), past)
+    except DpexplainError as error:
+        return f"refused: {error}"
+    return None
+
+
+def _by_raised_price(_: int) -> str | None:
+    """A second answer by moments, at twice the price of the first: it pays for what the first one's sums lack."""
+    points, budget = np.linspace(0, 1, 100)[:, None], Budget(*_CLAIM)
+    data = PrivateData(points, Domain.encoded(1), labels=points[:, 0], name="raised")
+    ledger, noise = MemoryLedger(data.account(budget)), SeededNoise(0)
+    try:
+        for share in (0.5, 1.0):
+            Explainer(data, budget, Adaptive(share * _CLAIM[0], _CLAIM[1]), ledger=ledger, noise=noise).explain([0.5])
     except DpexplainError as error:
         return f"refused: {error}"
     return None
@@ -240,6 +259,16 @@ def _orders_by_position() -> AbstractContextManager[Any]:
     return patch.object(baseline_shapley, "walk_orders", orders)
 
 
+def _quiet_further_sums() -> AbstractContextManager[Any]:
+    honest = SharedAnswer.buy
+
+    def buy(self: SharedAnswer, lacking: SketchPlan, door: Door) -> PaidSums:
+        twice = replace(lacking, moments=replace(lacking.moments, mu=2 * lacking.moments.mu))
+        return honest(self, lacking if self.held is None else twice, door)
+
+    return patch.object(SharedAnswer, "buy", buy)
+
+
 def _skip_projection() -> AbstractContextManager[Any]:
     return patch.object(Ball, "project", lambda self, phi: phi)
 
@@ -272,4 +301,5 @@ MUTANTS = (
     Mutant("owners told apart by repr", _owners_by_repr, _by_registration),
     Mutant("Shapley orders by position", _orders_by_position, _by_registration),
     Mutant("a start that is not projected", _skip_projection, _by_the_door),
+    Mutant("further sums with half of the noise that is paid for", _quiet_further_sums, _by_raised_price),
 )

@@ -1,0 +1,109 @@
+"""Paid answers of one explainer after another: what answers that reuse the history cost, and how close they are, beside fresh ones.
+
+python -m experiments.reused_answers [--only census bills] [--epsilons 0.1] [--queries 30] [--draws 3] [--soft] [--data DIR] [--json FILE]
+
+Each draw opens an explainer for each way and asks it all questions. "raised" answers one question at a tenth of ε first, then all at ε: those buy what
+the first one's sums lack. Exact answers are computed from the rows once and stored in `--cache`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from itertools import product
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+
+import dpexplain as dpx
+from dpexplain import evaluation
+from dpexplain.ledger import MemoryLedger
+from dpexplain.noise import SeededNoise
+from experiments.coverage import DELTA, TINY, Case, half_of, minimiser, real_case, relative_excess, strange_case
+from experiments.paid_answers import soft_case
+from experiments.strangers import MAKES
+
+WAYS = {
+    "basic": lambda epsilon: [dpx.Basic(epsilon, DELTA)],
+    "adaptive": lambda epsilon: [dpx.Adaptive(epsilon, DELTA)],
+    "raised": lambda epsilon: [dpx.Adaptive(epsilon / 10, DELTA), dpx.Adaptive(epsilon, DELTA)],
+    "raised from half": lambda epsilon: [dpx.Adaptive(epsilon / 2, DELTA), dpx.Adaptive(epsilon, DELTA)],
+    "adaptive, descent": lambda epsilon: [dpx.Adaptive(epsilon, DELTA, by="descent")],
+    "enhanced, descent": lambda epsilon: [dpx.Enhanced(epsilon, DELTA, by="descent")],
+}
+
+
+def ask(case: Case, mechanisms, seed):
+    """Answers of the last mechanism to all questions; those before it answer one each, on the same ledger. And the total ε."""
+    data = case.data.with_rows(case.data.private_rows)
+    budget, noise = dpx.Budget(9000, DELTA), SeededNoise(seed)
+    ledger = MemoryLedger(data.account(budget))
+    explainers = [dpx.Explainer(data, budget, one, ledger=ledger, noise=noise) for one in mechanisms]
+    for first in explainers[:-1]:
+        first.explain(case.records[0])
+    answers = [explainers[-1].explain(record) for record in case.records]
+    return answers, explainers[-1].spent.epsilon
+
+
+def measure(case, options):
+    A, b = case.exact(Path(options.cache))["stable", "fitted"]
+    best = np.array([minimiser(*one) for one in zip(A, b, strict=True)])
+    for epsilon, way in product(options.epsilons, options.ways):
+        start, found = process_time(), [ask(case, WAYS[way](epsilon), seed) for seed in range(options.draws)]
+        seconds = (process_time() - start) / (options.draws * len(case.records))
+        answers = [answer for some, _ in found for answer in some]
+        exact = list(zip(best, A, b, strict=True)) * options.draws
+        yield {
+            "table": case.name,
+            "half": half_of(case.name),
+            "columns": case.domain.width,
+            "epsilon": epsilon,
+            "way": way,
+            "total": float(np.mean([total for _, total in found])),
+            "excess": float(np.mean([relative_excess(one.values, *rest) for one, rest in zip(answers, exact, strict=True)])),
+            "cosine": float(
+                np.mean([evaluation.agreement(one.values, rest[0]).cosine for one, rest in zip(answers, exact, strict=True)])
+            ),
+            "milliseconds": round(1000 * seconds, 1),
+        } | ({} if answers[0].error is None else _coverage(case, answers, best, options.draws))
+
+
+def _coverage(case, answers, best, draws):
+    """Shares of slopes and of contributions that two error bars cover."""
+    added = np.add.reduceat(best * (case.points - case.mean), case.features, axis=1)
+    best, added = np.tile(best, (draws, 1)), np.tile(added, (draws, 1))
+    inside = [np.abs(one.values - exact) <= 2 * one.error + TINY for one, exact in zip(answers, best, strict=True)]
+    found = [one.contributions() for one in answers]
+    half = found[0].scale.half_range
+    covered = [np.abs(one.values / half - exact) <= 2 * one.error / half + TINY for one, exact in zip(found, added, strict=True)]
+    return {"slopes": float(np.mean(inside)), "contributions": float(np.mean(covered))}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", default=["census", "premiums", "questionnaire", "claims", "hospital", "bills"])
+    parser.add_argument("--epsilons", nargs="*", type=float, default=[0.1])
+    parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=list(WAYS))
+    parser.add_argument("--queries", type=int, default=30)
+    parser.add_argument("--draws", type=int, default=3, help="explainers of each way")
+    parser.add_argument("--soft", action="store_true", help="probabilities of Adult and ACS instead of classes")
+    parser.add_argument("--data", help="folder with adult_uci.parquet and acs_income_2018.parquet")
+    parser.add_argument("--cache", default="build/reused", help="folder for exact answers")
+    parser.add_argument("--json", help="file for the results")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    results = []
+    for name in options.only:
+        real = soft_case if options.soft else real_case
+        case = strange_case(name, options.queries) if name in MAKES else real(name, options.data, options.queries)
+        for one in measure(case, options):
+            results.append(one)
+            print(*(f"{value:.4g}" if isinstance(value, float) else value for value in one.values()), sep=" | ", flush=True)
+        if options.json:
+            Path(options.json).write_text(json.dumps(results), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

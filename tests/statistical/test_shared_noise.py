@@ -1,0 +1,62 @@
+"""Sums that an answer buys beside the history's have the stated noise, their pool has the noise of a fresh answer, and 0.8 of it is noticed."""
+
+import numpy as np
+
+import dpexplain as dpx
+from dpexplain.backends.oracle import OracleRows
+from dpexplain.core.layout import Layout
+from dpexplain.core.release_moments import CentreMoments
+from dpexplain.mechanisms.door import Door
+from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.moments_plan import CENTRE_SHARE
+from dpexplain.mechanisms.setting import Setting
+from dpexplain.noise.seeded import SeededNoise
+from dpexplain.privacy import gdp
+from dpexplain.privacy.events import mu_of, price
+from noise_support import Scaled, every_relation, has_unit_scale
+
+LAYOUT = Layout((0, 1, 4, 5), (1, 4, 5, 6), (True, False, False, True))
+CHEAP, DEAR, SIZE = dpx.Adaptive(0.5, 1e-6), dpx.Adaptive(1.0, 1e-6), 60
+MU = gdp.mu(1.0, 1e-6)
+
+
+def rows(seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.zeros((SIZE, 6))
+    X[:, [0, 5]] = rng.random((SIZE, 2))
+    X[np.arange(SIZE), rng.integers(1, 4, SIZE)] = 1
+    X[:, 4] = rng.integers(0, 2, SIZE)
+    return OracleRows(X, rng.choice([-1.0, 1.0], SIZE))
+
+
+def bought(mechanism, setting, history, store, noise):
+    """What an answer releases, and what its door counted."""
+    plan = mechanism.plan(np.full(6, 0.5), setting, history)
+    door = Door(store, noise, plan.events)
+    history.append_sums(plan.buy(plan.lacking, door).to_dict())
+    return price(door.events)
+
+
+def standardised_draws(factor, neighbours, runs=250):
+    """The noise of both stages in the pool of a cheap and a dear answer, divided by what the bounds demand of one dear answer."""
+    store, noise = rows(), Scaled(SeededNoise(5), factor)
+    setting, draws = Setting(6, SIZE, neighbours, store.summation_error, layout=LAYOUT), []
+    reach = CentreMoments(LAYOUT).sensitivity() * neighbours.multiplier
+    exact = store.centre(CentreMoments(LAYOUT))
+    for _ in range(runs):
+        history = History()
+        paid = sum(bought(one, setting, history, store, noise) for one in (CHEAP, DEAR))
+        assert mu_of(paid) <= MU * (1 + 1e-4)
+        pool = history.pool(LAYOUT, history.sums[0].labels, SIZE)
+        assert len(pool.parts) == 2
+        true = pool.query.vector(store.normalised(pool.query))
+        got = pool.sketch.sums.vector(pool.query.scales, LAYOUT)
+        draws.append((got - true) / (neighbours.multiplier / (MU * np.sqrt(1 - CENTRE_SHARE))))
+        first = np.average([part.centre.values for part in pool.parts], axis=0, weights=[p.centre.sigma**-2 for p in pool.parts])
+        draws.append((first - exact) / (reach / (MU * np.sqrt(CENTRE_SHARE))))
+    return np.concatenate(draws)
+
+
+@every_relation
+def test_a_pool_has_the_noise_of_one_fresh_answer_and_less_is_noticed(neighbours):
+    assert has_unit_scale(lambda factor: standardised_draws(factor, neighbours))

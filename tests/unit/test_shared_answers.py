@@ -1,0 +1,359 @@
+"""Adaptive answers by moments: they pay only for what the history lacks, and are as close as fresh answers of the same price."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import dpexplain as dpx
+from dpexplain.core.answer_scale import AnswerScale
+from dpexplain.core.layout import Layout
+from dpexplain.core.release_moments import CentreMoments, normalised_dimension
+from dpexplain.errors import InputError, ParameterError
+from dpexplain.estimation.public_points import PublicModel
+from dpexplain.ledger import MemoryLedger
+from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.shared_answer import WORTHWHILE, label_name
+from dpexplain.mechanisms.shared_sums import NoisyNumbers, PaidSums, best_pool
+from dpexplain.noise.seeded import SeededNoise
+from dpexplain.privacy import gdp
+
+DOMAIN = dpx.Domain(
+    [
+        dpx.Numeric("age", 17, 97),
+        dpx.Ordinal("school", levels=[1, 2, 3, 4]),
+        dpx.Categorical("work", values=list("abcd")),
+        dpx.Binary("married"),
+    ]
+)
+RECORD = {"age": 40, "school": 3, "work": "b", "married": True}
+OTHERS = [RECORD | {"age": age} for age in (25, 60, 90)]
+BUDGET, PRICE = dpx.Budget(9.0, 1e-6), (0.5, 1e-6)
+MU = gdp.mu(*PRICE)
+
+
+def model(table):
+    age, work = np.asarray(table["age"], dtype=float), np.asarray(table["work"])
+    return 1 / (1 + np.exp(-(age - 50) / 12 - 1.5 * (work == "a") - 0.5 * np.asarray(table["school"], dtype=float) + 1))
+
+
+def people(count=6_000):
+    rng = np.random.default_rng(0)
+    return {
+        "age": rng.uniform(17, 97, count),
+        "school": rng.integers(1, 5, count),
+        "work": rng.choice(list("abcd"), count, p=[0.1, 0.5, 0.3, 0.1]),
+        "married": rng.random(count) < 0.5,
+    }
+
+
+@pytest.fixture
+def data():
+    return dpx.PrivateData(people(), DOMAIN, model=model, output="probability")
+
+
+@pytest.fixture
+def ledger(data):
+    return MemoryLedger(data.account(BUDGET))
+
+
+def explainer(data, ledger=None, mechanism=None, seed=1, budget=BUDGET):
+    return dpx.Explainer(data, budget, mechanism or dpx.Adaptive(*PRICE), ledger=ledger, noise=SeededNoise(seed))
+
+
+def paid_sums(seed, sigma=3.0, around=None, labels="y"):
+    rng, layout = np.random.default_rng(seed), Layout.of(DOMAIN.blocks)
+    sizes = CentreMoments(layout).dimension, normalised_dimension(layout)
+    numbers = (NoisyNumbers.rounded(100 * rng.standard_normal(size), sigma) for size in sizes)
+    return PaidSums(labels, 6_000, *numbers, around)
+
+
+@pytest.mark.parametrize("make", [dpx.Adaptive, dpx.Enhanced])
+def test_the_first_answer_pays_and_all_others_are_free(data, make):
+    asked = explainer(data, mechanism=make(*PRICE))
+    first, *others = (asked.explain(record) for record in [RECORD, *OTHERS])
+    assert first.cost.mu == pytest.approx(MU, rel=1e-6)
+    assert first.cost.mu <= MU
+    assert [one.cost.mu for one in others] == [0.0] * len(OTHERS)
+    assert asked.spent.mu == first.cost.mu
+    for one in (first, *others):
+        assert (one.error > 0).all()
+        added = one.contributions()
+        assert added.base + added.values.sum() == pytest.approx(added.answer)
+        assert (one.details["by"], one.details["pooled"], one.copied) == ("moments", 1, False)
+    assert not np.allclose(first.values, others[0].values)
+
+
+def test_the_same_question_gets_the_same_answer(data, monkeypatch):
+    asked = explainer(data)
+    asked.explain(OTHERS[0])
+    monkeypatch.setattr(data, "_rows", None)  # no row can be read any more
+    first, second = asked.explain(RECORD), asked.explain(RECORD)
+    assert (first.values == second.values).all()
+    assert (first.error == second.error).all()
+    assert first.contributions().values.tolist() == second.contributions().values.tolist()
+
+
+def test_an_answer_is_that_of_a_fresh_answer_of_the_same_noise(data):
+    """Sums are rounded to a 64th of their noise before they are used, and rehearsals draw other numbers."""
+    shared, fresh = explainer(data).explain(RECORD), explainer(data, mechanism=dpx.Basic(*PRICE)).explain(RECORD)
+    assert np.abs(shared.values - fresh.values).max() < 0.1 * fresh.error.min()
+    assert shared.error == pytest.approx(fresh.error, rel=0.5)
+
+
+def test_a_dearer_answer_pays_the_difference_only(data, ledger):
+    cheap, dear = explainer(data, ledger), explainer(data, ledger, dpx.Adaptive(1.0, 1e-6))
+    low, high = cheap.explain(RECORD), dear.explain(RECORD)
+    full = gdp.mu(1.0, 1e-6)
+    assert high.cost.mu**2 == pytest.approx(full**2 - MU**2, rel=1e-4)
+    assert dear.spent.mu == pytest.approx(full, rel=1e-4)
+    assert (low.details["pooled"], high.details["pooled"]) == (1, 2)
+    again = cheap.explain(RECORD)
+    assert again.cost.mu == 0
+    assert (again.values == high.values).all()  # the cheaper mechanism uses all that was bought
+    assert np.median(high.error / low.error) < 0.9
+
+
+def test_what_is_held_serves_every_weight_and_plane(data, ledger):
+    explainer(data, ledger).explain(RECORD)
+    for options in ({"weight": dpx.weights.Gaussian(0.8)}, {"plane": "anchored"}, {"radius": 0.5}):
+        answer = explainer(data, ledger, dpx.Adaptive(*PRICE, **options)).explain(RECORD)
+        assert answer.cost.mu == 0
+        assert answer.plane == options.get("plane", "fitted")
+        assert (answer.error > 0).all()
+    assert np.linalg.norm(answer.values) <= 0.5 + 1e-9
+
+
+def test_too_little_history_is_started_over(data, ledger):
+    """A centre that noise has placed is not worth buying further sums around."""
+    tiny = gdp.epsilon(MU * np.sqrt(WORTHWHILE / 2), 1e-6)
+    explainer(data, ledger, dpx.Adaptive(tiny, 1e-6)).explain(RECORD)
+    answer = explainer(data, ledger).explain(RECORD)
+    assert answer.cost.mu == pytest.approx(MU, rel=1e-6)
+    assert answer.details["pooled"] == 1
+    assert explainer(data, ledger).explain(OTHERS[0]).cost.mu == 0
+
+
+def test_sums_of_other_labels_are_not_used(ledger):
+    """Another model, or labels on another scale, on the same ledger: what was bought is about something else."""
+    rows = people()
+    explainer(dpx.PrivateData(rows, DOMAIN, model=model, output="probability"), ledger).explain(RECORD)
+    opposite = dpx.PrivateData(rows, DOMAIN, model=lambda table: 1 - model(table), output="probability")
+    labels = dpx.PrivateData(rows, DOMAIN, labels=np.sign(model(rows) - 0.5))
+    for other in (opposite, labels):
+        asked = explainer(other, ledger)
+        assert asked.explain(RECORD).cost.mu == pytest.approx(MU, rel=1e-6)
+        assert asked.explain(OTHERS[0]).cost.mu == 0
+    same = explainer(dpx.PrivateData(rows, DOMAIN, model=model, output="probability"), ledger)
+    assert same.explain(RECORD).cost.mu == 0
+
+
+def test_models_are_told_apart_at_levels_that_exist():
+    """A model may raise for a level between two declared ones: it is asked about declared ones only."""
+    layout, scale = Layout.of(DOMAIN.blocks), AnswerScale()
+    asked = []
+
+    def see(points):
+        asked.append(points)
+        return points[:, 0]
+
+    names = {
+        label_name(scale, PublicModel(one), layout, DOMAIN.levels)
+        for one in (see, lambda p: p[:, 1], lambda p: -see(p), refuse_all)
+    }
+    assert len(names) == 4
+    assert set(np.unique(np.round(3 * asked[0][:, 1], 9))) == {0.0, 1.0, 2.0, 3.0}
+    jitter = PublicModel(lambda points: points[:, 0] + 1e-9)
+    assert label_name(scale, jitter, layout, DOMAIN.levels) == label_name(scale, PublicModel(see), layout, DOMAIN.levels)
+
+
+def refuse_all(points):
+    raise ValueError("no answer")
+
+
+def test_a_model_that_fails_on_public_points_is_answered_about_from_labels():
+    def picky(table):
+        if len(table["age"]) < 5000:
+            raise ValueError("only whole tables")
+        return model(table)
+
+    asked = explainer(dpx.PrivateData(people(), DOMAIN, model=picky, output="probability"))
+    assert [asked.explain(record).cost.mu > 0 for record in OTHERS] == [True, False, False]
+
+
+def test_free_answers_go_on_when_the_budget_is_gone(data):
+    asked = explainer(data, budget=dpx.Budget(*PRICE))
+    answers = asked.explain_many([RECORD, *OTHERS])
+    assert answers.complete
+    assert [one.cost.mu > 0 for one in answers] == [True, False, False, False]
+    dear = explainer(data, asked._ledger, dpx.Adaptive(1.0, 1e-6), budget=dpx.Budget(*PRICE))
+    with pytest.raises(dpx.BudgetExhausted):
+        dear.explain(RECORD)
+    assert asked.explain(RECORD | {"age": 33}).cost.mu == 0
+
+
+def test_basic_neither_stores_nor_uses_sums(data, ledger):
+    explainer(data, ledger).explain(RECORD)
+    basic = explainer(data, ledger, dpx.Basic(*PRICE))
+    assert basic.explain(RECORD).cost.mu == pytest.approx(MU, rel=1e-6)
+    assert len(basic.history.sums) == 1
+
+
+def test_only_paid_answers_store_sums(data):
+    asked = explainer(data)
+    asked.explain_many([RECORD, *OTHERS])
+    assert ["sums" in done.answer for done in asked._ledger.settled()] == [True, False, False, False]
+    assert "sums" not in json.dumps(asked.explain(RECORD).to_dict())
+
+
+def test_a_known_request_id_gets_its_answer(data):
+    asked = explainer(data)
+    first = asked.explain(RECORD, request_id="a")
+    again = asked.explain(RECORD, request_id="a")
+    assert (first.values == again.values).all()
+    assert asked.spent.mu == first.cost.mu == again.cost.mu
+
+
+def test_questions_of_several_callers_are_answered_together(data):
+    asked = explainer(data)
+    found = asked.explain_each([(RECORD, "a"), (RECORD | {"work": "?"}, "b"), *((one, str(one["age"])) for one in OTHERS)])
+    assert isinstance(found[1], dpx.DpexplainError)
+    answers = [found[0], *found[2:]]
+    assert [one.cost.mu > 0 for one in answers] == [True, False, False, False]
+    commits = []
+    reserve = asked._ledger.reserve_many
+    asked._ledger.reserve_many = lambda requests: commits.append(len(requests)) or reserve(requests)
+    asked.explain_each([(one, f"{one['age']} again") for one in OTHERS])
+    assert commits == [3]  # nothing has to be paid for, so all are one commit
+
+
+def test_threads_do_not_buy_the_same_sums_twice(data):
+    asked = explainer(data)
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(asked.explain, [RECORD, *OTHERS] * 2))
+    assert sorted(one.cost.mu > 0 for one in answers) == [False] * 7 + [True]
+
+
+def test_processes_that_start_at_once_pay_for_a_centre_each_and_then_agree(data, ledger):
+    """Neither sees the other's answer while it plans. The total counts both; later answers use one of them."""
+    one, two = explainer(data, ledger), explainer(data, ledger, seed=2)
+    planned = two._requests([two._question(RECORD, "late")])
+    one.explain(RECORD)
+    two._spending.buy_in_order(planned)
+    assert one.spent.mu == pytest.approx(np.sqrt(2) * MU, rel=1e-6)
+    answers = [each.explain(OTHERS[0]) for each in (one, two)]
+    assert [answer.cost.mu for answer in answers] == [0.0, 0.0]
+    assert (answers[0].values == answers[1].values).all()
+    assert answers[0].details["pooled"] == 1
+
+
+def test_answers_from_history_are_those_of_the_explainer(data):
+    asked = explainer(data)
+    asked.explain(RECORD)
+    paid, free = asked.explain(OTHERS[0]), dpx.NonInteractive(asked.history).explain(OTHERS[0])
+    assert (free.values == paid.values).all()
+    assert (free.error == paid.error).all()
+    assert free.contributions().values.tolist() == paid.contributions().values.tolist()
+    assert (free.cost.mu, free.details["method"]) == (0.0, "moments")
+    assert free.guarantee.mu == asked.spent.mu
+    many = dpx.NonInteractive(asked.history).explain_many(OTHERS)
+    assert (many[0].values == paid.values).all()
+    against = dpx.NonInteractive(asked.history, baseline=RECORD).explain(OTHERS[0]).contributions()
+    assert against.values[1:].tolist() == [0.0] * 3
+    capped = dpx.NonInteractive(asked.history, radius=0.1).explain(OTHERS[0])
+    assert np.linalg.norm(capped.values) <= 0.1 + 1e-9
+
+
+def test_a_stored_history_answers_without_the_model(data):
+    asked = explainer(data, mechanism=dpx.Adaptive(*PRICE, weight=dpx.weights.Gaussian(1.2)))
+    asked.explain(RECORD)
+    again = History.from_json(asked.history.to_json())
+    assert [one.digest for one in again.sums] == [one.digest for one in asked.history.sums]
+    free, known = dpx.NonInteractive(again).explain(OTHERS[0]), dpx.NonInteractive(asked.history).explain(OTHERS[0])
+    assert free.details["weight"] == {"kind": "gaussian", "width": 1.2}
+    assert (np.abs(free.values - known.values) <= 4 * free.error).all()
+    assert free.error.mean() > known.error.mean()  # labels say less than the model
+
+
+def test_anchored_answers_from_history_need_the_model(data):
+    asked = explainer(data, mechanism=dpx.Adaptive(*PRICE, plane="anchored"))
+    for record in OTHERS:
+        asked.explain(record)
+    free = dpx.NonInteractive(asked.history).explain(RECORD)
+    assert (free.plane, free.details["method"]) == ("anchored", "moments")
+    stored = History.from_json(asked.history.to_json())
+    assert dpx.NonInteractive(stored).explain(RECORD).details["method"] == "regression"
+    with pytest.raises(ParameterError, match="anchored planes need the model"):
+        dpx.NonInteractive(stored, "moments").explain(RECORD)
+
+
+def test_a_history_without_sums_has_none_to_answer_from(data):
+    asked = explainer(data, mechanism=dpx.Basic(*PRICE))
+    asked.explain(RECORD)
+    assert dpx.NonInteractive(asked.history).explain(RECORD).details["method"] == "regression"
+    with pytest.raises(ParameterError, match="holds no sums"):
+        dpx.NonInteractive(asked.history, "moments").explain(RECORD)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"steps": 20},
+        {"rule": "paper"},
+        {"calibration": "paper"},
+        {"plane": "paper"},
+        {"norm": 1},
+        {"plane": "anchored", "radius": 1.0},
+    ],
+    ids=str,
+)
+def test_what_moments_cannot_do_is_a_descent_or_refused(options):
+    with pytest.raises(ParameterError, match="by='moments' has no steps"):
+        dpx.Adaptive(*PRICE, by="moments", **options)
+    assert dpx.Enhanced(*PRICE, **options).by is None
+
+
+def test_by_is_checked_and_described():
+    with pytest.raises(ParameterError, match="by must be 'moments' or 'descent'"):
+        dpx.Adaptive(by="magic")
+    assert dpx.Adaptive(by="descent").to_dict()["by"] == "descent"
+    assert dpx.Adaptive(steps=300).most_steps == dpx.Adaptive().most_steps == 300
+
+
+def test_a_descent_is_still_there(data):
+    answer = explainer(data, mechanism=dpx.Adaptive(*PRICE, by="descent")).explain(RECORD)
+    assert answer.error is None
+    assert answer.details["gradients"] > 1
+
+
+def test_sums_are_stored_in_a_few_bytes_a_number():
+    """Of 256 columns: about 33,000 numbers, most of them noise."""
+    rng = np.random.default_rng(0)
+    released = np.concatenate([1e5 * rng.random(512), 300 * rng.standard_normal(33_000)])
+    numbers = NoisyNumbers.rounded(released, 300.0)
+    stored = json.dumps(numbers.to_dict())
+    assert len(stored) < 100_000
+    again = NoisyNumbers.from_dict(json.loads(stored))
+    assert (again.values == numbers.values).all()
+    assert np.abs(again.values - released).max() <= 300 / 64 / 2
+
+
+def test_pools_have_the_precision_of_their_parts():
+    layout = Layout.of(DOMAIN.blocks)
+    first, apart = paid_sums(1), paid_sums(2, sigma=2.0)
+    further = paid_sums(3, sigma=1.5, around=first.digest)
+    lost = paid_sums(4, sigma=0.1, around="nothing known")
+    found = best_pool([first, apart, further, lost], layout)
+    assert found.parts == (first, further)
+    assert found.precision == pytest.approx(1 / 9 + 1 / 2.25)
+    assert found.sketch.sigma == pytest.approx((1 / 9 + 1 / 2.25) ** -0.5)
+    assert best_pool([first, apart], layout).parts == (apart,)
+    assert best_pool([lost], layout) is None
+    assert best_pool([first], Layout.of(DOMAIN.blocks[:2])) is None
+
+
+def test_sums_that_cannot_be_read_are_named():
+    damaged = paid_sums(1).to_dict() | {"centre": {"sigma": 1.0, "numbers": "???"}}
+    with pytest.raises(InputError, match="sums of a paid answer cannot be read"):
+        History().append_sums(damaged)
