@@ -13,13 +13,13 @@ import json
 import warnings
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import process_time
 
 import numpy as np
 
 import dpexplain as dpx
 from dpexplain import evaluation
-from dpexplain.ledger import MemoryLedger
 from dpexplain.noise import SeededNoise
 from experiments.coverage import DELTA, TINY, Case, half_of, minimiser, real_case, relative_excess, strange_case
 from experiments.paid_answers import soft_case
@@ -37,14 +37,14 @@ WAYS = {
 
 def ask(case: Case, mechanisms, seed):
     """Answers of the last mechanism to all questions; those before it answer one each, on the same ledger. And the total ε."""
-    data = case.data.with_rows(case.data.private_rows)
     budget, noise = dpx.Budget(9000, DELTA), SeededNoise(seed)
-    ledger = MemoryLedger(data.account(budget))
-    explainers = [dpx.Explainer(data, budget, one, ledger=ledger, noise=noise) for one in mechanisms]
-    for first in explainers[:-1]:
-        first.explain(case.records[0])
-    answers = [explainers[-1].explain(record) for record in case.records]
-    return answers, explainers[-1].spent.epsilon
+    with TemporaryDirectory() as folder:
+        ledger = f"sqlite:///{folder}/shared.ledger"
+        explainers = [dpx.Explainer(case.data, budget, one, ledger=ledger, noise=noise) for one in mechanisms]
+        for first in explainers[:-1]:
+            first.explain(case.records[0])
+        answers = [explainers[-1].explain(record) for record in case.records]
+        return answers, explainers[-1].spent.epsilon
 
 
 def measure(case, options):

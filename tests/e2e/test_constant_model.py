@@ -7,10 +7,11 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain.demo.people import DOMAIN, people
+from dpexplain.ledger import open_ledger
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.release.page import publish
 from dpexplain.service.app import Service, create_app
-from dpexplain.service.backend import ReleaseBackend
+from dpexplain.service.backend import LedgerBackend, ReleaseBackend
 from dpexplain.service.config import Settings
 from service_support import OTHER, RECORD, InProcess
 
@@ -92,10 +93,28 @@ def test_the_published_page(release, browser, tmp_path):
     page.close()
 
 
-def test_the_service(data):
+def from_release(data, folder):
+    return ReleaseBackend(dpx.release(data, dpx.Budget(1.0, 1e-6)))
+
+
+def from_ledger(make):
+    def backend(data, folder):
+        ledger = open_ledger(f"sqlite:///{folder}/constant.ledger", data.account(dpx.Budget(9.0, 1e-6)))
+        return LedgerBackend(data, make(1.0, 1e-6), ledger)
+
+    return backend
+
+
+def client_of(backend):
+    return InProcess(create_app(Service(backend, Settings(name="constant", open=True), None)))
+
+
+@pytest.mark.parametrize(
+    "backend", [from_release, *map(from_ledger, (dpx.Basic, dpx.Adaptive))], ids=["release", "basic", "adaptive"]
+)
+def test_the_service(data, backend, tmp_path):
     """With noise from the operating system, which no seed makes repeatable: four errors."""
-    backend = ReleaseBackend(dpx.release(data, dpx.Budget(1.0, 1e-6)))
-    client = InProcess(create_app(Service(backend, Settings(name="constant", open=True), None)))
+    client = client_of(backend(data, tmp_path))
     answer = client.post("/v1/models/constant:explain", json={"instances": RECORDS}).json()
     for one in answer["explanations"]:
         assert (one["quantity"], one["plane"]) == ("contributions", "fitted")

@@ -43,11 +43,23 @@ class DeadlyNoise:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def start(url, epsilon=1.0, **options):
+def start(url, epsilon=1.0, mechanism=None, **options):
     rng = np.random.default_rng(0)
     rows = {"age": rng.uniform(0, 100, 2000), "married": rng.random(2000) < 0.5}
     data = dpx.PrivateData(rows, DOMAIN, labels=np.sign(rows["age"] - 50), name="people")
-    return dpx.Explainer(data, dpx.Budget(epsilon, 1e-6), dpx.Basic(0.2, 1e-6, steps=5), ledger=url, **options)
+    return dpx.Explainer(data, dpx.Budget(epsilon, 1e-6), mechanism or dpx.Basic(0.2, 1e-6, steps=5), ledger=url, **options)
+
+
+def share(url, epsilon=0.2, **options):
+    return start(url, mechanism=dpx.Adaptive(epsilon, 1e-6), **options)
+
+
+def die_while_sharing(url, request_id, after):
+    share(url, noise=DeadlyNoise(after)).explain(RECORDS[0], request_id=request_id)
+
+
+def share_once(url, number):
+    share(url).explain(RECORDS[number], request_id=f"q{number}")
 
 
 def die_while_explaining(url, request_id, after):
@@ -117,3 +129,59 @@ def test_a_batch_killed_in_its_second_answer_has_paid_for_all_and_goes_on_under_
     (ledger,) = open_existing(place.url)
     assert verify(ledger).pending == 0
     ledger.close()
+
+
+def test_sums_that_were_bought_serve_after_a_restart(place):
+    first = share(place.url)
+    paid, free = first.explain(RECORDS[0]), first.explain(RECORDS[1])
+    again = share(place.url)
+    repeated = again.explain(RECORDS[1])
+    assert (repeated.values == free.values).all()
+    assert (repeated.error == free.error).all()
+    assert [one.cost.mu for one in (free, repeated)] == [0, 0]
+    assert again.spent.mu == paid.cost.mu
+    dear = share(place.url, 0.4).explain(RECORDS[1])
+    assert 0 < dear.cost.mu < dpx.Budget(0.4, 1e-6).mu
+    assert (first.explain(RECORDS[1]).values == dear.values).all()  # the first one sees them too
+    assert (dpx.NonInteractive(again.history).explain(RECORDS[1]).values == dear.values).all()
+    (ledger,) = open_existing(place.url)
+    assert verify(ledger).pending == 0
+    ledger.close()
+
+
+@pytest.mark.slow
+def test_an_explainer_killed_while_buying_sums_has_paid_and_buys_them_again(place):
+    """Nothing left before it died, so nothing can be used: the reservation stays counted until its id is asked again."""
+    for number, after in enumerate((0, 1, 3)):
+        child = children.Process(target=die_while_sharing, args=(place.url, f"q{number}", after))
+        child.start()
+        child.join(120)
+        assert child.exitcode == -signal.SIGKILL
+    explainer = share(place.url)
+    price = dpx.Budget(0.2, 1e-6).mu
+    assert explainer.spent.mu == pytest.approx(price * 3**0.5, rel=1e-6)
+    assert len(explainer.history.sums) == 0
+    answers = [explainer.explain(RECORDS[0], request_id=f"q{number}") for number in range(3)]
+    assert [one.cost.mu > 0 for one in answers] == [True, False, False]
+    assert len({one.values.tobytes() for one in answers}) == 1
+    assert explainer.spent.mu == pytest.approx(price, rel=1e-6)  # the other two ran for nothing, and are settled so
+    (ledger,) = open_existing(place.url)
+    assert verify(ledger).pending == 0
+    ledger.close()
+
+
+@pytest.mark.slow
+def test_processes_on_one_ledger_are_counted_and_agree_afterwards(place):
+    workers = [children.Process(target=share_once, args=(place.url, number)) for number in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+        assert worker.exitcode == 0
+    explainers = [share(place.url) for _ in range(2)]
+    bought = len(explainers[0].history.sums)
+    assert 1 <= bought <= 3  # those that started at the same moment paid for a centre each
+    assert explainers[0].spent.mu == pytest.approx(dpx.Budget(0.2, 1e-6).mu * bought**0.5, rel=1e-6)
+    one, two = (each.explain(RECORDS[0]) for each in explainers)
+    assert one.cost.mu == two.cost.mu == 0
+    assert (one.values == two.values).all()

@@ -29,7 +29,7 @@ def rows(seed=0):
     return OracleRows(X, rng.choice([-1.0, 1.0], SIZE))
 
 
-def bought(mechanism, setting, history, store, noise):
+def buy_sums(mechanism, setting, history, store, noise):
     """What an answer releases, and what its door counted."""
     plan = mechanism.plan(np.full(6, 0.5), setting, history)
     door = Door(store, noise, plan.events)
@@ -45,7 +45,7 @@ def standardised_draws(factor, neighbours, runs=250):
     exact = store.centre(CentreMoments(LAYOUT))
     for _ in range(runs):
         history = History()
-        paid = sum(bought(one, setting, history, store, noise) for one in (CHEAP, DEAR))
+        paid = sum(buy_sums(one, setting, history, store, noise) for one in (CHEAP, DEAR))
         assert mu_of(paid) <= MU * (1 + 1e-4)
         pool = history.pool(LAYOUT, history.sums[0].labels, SIZE)
         assert len(pool.parts) == 2

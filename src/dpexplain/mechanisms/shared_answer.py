@@ -67,9 +67,9 @@ class SharedAnswer:
 
     def buy(self, lacking: SketchPlan, door: Door) -> PaidSums:
         """Two releases. Both are rounded first, so that this answer is computed from what is stored."""
-        centre = NoisyNumbers.rounded(door.release(lacking.centre), lacking.centre.sigma)
+        centre = NoisyNumbers.from_release(door.release(lacking.centre), lacking.centre.sigma)
         query = query_around(centre, self.layout, self.size) if self.held is None else self.held.query
-        moments = NoisyNumbers.rounded(door.release(lacking.moments, query), lacking.moments.sigma)
+        moments = NoisyNumbers.from_release(door.release(lacking.moments, query), lacking.moments.sigma)
         return PaidSums(self.labels, self.size, centre, moments, None if self.held is None else self.held.centre_name)
 
     def _pool_with(self, bought: PaidSums | None) -> SumPool:
@@ -99,7 +99,10 @@ def plan_shared_answer(
     if share > 1 - WORTHWHILE:
         held, lacking = None, fresh
     elif share > NEGLIGIBLE:
-        lacking = plan_sketch(layout, gdp.part(gdp.mu(asked.epsilon, asked.delta), share), setting)
+        part = gdp.part(
+            gdp.mu(asked.epsilon, asked.delta), share - NEGLIGIBLE / 2
+        )  # so that rounding leaves the total below the price
+        lacking = plan_sketch(layout, part, setting)
     else:
         lacking = None
     question = PlaneQuestion(point, asked.weight, anchor, asked.radius, setting.levels, setting.baseline)

@@ -35,7 +35,7 @@ class NoisyNumbers:
     sigma: float
 
     @classmethod
-    def rounded(cls, released: Vector, sigma: float) -> NoisyNumbers:
+    def from_release(cls, released: Vector, sigma: float) -> NoisyNumbers:
         step = _step(sigma)
         return cls(np.rint(released / step) * step, sigma)
 

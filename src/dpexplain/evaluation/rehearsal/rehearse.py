@@ -75,7 +75,7 @@ def rehearse(
     """Measure the quality of answers at each total ε, before anything is published. For the data's owner only.
 
     Reads private rows without paying, spends nothing and stores nothing. `ways` are "release", "reference" (a release with reference
-    records), "basic" and "adaptive" (where ε is the price of each answer). `records` are asked about, or else `queries` private rows.
+    records), "basic" (where ε is the price of each answer) and "adaptive" (of the first). `records` are asked about, or else `queries` private rows.
     `draws` is how often the noise is drawn for each ε, `groups` the features by which people are grouped (all, unless given).
     """
     _require_arguments(data, epsilons, delta, ways, queries, draws, weight)
