@@ -25,6 +25,16 @@ from experiments.coverage import DELTA, TINY, Case, half_of, minimiser, real_cas
 from experiments.paid_answers import soft_case
 from experiments.strangers import MAKES
 
+TABLES = (
+    "census",
+    "small clinic",
+    "shop",
+    "late payments",
+    "strongly dependent",
+    "premiums",
+    "bills",
+    "questionnaire",
+)
 WAYS = {
     "basic": lambda epsilon: [dpx.Basic(epsilon, DELTA)],
     "adaptive": lambda epsilon: [dpx.Adaptive(epsilon, DELTA)],
@@ -83,7 +93,7 @@ def _coverage(case, answers, best, draws):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="*", default=["census", "premiums", "questionnaire", "claims", "hospital", "bills"])
+    parser.add_argument("--only", nargs="*", default=TABLES)
     parser.add_argument("--epsilons", nargs="*", type=float, default=[0.1])
     parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=list(WAYS))
     parser.add_argument("--queries", type=int, default=30)

@@ -1,9 +1,13 @@
 """A model that always says the same has no explanation: on every surface all values are within their errors of 0, and the answer is the constant."""
 
 import json
+import socket
+import threading
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
+import uvicorn
 
 import dpexplain as dpx
 from dpexplain.demo.people import DOMAIN, people
@@ -83,6 +87,40 @@ def test_paid_answers_are_within_the_error_to_expect(data, mechanism):
 def test_the_published_page(release, browser, tmp_path):
     page = browser.new_page()
     page.goto(publish(release, tmp_path / "page.html").as_uri())
+    assert_page_has_nothing_to_explain(page)
+    page.close()
+
+
+@pytest.mark.slow
+def test_the_page_of_a_service_that_pays_once(data, browser, tmp_path):
+    application = create_app(Service(from_ledger(dpx.Adaptive)(data, tmp_path), Settings(name="constant", open=True), None))
+    with serving(application) as url:
+        page = browser.new_page()
+        page.goto(url)
+        for age, cost in ((40, "This answer cost ε = 1"), (70, "This answer was free.")):
+            page.get_by_label("age", exact=True).fill(str(age))
+            page.keyboard.press("Enter")
+            page.get_by_text(cost).wait_for()
+            assert_page_has_nothing_to_explain(page)
+    page.close()
+
+
+@contextmanager
+def serving(application):
+    """The address of the application on a free port of this machine, served by a thread."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(application, log_level="error"))
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(60)
+
+
+def assert_page_has_nothing_to_explain(page):
     page.wait_for_function("() => document.getElementById('sentence').textContent.includes('about 90')")
     read = "rows => rows.map((row) => [Number(row.dataset.value), Number(row.dataset.error)])"
     values, errors = np.array(page.eval_on_selector_all("#steps-table tbody tr", read)).T
@@ -90,7 +128,6 @@ def test_the_published_page(release, browser, tmp_path):
     assert_nothing_to_explain(values, errors, CONSTANT, 0.0)
     assert page.text_content("#sentence").endswith("together these values make no difference.")
     assert page.locator("#waterfall .row.uncertain").count() == len(DOMAIN.features)
-    page.close()
 
 
 def from_release(data, folder):

@@ -58,6 +58,11 @@ def die_while_sharing(url, request_id, after):
     share(url, noise=DeadlyNoise(after)).explain(RECORDS[0], request_id=request_id)
 
 
+def same(values):
+    """Equal but for rounding, which may depend on where arrays lie in memory."""
+    return pytest.approx(values, rel=1e-6, abs=1e-9)
+
+
 def share_once(url, number):
     share(url).explain(RECORDS[number], request_id=f"q{number}")
 
@@ -136,14 +141,14 @@ def test_sums_that_were_bought_serve_after_a_restart(place):
     paid, free = first.explain(RECORDS[0]), first.explain(RECORDS[1])
     again = share(place.url)
     repeated = again.explain(RECORDS[1])
-    assert (repeated.values == free.values).all()
-    assert (repeated.error == free.error).all()
+    assert repeated.values == same(free.values)
+    assert repeated.error == same(free.error)
     assert [one.cost.mu for one in (free, repeated)] == [0, 0]
     assert again.spent.mu == paid.cost.mu
     dear = share(place.url, 0.4).explain(RECORDS[1])
     assert 0 < dear.cost.mu < dpx.Budget(0.4, 1e-6).mu
-    assert (first.explain(RECORDS[1]).values == dear.values).all()  # the first one sees them too
-    assert (dpx.NonInteractive(again.history).explain(RECORDS[1]).values == dear.values).all()
+    assert first.explain(RECORDS[1]).values == same(dear.values)  # the first one sees them too
+    assert dpx.NonInteractive(again.history).explain(RECORDS[1]).values == same(dear.values)
     (ledger,) = open_existing(place.url)
     assert verify(ledger).pending == 0
     ledger.close()
@@ -163,7 +168,7 @@ def test_an_explainer_killed_while_buying_sums_has_paid_and_buys_them_again(plac
     assert len(explainer.history.sums) == 0
     answers = [explainer.explain(RECORDS[0], request_id=f"q{number}") for number in range(3)]
     assert [one.cost.mu > 0 for one in answers] == [True, False, False]
-    assert len({one.values.tobytes() for one in answers}) == 1
+    assert all(one.values == same(answers[0].values) for one in answers)
     assert explainer.spent.mu == pytest.approx(price, rel=1e-6)  # the other two ran for nothing, and are settled so
     (ledger,) = open_existing(place.url)
     assert verify(ledger).pending == 0
@@ -184,4 +189,4 @@ def test_processes_on_one_ledger_are_counted_and_agree_afterwards(place):
     assert explainers[0].spent.mu == pytest.approx(dpx.Budget(0.2, 1e-6).mu * bought**0.5, rel=1e-6)
     one, two = (each.explain(RECORDS[0]) for each in explainers)
     assert one.cost.mu == two.cost.mu == 0
-    assert (one.values == two.values).all()
+    assert one.values == same(two.values)

@@ -17,7 +17,7 @@ from dpexplain.errors import ParameterError
 if TYPE_CHECKING:
     from dpexplain.evaluation import Audit
 
-NAMES = ("basic", "moments", "anchored", "adaptive", "enhanced", "influence", "shapley", "release", "reference")
+NAMES = ("basic", "moments", "shared", "anchored", "adaptive", "enhanced", "influence", "shapley", "release", "reference")
 VIEWS = {"transcript": ("transcript",), "answer": ("answer",), "both": ("transcript", "answer")}
 
 
@@ -96,6 +96,7 @@ def _mechanisms(epsilon: float, delta: float, steps: int) -> dict[str, Callable[
     named: dict[str, Callable[[], Any]] = {name: partial(make, kind) for name, kind in MECHANISMS.items()}
     return named | {
         "moments": lambda: dpx.Basic(epsilon, delta, by="moments"),
+        "shared": lambda: dpx.Adaptive(epsilon, delta, by="moments"),
         "anchored": lambda: dpx.Basic(epsilon, delta, steps, plane="anchored"),
         "release": lambda: Releasing(epsilon, delta),
         "reference": lambda: Releasing(epsilon, delta, reference=True),

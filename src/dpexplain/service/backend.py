@@ -382,5 +382,5 @@ def open_backend(config: ServiceConfig, progress: Progress = iter, *, may_create
 
 
 def without_file(answer: dict[str, Any]) -> dict[str, Any]:
-    """A stored answer without the file of a release, which may have megabytes."""
-    return {name: value for name, value in answer.items() if name != "file"}
+    """A stored answer without the file of a release, which may have megabytes, and without sums that are stored for later answers."""
+    return {name: value for name, value in answer.items() if name not in ("file", "sums")}

@@ -124,9 +124,16 @@ class _Asked:
         mechanism = _PAID_EACH[way](epsilon, self.delta, weight=self.weight, plane=self.plane)
         start = perf_counter()
         explainer = Explainer(copy, Budget(_PLENTY, self.delta), mechanism, noise=SeededNoise(seed))
-        slopes = np.array([explainer.explain(record).values for record in self.questions.records])
+        answers = [explainer.explain(record) for record in self.questions.records]
         seconds = None, (perf_counter() - start) / len(self.questions)
-        return _Draw(slopes, None, slopes, None, None, (self.weight,) * len(slopes), seconds)
+        slopes, weights = np.array([one.values for one in answers]), (self.weight,) * len(answers)
+        if answers[0].error is None:
+            return _Draw(slopes, None, slopes, None, None, weights, seconds)
+        errors, half = np.array([one.error for one in answers]), copy.answer_scale.half_range
+        added = [one.contributions() for one in answers]
+        values, known = np.array([one.values for one in added]) / half, np.array([one.error for one in added]) / half
+        rows = np.array([one.details["effective_rows"] for one in answers], dtype=np.float64)
+        return _Draw(slopes, errors, values, known, rows, weights, seconds)
 
 
 def _run(
