@@ -94,7 +94,7 @@ def test_the_published_page(release, browser, tmp_path):
 @pytest.mark.slow
 def test_the_page_of_a_service_that_pays_once(data, browser, tmp_path):
     application = create_app(Service(from_ledger(dpx.Adaptive)(data, tmp_path), Settings(name="constant", open=True), None))
-    with serving(application) as url:
+    with serve_application(application) as url:
         page = browser.new_page()
         page.goto(url)
         for age, cost in ((40, "This answer cost ε = 1"), (70, "This answer was free.")):
@@ -106,7 +106,7 @@ def test_the_page_of_a_service_that_pays_once(data, browser, tmp_path):
 
 
 @contextmanager
-def serving(application):
+def serve_application(application):
     """The address of the application on a free port of this machine, served by a thread."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
