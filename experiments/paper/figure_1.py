@@ -24,12 +24,12 @@ def mechanisms():
 
 
 def run(inputs, queries):
-    images, model = inputs.faces, inputs.face_model
+    images, labels = inputs.faces, evaluation.labelled_rows(inputs.private_faces)[:, -1]
     chosen = images.test[np.random.default_rng(SEED).permutation(len(images.test))[:queries]]
     rows, maps = [], {}
     for grid in GRIDS:
         domain = dpx.ImageDomain(shape=images.training.shape[1:], grid=(grid, grid))
-        data = dpx.PrivateData(images.training, domain, model=model)
+        data = dpx.PrivateData(images.training, domain, labels=labels)
         scores, maps[str(grid)] = explain_faces(data, list(chosen))
         rows += [line(grid, data, name, each) for name, each in scores.items()]
     return {"rows": rows, "maps": maps}
