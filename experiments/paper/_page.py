@@ -178,6 +178,8 @@ TABLES: dict[str, Callable[[Rows], list[str]]] = {
     ),
     "figure-8": lambda rows: columns(rows, "model", "correlation", "from", "to", "reviews"),
     "figure-9": lambda rows: columns(rows, "queries about", "mechanism", *STREAM),
-    "fitted-planes": lambda rows: columns(rows, "data", "explanation", "relative excess", "cosine", "queries", "seeds"),
+    "fitted-planes": lambda rows: columns(
+        rows, "data", "explanation", "total ε", "relative excess", "cosine", "queries", "seeds"
+    ),
     "minorities": lambda rows: columns(rows, *(key for key in rows[0] if not key.startswith("± ") and key != "people")),
 }

@@ -175,7 +175,7 @@ def plot_over_scales(ax, rows):
             )
     ax.axhline(3.9, color=SERIES[0], linestyle=":")
     ax.axhline(2.6, color=SERIES[len(LIMES)], linestyle=":")
-    ax.set(xscale="log", xlabel="s, columns in [0, s]", ylabel="shared words (dashed: printed noise of 8.8 M reviews)")
+    ax.set(xscale="log", xlabel="s, columns in [0, s]", ylabel="shared words (dashed: printed noise)")
     legend_above(ax, 3)
     tidy(ax)
 
