@@ -106,6 +106,12 @@ test("effects are ranked with ties in column order, and read with their errors",
   assert.equal(signed(-0.5, 1), "−0.5");
 });
 
+test("ticks have no zeros at their end", () => {
+  const ticks = [-3, -1.5, 0.05, 10].map(scaleOf(null).tick);
+  assert.deepEqual(ticks, ["−3", "−1.5", "+0.05", "+10"]);
+  assert.deepEqual([0.1, 0.125].map(scaleOf({ kind: "probability", low: 0, high: 1 }).tick), ["+10", "+12.5"]);
+});
+
 test("the axis ends at a round number that holds the longest bar", () => {
   const ends = [0, 0.011, 0.1, 0.21, 0.99, 7].map((largest) => Number(axisLimit(largest).toPrecision(3)));
   assert.deepEqual(ends, [1, 0.015, 0.1, 0.3, 1, 8]);

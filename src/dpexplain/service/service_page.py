@@ -48,7 +48,7 @@ def promise(spending: SpendingSummary) -> str:
     total = spending.budget.epsilon if spending.budget else spending.spent.epsilon
     delta = spending.budget.delta if spending.budget else spending.spent.delta
     ends = (
-        "When the budget is spent, this service stops answering."
+        "When the budget is spent, this service stops answering what has to be paid for."
         if spending.budget
         else "It was paid for once: asking costs no further privacy, however often."
     )

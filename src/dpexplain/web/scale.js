@@ -25,7 +25,7 @@ export function scaleOf(description) {
     difference: (value) => number(value, true),
     spread: (error) => number(Math.abs(error), true).replace("+", ""),
     format: (value) => `${number(value)}${inPercent ? "\u00a0%" : ""}`,
-    tick: (value) => number(value, true).replace(/\.0+$/, ""),
+    tick: (value) => number(value, true).replace(/(\.\d*[1-9])0+$|\.0+$/, "$1"),
     /** An answer on an axis whose ticks are `step` apart, with as many decimals as the step has. */
     place: (value, step) => {
       const factor = inPercent ? 100 : 1;
