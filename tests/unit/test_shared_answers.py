@@ -13,6 +13,7 @@ from dpexplain.core.release_moments import CentreMoments, normalised_dimension
 from dpexplain.errors import InputError, ParameterError
 from dpexplain.estimation.public_points import PublicModel
 from dpexplain.ledger import MemoryLedger
+from dpexplain.mechanisms import shared_answer
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.shared_answer import WORTHWHILE, label_name
 from dpexplain.mechanisms.shared_sums import NoisyNumbers, PaidSums, best_pool
@@ -98,6 +99,18 @@ def test_the_same_question_gets_the_same_answer(data, monkeypatch):
     assert first.values == same(second.values)
     assert first.error == same(second.error)
     assert first.contributions().values == same(second.contributions().values)
+
+
+def test_planes_are_built_once_for_each_payment(data, ledger, monkeypatch):
+    built, honest = [], shared_answer.build_shared_planes
+    monkeypatch.setattr(shared_answer, "build_shared_planes", lambda *given: built.append(given) or honest(*given))
+    asked = explainer(data, ledger)
+    asked.explain_many([RECORD, *OTHERS])
+    dpx.NonInteractive(asked.history).explain_many(OTHERS)
+    assert len(built) == 1
+    explainer(data, ledger, dpx.Adaptive(1.0, 1e-6)).explain(RECORD)
+    asked.explain_many(OTHERS)
+    assert len(built) == 3  # the other explainer's, and this one's of what both bought
 
 
 def test_an_answer_is_that_of_a_fresh_answer_of_the_same_noise(data):
@@ -349,7 +362,7 @@ def test_sums_are_stored_in_a_few_bytes_a_number():
     stored = json.dumps(numbers.to_dict())
     assert len(stored) < 100_000
     again = NoisyNumbers.from_dict(json.loads(stored))
-    assert again.values == same(numbers.values)
+    assert again.values.tobytes() == numbers.values.tobytes()
     assert np.abs(again.values - released).max() <= 300 / 64 / 2
 
 

@@ -37,7 +37,7 @@ class NoisyNumbers:
     @classmethod
     def from_release(cls, released: Vector, sigma: float) -> NoisyNumbers:
         step = _step(sigma)
-        return cls(np.rint(released / step) * step, sigma)
+        return cls(np.rint(released / step) * step + 0.0, sigma)  # no negative zeros: they are not stored
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers as compressed 64-bit integers, all lowest bytes first: the higher ones hardly differ."""
