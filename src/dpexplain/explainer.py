@@ -84,7 +84,7 @@ class Explainer:
     """Answers "why?" about one point at a time, from a total budget, until it is spent.
 
     `ledger` makes spending durable ("sqlite:///…", "postgresql://…" or a Ledger); None keeps it in memory. `noise` is secure unless a
-    test or experiment passes a seeded one. With `release=`, adaptive answers may start from that release, and answers go on from it for
+    test or experiment passes a seeded one. With `release=`, adaptive descents may start from that release, and answers go on from it for
     nothing once the budget is gone. `baseline` is a record that stands for the average: an answer's contributions are then what its values
     add compared with that record's. Without one, the means of a release stand for it.
     """

@@ -220,6 +220,13 @@ def test_free_answers_go_on_when_the_budget_is_gone(data):
     assert asked.explain(RECORD | {"age": 33}).cost.mu == 0
 
 
+def test_each_shard_pays_for_its_own_sums(data):
+    first, second = data.split(2)
+    costs = [explainer(part).explain(RECORD).cost.mu for part in (first, second)]
+    assert costs == pytest.approx([MU, MU], rel=1e-6)
+    assert data.spent.mu == pytest.approx(MU, rel=1e-6)  # rows are in one shard only
+
+
 def test_basic_neither_stores_nor_uses_sums(data, ledger):
     explainer(data, ledger).explain(RECORD)
     basic = explainer(data, ledger, dpx.Basic(*PRICE))
