@@ -267,7 +267,7 @@ def test_factors_follow_columns_and_cover_as_promised():
     layouts = [Layout((0,), (n,), (False,)) for n in (10, 200, 500)]
     assert [replicates(layout) for layout in layouts] == [16, 10, 6]
     assert [solver_replicates(layout) for layout in layouts] == [16, 6, 4]
-    assert [rehearsal_draws(layout) for layout in layouts] == [48, 26, 16]
+    assert [rehearsal_draws(layout) for layout in layouts] == [32, 20, 12]
 
 
 def test_sobol_points_are_those_of_scipy(monkeypatch):

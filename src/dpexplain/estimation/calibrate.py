@@ -163,8 +163,8 @@ def solver_replicates(layout: Layout) -> int:
 
 
 def rehearsal_draws(layout: Layout) -> int:
-    """How often `calibrate` and `plane_factors` draw numbers."""
-    return solver_replicates(layout) + 2 * replicates(layout)
+    """How often `calibrate` and `plane_factors` draw numbers: once each for a rehearsal of the solver, and twice for one of planes alone."""
+    return 2 * replicates(layout)
 
 
 def as_sums(found: Estimate, query: NormalisedMoments) -> NormalisedSums:
