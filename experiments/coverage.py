@@ -22,11 +22,14 @@ from rich.table import Table
 import dpexplain as dpx
 from dpexplain import evaluation
 from dpexplain.noise import SeededNoise
+from experiments import fresh_tables
 from experiments.datasets import acs, adult, data_folder, random_records
-from experiments.strangers import HELD_OUT, MAKES, make_table
+from experiments.strangers import HELD_OUT, MAKES, build_table, make_table
 
 WEIGHTS = {"stable": dpx.weights.Stable(), "1.2": dpx.weights.Gaussian(1.2), "0.8": dpx.weights.Gaussian(0.8)}
 PLANES = ("fitted", "anchored")
+FRESH = fresh_tables.DEVELOPMENT | fresh_tables.HELD_OUT
+HALVES = ("dev", "held-out", "fresh-dev", "fresh-held-out", "real")
 DELTA, TINY, PRECISION = 1e-6, 1e-9, 1e-6
 
 
@@ -63,7 +66,8 @@ class Case:
 
 
 def strange_case(name, records):
-    table = make_table(name)
+    fresh = FRESH.get(name)
+    table = make_table(name) if fresh is None else build_table(fresh, np.random.default_rng([2026, list(FRESH).index(name)]))
     return Case(name, table.domain, table.encoded, table.data(), table.records(records), table.answers, table.groups)
 
 
@@ -121,6 +125,8 @@ def _judge(case, found, best, exact):
 
 
 def half_of(name):
+    if name in FRESH:
+        return "fresh-held-out" if name in fresh_tables.HELD_OUT else "fresh-dev"
     return "real" if name not in MAKES else "held-out" if name in HELD_OUT else "dev"
 
 
@@ -130,7 +136,7 @@ def _mean(results, what):
 
 def show(results, console):
     """Coverage by table, by question and by kind of feature."""
-    halves = [half for half in ("dev", "held-out", "real") if any(one["half"] == half for one in results)]
+    halves = [half for half in HALVES if any(one["half"] == half for one in results)]
     for half in halves:
         of_half = [one for one in results if one["half"] == half]
         console.print(_by_table(half, of_half), _by_question(half, of_half), _by_group(half, of_half))
@@ -212,7 +218,7 @@ def plot(results, file):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--half", choices=("dev", "held-out"), help="one half only")
+    parser.add_argument("--half", choices=HALVES[:-1], help="one half of the thirty tables, or of the fresh ones")
     parser.add_argument("--only", nargs="*", help="names of tables; Adult and ACS need --data")
     parser.add_argument("--epsilons", nargs="*", type=float, default=[0.3, 2.0])
     parser.add_argument("--draws", type=int, default=1)
@@ -235,12 +241,11 @@ def main():
 
 
 def _measure(options):
-    names = options.only or [name for name in MAKES if options.half in (None, half_of(name))] + ["Adult", "ACS"] * bool(
-        options.data
-    )
+    made = [name for name in MAKES | FRESH if half_of(name) == options.half or (name in MAKES and options.half is None)]
+    names = options.only or made + ["Adult", "ACS"] * bool(options.data)
     results = []
     for name in track(names, "tables", console=Console(stderr=True)):
-        case = strange_case(name, options.queries) if name in MAKES else real_case(name, options.data, options.queries)
+        case = strange_case(name, options.queries) if name in MAKES | FRESH else real_case(name, options.data, options.queries)
         results += measure(case, options.epsilons, options.draws, options.records, Path(options.cache))
         if options.json:
             Path(options.json).write_text(json.dumps(results))

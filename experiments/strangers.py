@@ -26,7 +26,8 @@ class Make:
 
     `numbers` names kinds of numbers with how many of each; `codes` are the sizes of categoricals, negative ones with frequencies that fall like
     1/rank²; `dependence` says how much the hidden factors tell about a column. A model is "boosted", "forest", "linear" or "neural", its
-    answers are soft or hard, and `positives` is the share of rows that it is trained to find. Without `registered`, only labels are.
+    answers are soft or hard, and `positives` is the share of rows that it is trained to find. Without `registered`, only labels are. `missing` is the
+    share of rows without the last number that does not follow from others, a third of that without the first code; `unseen` models know which.
     """
 
     rows: int
@@ -40,8 +41,11 @@ class Make:
     soft: bool = True
     positives: float = 0.3
     registered: bool = True
+    missing: float = 0.0
+    unseen: bool = False
 
 
+DERIVED = ("copy", "product", "ratio", "difference", "larger")  # numbers that follow from the first ones
 MAKES = {
     "claims": Make(30_000, {"amount": 1, "copy": 1, "spike": 1, "count": 1, "gamma": 1}, (-10, 4), 1, positives=0.03),
     "bills": Make(30_000, {"amount": 1, "copy": 5, "spike": 6, "uniform": 1}, (4, 3), 1, model="forest", positives=0.2),
@@ -93,12 +97,19 @@ class StrangeTable:
 
     def data(self):
         if self.make.registered:
-            model = lambda rows: self.answers(self.domain.encode(rows))  # noqa: E731
+            model = lambda rows: self.answers(self._rows_for_model(rows))  # noqa: E731
             return dpx.PrivateData(self.columns, self.domain, model=model, output="value", bounds=(-1, 1))
         return dpx.PrivateData(self.columns, self.domain, labels=self.answers(self.encoded))
 
+    def _rows_for_model(self, rows):
+        """Rows as the model sees them: encoded, and with what is missing where it knows that."""
+        return restore_missing(self.domain, self.domain.encode(rows), rows) if self.make.unseen else self.domain.encode(rows)
+
     def records(self, count):
-        return [{name: column[i].item() for name, column in self.columns.items()} for i in range(count)]
+        """The first rows that have everything."""
+        known = np.all([[value is not None and value == value for value in column] for column in self.columns.values()], axis=0)
+        rows = np.flatnonzero(known)[:count]
+        return [{name: _plain(column[i]) for name, column in self.columns.items()} for i in rows]
 
     @property
     def groups(self):
@@ -112,10 +123,26 @@ class StrangeTable:
         return np.array(found)
 
 
+def restore_missing(domain, encoded, rows):
+    """Encoded rows with NaN for each missing number."""
+    found = encoded.copy()
+    for block, feature in zip(domain.blocks, domain.features, strict=True):
+        if isinstance(feature, dpx.Numeric):
+            found[np.isnan(np.asarray(rows[feature.name], dtype=float)), block.start] = np.nan
+    return found
+
+
+def _plain(value):
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def make_table(name, seed=0):
     """The table of this name; other seeds draw other rows, columns and models of the same make."""
-    make = MAKES[name]
-    rng = np.random.default_rng([list(MAKES).index(name), seed])
+    return build_table(MAKES[name], np.random.default_rng([list(MAKES).index(name), seed]))
+
+
+def build_table(make, rng):
+    """A table of this make."""
     hidden = rng.standard_normal((make.rows, make.factors))
     features, columns = [], {}
 
@@ -139,9 +166,19 @@ def make_table(name, seed=0):
     for j in range(make.binaries):
         features.append(dpx.Binary(f"flag {j}"))
         columns[f"flag {j}"] = score() > rng.uniform(0, 2.2) * np.sqrt(1 + make.dependence**2)
+    if make.missing:
+        _lose_values(make, columns, rng)
     domain = dpx.Domain(features)
     encoded = domain.encode(columns)
-    return StrangeTable(make, domain, columns, encoded, _model(make, encoded, rng))
+    seen = restore_missing(domain, encoded, columns) if make.unseen else encoded
+    return StrangeTable(make, domain, columns, encoded, _model(make, encoded, seen, rng))
+
+
+def _lose_values(make, columns, rng):
+    number = [name for name in columns if name.split(" ")[0] in make.numbers and name.split(" ")[0] not in DERIVED][-1]
+    columns[number] = np.where(rng.random(make.rows) < make.missing, np.nan, columns[number])
+    if make.codes:
+        columns["code 0"] = np.where(rng.random(make.rows) < make.missing / 3, None, columns["code 0"])
 
 
 def _numbers(kind, count, score, rng, features, columns):
@@ -159,9 +196,8 @@ def _numbers(kind, count, score, rng, features, columns):
         yield from ((-4, 4, one) for one in walk)
         return
     for _ in range(count):
-        if kind == "copy":
-            first = features[0]
-            yield first.low, first.high, columns[first.name] * rng.uniform(0.85, 1.1, rows)
+        if kind in DERIVED:
+            yield _derive_number(kind, features, columns, rng)
             continue
         s = score()
         yield {
@@ -177,11 +213,33 @@ def _numbers(kind, count, score, rng, features, columns):
             "count": lambda s: (0, 15, rng.poisson(0.5 * np.exp(0.6 * s / np.std(s)))),
             "bimodal": lambda s: (-6, 6, np.where(s > 0, 2.5, -2.5) + 0.8 * rng.standard_normal(rows)),
             "heap": lambda s: (0, 100, np.where(rng.random(rows) < 0.45, 40.0, np.rint(40 + 12 * s))),
+            "year": lambda s: (1980, 2025, 2025 - np.rint(rng.gamma(2.0, 2.5, rows) * np.exp(-0.3 * s / np.std(s)))),
+            "tail": lambda s: (-12, 12, s / np.sqrt(rng.chisquare(3, rows) / 3)),
+            "tens": lambda s: (0, 200, 10 * np.rint(6 + 2.5 * s)),
+            "until": lambda s: (0, 30, 30 * (1 - np.exp(-2.5 - s) / (1 + np.exp(-2.5 - s)) * 2)),
+            "age": lambda s: (18, 95, np.rint(np.where(rng.random(rows) < 0.3, 68 + 6 * s, 33 + 9 * s))),
+            "stay": lambda s: (0, 60, rng.geometric(np.clip(0.3 * np.exp(-0.5 * s / np.std(s)), 0.02, 1), rows)),
+            "paid": lambda s: (0, 400, np.where(s > 0.4 * np.std(s), rng.gamma(1.5, 20.0, rows), 0.0)),
         }[kind](s)
 
 
-def _model(make, encoded, rng):
-    """Answers in [-1, 1] of a model that is trained on outcomes with steps and interactions."""
+def _derive_number(kind, features, columns, rng):
+    """(low, high, values) of a number that follows from the first two."""
+    first, second = features[0], features[min(1, len(features) - 1)]
+    x, y = columns[first.name], columns[second.name]
+    if kind == "copy":
+        return first.low, first.high, x * rng.uniform(0.85, 1.1, len(x))
+    if kind == "product":
+        return 0, 0.6 * first.high * second.high, x * y
+    if kind == "ratio":
+        return 0, 5, x / (1 + np.abs(y))
+    if kind == "difference":
+        return first.low - second.high, first.high - second.low, x - y
+    return min(first.low, second.low), max(first.high, second.high), np.maximum(x, y)
+
+
+def _model(make, encoded, seen, rng):
+    """Answers in [-1, 1] of a model that is trained on outcomes with steps and interactions, by rows as it sees them."""
     n = encoded.shape[1]
     chosen = rng.choice(n, min(n, 8 + n // 10), replace=False)
     x = (encoded[:, chosen] - encoded[:, chosen].mean(axis=0)) / (encoded[:, chosen].std(axis=0) + 1e-3)
@@ -195,8 +253,8 @@ def _model(make, encoded, rng):
         "linear": lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),
         "neural": lambda: make_pipeline(StandardScaler(), MLPClassifier((24,), max_iter=60, random_state=0)),
     }
-    trained = kinds[make.model]().fit(encoded[:TRAINED], outcome[:TRAINED])
-    cut = np.quantile(trained.predict_proba(encoded[:TRAINED])[:, 1], 1 - make.positives)
+    trained = kinds[make.model]().fit(seen[:TRAINED], outcome[:TRAINED])
+    cut = np.quantile(trained.predict_proba(seen[:TRAINED])[:, 1], 1 - make.positives)
 
     def answers(rows):
         probability = trained.predict_proba(rows)[:, 1]

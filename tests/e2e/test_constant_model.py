@@ -53,7 +53,7 @@ def test_a_release(release):
 @pytest.mark.parametrize("plane", ["fitted", "anchored"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_paid_answers_with_bars(data, epsilon, plane, make):
-    explainer = dpx.Explainer(data, dpx.Budget(9.0, 1e-5), make(epsilon, 1e-6, plane=plane), noise=SeededNoise(1))
+    explainer = dpx.Explainer(data, dpx.Budget(9.0, 1e-5), make(epsilon, 1e-6, plane=plane), noise=SeededNoise(3))
     answers = [explainer.explain(record) for record in RECORDS]
     if make is not dpx.Basic:  # answers from history are free
         answers += [dpx.NonInteractive(explainer.history).explain(record) for record in RECORDS]

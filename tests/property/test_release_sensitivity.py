@@ -6,9 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpexplain.backends.oracle import OracleRows
-from dpexplain.core import sensitivity
 from dpexplain.core.layout import Layout
-from dpexplain.core.release_moments import CentreMoments, NormalisedMoments, NormalisedSums, centre_of, normalised_dimension
+from dpexplain.core.release_moments import (
+    CentreMoments,
+    NormalisedMoments,
+    NormalisedSums,
+    centre_of,
+    normalised_dimension,
+    stage_bounds,
+)
 from hypothesis_support import examples
 
 attributes = st.lists(st.one_of(st.just("number"), st.integers(1, 5)), min_size=1, max_size=6)
@@ -100,15 +106,18 @@ def test_replacing_a_record_moves_at_most_twice_as_far(drawn, first, second, see
 @settings(max_examples=examples(100), deadline=None)
 @given(settings_and_records(), st.floats(-1, 1), seeds, st.sampled_from([0.0, 0.1, 1.0]))
 def test_what_is_summed_for_one_record_stays_within_the_stated_terms(drawn, label, seed, noise):
-    """The squares of numbers are computed as Σwv² - varianceΣw: rounding is relative to both parts."""
+    """The squares of numbers are computed as Σwv² - varianceΣw, missing values as Σw - Σ(Σwv + cΣw): rounding is relative to all parts."""
     layout, rows = drawn
     query = any_query(layout, seed, noise)
     moved = np.abs(moment_vector(query, rows, np.array([label])))
     numbers, weight = layout.numbers, query.weights(rows)[0]
     parts = np.square(rows[0] - query.centre)[numbers] + query.variance[numbers]
-    if numbers.size:
-        moved[-len(numbers) :] = np.sqrt(query.scales.squares) * weight * parts
-    assert np.linalg.norm(moved) <= sensitivity.normalised_terms(len(numbers))
+    first = 2 + 2 * layout.width + len(layout.pairs[0])
+    moved[first : first + len(numbers)] = np.sqrt(query.scales.squares) * weight * parts
+    apart = layout.per_attribute(np.abs(rows[0] - query.centre))[layout.choices]
+    left = np.abs(1 - layout.per_attribute(query.centre)[layout.choices])
+    moved[first + len(numbers) :] = np.sqrt(query.scales.absent) * weight * (apart + left)
+    assert np.linalg.norm(moved) <= stage_bounds(layout).moments_terms
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -118,6 +127,6 @@ def test_released_numbers_are_read_back_as_they_were_written(kinds, seed):
     query = any_query(layout, seed, 0.2)
     values = np.random.default_rng(seed).standard_normal(normalised_dimension(layout))
     if query.scales.second == 0:
-        values[2 + 2 * layout.width : len(values) - len(layout.numbers)] = 0
+        values[2 + 2 * layout.width : len(values) - len(layout.numbers) - len(layout.choices)] = 0
     again = NormalisedSums.from_vector(values, query.scales, layout).vector(query.scales, layout)
     assert again == pytest.approx(values, rel=1e-12, abs=1e-12)

@@ -62,7 +62,8 @@ def test_a_layout_knows_its_columns():
     assert LAYOUT.centre == pytest.approx([1 / 3] * 3 + [0.5] * 3)
     assert LAYOUT.reach == pytest.approx([2 / 3, 0.25, 0.25, 0.25])
     assert len(LAYOUT.pairs[0]) == 15 - 3
-    assert normalised_dimension(LAYOUT) == 2 + 12 + 12 + 2
+    assert LAYOUT.choices == [0]
+    assert normalised_dimension(LAYOUT) == 2 + 12 + 12 + 2 + 1
     assert LAYOUT.per_attribute(np.arange(6.0)).tolist() == [3, 3, 4, 5]
 
 

@@ -60,12 +60,12 @@ def _inverse_lengths_in(
 ) -> None:  # pragma: no cover
     """out[row] = 1/‖F(x, 1)‖ (core/release_moments.py). `starts` has one entry more than there are attributes; `number` is 1 for numbers.
 
-    `scales` = (constant, of ‖v‖², of products across attributes, of squares). `scratch` has four rows.
+    `scales` = (constant, of ‖v‖², of products across attributes, of squares, of codes without a value). `scratch` has five rows.
     """
     widest_registers()
-    total, products, deviations, norm = scratch[0], scratch[1], scratch[2], scratch[3]
+    total, products, deviations, norm, absent = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
     for i in range(ROWS):
-        total[i], products[i], deviations[i] = 0.0, 0.0, 0.0
+        total[i], products[i], deviations[i], absent[i] = 0.0, 0.0, 0.0, 0.0
     for a in range(starts.shape[0] - 1):
         for i in range(ROWS):
             norm[i] = 0.0
@@ -78,11 +78,17 @@ def _inverse_lengths_in(
                 for i in range(ROWS):
                     v = block[j, i] - z
                     deviations[i] += (v * v - middle) ** 2
+        if starts[a + 1] - starts[a] > 1:  # a code: one column is 1, or none
+            for i in range(ROWS):
+                absent[i] += 1.0
+            for j in range(starts[a], starts[a + 1]):
+                for i in range(ROWS):
+                    absent[i] -= block[j, i]
         for i in range(ROWS):
             products[i] += total[i] * norm[i]
             total[i] += norm[i]
     for i in range(ROWS):
-        rest = scales[1] * total[i] + scales[2] * products[i] + scales[3] * deviations[i]
+        rest = scales[1] * total[i] + scales[2] * products[i] + scales[3] * deviations[i] + scales[4] * absent[i]
         out[i] = 1 / np.sqrt(scales[0] + rest)
 
 
@@ -139,7 +145,7 @@ def add_normalised(
 ) -> None:  # fmt: skip # pragma: no cover
     """Add Σ α r rᵀ with α = 1/‖F(x, 1)‖ and r = (x - centre, 1, y) to `total`, in tiles; blocks are added up `step` at a time."""
     alpha, scaled, part = _aligned_zeros(ROWS), _aligned_zeros(_scaled_size(centre.shape[0])), np.zeros(total.shape[0])
-    starts, number, scratch = attributes[0], attributes[1], np.zeros((4, ROWS))
+    starts, number, scratch = attributes[0], attributes[1], np.zeros((5, ROWS))
     for start in range(first, last, step):
         for k in range(start, min(start + step, last)):
             _inverse_lengths_in(blocks[k], centre, variance, starts, number, scales, scratch, alpha)

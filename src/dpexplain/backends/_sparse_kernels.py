@@ -47,20 +47,23 @@ def squared_lengths(
 ) -> None:  # fmt: skip # pragma: no cover
     """out[r] = ‖F(x, 1)‖² (core/release_moments.py), as a sum of non-negative terms over all columns; arguments as in `_kernels.py`."""
     for r in range(first, last):
-        total = products = deviations = 0.0
+        total = products = deviations = absent = 0.0
         p, stop = starts[r], starts[r + 1]
         for a in range(attributes.shape[0] - 1):
-            norm = 0.0
+            norm, rest = 0.0, 1.0
             for j in range(attributes[a], attributes[a + 1]):
                 v = -centre[j]
                 if p < stop and indices[p] == j:
                     v = 1.0 - centre[j]
+                    rest -= 1.0
                     p += 1
                 norm += v * v
                 deviations += number[j] * (v * v - variance[j]) ** 2
             products += total * norm
             total += norm
-        out[r] = scales[0] + (scales[1] * total + scales[2] * products + scales[3] * deviations)
+            if attributes[a + 1] - attributes[a] > 1:
+                absent += rest * rest
+        out[r] = scales[0] + (scales[1] * total + scales[2] * products + scales[3] * deviations + scales[4] * absent)
 
 
 @compile_kernel

@@ -87,11 +87,10 @@ class DenseRows:
         return np.concatenate([first, SQUARES_SCALE * (squares[layout.numbers] - SQUARES_CENTRE * self._count)])
 
     def normalised(self, query: NormalisedMoments) -> RawSums:
-        layout, g = query.layout, query.scales
+        layout, scales = query.layout, query.scales.of_lengths
         number = np.zeros(layout.width)
         number[layout.numbers] = 1.0
         attributes = np.array([*layout.starts, layout.width]), number
-        scales = np.array([2 * g.zeroth, g.first + g.label, g.second, g.squares])
 
         def of_piece(piece: tuple[int, int]) -> Vector:
             total = np.zeros(kernels.gram_size(self.width))

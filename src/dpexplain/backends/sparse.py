@@ -170,10 +170,10 @@ class SparseRows:
         return _centre_sums(both, ones, int(whole.sum()), labels, int(labelled.sum()), centre, unit)
 
     def _squared_lengths(self, query: NormalisedMoments) -> Vector:
-        layout, g = query.layout, query.scales
+        layout = query.layout
         attributes, number = np.array([*layout.starts, layout.width]), np.zeros(layout.width)
         number[layout.numbers] = 1.0
-        scales = np.array([2 * g.zeroth, g.first + g.label, g.second, g.squares])
+        scales = query.scales.of_lengths
         out = np.empty(len(self._labels))
         self._split(
             lambda first, last: kernels.squared_lengths(

@@ -51,6 +51,9 @@ class Layout:
     width: int = field(init=False, compare=False)
     attributes: int = field(init=False, compare=False)
     codes: tuple[int, ...] = field(init=False, compare=False)  # attributes that are codes
+    choices: list[int] = field(
+        init=False, compare=False
+    )  # codes of several columns, one of which is 1 unless the value is missing
     scale: Vector | None = field(init=False, compare=False)  # of each column; None where all are 1
     metric: Vector | float = field(
         init=False, compare=False
@@ -67,6 +70,7 @@ class Layout:
         object.__setattr__(self, "width", self.stops[-1])
         object.__setattr__(self, "attributes", len(self.starts))
         object.__setattr__(self, "codes", tuple(a for a, number in enumerate(self.is_number) if not number))
+        object.__setattr__(self, "choices", [a for a in self.codes if sizes[a] > 1])
         object.__setattr__(self, "first", np.array(self.starts))
         object.__setattr__(self, "numbers", np.flatnonzero(np.array(self.is_number)[owner]))
         object.__setattr__(self, "scale", np.array(self.scales)[owner] if self.scales else None)

@@ -105,9 +105,12 @@ def normalised_moments() -> float:
     return 1 + 2.0**-30
 
 
-def normalised_terms(numbers: int) -> float:
-    """Σ|terms| of one record for summation error: the squares of numbers are computed as a difference of two sums."""
-    return 1 + sqrt(2 * sqrt(numbers / 32)) + 2.0**-20
+def normalised_terms(numbers: int, absent: float) -> float:
+    """Σ|terms| of one record for summation error: the squares of numbers and missing values are computed as differences of sums.
+
+    `absent` is g₅ times the number of codes of several columns.
+    """
+    return 1 + sqrt(2 * sqrt(numbers / 32)) + 3 * sqrt(absent / 2) + 2.0**-20
 
 
 def label_moments() -> float:

@@ -277,7 +277,7 @@ def _spread_noise(
 def _spread_change(
     change: Vector, usual: Vector, owner: Indices, offset: Vector, away: Vector, reference: Vector, added: Vector
 ) -> None:  # pragma: no cover
-    """Adds what may be wrong about the change of the slopes: OWN (d·δ)² + Σ d²·usual; of slopes the first alone."""
+    """Adds what may be wrong about the change δ of the slopes: OWN (d·δ)² + Σ d²·usual; to slopes the first alone."""
     one, all_of_them, answer, own, every, last = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for j in range(len(change)):
         reference[j] += OWN * change[j] * change[j]

@@ -24,7 +24,7 @@ from dpexplain.estimation.reference import NUMBER_STEPS, build, sample_public_po
 
 QUERIES = 48
 _TWO_SIGMA = 0.9545  # P(|N| ≤ 2)
-_SHORTER = 0.9  # of slopes' errors, as measured against exact slopes on other tables: truths drawn from a posterior vary more than real ones
+_SHORTER = 0.95  # of slopes' errors, as measured against exact slopes on other tables: truths drawn from a posterior vary more than real ones
 _TOGETHER = 1 << 14  # entries of the covariances that are estimated together: they stay in the processor's cache
 _COMMON_EVIDENCE = 8.0  # replicates' worth of evidence for the common factor against a column's own
 
@@ -174,7 +174,8 @@ def as_sums(found: Estimate, query: NormalisedMoments) -> NormalisedSums:
     squares = np.diag(found.shrunk)[numbers] + np.square(shift[numbers]) - query.variance[numbers]
     total = found.total
     t1 = found.t1 + found.t0 * shift
-    return NormalisedSums(total, total * found.t0, total * shift, total * t1, total * s2, total * squares)
+    absent = total * found.missing[query.layout.choices]
+    return NormalisedSums(total, total * found.t0, total * shift, total * t1, total * s2, total * squares, absent)
 
 
 def column_factors(moved: Matrix, stated: Matrix) -> Vector:

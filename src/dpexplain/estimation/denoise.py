@@ -48,6 +48,7 @@ class Spread:
     s1: Numbers
     s2: Numbers
     squares: Numbers
+    absent: Numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,8 +85,10 @@ def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, sh
     layout, numbers = query.layout, query.layout.numbers
     total, spread = _spread(sums, query, sigma)
     s1, t1, s2 = sums.s1 / total[..., None], sums.t1 / total[..., None], sums.s2 / total[..., None, None]
-    complete = _complete(query.centre, s1, spread.s1, layout)
+    absent = _absent(sums.absent / total[..., None], layout)
+    complete = _complete(query.centre, absent, spread.absent, layout)
     s1, t1, s2 = _sum_to_zero(s1, complete, layout), _sum_to_zero(t1, complete, layout), _sum_both_to_zero(s2, complete, layout)
+    s1 = _sum_to_known(s1, query.centre, np.where(complete, np.nan, absent), spread, layout)
     mean, missing = _means(query.centre + s1, complete, layout)
     shift = mean - query.centre
     t0 = np.clip(sums.t0 / total, -1.0, 1.0)
@@ -157,14 +160,20 @@ def _spread(sums: NormalisedSums, query: NormalisedMoments, sigma: float) -> tup
     def error(scale: float) -> Numbers:
         return (sigma / sqrt(scale) / total if scale else 0.0 * total)[()]
 
-    return total, Spread(error(g.zeroth), error(g.label), error(g.first), error(g.second), error(g.squares))
+    return total, Spread(error(g.zeroth), error(g.label), error(g.first), error(g.second), error(g.squares), error(g.absent))
 
 
-def _complete(centre: Vector, s1: Vector, error: Numbers, layout: Layout) -> Flags:
+def _absent(counted: Vector, layout: Layout) -> Vector:
+    """The missing mass of each attribute as it was counted; NaN where it was not."""
+    found = np.full((*counted.shape[:-1], layout.attributes), np.nan)
+    found[..., layout.choices] = counted
+    return found
+
+
+def _complete(centre: Vector, absent: Vector, error: Numbers, layout: Layout) -> Flags:
     """Which codes have no significant mass of unknown values, in either stage."""
-    sizes = layout.sizes
-    closed = (sizes > 1) & ~np.array(layout.is_number) & (np.abs(layout.per_attribute(centre) - 1) < 1e-9)
-    return np.asarray(closed & (-layout.per_attribute(s1, -1) <= SIGNIFICANT * np.sqrt(sizes) * _column(error) + 1e-6))
+    closed = np.abs(layout.per_attribute(centre) - 1) < 1e-9
+    return np.asarray(closed & (absent <= SIGNIFICANT * _column(error) + 1e-6))
 
 
 def _sum_to_zero(values: Matrix, complete: Flags, layout: Layout) -> Matrix:
@@ -177,6 +186,14 @@ def _sum_both_to_zero(values: Matrix, complete: Flags, layout: Layout) -> Matrix
     """The same on both axes of matrices."""
     rows = _sum_to_zero(values, complete[..., None, :], layout).swapaxes(-2, -1)
     return _sum_to_zero(rows, complete[..., None, :], layout).swapaxes(-2, -1)
+
+
+def _sum_to_known(s1: Vector, centre: Vector, absent: Vector, spread: Spread, layout: Layout) -> Vector:
+    """Means of a code sum to what its missing values leave, as far as these were counted more accurately; nothing changes where they are NaN."""
+    over = layout.per_attribute(centre + s1, -1) + absent - 1
+    summed = layout.sizes * np.square(_column(spread.s1))
+    share = summed / (summed + np.square(_column(spread.absent)) + 1e-300)
+    return np.asarray(s1 - np.nan_to_num(over * share / layout.sizes)[..., layout.owner])
 
 
 def _idle(complete: Flags, layout: Layout) -> Matrix:

@@ -5,12 +5,11 @@ found to be a share of δ itself, of every column's own and of the size that is 
 
     a (d·δ)² + Σ dⱼ²(l uⱼ + (1 - n)n^(-1/4) vⱼ),    l = Σ wⱼδⱼ²,
 
-w the columns' variances over the number of numbers and 0 for codes: l is the mean square change in standardised numbers at this record. n is the share
-of rows that count, so that a plane for all of them has no such error. u and v are of numbers alone. u has two parts: b over the column's variance, and
-a share of o = Σ V² h²/λ over eigenvectors V of the covariance, h the share of a direction that is left to the plane through all rows. A change along such a
-direction is not seen at all, and where numbers nearly determine each other it is large. λ is not taken for smaller than a share of what the columns
-would add to it if they were uncorrelated. v is o times a part of the residuals' variance, which is what l is on other tables, for directions in which
-numbers nearly determine each other.
+w the columns' variances over their number: l is the mean square change in standardised columns at this record, and u = b over a column's variance, so
+that columns of little variance, such as rare codes, may be wrong by more. n is the share of rows that count, so that a plane for all of them has no
+such error. v is of numbers alone: o = Σ V² h²/λ over eigenvectors V of the covariance, h the share of a direction that is left to the plane through
+all rows, times a part of the residuals' variance, for directions in which numbers nearly determine each other. A change along such a direction is not
+seen at all. λ is not taken for smaller than a share of what the columns would add to it if they were uncorrelated.
 
 Without a model to ask, nothing is known about δ: v then has a larger part of the residuals' variance in all directions, of codes too.
 """
@@ -24,14 +23,13 @@ import numpy as np
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 
-OWN = 0.1  # a
+OWN = 0.25  # a
 NEARER = 0.25  # power of n by which what is usual is larger near a record
-RECORDS = 0.2  # a and b of a plane from reference records, as a share of those from public points
-_USUAL, _ALONG = 0.1, 0.3  # b, and the share of o in u
+_USUAL = 0.1  # b
 _NUMBERS, _CODES = 0.25, 0.04  # what numbers and codes have instead of b where no model was asked
 _CLOSEST = 0.05  # the smallest share of its columns' variance that a direction is taken to have
 _SMALLEST = 1e-6  # variance of a column
-_UNSEEN, _UNASKED = 0.03, 0.25  # usual l, as a share of the residuals' variance: along unseen directions, and without a model
+_UNSEEN, _UNASKED = 0.012, 0.25  # usual l, as a share of the residuals' variance: along unseen directions, and without a model
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,8 +41,8 @@ class LocalChange:
     unseen: Vector
 
     @classmethod
-    def of(cls, covariance: tuple[Vector, Matrix], left: Vector, layout: Layout, residual: float, asked: float) -> LocalChange:
-        """From eigenvalues and eigenvectors; `left` is h, `residual` the residuals' variance, `asked` the share of b: 0 where no model was asked."""
+    def of(cls, covariance: tuple[Vector, Matrix], left: Vector, layout: Layout, residual: float, *, asked: bool) -> LocalChange:
+        """From eigenvalues and eigenvectors; `left` is h, `residual` the residuals' variance, `asked` whether there is a model to ask."""
         eigenvalues, vectors = covariance
         squared, numbers = np.square(vectors), np.zeros(layout.width)
         numbers[layout.numbers] = 1.0
@@ -52,13 +50,15 @@ class LocalChange:
         apart = np.maximum(variance @ squared, 1e-300)  # a direction's variance if columns were uncorrelated
         each = np.square(left) * (numbers @ squared) / np.maximum(eigenvalues, _CLOSEST * apart)
         tied = np.clip(1 - eigenvalues / apart, 0.0, 1.0) ** 2 * ((numbers * variance) @ squared) / apart
-        usual = numbers * ((asked or 1.0) * _USUAL / variance + _ALONG * (squared @ each))
         unseen = _UNSEEN * numbers * (squared @ (tied * each))
         if not asked:
             unseen = _UNASKED * (numbers * (_NUMBERS / variance + squared @ each) + (1 - numbers) * _CODES / variance)
-        return cls(numbers * variance / max(numbers.sum(), 1.0), usual, residual * unseen)
+        return cls(variance / layout.width, _USUAL / variance, residual * unseen)
 
     def variances(self, change: Matrix, share: Vector) -> Matrix:
         """l u + (1 - n)n^(-1/4) v, one row a query."""
-        further = (1 - share) / share**NEARER
-        return np.asarray(np.outer(np.square(change) @ self.shares, self.usual) + np.outer(further, self.unseen))
+        return np.asarray(np.outer(np.square(change) @ self.shares, self.usual) + self.unseen_variances(share))
+
+    def unseen_variances(self, share: Vector) -> Matrix:
+        """The second part alone."""
+        return np.outer((1 - share) / share**NEARER, self.unseen)

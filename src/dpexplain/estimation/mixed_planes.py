@@ -1,15 +1,19 @@
 """Planes from moments and from reference records as one, weighted by their errors. Pure post-processing.
 
 Both estimate the same plane: the moments' plane has the more accurate label moments, the records' plane resolves narrow weights. With E the
-expected squared error of the slopes in what they predict, Σ vⱼσⱼ² over columns of variance v near the query, and d = Σ vⱼ(φ - φ')² the observed difference,
+expected squared error of the slopes in what they predict, Σ vⱼσⱼ² over columns of variance v near the query, and D = Σ vⱼδⱼ², δ the difference of a
+plane from the records' own plane through all rows,
 
-    w = E_r/(E_r + E_m') · min(1, n/b),    E_m' = max(E_m, d - E_r),
+    w = √(E_r D_m)/(√(E_r D_m) + √(E_m D_r)) · min(1, n/b)
 
-is the share of the moments' plane: disagreement beyond both errors is attributed to the moments' few points. n is the share of rows that count.
-Where it is below b, hardly one of these points is near the query and they do not follow the model there. Noise that both planes have counts
-in E as far as planes follow the plane through all rows, because it does not favour one of them. Everything is averaged by w, so that contributions still
-add up. Errors that both planes have from the moments' noise are fully correlated, w σ + (1 - w) σ'; errors of their points
-and records are independent; and disagreement that neither explains, w(1 - w)((φ - φ')² - σ² - σ'²), is part of the error bar.
+is the share of the moments' plane: the surer plane counts more; and where the moments' plane differs from the records' plane through all rows and the
+records' plane does not, they disagree about all rows, which the moments know better. n is the share of rows that count. Where it is below b, hardly
+one of the moments' few points is near the query. Noise that both planes have counts in E as far as planes follow the plane through all rows, because
+it does not favour one of them.
+
+Everything is averaged by w, so that contributions still add up. Errors that both planes have from the moments' noise are fully correlated,
+w σ + (1 - w) σ'; errors of their points and records are independent; and disagreement that neither explains, w(1 - w)((φ - φ')² - σ² - σ'²), is part of the
+error bar.
 """
 
 from __future__ import annotations
@@ -36,17 +40,17 @@ class MixedPlanes:
         """The planes at encoded queries, (q, n); through `anchors`, one a query, where they are given; in a ball where a radius is given."""
         few = self.moments.fit(queries, weight, anchors, radius)
         many, near = self.reference.fit_near(queries, weight, anchors, radius)
-        return mix(few, many, share_of(few, many, near))
+        return mix(few, many, share_of(few, many, near, self.reference.slopes.values))
 
 
-def share_of(few: Planes, many: Planes, variance: Matrix) -> Vector:
-    """w of each query; `variance` is that of each column near it."""
+def share_of(few: Planes, many: Planes, variance: Matrix, start: Vector) -> Vector:
+    """w of each query; `variance` is that of each column near it, `start` the slopes of the records' plane through all rows."""
     rows = many.share
     left = 1 - np.square(np.minimum(KEPT * rows, 1.0))[:, None]
     first, second = (dots(np.square(one.errors) - left * np.square(one.noise_errors), variance) for one in (few, many))
-    apart = dots(np.square(few.values - many.values), variance)
-    surer = second / np.maximum(second + np.maximum(first, apart - second), 1e-300)
-    return np.asarray(surer * np.minimum(rows / BROAD, 1.0))
+    moved, moved_too = (dots(np.square(one.values - start), variance) for one in (few, many))
+    odds, against = np.sqrt(second * moved), np.sqrt(first * moved_too)
+    return np.asarray(odds / np.maximum(odds + against, 1e-300) * np.minimum(rows / BROAD, 1.0))
 
 
 def mix(few: Planes, many: Planes, share: Vector) -> Planes:

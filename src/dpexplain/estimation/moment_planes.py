@@ -38,7 +38,8 @@ from dpexplain.estimation.planes import Average, FittedPlanes, Planes, Variances
 STEPS = 3  # of conjugate gradients
 EVERY = 16  # which points the reference's error is estimated from
 KEPT = 2.0  # how much of an error of φ₀ is left in φ, for each share of effective rows
-REST = 0.7  # of the points' error, beside what may be wrong about δ itself
+REST = 0.12  # of the points' error, beside what may be wrong about δ itself
+REST_WITHOUT_MODEL = 0.7  # … where no model was asked
 BROAD = 0.25  # share of effective rows from which a sixteenth of the points shows their error
 NARROWEST = 10.0  # how much less a column may vary near a query than everywhere
 POOLED = 16.0  # effective points' worth of evidence that residuals near a query are as large as everywhere
@@ -150,12 +151,12 @@ class MomentPlanes:
     def local_change(self) -> LocalChange:
         """How wrong δ may be."""
         covariance = self.eigenvalues, self.eigenvectors
-        return LocalChange.of(covariance, self.left, self.layout, self.mean_square, float(self.slopes.asked))
+        return LocalChange.of(covariance, self.left, self.layout, self.mean_square, asked=self.slopes.asked)
 
     @property
     def doubt(self) -> float:
         """τ² as far as it counts beside what may be wrong about δ."""
-        return REST * self.slopes.doubt
+        return (REST if self.slopes.asked else REST_WITHOUT_MODEL) * self.slopes.doubt
 
     @cached_property
     def squares(self) -> Vector:

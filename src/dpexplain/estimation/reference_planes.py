@@ -14,7 +14,7 @@ The errors have these parts.
 - Drawing the records: V = Σ q²r²uuᵀ, with q = s minus β times the record's share in c.
 - Drawing the private rows: nV/m', with m' of them near z. m' is reduced where it hardly exceeds the number of columns; below that number, a
   slope may be wrong by as much as slopes are long.
-- Records that are wrong by a share τ of their residuals: nτ²V, and δ by a share of itself (`estimation/local_change.py`).
+- Records that are wrong by a share τ of their residuals: nτ²V; and changes that cannot be seen (`estimation/local_change.py`).
 - Noise of the tables that the records were drawn from: by rehearsed changes of the records' weights.
 - Noise and shrinkage of φ₀: its posterior, as far as φ follows φ₀, and in directions in which the released covariance does not determine
   whether rows vary.
@@ -33,7 +33,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.release_moments import SMALLEST_VARIANCE, NormalisedMoments
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.global_slopes import PRECISION, Slopes, spread_of
-from dpexplain.estimation.local_change import OWN, RECORDS, LocalChange
+from dpexplain.estimation.local_change import LocalChange
 from dpexplain.estimation.planes import Average, FittedPlanes, Planes, Variances, assemble, directions, hold_in_ball
 from dpexplain.estimation.raked_records import RakedRecords
 
@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from dpexplain.estimation.coded_rows import CodedRows, Positions
 
 _PRIOR_ROWS = 1.0  # how many rows' worth of evidence the plane through all rows has against the local ones
-_REST = 0.5  # of these errors, beside what may be wrong about δ itself
+_DRAWN, _TABLES = 3.0, 2.5  # factors of variances, as measured: of drawing records and rows, and of the noise of tables
+_WRONG = 0.05  # … and of residuals that are wrong by a share τ
+_OPEN = 0.5  # factor of the errors of φ₀ in open directions
 _CROWDED = 0.05  # least share of the private rows' freedom that is left after fitting them
 _PER_COLUMN, _FEWEST = 128, 1 << 13  # records that A and errors are computed from: those of the most weight, some of the others
 _REFINEMENTS, _CLOSE = 3, 0.01
@@ -126,7 +128,7 @@ class ReferencePlanes(RakedRecords):
     def _local_change(self) -> LocalChange:
         left = np.einsum("ij,ik,kj->j", self.eigenvectors, self._open_directions, self.eigenvectors)
         residual = float(self.weights @ np.square(self._residuals)) / len(self.labels)
-        return LocalChange.of((self.eigenvalues, self.eigenvectors), left.clip(0.0, 1.0), self.layout, residual, RECORDS)
+        return LocalChange.of((self.eigenvalues, self.eigenvectors), left.clip(0.0, 1.0), self.layout, residual, asked=True)
 
     @cached_property
     def _global_residuals(self) -> tuple[Vector, float, Vector]:
@@ -193,12 +195,11 @@ class ReferencePlanes(RakedRecords):
         V = self._spread(centre, some, wrong, few, 1 / (rows * max(1 - fitted / rows, _CROWDED)))
         V[:-1] = K @ V[:-1]
         V[:, :-1] = V[:, :-1] @ K
-        V[:-1, :-1] += RECORDS * OWN * np.outer(delta, delta)
-        unseen = self._local_change.variances(delta[None], np.array([share]))[0]
+        unseen = self._local_change.unseen_variances(np.array([share]))[0]
         undecided = max(1 - rows / len(values), 0.0)  # fewer private rows than columns leave slopes open
         V[np.diag_indices(len(values))] += undecided * (np.square(values) + np.square(self.slopes.values).mean())
         follows = K @ (rest + beta * A0)
-        root = follows @ self._root + (self._doubtful_root - follows @ self._doubtful_root)
+        root = follows @ self._root + _OPEN * (self._doubtful_root - follows @ self._doubtful_root)
         return values, answer, share, bool(capped[0]), self._variances(query, (away, turn), V, root, unseen), np.diag(A)
 
     def _thin(self, s: Vector, centre: Vector) -> ThinnedRecords:
@@ -233,7 +234,8 @@ class ReferencePlanes(RakedRecords):
             records, self._changes.take(some.positions, axis=0) * (some.times * some.share * wrong)[:, None], centre
         )
         doubt = self.slopes.doubt / sqrt(share)
-        return np.asarray(_REST * ((1 + (doubt + few_private) / few) * V + moved.T @ moved / max(len(moved), 1)))
+        own = _DRAWN * (1 + few_private / few) + _WRONG * doubt / few
+        return np.asarray(own * V + _TABLES * (moved.T @ moved) / max(len(moved), 1))
 
     def _variances(
         self, query: Vector, place: tuple[Vector, Vector | None], reference: Matrix, root: Matrix, unseen: Vector
