@@ -97,13 +97,18 @@ def spending(study: str, said: str, fitted: str, release: str) -> Callable[[Kept
         exact = f"{value(EXACT, 'adaptive, ours')} ({value(LOST, 'adaptive, ours')})"
         rows = [row for row in kept.get("fitted-planes", {}).get("rows", ()) if row["data"] == fitted]
         paid, once = (
-            next((f"({row[LOST]:.2g})" for row in rows if row["explanation"].startswith(kind)), UNKNOWN)
+            next((_with_total(row) for row in rows if row["explanation"].startswith(kind)), UNKNOWN)
             for kind in ("adaptive", "release")
         )
         released = pick(kept, study, LOST, 2, mechanism=f"release, ε = {release} once")
         return [said, printed, exact, paid, f"{release} once ({released}); fitted {once}"]
 
     return make
+
+
+def _with_total(row: dict[str, Any]) -> str:
+    """Relative excess in brackets, behind what was spent in all."""
+    return (f"{row['total ε']:.2g} " if "total ε" in row else "") + f"({row[LOST]:.2g})"
 
 
 def paths(kept: Kept) -> list[str]:
