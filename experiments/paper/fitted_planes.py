@@ -24,7 +24,7 @@ from experiments.paper._study import ACS_FILE, FACE_FILE, SEED, TEXT_FILES, Stud
 
 THE_PAPERS = "the paper's plane, exact"
 WHOLE_DELTA = 1e-6  # of Table 3's queries
-GRID, FACE_DELTA, FEWER = 12, 1e-5, 5
+GRID, FACE_DELTA, FEWER, ACROSS = 12, 1e-5, 5, 3
 SEEDS = 2  # a paid answer takes half a second from all rows of ACS
 
 
@@ -150,15 +150,18 @@ def describe(name, scored):
 
 def draw(found):
     titles = list(dict.fromkeys(row["data"] for row in found["rows"]))
-    drawn, axes = figure(len(titles), width=4.4, height=3.2)
-    for ax, title in zip(axes[0], titles, strict=True):
+    drawn, axes = figure(ACROSS, -(-len(titles) // ACROSS), width=4.6, height=2.7)
+    for ax in axes.flat[len(titles) :]:
+        ax.set_axis_off()
+    for ax, title in zip(axes.flat, titles, strict=False):
         rows = [row for row in found["rows"] if row["data"] == title][::-1]
         for place, row in enumerate(rows):
             colour = "#999999" if row["explanation"] == THE_PAPERS else SERIES[0]
             ax.errorbar(row["relative excess"], place, xerr=row["± relative excess"], fmt="o", color=colour, capsize=2)
         ax.set_yticks(range(len(rows)), [row["explanation"] for row in rows], fontsize=8)
         ax.axvline(1.0, color="#666666", linewidth=0.8)
-        ax.set(xscale="log", xlabel="relative excess loss (1: the average only)", ylim=(-0.6, len(rows) - 0.4))
+        ax.set(xscale="log", xlabel="relative excess loss (1: the average only)", xlim=(1e-3, 1.5))
+        ax.set_ylim(-0.6, len(rows) - 0.4)
         heading(ax, title)
         tidy(ax)
     return drawn
