@@ -1,7 +1,7 @@
 """LIME on words for several models at once: the texts that LIME tries depend on a review's number of words only, and each model is asked about them.
 
 The lime package writes 5,000 texts for each review and model and takes a third of a second for it. This draws the same ones with the same random
-numbers, keeps them for the next review of the same length, and solves one regression for all models; `tests/unit/test_paper_lime.py` compares the
+numbers, keeps them for the next review of the same length, and solves one regression for all models; `tests/unit/test_words.py` compares the
 coefficients with `evaluation.lime`.
 """
 
