@@ -2,8 +2,9 @@
 
 python -m experiments.free_answers --data DIR [--queries 40] [--histories 10,40,160,640]
 
-Adult (48,842 people), answers by `Basic` at several ε each, fitted planes (what anybody gets) and the paper's planes. Relative excess 1 is no
-explanation. "average" is the mean of the history's answers, whatever the question: a method that is not better has learnt nothing about places.
+Adult (48,842 people), labels only, answers at several ε each: fitted planes by `Basic` (what anybody gets), by `Adaptive` (one payment for all), by
+descents, and the paper's planes. Relative excess 1 is no explanation. "default" is what `NonInteractive(history)` chooses; "average" is the mean of
+the history's answers, whatever the question: a method that is not better has learnt nothing about places.
 """
 
 from __future__ import annotations
@@ -19,19 +20,25 @@ from dpexplain.noise import SeededNoise
 from experiments.datasets import adult, arguments, data_folder, random_records
 
 METHODS = ("regression", "labels", "neighbour")
-EPSILONS, PLANES, DELTA = (0.05, 0.5), ("fitted", "paper"), 1e-6
+EPSILONS, DELTA = (0.05, 0.5), 1e-6
+KINDS = {  # what the history's answers were bought with
+    "fitted": lambda epsilon: dpx.Basic(epsilon, DELTA),
+    "fitted, adaptive": lambda epsilon: dpx.Adaptive(epsilon, DELTA),
+    "fitted, by descent": lambda epsilon: dpx.Basic(epsilon, DELTA, by="descent"),
+    "paper": lambda epsilon: dpx.Basic(epsilon, DELTA, plane="paper"),
+}
 BUDGET = dpx.Budget(1e6, DELTA)
 
 
 def histories(data, records, sizes):
-    """{(plane, ε, size): history}: one sequence of answers for each plane and ε, cut at each size."""
+    """{(kind, ε, size): history}: one sequence of answers for each kind and ε, cut at each size."""
     found = {}
-    for plane in PLANES:
+    for kind, make in KINDS.items():
         for epsilon in EPSILONS:
-            explainer = dpx.Explainer(data, BUDGET, dpx.Basic(epsilon, DELTA, plane=plane), noise=SeededNoise(1))
-            explainer.explain_many(records[: max(sizes)])
             for size in sizes:
-                found[plane, epsilon, size] = History.of(list(explainer.history)[:size])
+                explainer = dpx.Explainer(data, BUDGET, make(epsilon), noise=SeededNoise(1))
+                explainer.explain_many(records[:size])
+                found[kind, epsilon, size] = explainer.history
     return found
 
 
@@ -43,7 +50,7 @@ def average(history):
 
 def scores(data, records, history, plane):
     """{method: relative excess of each answer}."""
-    phases = {method: dpx.NonInteractive(history, method) for method in METHODS}
+    phases = {"default": dpx.NonInteractive(history)} | {method: dpx.NonInteractive(history, method) for method in METHODS}
     phases["average"] = dpx.NonInteractive(average(history), "neighbour")
     found = {name: [] for name in phases}
     for record in records:
@@ -51,7 +58,7 @@ def scores(data, records, history, plane):
         moments = evaluation.local_moments(data, point, plane=plane)
         best = evaluation.optimum(data, point, plane=plane)
         for name, phase in phases.items():
-            values = phase.explain(point).values
+            values = phase.explain(point if name == "average" else record).values
             found[name].append(evaluation.compare(values, best, moments, data.size).relative_excess)
     return found
 
@@ -65,12 +72,18 @@ def main():
     records = random_records(labelled, max(sizes) + options.queries, options.seed)
     data = labelled.private()
     table = Table(
-        "plane", "ε an answer", "answers", *METHODS, "average", title=f"relative excess, means of {options.queries} queries"
+        "history of",
+        "ε an answer",
+        "answers",
+        "default",
+        *METHODS,
+        "average",
+        title=f"relative excess, means of {options.queries} queries",
     )
-    for (plane, epsilon, size), history in histories(data, records, sizes).items():
-        found = scores(data, records[max(sizes) :], history, plane)
+    for (kind, epsilon, size), history in histories(data, records, sizes).items():
+        found = scores(data, records[max(sizes) :], history, kind.split(",")[0])
         cells = [f"{np.mean(each):.3g} ± {np.std(each) / np.sqrt(len(each)):.1g}" for each in found.values()]
-        table.add_row(plane, f"{epsilon:g}", str(size), *cells)
+        table.add_row(kind, f"{epsilon:g}", str(size), *cells)
     Console(width=140).print(table)
 
 

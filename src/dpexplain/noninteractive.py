@@ -21,7 +21,7 @@ from dpexplain.domain import DomainLike, QueryRules, read_queries, read_query
 from dpexplain.domain.queries import Notes
 from dpexplain.errors import ParameterError, QueryError
 from dpexplain.estimation.plane_building import PlaneQuestion
-from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.history import History, ReleasedAnswer
 from dpexplain.mechanisms.history_prediction import Method, predict
 from dpexplain.mechanisms.shared_answer import HeldSums
 from dpexplain.privacy.budget import Guarantee
@@ -39,8 +39,8 @@ class NonInteractive:
     method="neighbour" returns the nearest answer. `docs/interactive.md` compares them.
 
     Answers are planes of the same kind as the history's; `plane` says which kind is expected. `radius` caps ‖φ‖; None takes the largest cap in the
-    history, and none by moments. `weight` is that of the last answer by default. `baseline` is a record that stands for the average, as for
-    `Explainer`.
+    history, for answers without a cap their length, and none by moments. `weight` is that of the last answer by default. `baseline` is a record that
+    stands for the average, as for `Explainer`.
     """
 
     def __init__(
@@ -64,8 +64,14 @@ class NonInteractive:
 
     @property
     def _ball(self) -> Ball:
-        caps = (one.details.get("radius", PAPER_RADIUS) for one in self._history)
+        caps = (self._cap_of(one) for one in self._history)
         return Ball(max(caps, default=PAPER_RADIUS) if self._radius is None else self._radius, self._norm)
+
+    def _cap_of(self, answer: ReleasedAnswer) -> float:
+        """The cap on a past answer's slopes; those by moments have none and are as long as they are."""
+        if "radius" in answer.details or (answer.plane or "paper") == "paper":
+            return float(answer.details.get("radius", PAPER_RADIUS))
+        return max(PAPER_RADIUS, float(np.linalg.norm(answer.values, self._norm)))
 
     @property
     def _plane(self) -> str | None:

@@ -99,3 +99,12 @@ def test_planes_with_an_answer_of_their_own_are_not_levelled():
     assert (found.error > 0).all()
     levelled = LevelledRegression.fit(points, noisy).predict(point)
     assert dpx.NonInteractive(plain, radius=5.0).explain(point).values == pytest.approx(levelled)
+
+
+@pytest.mark.parametrize("method", ["regression", "neighbour"])
+def test_answers_without_a_cap_are_not_shortened(method):
+    """Fitted planes by moments have no cap on their slopes, and nothing in their details."""
+    rng, slopes = np.random.default_rng(0), np.array([3.0, -4.0])
+    past = (ReleasedAnswer(point, slopes, plane="fitted", intercept=0.1) for point in rng.random((30, 2)))
+    found = dpx.NonInteractive(History.of(past), method).explain(np.array([0.5, 0.5]))
+    assert found.values == pytest.approx(slopes, rel=0.01)
