@@ -12,7 +12,7 @@ from dpexplain.core import sensitivity, weights
 from dpexplain.core.ball import Ball
 from dpexplain.core.layout import Layout
 from dpexplain.core.moments import LocalMoments
-from dpexplain.core.release_moments import CentreMoments, NormalisedMoments, centre_of
+from dpexplain.core.release_moments import CentreMoments, NormalisedMoments, centre_of, stage_bounds
 from dpexplain.domain.text import word_spans, words_of
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.privacy.relation import Neighbours
@@ -96,7 +96,8 @@ def test_no_text_moves_a_release_further_than_its_noise_is_made_for(seed, m, n, 
     found = noise * rng.standard_normal(n)
     query = NormalisedMoments(layout, *centre_of(found, layout, 1, noise))
     sums = [query.vector(rows.normalised(query)) for rows in (all_rows, fewer)]
-    bound = setting.sensitivity_of_sum(sensitivity.normalised_moments(), sensitivity.normalised_terms(0))
+    bounds = stage_bounds(layout)
+    bound = setting.sensitivity_of_sum(bounds.moments, bounds.moments_terms)
     moved = float(np.linalg.norm(sums[0] - sums[1]))
     assert moved <= bound
     assert moved >= (1 - 1e-6) * bound or abs(y[0]) < 1  # and every text with a full label attains it
