@@ -73,10 +73,10 @@ def measure(case, options):
             "excess": float(np.mean([relative_excess(*one) for one in scores])),
             "cosine": float(np.mean([evaluation.agreement(phi, best).cosine for phi, best, *_ in scores])),
             "milliseconds": round(1000 * seconds, 1),
-        } | (_coverage(case, answers, best, options.draws) if by == "moments" else {})
+        } | (coverage_of(case, answers, best, options.draws) if by == "moments" else {})
 
 
-def _coverage(case, answers, best, draws):
+def coverage_of(case, answers, best, draws):
     """Shares of slopes and of contributions that two error bars cover."""
     added = np.add.reduceat(best * (case.points - case.mean), case.features, axis=1)
     best, added = np.tile(best, (draws, 1)), np.tile(added, (draws, 1))

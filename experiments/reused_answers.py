@@ -21,8 +21,8 @@ import numpy as np
 import dpexplain as dpx
 from dpexplain import evaluation
 from dpexplain.noise import SeededNoise
-from experiments.coverage import DELTA, TINY, Case, half_of, minimiser, real_case, relative_excess, strange_case
-from experiments.paid_answers import soft_case
+from experiments.coverage import DELTA, Case, half_of, minimiser, real_case, relative_excess, strange_case
+from experiments.paid_answers import coverage_of, soft_case
 from experiments.strangers import MAKES
 
 TABLES = (
@@ -77,18 +77,7 @@ def measure(case, options):
                 np.mean([evaluation.agreement(one.values, rest[0]).cosine for one, rest in zip(answers, exact, strict=True)])
             ),
             "milliseconds": round(1000 * seconds, 1),
-        } | ({} if answers[0].error is None else _coverage(case, answers, best, options.draws))
-
-
-def _coverage(case, answers, best, draws):
-    """Shares of slopes and of contributions that two error bars cover."""
-    added = np.add.reduceat(best * (case.points - case.mean), case.features, axis=1)
-    best, added = np.tile(best, (draws, 1)), np.tile(added, (draws, 1))
-    inside = [np.abs(one.values - exact) <= 2 * one.error + TINY for one, exact in zip(answers, best, strict=True)]
-    found = [one.contributions() for one in answers]
-    half = found[0].scale.half_range
-    covered = [np.abs(one.values / half - exact) <= 2 * one.error / half + TINY for one, exact in zip(found, added, strict=True)]
-    return {"slopes": float(np.mean(inside)), "contributions": float(np.mean(covered))}
+        } | ({} if answers[0].error is None else coverage_of(case, answers, best, options.draws))
 
 
 def main():

@@ -1,4 +1,4 @@
-"""What statistical tests of noise share: the relations to try, and noise that is wrong on purpose, which a test must notice."""
+"""What statistical tests of noise share: the relations to try, a few rows, and noise that is wrong on purpose, which a test must notice."""
 
 from dataclasses import dataclass
 
@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpexplain.backends.oracle import OracleRows
+from dpexplain.core.layout import Layout
 from dpexplain.mechanisms.door import Door, listening
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.privacy.relation import Neighbours, Relation
@@ -15,6 +17,18 @@ every_relation = pytest.mark.parametrize(
     [Neighbours(), Neighbours(Relation.REPLACE_ONE), Neighbours(unit="person", rows_per_unit=3)],
     ids=lambda n: n.describe(),
 )
+LAYOUT = Layout(
+    (0, 1, 4, 5), (1, 4, 5, 6), (True, False, False, True)
+)  # of `mixed_rows`: two numbers, a code of three columns and one of one
+
+
+def mixed_rows(m=60):
+    rng = np.random.default_rng(0)
+    X = np.zeros((m, 6))
+    X[:, [0, 5]] = rng.random((m, 2))
+    X[np.arange(m), rng.integers(1, 4, m)] = 1
+    X[:, 4] = rng.integers(0, 2, m)
+    return OracleRows(X, rng.choice([-1.0, 1.0], m))
 
 
 class Scaled:

@@ -2,17 +2,14 @@
 
 import numpy as np
 
-from dpexplain.backends.oracle import OracleRows
-from dpexplain.core.layout import Layout
 from dpexplain.core.release_moments import CentreMoments
 from dpexplain.mechanisms.moments_plan import CENTRE_SHARE, plan_sketch
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.events import mu_of, price
 from dpexplain.privacy.relation import Neighbours
-from noise_support import Scaled, every_relation, has_unit_scale, release, run
+from noise_support import LAYOUT, Scaled, every_relation, has_unit_scale, mixed_rows, release, run
 
-LAYOUT = Layout((0, 1, 4, 5), (1, 4, 5, 6), (True, False, False, True))
 MU = 0.3
 
 
@@ -30,22 +27,13 @@ class Spying:
         return self.rows.normalised(query)
 
 
-def rows(m=60, seed=0):
-    rng = np.random.default_rng(seed)
-    X = np.zeros((m, 6))
-    X[:, [0, 5]] = rng.random((m, 2))
-    X[np.arange(m), rng.integers(1, 4, m)] = 1
-    X[:, 4] = rng.integers(0, 2, m)
-    return OracleRows(X, rng.choice([-1.0, 1.0], m))
-
-
 def setting(neighbours, store):
     return Setting(LAYOUT.width, 60, neighbours, store.summation_error)
 
 
 def standardised_draws(factor, neighbours, runs=300):
     """Both stages' noise divided by what their bounds demand: Δ times the multiplier, over each stage's share of μ."""
-    store = rows()
+    store = mixed_rows()
     plan, spy = plan_sketch(LAYOUT, MU, setting(neighbours, store)), Spying(store)
     noise = Scaled(SeededNoise(5), factor)
     reach = CentreMoments(LAYOUT).sensitivity() * neighbours.multiplier
@@ -66,6 +54,6 @@ def test_noise_has_the_stated_scale_and_less_is_noticed(neighbours):
 
 
 def test_the_two_stages_cost_the_whole_budget_and_not_more():
-    plan = plan_sketch(LAYOUT, MU, setting(Neighbours(), rows()))
+    plan = plan_sketch(LAYOUT, MU, setting(Neighbours(), mixed_rows()))
     assert len(plan.events) == 2
     assert MU * (1 - 1e-6) <= mu_of(price(plan.events)) <= MU

@@ -3,8 +3,6 @@
 import numpy as np
 
 import dpexplain as dpx
-from dpexplain.backends.oracle import OracleRows
-from dpexplain.core.layout import Layout
 from dpexplain.core.release_moments import CentreMoments
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.history import History
@@ -13,20 +11,10 @@ from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy import gdp
 from dpexplain.privacy.events import mu_of, price
-from noise_support import Scaled, every_relation, has_unit_scale
+from noise_support import LAYOUT, Scaled, every_relation, has_unit_scale, mixed_rows
 
-LAYOUT = Layout((0, 1, 4, 5), (1, 4, 5, 6), (True, False, False, True))
 CHEAP, DEAR, SIZE = dpx.Adaptive(0.5, 1e-6), dpx.Adaptive(1.0, 1e-6), 60
 MU = gdp.mu(1.0, 1e-6)
-
-
-def rows(seed=0):
-    rng = np.random.default_rng(seed)
-    X = np.zeros((SIZE, 6))
-    X[:, [0, 5]] = rng.random((SIZE, 2))
-    X[np.arange(SIZE), rng.integers(1, 4, SIZE)] = 1
-    X[:, 4] = rng.integers(0, 2, SIZE)
-    return OracleRows(X, rng.choice([-1.0, 1.0], SIZE))
 
 
 def buy_sums(mechanism, setting, history, store, noise):
@@ -39,7 +27,7 @@ def buy_sums(mechanism, setting, history, store, noise):
 
 def standardised_draws(factor, neighbours, runs=250):
     """The noise of both stages in the pool of a cheap and a dear answer, divided by what the bounds demand of one dear answer."""
-    store, noise = rows(), Scaled(SeededNoise(5), factor)
+    store, noise = mixed_rows(), Scaled(SeededNoise(5), factor)
     setting, draws = Setting(6, SIZE, neighbours, store.summation_error, layout=LAYOUT), []
     reach = CentreMoments(LAYOUT).sensitivity() * neighbours.multiplier
     exact = store.centre(CentreMoments(LAYOUT))

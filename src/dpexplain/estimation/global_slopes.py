@@ -133,9 +133,8 @@ class NoisyEquations:
     def _collinearity(self) -> Vector:
         """How nearly a direction's numbers determine each other: 0 where they vary freely, 1 where the direction hardly varies at all."""
         squared = np.square(self.vectors)
-        apart = (
-            _apply(squared, self.eigenvalues)[..., None] * squared
-        )  # what each column would add to a direction if all were uncorrelated
+        variance = _apply(squared, self.eigenvalues)
+        apart = variance[..., None] * squared  # what each column would add to a direction if all were uncorrelated
         total = np.maximum(apart.sum(axis=-2), 1e-300)
         shares = apart[..., self.numbers, :].sum(axis=-2) / total
         return np.asarray(shares * np.clip(1 - self.eigenvalues / total, 0.0, 1.0) ** 2)

@@ -99,10 +99,8 @@ def plan_shared_answer(
     if share > 1 - WORTHWHILE:
         held, lacking = None, fresh
     elif share > NEGLIGIBLE:
-        part = gdp.part(
-            gdp.mu(asked.epsilon, asked.delta), share - NEGLIGIBLE / 2
-        )  # so that rounding leaves the total below the price
-        lacking = plan_sketch(layout, part, setting)
+        bought = share - NEGLIGIBLE / 2  # a little less, so that rounding leaves the total below the price
+        lacking = plan_sketch(layout, gdp.part(gdp.mu(asked.epsilon, asked.delta), bought), setting)
     else:
         lacking = None
     question = PlaneQuestion(point, asked.weight, anchor, asked.radius, setting.levels, setting.baseline)
