@@ -45,23 +45,23 @@ WAYS = {
 }
 
 
-def ask(case: Case, mechanisms, seed):
+def ask(case: Case, mechanisms, seed, ledger):
     """Answers of the last mechanism to all questions; those before it answer one each, on the same ledger. And the total ε."""
     budget, noise = dpx.Budget(9000, DELTA), SeededNoise(seed)
-    with TemporaryDirectory() as folder:
-        ledger = f"sqlite:///{folder}/shared.ledger"
-        explainers = [dpx.Explainer(case.data, budget, one, ledger=ledger, noise=noise) for one in mechanisms]
-        for first in explainers[:-1]:
-            first.explain(case.records[0])
-        answers = [explainers[-1].explain(record) for record in case.records]
-        return answers, explainers[-1].spent.epsilon
+    explainers = [dpx.Explainer(case.data, budget, one, ledger=f"sqlite:///{ledger}", noise=noise) for one in mechanisms]
+    for first in explainers[:-1]:
+        first.explain(case.records[0])
+    answers = [explainers[-1].explain(record) for record in case.records]
+    return answers, explainers[-1].spent.epsilon
 
 
-def measure(case, options):
+def measure(case, options, folder):
+    """One dictionary for each ε and way. The data remember every ledger, so `folder` has to last as long as they are asked."""
     A, b = case.exact(Path(options.cache))["stable", "fitted"]
     best = np.array([minimiser(*one) for one in zip(A, b, strict=True)])
     for epsilon, way in product(options.epsilons, options.ways):
-        start, found = process_time(), [ask(case, WAYS[way](epsilon), seed) for seed in range(options.draws)]
+        ledgers = [Path(folder) / f"{way} {epsilon} {seed}.ledger" for seed in range(options.draws)]
+        start, found = process_time(), [ask(case, WAYS[way](epsilon), *one) for one in enumerate(ledgers)]
         seconds = (process_time() - start) / (options.draws * len(case.records))
         answers = [answer for some, _ in found for answer in some]
         exact = list(zip(best, A, b, strict=True)) * options.draws
@@ -97,9 +97,10 @@ def main():
     for name in options.only:
         real = soft_case if options.soft else real_case
         case = strange_case(name, options.queries) if name in MAKES else real(name, options.data, options.queries)
-        for one in measure(case, options):
-            results.append(one)
-            print(*(f"{value:.4g}" if isinstance(value, float) else value for value in one.values()), sep=" | ", flush=True)
+        with TemporaryDirectory() as folder:
+            for one in measure(case, options, folder):
+                results.append(one)
+                print(*(f"{value:.4g}" if isinstance(value, float) else value for value in one.values()), sep=" | ", flush=True)
         if options.json:
             Path(options.json).write_text(json.dumps(results), encoding="utf-8")
 
