@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import weights
+from dpexplain.core.expected_labels import ExpectedLabels, LabelDistances
 from dpexplain.core.moments import LocalMoments, RawMoments
 from dpexplain.core.release_moments import CentreMoments, NormalisedMoments
 from dpexplain.errors import DataError
@@ -150,11 +151,14 @@ def release_agrees(name, m, codes, numbers):
     allowed = 8 * (backend.summation_error + oracle.summation_error)
     assert ours == pytest.approx(theirs, rel=0, abs=allowed * m)
     variance = np.maximum(X.var(axis=0), 1e-3)
-    query = NormalisedMoments(layout, X.mean(axis=0), variance)
-    ours, theirs = backend.normalised(query), oracle.normalised(query)
-    assert query.vector(ours) == pytest.approx(query.vector(theirs), rel=0, abs=allowed * 4 * m)
-    assert (ours.S2 == ours.S2.T).all()
-    assert not query.sums(ours).s2[layout.same_attribute()].any()
+    plane = ExpectedLabels(0.1, np.linspace(-0.5, 0.5, layout.width), 0.3)
+    for query in (NormalisedMoments(layout, X.mean(axis=0), variance, expected) for expected in (None, plane)):
+        ours, theirs = backend.normalised(query), oracle.normalised(query)
+        assert query.vector(ours) == pytest.approx(query.vector(theirs), rel=0, abs=allowed * 4 * m)
+        assert (ours.S2 == ours.S2.T).all()
+        assert not query.sums(ours).s2[layout.same_attribute()].any()
+    distances = LabelDistances(plane)
+    assert (backend.label_distances(distances) == oracle.label_distances(distances)).all()
 
 
 def mixed_columns(m, codes, numbers):

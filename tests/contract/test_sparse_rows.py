@@ -13,6 +13,7 @@ from dpexplain.backends.oracle import OracleRows
 from dpexplain.backends.sparse import GRID, SparseRows
 from dpexplain.core import weights
 from dpexplain.core.cells import CodeCells
+from dpexplain.core.expected_labels import ExpectedLabels, LabelDistances
 from dpexplain.core.marginals import Bins, Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, RawMoments
 from dpexplain.core.release_moments import CentreMoments, NormalisedMoments
@@ -128,12 +129,15 @@ def test_the_sums_of_a_release_agree_with_the_oracle(m, codes, numbers):
     found, true = ours.centre(CentreMoments(layout)), oracle.centre(CentreMoments(layout))
     allowed = 8 * (ours.summation_error + oracle.summation_error) * m
     assert found == pytest.approx(true, rel=0, abs=allowed)
-    query = NormalisedMoments(layout, np.clip(X.mean(axis=0), 0.01, 0.99), np.maximum(X.var(axis=0), 1e-3))
-    found, true = ours.normalised(query), oracle.normalised(query)
-    grid = m * 2.0**-GRID * layout.width
-    assert query.vector(found) == pytest.approx(query.vector(true), rel=0, abs=4 * allowed + grid)
-    assert (found.S2 == found.S2.T).all()
-    assert not query.sums(found).s2[layout.same_attribute()].any()
+    around = layout, np.clip(X.mean(axis=0), 0.01, 0.99), np.maximum(X.var(axis=0), 1e-3)
+    plane, grid = ExpectedLabels(0.1, np.linspace(-0.5, 0.5, layout.width), 0.3), m * 2.0**-GRID * layout.width
+    for query in (NormalisedMoments(*around, expected) for expected in (None, plane)):
+        found, true = ours.normalised(query), oracle.normalised(query)
+        assert query.vector(found) == pytest.approx(query.vector(true), rel=0, abs=4 * allowed + 4 * grid)
+        assert (found.S2 == found.S2.T).all()
+        assert not query.sums(found).s2[layout.same_attribute()].any()
+    distances = LabelDistances(plane)
+    assert (ours.label_distances(distances) == oracle.label_distances(distances)).all()
 
 
 def mixed_columns(m, codes, numbers):

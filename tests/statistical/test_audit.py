@@ -101,6 +101,10 @@ def test_further_sums_with_less_noise_than_was_paid_for_are_refused(monkeypatch)
         audit(RisingPrices(), 60)
 
 
+def test_labels_that_are_not_clipped_are_found():
+    assert is_caught("labels that are compared and not clipped", 60)
+
+
 @pytest.mark.slow
 def test_a_weights_wrong_constant_is_found():
     """The paper's exp(-d²) with c = 1 instead of 1.527 (SPEC §9.2)."""

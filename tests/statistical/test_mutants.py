@@ -22,6 +22,7 @@ IN_TEST_AUDIT = {  # where docs/claims.md points
     "an exact gradient norm that nobody paid for",
     "exp(-d²) with the constant 1 instead of 1.527",
     "noise for an added record under a claim for a replaced one",
+    "labels that are compared and not clipped",
 }
 
 

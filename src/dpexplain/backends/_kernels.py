@@ -55,6 +55,23 @@ def _distances_in(block: Blocks, point: Array, scale: Array, out: Array) -> None
 
 
 @compiled
+def products(blocks: Blocks, slopes: Array, first: int, last: int, out: Array) -> None:  # pragma: no cover
+    """out[row] = slopes·x_row."""
+    for k in range(first, last):
+        _products_in(blocks[k], slopes, out[(k - first) * ROWS :])
+
+
+@compiled
+def _products_in(block: Blocks, slopes: Array, out: Array) -> None:  # pragma: no cover
+    widest_registers()
+    for i in range(ROWS):
+        out[i] = 0.0
+    for j in range(slopes.shape[0]):
+        for i in range(ROWS):
+            out[i] += slopes[j] * block[j, i]
+
+
+@compiled
 def _inverse_lengths_in(
     block: Blocks, centre: Array, variance: Array, starts: Index, number: Array, scales: Array, scratch: Array, out: Array
 ) -> None:  # pragma: no cover

@@ -1,4 +1,4 @@
-"""Private rows in memory, dense. One pass over them gives every statistic; neither an (m, n) nor an (m,) temporary is ever made.
+"""Private rows in memory, dense. One pass over them gives every statistic, without an (m, n) temporary; labels that are compared with a plane take two.
 
 Rows are read a *stretch* at a time: some blocks that fit the second-level cache together. Distances, weights (any Python callable)
 and products of a stretch follow each other before the next is touched, for every query of a batch.
@@ -18,6 +18,7 @@ from dpexplain.backends import _kernels as kernels
 from dpexplain.backends._workers import in_threads
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.baseline_shapley import ShapleySum
+from dpexplain.core.expected_labels import ExpectedLabels, LabelDistances
 from dpexplain.core.label_moments import LabelSums
 from dpexplain.core.layout import Layout
 from dpexplain.core.marginals import Histograms, PairTables
@@ -91,14 +92,32 @@ class DenseRows:
         number = np.zeros(layout.width)
         number[layout.numbers] = 1.0
         attributes = np.array([*layout.starts, layout.width]), number
+        labels = self._labels if query.expected is None else self._compare(query.expected)
 
         def of_piece(piece: tuple[int, int]) -> Vector:
             total = np.zeros(kernels.gram_size(self.width))
-            rows = self._blocks, self._count, self._labels
+            rows = self._blocks, self._count, labels
             kernels.add_normalised(*rows, query.centre, query.variance, attributes, scales, *piece, _stretch(self.width), total)
             return total
 
         return self._raw_sums(kernels.matrix(self._sum_pieces(of_piece), self.width))
+
+    def label_distances(self, query: LabelDistances) -> Vector:
+        return query.count(self._labels[: self._count], self._products(query.plane.slopes)[: self._count])
+
+    def _compare(self, expected: ExpectedLabels) -> Vector:
+        """y' of each row, padding included."""
+        return expected.differences(self._labels, self._products(expected.slopes))
+
+    def _products(self, slopes: Vector) -> Vector:
+        """slopes·x of each row, padding included."""
+        out = np.empty(len(self._labels))
+
+        def of_piece(piece: tuple[int, int]) -> None:
+            kernels.products(self._blocks, slopes, *piece, out[piece[0] * kernels.ROWS :])
+
+        list(in_threads(of_piece, self._pieces()))
+        return out
 
     def _raw_sums(self, gram: Matrix) -> RawSums:
         n = self.width

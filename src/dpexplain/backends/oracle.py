@@ -8,6 +8,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.baseline_shapley import ShapleySum
+from dpexplain.core.expected_labels import LabelDistances
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.release_moments import SQUARES_CENTRE, SQUARES_SCALE, CentreMoments, NormalisedMoments
@@ -39,8 +40,8 @@ class OracleRows:
         scaled = v if query.scale is None else v * query.scale
         return self._sum_weighted(v, query.weight(np.sqrt(np.square(scaled).sum(axis=1))))
 
-    def _sum_weighted(self, v: Matrix, w: Vector) -> RawSums:
-        y = self._labels
+    def _sum_weighted(self, v: Matrix, w: Vector, labels: Vector | None = None) -> RawSums:
+        y = self._labels if labels is None else labels
         return RawSums(float(w.sum()), w @ v, (v * w[:, None]).T @ v, float(w @ y), (w * y) @ v)
 
     def centre(self, query: CentreMoments) -> Vector:
@@ -49,7 +50,12 @@ class OracleRows:
         return np.concatenate([v.sum(axis=0), SQUARES_SCALE * squares])
 
     def normalised(self, query: NormalisedMoments) -> RawSums:
-        return self._sum_weighted(self._rows - query.centre, query.weights(self._rows))
+        plane = query.plane
+        labels = plane.differences(self._labels, self._rows @ plane.slopes)
+        return self._sum_weighted(self._rows - query.centre, query.weights(self._rows), labels)
+
+    def label_distances(self, query: LabelDistances) -> Vector:
+        return query.count(self._labels, self._rows @ query.plane.slopes)
 
     def shapley(self, query: ShapleySum) -> Vector:
         return query.from_units(query.units(self._rows))

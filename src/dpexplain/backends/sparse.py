@@ -26,6 +26,7 @@ from dpexplain.backends import _bit_kernels as bit_kernels
 from dpexplain.backends import _sparse_kernels as kernels
 from dpexplain.backends._workers import in_threads
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.expected_labels import LabelDistances
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.release_moments import SQUARES_CENTRE, SQUARES_SCALE, CentreMoments, NormalisedMoments
@@ -88,7 +89,20 @@ class SparseRows:
 
     def normalised(self, query: NormalisedMoments) -> RawSums:
         """1/‖F(x, 1)‖ ≤ 1/√(2g₀) bounds the weights."""
-        return self._sum_fixed_point(1 / np.sqrt(self._squared_lengths(query)), 1 / sqrt(2 * query.scales.zeroth), query.centre)
+        weights, bound = 1 / np.sqrt(self._squared_lengths(query)), 1 / sqrt(2 * query.scales.zeroth)
+        labels = (
+            None
+            if query.expected is None
+            else query.expected.differences(self._float_labels, self._matrix() @ query.expected.slopes)
+        )
+        return self._sum_fixed_point(weights, bound, query.centre, labels)
+
+    def label_distances(self, query: LabelDistances) -> Vector:
+        return query.count(self._float_labels, self._matrix() @ query.plane.slopes)
+
+    @property
+    def _float_labels(self) -> Vector:
+        return np.asarray(self._labels * 2.0**-GRID)
 
     def histograms(self, query: Histograms) -> Vector:
         return query.count(self.row_major())
@@ -100,7 +114,7 @@ class SparseRows:
         """Dense pieces of the rows, each row followed by its label."""
         start = 0
         for rows in self.row_major():
-            yield np.column_stack([rows, self._labels[start : start + len(rows)] * 2.0**-GRID])
+            yield np.column_stack([rows, self._float_labels[start : start + len(rows)]])
             start += len(rows)
 
     def select(self, positions: NDArray[np.int64], most: int | None = None) -> SparseRows:
@@ -152,11 +166,11 @@ class SparseRows:
         bound = weight.c / (2 * nearest * (1 + nearest))
         return self._sum_fixed_point(np.asarray(weight(scale * np.sqrt(squared))), bound, point)
 
-    def _sum_fixed_point(self, weights: Vector, bound: float, centre: Vector) -> RawSums:
-        """Sums around `centre` with weights rounded down to multiples of 2⁻³⁶ times the power of two above their public bound."""
+    def _sum_fixed_point(self, weights: Vector, bound: float, centre: Vector, labels: Vector | None = None) -> RawSums:
+        """Sums around `centre` with weights rounded down to multiples of 2⁻³⁶ times the power of two above their public bound; other `labels` where given."""
         unit = 2.0 ** (frexp(bound)[1] - GRID)
         whole = np.floor(weights / unit).astype(np.int64)
-        labelled = np.trunc(weights / unit * (self._labels * 2.0**-GRID)).astype(np.int64)
+        labelled = np.trunc(weights / unit * (self._float_labels if labels is None else labels)).astype(np.int64)
 
         def one_range(first: int, last: int) -> tuple[kernels.Integers, kernels.Integers]:
             second, sums = np.zeros((self.width, self.width), dtype=np.int64), np.zeros((2, self.width), dtype=np.int64)
@@ -165,9 +179,9 @@ class SparseRows:
 
         parts = self._split(one_range)
         upper = np.sum([second for second, _ in parts], axis=0)
-        ones, labels = np.sum([sums for _, sums in parts], axis=0)
+        ones, with_labels = np.sum([sums for _, sums in parts], axis=0)
         both = upper + np.triu(upper, 1).T
-        return _centre_sums(both, ones, int(whole.sum()), labels, int(labelled.sum()), centre, unit)
+        return _centre_sums(both, ones, int(whole.sum()), with_labels, int(labelled.sum()), centre, unit)
 
     def _squared_lengths(self, query: NormalisedMoments) -> Vector:
         layout = query.layout

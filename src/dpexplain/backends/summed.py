@@ -15,6 +15,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.baseline_shapley import ShapleySum
+from dpexplain.core.expected_labels import LabelDistances
 from dpexplain.core.label_moments import LabelSums
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
@@ -45,6 +46,9 @@ class SummedRows(ABC):
 
     def normalised(self, query: NormalisedMoments) -> RawSums:
         return cast(RawSums, self._ask("normalised", query))
+
+    def label_distances(self, query: LabelDistances) -> Vector:
+        return cast(Vector, self._ask("label_distances", query))
 
     def label_sums(self, query: LabelSums) -> list[RawSums]:
         return cast(list[RawSums], self._ask("label_sums", query))

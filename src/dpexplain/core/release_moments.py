@@ -6,7 +6,8 @@ centre that stage 1 released, of rows whose feature vector is scaled to length o
     F(x, y) = (√g₀, √g₀ y, √g₁ v, √g₂ yv, √g₃ vᵢvⱼ for i < j in different attributes, √g₄ (vⱼ² - varianceⱼ) for numbers, √g₅ (1 - Σₐ x) for codes a),
     Σ w(x) F(x, y)    with    w(x) = 1/‖F(x, 1)‖,
 
-so no record can move the sum by more than 1, wherever it lies. w does not depend on y.
+so no record can move the sum by more than 1, wherever it lies. w does not depend on y. Where a model can be asked, y is compared with a public plane
+first (`core/expected_labels.py`).
 Products of two columns of one code are known to be 0 and are not asked for. The last group counts records without a value of a code of several
 columns: it is 0 for all others, so that it takes nothing from tables without missing values.
 """
@@ -21,6 +22,7 @@ import numpy as np
 
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.expected_labels import ExpectedLabels
 from dpexplain.core.layout import Layout
 from dpexplain.core.moments import RawSums
 
@@ -28,6 +30,7 @@ SQUARES_SCALE = 2.0  # of the second moments in stage 1
 SQUARES_CENTRE = 0.125  # (x - 1/2)² lies in [0, 1/4]
 _LABEL_SHARE = 2.0  # how much more of the budget the moments yv get
 _SECOND_SHARE = 4.0  # … and the products: their noise counts ‖φ‖² times, and free slopes are two or three units long
+_SECOND_SHARE_COMPARED = 3.0  # … where labels are compared with a plane: slopes are nearer to it than to 0
 _ABSENT_SHARE = 4.0  # … and a missing value, where there is one
 _TINY = 1e-12
 _TOGETHER = 4096  # rows that are weighed at a time: they stay in the processor's cache
@@ -90,7 +93,7 @@ class Scales:
         object.__setattr__(self, "of_lengths", np.array(parts))
 
     @classmethod
-    def balance(cls, layout: Layout, variance: Vector) -> Scales:
+    def balance(cls, layout: Layout, variance: Vector, second: float = _SECOND_SHARE) -> Scales:
         spread = layout.per_attribute(variance)
         total, numbers = float(spread.sum()), variance[layout.numbers]
         products = max((total**2 - float(spread @ spread)) / 2, 0.0)
@@ -98,7 +101,7 @@ class Scales:
             zeroth=1.0,
             first=1 / sqrt(max(total, _TINY)),
             label=_LABEL_SHARE / sqrt(max(total, _TINY)),
-            second=_SECOND_SHARE / sqrt(products) if products > _TINY else 0.0,
+            second=second / sqrt(products) if products > _TINY else 0.0,
             squares=1 / sqrt(2 * float(numbers @ numbers)) if numbers.size else 0.0,
             absent=_ABSENT_SHARE,
         )
@@ -124,10 +127,14 @@ class NormalisedMoments:
     layout: Layout
     centre: Vector
     variance: Vector
+    expected: ExpectedLabels | None = (
+        None  # what labels are compared with before they are summed; None: they are summed as they are
+    )
     scales: Scales = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scales", Scales.balance(self.layout, self.variance))
+        second = _SECOND_SHARE if self.expected is None else _SECOND_SHARE_COMPARED
+        object.__setattr__(self, "scales", Scales.balance(self.layout, self.variance, second))
 
     @classmethod
     def after(cls, released: Vector, layout: Layout, size: int, sigma: float) -> NormalisedMoments:
@@ -136,6 +143,11 @@ class NormalisedMoments:
 
     def sensitivity(self) -> float:
         return sensitivity.normalised_moments()
+
+    @property
+    def plane(self) -> ExpectedLabels:
+        """What labels are compared with."""
+        return ExpectedLabels.zero(self.layout.width) if self.expected is None else self.expected
 
     def sums(self, raw: RawSums) -> NormalisedSums:
         """The sums that `vector` scales, from weighted sums around `centre` as rows answer this query."""

@@ -128,6 +128,11 @@ def pair_tables(attributes: int) -> float:
     return nextafter(sqrt(attributes * (attributes - 1) / 2), inf)
 
 
+def label_distances() -> float:
+    """A record adds 1 to one bin."""
+    return 1.0
+
+
 def clipping_bound(length: float) -> float:
     """The length that a record's own vector was cut to; the margin covers the rounding of that cut."""
     if not (is_finite(length) and length > 0):

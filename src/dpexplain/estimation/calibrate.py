@@ -127,6 +127,7 @@ def plane_factors(
     found, moved, stated = calibrated.found, [], []
     shift, rehearsal, covariance = found.mean - query.centre, NoiseRehearsal(query, sigma, 1.0, DEFAULT_WEIGHT), found.covariance
     root, dimension = slopes.root(found.vectors), normalised_dimension(query.layout)
+    level = found.t0 - query.plane.evaluate(found.mean)
 
     def compare(again: Estimate, truth: Matrix) -> None:
         repeated = equations_of(again, query.layout).slopes(guess)
@@ -136,7 +137,7 @@ def plane_factors(
     for one in calibrated.rehearsed:
         truth, noise = np.moveaxis(normals(2 * one.t1.size).reshape(*one.t1.shape[:-1], 2, -1), -2, 0)
         truth = slopes.values + truth @ root.T
-        noisy = truth @ covariance + found.t0 * shift + found.spread.t1 * noise
+        noisy = (truth - found.expected) @ covariance + level * shift + found.spread.t1 * noise
         compare(with_label_moments(one, noisy, query), truth)
     for _ in range(sum(map(len, moved)), replicates(query.layout)):
         truth = slopes.values + root @ normals(len(root))
@@ -146,7 +147,8 @@ def plane_factors(
 
 
 def equations_of(found: Estimate, layout: Layout) -> NoisyEquations:
-    return NoisyEquations(found.values, found.vectors, found.t1, found.spread.t1, found.spread.s2, layout.numbers)
+    errors = found.spread.t1, found.spread.s2
+    return NoisyEquations(found.values, found.vectors, found.t1, *errors, layout.numbers, found.expected)
 
 
 def replicates(layout: Layout) -> int:
@@ -172,10 +174,11 @@ def as_sums(found: Estimate, query: NormalisedMoments) -> NormalisedSums:
     shift, numbers = found.mean - query.centre, query.layout.numbers
     s2 = np.where(query.layout.same_attribute(), 0.0, found.shrunk + np.outer(shift, shift))
     squares = np.diag(found.shrunk)[numbers] + np.square(shift[numbers]) - query.variance[numbers]
-    total = found.total
-    t1 = found.t1 + found.t0 * shift
+    total, plane = found.total, query.plane
+    t0 = (found.t0 - plane.evaluate(found.mean)) / plane.scale
+    t1 = (found.t1 - found.covariance @ plane.slopes) / plane.scale + t0 * shift
     absent = total * found.missing[query.layout.choices]
-    return NormalisedSums(total, total * found.t0, total * shift, total * t1, total * s2, total * squares, absent)
+    return NormalisedSums(total, total * t0, total * shift, total * t1, total * s2, total * squares, absent)
 
 
 def column_factors(moved: Matrix, stated: Matrix) -> Vector:

@@ -16,6 +16,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.expected_labels import ExpectedLabels
 from dpexplain.core.layout import Layout
 from dpexplain.core.release_moments import SIGNIFICANT, SMALLEST_VARIANCE, NormalisedMoments, NormalisedSums
 
@@ -23,6 +24,7 @@ WIDE = 128  # columns from which faster arithmetic is used, whose results differ
 SMALLEST_MEAN = 1e-5
 RIDGE = 1e-7  # makes every direction determined; far below any variance that matters
 _POOLED = 4.0  # how many entries' worth of evidence the common ρ is given against a pair's own
+_CLIPPED = 0.5  # how much of what clipping cuts off may go with a column
 
 Flags = NDArray[np.bool_]
 Numbers: TypeAlias = Any  # a number, or one for each of several estimates
@@ -71,10 +73,11 @@ class Estimate:
     shrunk: Matrix  # the covariance before it was made positive semidefinite
     second_error: Matrix  # standard errors of the covariance and of t1 that remain after shrinkage
     label_error: Vector
+    expected: Vector  # slopes that labels were compared with: noise in C counts by how far slopes are from them
 
     @property
     def covariance(self) -> Matrix:
-        return np.asarray((self.vectors * self.values) @ self.vectors.T - self.idle)
+        return np.asarray((self.vectors * self.values[..., None, :]) @ self.vectors.swapaxes(-2, -1) - self.idle)
 
 
 def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, shrink: bool = True) -> Estimate:
@@ -102,7 +105,7 @@ def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, sh
     idle = _idle(complete, layout)
     values, vectors = _eigenvectors(shrunk + idle)
     noisy = _column(spread.s2, 2) * ~layout.same_attribute()
-    return Estimate(
+    found = Estimate(
         mean=mean,
         values=np.maximum(values, 0.0) + RIDGE,
         vectors=np.ascontiguousarray(vectors),
@@ -115,15 +118,34 @@ def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, sh
         shrunk=shrunk,
         second_error=np.sqrt(kept) * noisy,
         label_error=np.sqrt(kept_label) * _column(spread.t1),
+        expected=np.zeros(layout.width),
+    )
+    return found if query.expected is None else _add_plane(found, query.expected)
+
+
+def _add_plane(found: Estimate, plane: ExpectedLabels) -> Estimate:
+    """The estimate of labels from that of their differences from a plane. What clipping may have cut off counts as an error."""
+    spread, cut = found.spread, _CLIPPED * plane.clipped
+    off = cut * np.sqrt(_diagonal(found.shrunk).mean(axis=-1))
+    level = np.square(plane.scale * spread.t0) + np.square(spread.s1) * float(plane.slopes @ plane.slopes) + cut**2
+    return replace(
+        found,
+        t0=np.clip(plane.scale * found.t0 + plane.evaluate(found.mean), -1.0, 1.0)[()],
+        t1=plane.scale * found.t1 + apply(found.covariance, plane.slopes),
+        spread=replace(spread, t0=np.sqrt(level)[()], t1=np.sqrt(np.square(plane.scale * spread.t1) + np.square(off))[()]),
+        label_error=plane.scale * found.label_error,
+        expected=plane.slopes,
     )
 
 
 def with_label_moments(found: Estimate, t1: Vector, query: NormalisedMoments) -> Estimate:
-    """The estimate with other noisy moments E y(x - centre), shrunk as `estimate` shrinks them."""
-    centred = t1 - apply(found.idle, t1) - _column(found.t0) * (found.mean - query.centre)
+    """The estimate with other noisy moments E r(x - centre), r = y - g(x) for the plane g of the query, shrunk as `estimate` shrinks them."""
+    level = found.t0 - query.plane.evaluate(found.mean)
+    centred = t1 - apply(found.idle, t1) - _column(level) * (found.mean - query.centre)
     kept = _label_shares(_diagonal(found.shrunk), centred, found.spread)
     label = kept * centred
-    return replace(found, t1=label - apply(found.idle, label), label_error=np.sqrt(kept) * _column(found.spread.t1))
+    known = apply(found.covariance, found.expected)
+    return replace(found, t1=label - apply(found.idle, label) + known, label_error=np.sqrt(kept) * _column(found.spread.t1))
 
 
 def apply(matrix: Matrix, vector: Vector) -> Vector:

@@ -91,6 +91,7 @@ class NoisyEquations:
     label_error: Vector | float
     second_error: Vector | float
     numbers: Indices  # which columns are numbers
+    expected: Vector | float = 0.0  # slopes that labels were compared with before noise was added
 
     def slopes(self, guess: Guess | None = None) -> Slopes:
         """φ̂ under the likelier prior."""
@@ -148,7 +149,11 @@ class NoisyEquations:
         target = _apply(self.vectors.swapaxes(-2, -1), self.t1) - eigenvalues * middle
         smallest = 1e-18 + PRECISION**2 * np.square(target).sum(axis=-1)
         errors = [np.square(self.label_error), np.square(self.second_error), smallest, np.full(shape[:-1], float(_ROUNDS))]
-        equations = [one.reshape(-1, n) for one in (eigenvalues, target, middle)]
+        expected = np.broadcast_to(self.expected, shape)
+        apart = middle - _apply(
+            self.vectors.swapaxes(-2, -1), expected
+        )  # noise in the covariance counts by how far slopes are from these
+        equations = [one.reshape(-1, n) for one in (eigenvalues, target, apart)]
         found, weights = (
             np.empty((len(equations[0]), 2, n)),
             np.tile(before - np.log(np.exp(before).sum()), (len(equations[0]), 1)),

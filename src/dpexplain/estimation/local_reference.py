@@ -58,6 +58,7 @@ class MomentTargets:
     second_error: float
     label_error: float
     start: Vector  # φ₀: the slopes of the plane through all rows
+    expected: Vector | float = 0.0  # slopes that labels were compared with before noise was added
 
 
 class MomentRaking:
@@ -68,7 +69,7 @@ class MomentRaking:
     ) -> None:
         """`squared` are the columns whose variances are matched too, by default none."""
         start, squares = found.start, np.zeros(0, dtype=np.intp) if squared is None else squared
-        label_error = np.hypot(found.label_error, found.second_error * np.linalg.norm(start))
+        label_error = np.hypot(found.label_error, found.second_error * np.linalg.norm(start - found.expected))
         self.features, self.columns = _features(points, labels, found, squares), len(start)
         self.target = np.concatenate(
             [[found.t0], np.zeros(len(start)), found.t1 - found.covariance @ start, np.diag(found.covariance)[squares]]

@@ -37,7 +37,7 @@ def build_planes(sketch: NoisySketch, calibrated: Calibrated, model: PublicModel
         points=points,
         labels=labels,
         inverse_weight=solver.reference.inverse_weight,
-        raked=MomentRaking(points, labels, np.ones(len(points)), moment_targets(solver, slopes.values)).weights(),
+        raked=MomentRaking(points, labels, np.ones(len(points)), moment_targets(solver, slopes.values, found.expected)).weights(),
         average=Average(sketch.query.centre if sketch.average is None else sketch.average, sketch.centre_error),
         factors=plane_factors(calibrated, sketch.query, sketch.sigma, guess, slopes, normals),
         t0_error=found.spread.t0 * sqrt(1 + found.t0**2),  # E y is a ratio of two noisy sums
@@ -80,8 +80,8 @@ def plane_at(planes: MomentPlanes, asked: PlaneQuestion) -> tuple[Planes, tuple[
     return found, related_pairs(planes.eigenvalues, planes.eigenvectors, planes.second_error, planes.layout)
 
 
-def moment_targets(solver: Solver, start: Vector) -> MomentTargets:
-    """What reference records are raked to; `start` are the slopes of the plane through all rows."""
+def moment_targets(solver: Solver, start: Vector, expected: Vector | float = 0.0) -> MomentTargets:
+    """What reference records are raked to; `start` are the slopes of the plane through all rows, `expected` those that labels were compared with."""
     covariance = (solver.eigenvectors * solver.eigenvalues) @ solver.eigenvectors.T
     noise = solver.noise
-    return MomentTargets(solver.mean, covariance, solver.t0, solver.t1, noise.s1, noise.s2, noise.t1, start)
+    return MomentTargets(solver.mean, covariance, solver.t0, solver.t1, noise.s1, noise.s2, noise.t1, start, expected)

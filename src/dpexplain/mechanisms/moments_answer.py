@@ -118,6 +118,6 @@ def answer_by_moments(
     """A plan that costs (ε, δ)."""
     if setting.layout is None:
         raise ParameterError("by='moments' needs a declared domain. Leave by= out")
-    sketch = plan_sketch(setting.layout, gdp.mu(asked.epsilon, asked.delta), setting)
+    sketch = plan_sketch(setting.layout, gdp.mu(asked.epsilon, asked.delta), setting, model)
     question = PlaneQuestion(point, asked.weight, anchor, asked.radius, setting.levels, setting.baseline)
     return MomentsAnswer(sketch, question, setting.size, model)

@@ -6,14 +6,18 @@ that centre. Both noise scales are known before a row is read: neither bound dep
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import nextafter, sqrt
 from typing import ClassVar
 
 from dpexplain.core.arrays import Vector
+from dpexplain.core.expected_labels import BINS, LabelDistances
 from dpexplain.core.layout import Layout
 from dpexplain.core.release_moments import CentreMoments, NormalisedMoments, NormalisedSums, stage_bounds
+from dpexplain.core.sensitivity import label_distances
 from dpexplain.estimation.denoise import NoisySketch as NoisySketch
+from dpexplain.estimation.label_expectation import NoisyCounts, choose_scale, expect_labels
+from dpexplain.estimation.public_points import PublicModel
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.ports import Rows
@@ -21,6 +25,7 @@ from dpexplain.mechanisms.setting import Setting
 from dpexplain.privacy.events import PrivacyEvent
 
 CENTRE_SHARE = 0.05
+DISTANCE_SHARE = 0.05  # where there is a model to ask
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +54,35 @@ class NormalisedSum:
         return at.vector(rows.normalised(at))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class DistanceCounts:
+    """The bounded query between the stages: how far labels are from a plane. Counts are exact, so no summation error is added."""
+
+    what: ClassVar[str] = "release: distances of labels"
+    sensitivity: float
+    dimension: int
+
+    def evaluate(self, rows: Rows, at: LabelDistances) -> Vector:
+        return rows.label_distances(at)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelComparison:
+    """Finds the plane that labels are compared with, by a model's answers about public points, and its scale, by noisy counts of the rows' distances."""
+
+    model: PublicModel
+    levels: tuple[int, ...]  # of `move_to_levels`
+    distances: GaussianMechanism[DistanceCounts]
+
+    def run(self, query: NormalisedMoments, size: int, sigma: float, door: Door) -> NormalisedMoments:
+        """The query of stage 2, whose noise is `sigma`, with labels that are compared if that makes their noise smaller."""
+        plane = expect_labels(query, self.model, self.levels)
+        if plane is None:
+            return query
+        counts = door.release(self.distances, LabelDistances(plane))
+        return replace(query, expected=choose_scale(query, plane, NoisyCounts(counts, self.distances.sigma, size), sigma))
+
+
 @dataclass(frozen=True, slots=True)
 class SketchPlan:
     """A plan with two releases, made from public information only."""
@@ -57,27 +91,45 @@ class SketchPlan:
     size: int
     centre: GaussianMechanism[CentreSum]
     moments: GaussianMechanism[NormalisedSum]
+    comparison: LabelComparison | None = None  # where there is a model to ask
     events: tuple[PrivacyEvent, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "events", (self.centre.event(), self.moments.event()))
+        compared = () if self.comparison is None else (self.comparison.distances.event(),)
+        object.__setattr__(self, "events", (self.centre.event(), *compared, self.moments.event()))
 
     def run(self, door: Door) -> NoisySketch:
-        first = door.release(self.centre)
-        query = NormalisedMoments.after(first, self.layout, self.size, self.centre.sigma)
+        query = self.query_after(door.release(self.centre), door)
         released = door.release(self.moments, query)
         sums = NormalisedSums.from_vector(released, query.scales, self.layout)
         return NoisySketch(sums, query, self.moments.sigma, self.centre.sigma / self.size)
 
+    def query_after(self, centre: Vector, door: Door) -> NormalisedMoments:
+        """The query of stage 2 after stage 1 released this."""
+        query = self.query_around(centre)
+        return query if self.comparison is None else self.comparison.run(query, self.size, self.moments.sigma, door)
 
-def plan_sketch(layout: Layout, mu: float, setting: Setting) -> SketchPlan:
-    """A plan that costs at most `mu`: μ₁² + μ₂² ≤ μ²."""
+    def query_around(self, centre: Vector) -> NormalisedMoments:
+        """The same before labels are compared with anything."""
+        return NormalisedMoments.after(centre, self.layout, self.size, self.centre.sigma)
+
+
+def plan_sketch(layout: Layout, mu: float, setting: Setting, model: PublicModel | None = None) -> SketchPlan:
+    """A plan that costs at most `mu`: the μ² of its releases sum up to μ². With a `model`, labels are compared with its answers about public points."""
     sound, bounds = nextafter(mu, 0.0) * (1 - 2.0**-50), stage_bounds(layout)
+    comparison = None if model is None else _plan_comparison(model, sound, setting)
+    share = CENTRE_SHARE + (0.0 if comparison is None else DISTANCE_SHARE)
     centre = setting.sensitivity_of_sum(bounds.centre, terms=3 * bounds.centre)
     moments = setting.sensitivity_of_sum(bounds.moments, bounds.moments_terms)
     return SketchPlan(
         layout,
         setting.size,
         GaussianMechanism(CentreSum(CentreMoments(layout), centre, bounds.centre_dimension), sound * sqrt(CENTRE_SHARE)),
-        GaussianMechanism(NormalisedSum(moments, bounds.moments_dimension), sound * sqrt(1 - CENTRE_SHARE)),
+        GaussianMechanism(NormalisedSum(moments, bounds.moments_dimension), sound * sqrt(1 - share)),
+        comparison,
     )
+
+
+def _plan_comparison(model: PublicModel, sound: float, setting: Setting) -> LabelComparison:
+    counts = DistanceCounts(label_distances() * setting.neighbours.multiplier, BINS)
+    return LabelComparison(model, setting.levels, GaussianMechanism(counts, sound * sqrt(DISTANCE_SHARE)))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.baseline_shapley import ShapleySum
+from dpexplain.core.expected_labels import LabelDistances
 from dpexplain.core.label_moments import LabelSums
 from dpexplain.core.marginals import Histograms, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
@@ -75,7 +76,12 @@ class Rows(Protocol):
         ...
 
     def normalised(self, query: NormalisedMoments) -> RawSums:
-        """`raw` around the query's centre with w(x) = 1/‖F(x, 1)‖: stage 2 of a release, of which `query.vector` makes Σ w(x)F(x, y)."""
+        """`raw` around the query's centre with w(x) = 1/‖F(x, 1)‖: stage 2 of a release, of which `query.vector` makes Σ w(x)F(x, y);
+        with `query.expected`, y is compared with it first."""
+        ...
+
+    def label_distances(self, query: LabelDistances) -> Vector:
+        """How many rows have a label in each bin of distances from a plane: exact counts."""
         ...
 
     def histograms(self, query: Histograms) -> Vector:

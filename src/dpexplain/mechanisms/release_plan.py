@@ -9,6 +9,7 @@ from math import sqrt
 from dpexplain.core.arrays import Vector
 from dpexplain.core.cells import Cells
 from dpexplain.core.layout import Layout
+from dpexplain.estimation.public_points import PublicModel
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.marginals_plan import MarginalsPlan, NoisyMarginals, plan_marginals
 from dpexplain.mechanisms.moments_plan import NoisySketch, SketchPlan, plan_sketch
@@ -46,12 +47,14 @@ class ReleasePlan:
         return ReleasedStatistics(sketch, marginals, door.secure, door.auxiliary_normal)
 
 
-def plan_moments(layout: Layout, mu: float, setting: Setting) -> ReleasePlan:
+def plan_moments(layout: Layout, mu: float, setting: Setting, model: PublicModel | None = None) -> ReleasePlan:
     """A plan without reference data that costs at most `mu`."""
-    return ReleasePlan(plan_sketch(layout, mu, setting), None)
+    return ReleasePlan(plan_sketch(layout, mu, setting, model), None)
 
 
-def plan_with_reference(layout: Layout, cells: tuple[Cells, ...], rows: int, mu: float, setting: Setting) -> ReleasePlan:
+def plan_with_reference(
+    layout: Layout, cells: tuple[Cells, ...], rows: int, mu: float, setting: Setting, model: PublicModel | None = None
+) -> ReleasePlan:
     """A plan that costs at most `mu`, with the counts of `cells` from which `rows` reference records will be drawn."""
     marginals = plan_marginals(cells, mu * sqrt(REFERENCE_SHARE) * _SOUND, setting)
-    return ReleasePlan(plan_sketch(layout, mu * sqrt(1 - REFERENCE_SHARE) * _SOUND, setting), marginals, rows)
+    return ReleasePlan(plan_sketch(layout, mu * sqrt(1 - REFERENCE_SHARE) * _SOUND, setting, model), marginals, rows)

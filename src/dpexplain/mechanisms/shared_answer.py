@@ -29,7 +29,7 @@ from dpexplain.mechanisms.model_start import spread_points
 from dpexplain.mechanisms.moments_answer import moments_outcome
 from dpexplain.mechanisms.moments_plan import SketchPlan, plan_sketch
 from dpexplain.mechanisms.setting import Outcome, Setting
-from dpexplain.mechanisms.shared_sums import NoisyNumbers, PaidSums, SumPool, query_around
+from dpexplain.mechanisms.shared_sums import NoisyNumbers, PaidSums, SumPool
 from dpexplain.privacy import gdp
 from dpexplain.privacy.events import PrivacyEvent
 
@@ -66,11 +66,12 @@ class SharedAnswer:
         return outcome if bought is None else replace(outcome, sums=bought.to_dict())
 
     def buy(self, lacking: SketchPlan, door: Door) -> PaidSums:
-        """Two releases. Both are rounded first, so that this answer is computed from what is stored."""
+        """All releases are rounded first, so that this answer is computed from what is stored."""
         centre = NoisyNumbers.from_release(door.release(lacking.centre), lacking.centre.sigma)
-        query = query_around(centre, self.layout, self.size) if self.held is None else self.held.query
+        query = lacking.query_after(centre.values, door) if self.held is None else self.held.query
         moments = NoisyNumbers.from_release(door.release(lacking.moments, query), lacking.moments.sigma)
-        return PaidSums(self.labels, self.size, centre, moments, None if self.held is None else self.held.centre_name)
+        around = None if self.held is None else self.held.centre_name
+        return PaidSums(self.labels, self.size, centre, moments, around, query.expected)
 
     def _pool_with(self, bought: PaidSums | None) -> SumPool:
         if bought is None:
@@ -93,7 +94,7 @@ def plan_shared_answer(
     if layout is None:
         raise ParameterError("by='moments' needs a declared domain. Leave by= out")
     name = labels_of(history, model, layout, setting.levels)
-    fresh = plan_sketch(layout, gdp.mu(asked.epsilon, asked.delta), setting)
+    fresh = plan_sketch(layout, gdp.mu(asked.epsilon, asked.delta), setting, model)
     held = history.pool(layout, name, setting.size)
     share = 1 - (0.0 if held is None else held.precision * fresh.moments.sigma**2)
     if share > 1 - WORTHWHILE:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from math import floor, log2, sqrt
@@ -19,6 +19,7 @@ from zlib import compress, decompress
 import numpy as np
 
 from dpexplain.core.arrays import Vector
+from dpexplain.core.expected_labels import ExpectedLabels
 from dpexplain.core.layout import Layout
 from dpexplain.core.release_moments import CentreMoments, NormalisedMoments, NormalisedSums, centre_of, normalised_dimension
 from dpexplain.errors import InputError
@@ -72,6 +73,7 @@ class PaidSums:
     centre: NoisyNumbers
     moments: NoisyNumbers
     around: str | None = None
+    expected: ExpectedLabels | None = None  # what labels were compared with before they were summed
 
     @cached_property
     def digest(self) -> str:
@@ -84,13 +86,15 @@ class PaidSums:
             "centre": self.centre.to_dict(),
             "moments": self.moments.to_dict(),
             **({} if self.around is None else {"around": self.around}),
+            **({} if self.expected is None else {"expected": self.expected.to_dict()}),
         }
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> PaidSums:
         try:
             centre, moments = NoisyNumbers.from_dict(value["centre"]), NoisyNumbers.from_dict(value["moments"])
-            return cls(value["labels"], value["size"], centre, moments, value.get("around"))
+            expected = ExpectedLabels.from_dict(value["expected"]) if "expected" in value else None
+            return cls(value["labels"], value["size"], centre, moments, value.get("around"), expected)
         except Exception:
             raise InputError(
                 "the sums of a paid answer cannot be read. Restore the ledger or the history, or upgrade dpexplain if a newer version wrote them"
@@ -127,8 +131,10 @@ class SumPool:
 
     @cached_property
     def query(self) -> NormalisedMoments:
-        """The query that all parts answer: around the centre that the first part found."""
-        return query_around(self.parts[0].centre, self.layout, self.parts[0].size)
+        """The query that all parts answer: around the centre that the first part found, with the labels that it expected."""
+        first = self.parts[0]
+        around = NormalisedMoments.after(first.centre.values, self.layout, first.size, first.centre.sigma)
+        return replace(around, expected=first.expected)
 
     @cached_property
     def sketch(self) -> NoisySketch:
@@ -137,10 +143,6 @@ class SumPool:
         sums = NormalisedSums.from_vector(moments.values, self.query.scales, self.layout)
         average, _ = centre_of(centre.values, self.layout, size, centre.sigma)
         return NoisySketch(sums, self.query, moments.sigma, centre.sigma / size, average)
-
-
-def query_around(centre: NoisyNumbers, layout: Layout, size: int) -> NormalisedMoments:
-    return NormalisedMoments.after(centre.values, layout, size, centre.sigma)
 
 
 def best_pool(paid: Iterable[PaidSums], layout: Layout) -> SumPool | None:

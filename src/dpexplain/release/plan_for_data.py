@@ -7,6 +7,7 @@ from dpexplain.core.layout import Layout
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
 from dpexplain.errors import ParameterError
+from dpexplain.estimation.public_points import PublicModel
 from dpexplain.mechanisms.release_plan import ReleasePlan, plan_moments, plan_with_reference
 from dpexplain.release.reference_data import trial_columns
 
@@ -21,12 +22,13 @@ def plan_release(data: PrivateData, mu: float, reference: int) -> ReleasePlan:
     _require_narrow(data)
     facts = data.facts
     layout = facts.setting.layout or Layout.of(facts.domain.blocks)
+    model = None if facts.column_model is None else PublicModel(facts.column_model)
     if not reference:
-        return plan_moments(layout, mu, facts.setting)
+        return plan_moments(layout, mu, facts.setting, model)
     domain = require_tabular(data)
     if facts.labeller is not None:
         facts.labeller(trial_columns(domain))
-    return plan_with_reference(layout, cells_of(domain.blocks, domain.levels), reference, mu, facts.setting)
+    return plan_with_reference(layout, cells_of(domain.blocks, domain.levels), reference, mu, facts.setting, model)
 
 
 def _require_narrow(data: PrivateData) -> None:

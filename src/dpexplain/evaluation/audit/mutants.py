@@ -16,10 +16,13 @@ import numpy as np
 from dpexplain.backends.dense import DenseRows
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import baseline_shapley, row_hash, sensitivity
+from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
+from dpexplain.core.expected_labels import ExpectedLabels
 from dpexplain.core.layout import Layout
 from dpexplain.core.plane import PLANES
 from dpexplain.core.reach import Codes, FreeReach, Reach
+from dpexplain.core.release_moments import NormalisedMoments
 from dpexplain.core.weights import Gaussian, Stable
 from dpexplain.data import PrivateData
 from dpexplain.domain import Binary, Categorical, Domain, Numeric
@@ -119,6 +122,15 @@ def _by_single_records(_: int) -> str | None:
             moved = np.linalg.norm(gradient.evaluate(rows, gradient.path()(state)))
             worst = max(worst, float(moved) / gradient.sensitivity)
     return None if worst <= 1 else f"single records: one moved a gradient by {worst:.3g} times its bound"
+
+
+def _by_compared_labels(_: int) -> str | None:
+    """The moments of one record whose label is far from what was expected, against the bound that their noise is scaled to."""
+    layout, half = Layout.of(_BINARY.blocks), np.full(_BINARY.width, 0.5)
+    query = NormalisedMoments(layout, half, half**2, ExpectedLabels(0.5, half, 0.25))
+    rows = OracleRows(np.ones((1, _BINARY.width)), np.array([-1.0]))
+    moved = float(np.linalg.norm(query.vector(rows.normalised(query)))) / query.sensitivity()
+    return None if moved <= 1 else f"single records: one moved the moments of a release by {moved:.3g} times their bound"
 
 
 def _by_the_door(_: int) -> str | None:
@@ -269,6 +281,13 @@ def _quiet_further_sums() -> AbstractContextManager[Any]:
     return patch.object(SharedAnswer, "buy", buy)
 
 
+def _skip_clipping() -> AbstractContextManager[Any]:
+    def differences(self: ExpectedLabels, labels: Vector, products: Vector) -> Vector:
+        return np.asarray((labels - self.level - products) / self.scale)
+
+    return patch.object(ExpectedLabels, "differences", differences)
+
+
 def _skip_projection() -> AbstractContextManager[Any]:
     return patch.object(Ball, "project", lambda self, phi: phi)
 
@@ -301,5 +320,6 @@ MUTANTS = (
     Mutant("owners told apart by repr", _owners_by_repr, _by_registration),
     Mutant("Shapley orders by position", _orders_by_position, _by_registration),
     Mutant("a start that is not projected", _skip_projection, _by_the_door),
+    Mutant("labels that are compared and not clipped", _skip_clipping, _by_compared_labels),
     Mutant("further sums with half of the noise that is paid for", _quiet_further_sums, _by_raised_price),
 )
