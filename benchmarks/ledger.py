@@ -1,8 +1,13 @@
 """Spends per second for each ledger, beside the bare database's own commit rate in the same run.
 
 A spend is two durable commits (reserve, settle), so half the bare commit rate is the most that one caller could reach; callers that
-wait together share commits, so several can reach more. Bare means: one transaction with one row inserted, the same durability settings
-and the same driver. Runs as `python benchmarks/ledger.py`.
+wait together share commits, so several can reach more. Two bare rates are measured with the same durability settings and the same driver:
+
+    one short row   a transaction that inserts one row of a few bytes into a table without an index;
+    the same rows   a transaction with the ledger's own INSERT and UPDATE: the same texts into the same tables and indexes. This is
+                    what the database allows a ledger, which reads, decides, encodes and hashes besides.
+
+Runs as `python benchmarks/ledger.py`.
 """
 
 from __future__ import annotations
@@ -24,6 +29,9 @@ from rich.console import Console
 from rich.table import Table
 
 from dpexplain.ledger import Account, Ledger, Request, Settled, open_ledger
+from dpexplain.ledger.chain import seal
+from dpexplain.ledger.sql import MOVE, insertion
+from dpexplain.ledger.sqlite import PRAGMAS as SQLITE_PRAGMAS
 from dpexplain.privacy.budget import Budget
 from dpexplain.privacy.events import GaussianEvent
 from dpexplain.privacy.relation import Neighbours
@@ -109,19 +117,67 @@ def bare_commit(connection: Any, begin: str, insert: str, number: int) -> None:
     connection.execute("COMMIT")
 
 
-def measure(name: str, url: str, bare: Callable[[], float]) -> dict[str, Any]:
+def same_rows_sqlite(path: Path, name: str) -> float:
+    """The commit rate of a ledger's own rows, written to its tables by the driver alone."""
+    open_ledger(f"sqlite:///{path}", account()).close()
+    connection = sqlite3.connect(path, isolation_level=None)
+    for pragma in SQLITE_PRAGMAS:
+        connection.execute(f"PRAGMA {pragma}")
+    try:
+        return same_rows_rate(connection, "BEGIN IMMEDIATE", name, lambda sql: sql)
+    finally:
+        connection.close()
+
+
+def same_rows_postgres(url: str, name: str) -> float:
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        return same_rows_rate(connection, "BEGIN", name, lambda sql: sql.replace("?", "%s"))
+
+
+def same_rows_rate(connection: Any, begin: str, name: str, spell: Callable[[str], str]) -> float:
+    """How many commits a second, of reservation and answer in turn, for a data set of this name that has no account."""
+    texts, insert, move = entry_texts(), spell(insertion(1)), spell(MOVE)
+    connection.execute(spell("INSERT INTO dpexplain_accounts (sequence, hash, dataset) VALUES (?, ?, ?)"), (0, "0" * 64, name))
+
+    def commit(number: int) -> None:
+        asked, is_answer = divmod(number, 2)
+        kind, text = texts[is_answer]
+        digest = f"{number:064d}"
+        connection.execute(begin)
+        values = (name, number + 1, kind, f"one-{asked}", asked + 1 if is_answer else None, text, digest)
+        connection.execute(insert, values)
+        connection.execute(move, (number + 1, digest, name))
+        connection.execute("COMMIT")
+
+    return rate(commit)
+
+
+def entry_texts() -> list[tuple[str, str]]:
+    """Kind and text of a reservation and of its answer."""
+    ledger = open_ledger(None, account())
+    spend(ledger, "one")
+    return [(entry.kind, seal(entry).document) for entry in ledger.entries(after=1)]
+
+
+def measure(name: str, url: str, bare: Callable[[], float], same_rows: Callable[[str], float]) -> dict[str, Any]:
     """Bare and ledger take turns, so that a busy machine slows both; medians over the rounds."""
     names = [f"round{number}" for number in range(ROUNDS)]
-    rounds = [(bare(), spend_rate(url, one), together_rate(url, one), crowd_rate(url, one)) for one in names]
-    commits, one, together, crowd = (median(column) for column in zip(*rounds, strict=True))
+    spend_rate(url, "first")  # the ledger's tables exist from here on
+    rounds = [(bare(), same_rows(one), spend_rate(url, one), together_rate(url, one), crowd_rate(url, one)) for one in names]
+    commits, rows, one, together, crowd = (median(column) for column in zip(*rounds, strict=True))
     return {
         "ledger": name,
         "spends_per_second": one,
         "together": together,
         "crowd": crowd,
         "bare_commits": commits,
-        "share": 2 * one / commits,
-        "share_together": 2 * together / commits,
+        "bare_same_rows": rows,
+        "share_same_rows": median(2 * found[2] / found[1] for found in rounds),
+        "share_same_rows_together": median(2 * found[3] / found[1] for found in rounds),
+        "share": median(2 * found[2] / found[0] for found in rounds),
+        "share_together": median(2 * found[3] / found[0] for found in rounds),
     }
 
 
@@ -130,7 +186,12 @@ def run() -> list[dict[str, Any]]:
     memory = {"ledger": "memory", "spends_per_second": spend_rate(None)}
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory)
-        sqlite = measure("sqlite", f"sqlite:///{path}/bench.ledger", lambda: bare_sqlite(path / "bare.db"))
+        sqlite = measure(
+            "sqlite",
+            f"sqlite:///{path}/bench.ledger",
+            lambda: bare_sqlite(path / "bare.db"),
+            lambda name: same_rows_sqlite(path / "same-rows.ledger", name),
+        )
     return [memory, sqlite, run_postgres()]
 
 
@@ -140,7 +201,8 @@ def run_postgres() -> dict[str, Any]:
     except Exception as error:
         return {"ledger": f"postgres: not measured ({type(error).__name__}: {error})"}
     try:
-        return measure("postgres", server.get_uri(), lambda: bare_postgres(server.get_uri()))
+        url = server.get_uri()
+        return measure("postgres", url, lambda: bare_postgres(url), lambda name: same_rows_postgres(url, name))
     finally:
         with suppress(Exception):
             server.cleanup()
@@ -155,19 +217,23 @@ def start_server() -> Any:
 
 
 def table(rows: list[dict[str, Any]]) -> Table:
-    shown = Table(
-        "ledger",
-        "spends/s",
-        f"{THREADS} threads",
-        f"{PROCESSES} processes",
-        "bare commits/s",
-        "share, one caller",
-        "share, threads",
-    )
+    numbers = {
+        "spends/s": "spends_per_second",
+        f"{THREADS} threads": "together",
+        f"{PROCESSES} processes": "crowd",
+        "bare commits/s": "bare_commits",
+        "the same rows/s": "bare_same_rows",
+    }
+    shares = {
+        "share of the same rows": "share_same_rows",
+        "threads": "share_same_rows_together",
+        "share of short rows": "share",
+        "threads, short": "share_together",
+    }
+    shown = Table("ledger", *numbers, *shares)
     for row in rows:
-        numbers = [row.get(key) for key in ("spends_per_second", "together", "crowd", "bare_commits")]
-        shares = [f"{row[key]:.0%}" if key in row else "" for key in ("share", "share_together")]
-        shown.add_row(row["ledger"], *("" if number is None else f"{number:,.0f}" for number in numbers), *shares)
+        rates = [f"{row[key]:,.0f}" if key in row else "" for key in numbers.values()]
+        shown.add_row(row["ledger"], *rates, *(f"{row[key]:.0%}" if key in row else "" for key in shares.values()))
     return shown
 
 

@@ -34,9 +34,9 @@ from dpexplain.domain import Domain, DomainLike, QueryRules, read_queries, read_
 from dpexplain.domain.queries import Extra, Notes, OnError
 from dpexplain.errors import BudgetExhausted, DpexplainError, NotPrivateError, ParameterError
 from dpexplain.ledger.port import Ledger, Settled
-from dpexplain.mechanisms.basic import Basic
+from dpexplain.mechanisms.adaptive import default_mechanism
 from dpexplain.mechanisms.history import History
-from dpexplain.mechanisms.ports import HistoryFree, Mechanism, Noise, Plan, UsesModel
+from dpexplain.mechanisms.ports import HistoryFree, Mechanism, Noise, Plan, UsesHint, UsesModel
 from dpexplain.mechanisms.setting import Outcome, WithModel
 from dpexplain.mechanisms.start import Start
 from dpexplain.privacy.budget import Budget, Guarantee
@@ -83,6 +83,7 @@ class Question:
 class Explainer:
     """Answers "why?" about one point at a time, from a total budget, until it is spent.
 
+    Without a mechanism it is `Adaptive(epsilon=0.1, delta=1e-6)`: the first answer buys sums of all rows, and later ones use them for nothing.
     `ledger` makes spending durable ("sqlite:///…", "postgresql://…" or a Ledger); None keeps it in memory. `noise` is secure unless a
     test or experiment passes a seeded one. With `release=`, adaptive descents may start from that release, and answers go on from it for
     nothing once the budget is gone. `baseline` is a record that stands for the average: an answer's contributions are then what its values
@@ -103,8 +104,8 @@ class Explainer:
         _require_arguments(data, budget, mechanism, noise)
         if release is not None and release.domain != data.facts.domain:
             raise ParameterError("release= has another domain than the data. Pass a release of these data")
-        self._release = release
-        self._data, self._facts, self._mechanism = data, data.facts, _with_model(mechanism or Basic(), data.facts.column_model)
+        self._data, self._facts, self._release = data, data.facts, release
+        self._mechanism = _with_model(mechanism or default_mechanism(), data.facts.column_model)
         self._described = self._mechanism.to_dict()
         self._quantity = self._described.get("quantity")
         self._plane = self._described.get("plane") or (None if self._quantity else "paper")
@@ -306,7 +307,7 @@ class Explainer:
 
     def _hint(self, record: Any) -> Start | None:
         """A starting point from the release, with two of its standard errors as the estimate of its distance."""
-        if self._release is None:
+        if self._release is None or not (isinstance(self._mechanism, UsesHint) and self._mechanism.uses_hint(self._setting)):
             return None
         free = self._ask_release(self._release, record)
         if free.error is None:

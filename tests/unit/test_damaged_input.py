@@ -164,11 +164,15 @@ def test_a_skops_file_with_a_broken_array_is_a_data_error(estimator, tmp_path):
         ModelSource(str(broken)).open(dpx.Domain.encoded(40))
 
 
-def test_a_module_that_fails_is_a_data_error(tmp_path, monkeypatch):
-    (tmp_path / "failing_model.py").write_text("1 / 0\n")
+@pytest.mark.parametrize(("code", "named"), [("1 / 0", "ZeroDivisionError"), ("import sys; sys.exit(3)", "SystemExit: 3")])
+def test_a_module_that_fails_is_a_data_error(code, named, tmp_path, monkeypatch):
+    (tmp_path / "failing_model.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(DataError, match="ZeroDivisionError"):
+    with pytest.raises(DataError, match=named):
         ModelSource("failing_model:score").open(dpx.Domain.encoded(1))
+
+
+def test_a_model_file_with_an_impossible_name_is_a_data_error():
     with pytest.raises(DataError, match="no model file"):
         ModelSource("a\x00b.onnx").open(dpx.Domain.encoded(1))
 

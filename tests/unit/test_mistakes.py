@@ -289,7 +289,7 @@ def test_an_epsilon_of_twenty_is_written_as_people_write_it():
 
 
 def test_an_explainer_prints_what_is_left():
-    assert repr(dpx.Explainer(DATA, BUDGET)).startswith("<Explainer: Basic on PrivateData('data', size=40")
+    assert repr(dpx.Explainer(DATA, BUDGET)).startswith("<Explainer: Adaptive on PrivateData('data', size=40")
 
 
 def test_there_are_many_and_none_of_them_spent_anything():

@@ -28,7 +28,7 @@ name = "people"
 # age = 43                  # … one value for every feature
 
 [mechanism]
-kind = "basic"                # or "adaptive": the first answer pays, all others are free
+kind = "basic"                # pays for each answer; "adaptive", the default: the first pays, all others are free
 epsilon = 0.2                 # for each answer
 delta = 1e-6
 

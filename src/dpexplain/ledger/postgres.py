@@ -173,7 +173,8 @@ class PostgresStore:
         with self._reader.use(self._connect) as connection, transaction(connection, SNAPSHOT):
             return work(PostgresSession(connection, write=False))
 
-    def _write_together(self, turns: Sequence[Turn], seconds: float) -> None:
+    def _write_together(self, turns: Sequence[Turn], deadline: float) -> None:
+        seconds = max(deadline - time.monotonic(), 0.0)
         self._retry_if_lost(self._writer, lambda: self._attempt(turns, seconds))
 
     def _attempt(self, turns: Sequence[Turn], seconds: float) -> None:

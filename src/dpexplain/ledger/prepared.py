@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from dpexplain.errors import DpexplainError
@@ -57,5 +58,6 @@ def texts_of(body: dict[str, Any]) -> dict[str, str]:
     return {name: canonical(value) for name, value in body.items()}
 
 
+@lru_cache(maxsize=256)  # as prices: the answers of one service have the same few events
 def events_text(events: tuple[PrivacyEvent, ...]) -> str:
     return canonical([event.to_dict() for event in events])

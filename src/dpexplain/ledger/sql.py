@@ -35,7 +35,7 @@ class SqlSession:
         self._new: list[tuple[str, Row]] = []
 
     def mark(self, dataset: str) -> Mark | None:
-        for name, row in reversed(self._new):
+        for name, row in reversed(self._new) if self._new else ():
             if name == dataset:
                 return row.sequence, row.hash
         return self._stored_mark(dataset)
@@ -65,13 +65,21 @@ class SqlSession:
 
     def flush(self) -> None:
         """Write what was appended, and move the marks to it."""
+        if len(self._new) == 1:
+            ((dataset, row),) = self._new
+            self._run(insertion(1), (dataset, *row))
+            self._run(OPEN if row.sequence == 1 else MOVE, (row.sequence, row.hash, dataset))
+        else:
+            self._flush_many()
+        self._new.clear()
+
+    def _flush_many(self) -> None:
         for start in range(0, len(self._new), MOST_ROWS):
             some = self._new[start : start + MOST_ROWS]
             self._run(insertion(len(some)), self._values(some))
         opened = [dataset for dataset, row in self._new if row.sequence == 1]
         for dataset, row in dict(self._new).items():
             self._run(OPEN if dataset in opened else MOVE, (row.sequence, row.hash, dataset))
-        self._new.clear()
 
     @staticmethod
     def _values(rows: Sequence[tuple[str, Row]]) -> tuple[Any, ...]:
@@ -113,7 +121,9 @@ class JoinedSession(SqlSession):
         found = self._run(mark_query(len(lookups)), (*[request for _, request in lookups], dataset))
         self._read = {lookup: [] for lookup in lookups}
         rows = [as_row(one[2:]) for one in found if one[2] is not None]
-        for row in sorted(rows, reverse=True) if len(rows) > 1 else rows:  # a row's sequence comes first
+        if len(rows) > 1:
+            rows.sort(reverse=True)  # a row's sequence comes first
+        for row in rows:
             self._read[dataset, row.request].append(row)
         return as_mark(dataset, found[0][:2]) if found else None
 

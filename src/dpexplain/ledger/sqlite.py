@@ -118,12 +118,12 @@ class SqliteStore:
         for connection in (self._prober, self._reader, self._writer):
             connection.drop()
 
-    def _write_together(self, turns: Sequence[Turn], seconds: float) -> None:
+    def _write_together(self, turns: Sequence[Turn], deadline: float) -> None:
         """All turns in one durable transaction; one that is refused is undone by itself. The caller holds the writer's lock."""
         try:
             opened = self._writer.get(self._connect_for_writing)
             self._require_in_place(opened)
-            take_turns(opened.connection, turns, seconds)
+            take_turns(opened.connection, turns, deadline)
         except TROUBLE as error:
             raise self._translate(error, self._writer) from None
 
@@ -283,10 +283,10 @@ def take_write_lock(connection: sqlite3.Connection, deadline: float) -> None:
             time.sleep(next(pauses, PAUSES[-1]))
 
 
-def take_turns(connection: sqlite3.Connection, turns: Sequence[Turn], seconds: float) -> None:
+def take_turns(connection: sqlite3.Connection, turns: Sequence[Turn], deadline: float) -> None:
     """Do the turns in one write transaction. What the driver raises ends it; anything else undoes one turn alone."""
     session = JoinedSession(runner(connection), expected=[lookup for turn in turns for lookup in turn.expected])
-    take_write_lock(connection, time.monotonic() + seconds)
+    take_write_lock(connection, deadline)
     try:
         for turn in turns:
             take_turn(session, turn)

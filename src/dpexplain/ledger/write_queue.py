@@ -66,7 +66,7 @@ class Turn:
         return self.result
 
 
-Lead = Callable[[Sequence[Turn], float], None]  # does the turns in one transaction, waiting at most so many seconds for it
+Lead = Callable[[Sequence[Turn], float], None]  # does the turns in one transaction, waiting for it until this time at most
 
 
 class WriteQueue:
@@ -80,8 +80,11 @@ class WriteQueue:
     def run(self, turn: Turn, lock: Callable[[], RLock], lead: Lead) -> Any:
         """Return the result of a turn after its commit. `lock` is called each time, because a fork replaces the lock."""
         self._forget_the_parent()
-        self._waiting.append(turn)
         try:
+            if not self._waiting and (free := lock()).acquire(blocking=False):  # nobody else writes or waits
+                self._lead_and_release(turn, free, lead, alone=True)
+            else:
+                self._waiting.append(turn)
             while not turn.done:
                 self._advance(turn, lock(), lead)
         except BaseException:
@@ -92,12 +95,7 @@ class WriteQueue:
     def _advance(self, turn: Turn, lock: RLock, lead: Lead) -> None:
         """Lead, if nobody does; otherwise wait to be woken."""
         if lock.acquire(blocking=False):
-            try:
-                if not turn.done:
-                    self._lead(lead)
-            finally:
-                lock.release()
-                self._wake_next()
+            self._lead_and_release(turn, lock, lead, alone=False)
         elif turn.deadline <= time.monotonic() and self._withdraw(turn):
             turn.fail(LedgerBusy(f"other writers held the ledger for too long. {AGAIN}"))
         else:
@@ -109,10 +107,23 @@ class WriteQueue:
             with suppress(IndexError):  # another leader has taken it
                 self._waiting[0].rouse()
 
-    def _lead(self, lead: Lead) -> None:
-        turns = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_TOGETHER))]
+    def _take_waiting(self) -> list[Turn]:
+        return [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_TOGETHER))]
+
+    def _lead_and_release(self, turn: Turn, lock: RLock, lead: Lead, *, alone: bool) -> None:
+        """Do this turn, or everything that waits unless another leader has done this turn already."""
         try:
-            lead(turns, max(min([turn.deadline for turn in turns]) - time.monotonic(), 0.0))
+            if alone:
+                self._lead([turn], lead)
+            elif not turn.done:
+                self._lead(self._take_waiting(), lead)
+        finally:
+            lock.release()
+            self._wake_next()
+
+    def _lead(self, turns: Sequence[Turn], lead: Lead) -> None:
+        try:
+            lead(turns, turns[0].deadline if len(turns) == 1 else min([turn.deadline for turn in turns]))
         except LedgerBusy as error:
             self._fail_expired(turns, error)
         except DpexplainError as error:

@@ -43,6 +43,7 @@ from dpexplain.privacy import gdp, paper
 
 Rule = Literal["history", "paper"]
 PAPER_STEPS = 300  # the paper's T
+DEFAULT_PRICE = {"epsilon": 0.1, "delta": 1e-6}  # of an answer where no mechanism is chosen
 # The smallest share of the full price: cheaper answers hardly move from their predictions, and would only confirm them.
 FLOOR = 0.1
 
@@ -103,6 +104,9 @@ class Adaptive:
     def with_model(self, model: Callable[[Matrix], Vector]) -> Adaptive | AdaptiveWithModel:
         """The mechanism with a black box that answers about encoded public points. The paper's plane does not use it."""
         return self if self.plane == "paper" else AdaptiveWithModel(self, model)
+
+    def uses_hint(self, setting: Setting) -> bool:
+        return chosen_by(self, setting) == "descent"
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan[Outcome]:
         require_model(self.plane)
@@ -167,8 +171,16 @@ class Adaptive:
 class AdaptiveWithModel(StartsFromModel[Adaptive]):
     """`Adaptive` or `Enhanced` with the black box, as `BasicWithModel`: the model's plane is the start of descents while there is no history."""
 
+    def uses_hint(self, setting: Setting) -> bool:
+        return self.given.uses_hint(setting)
+
     def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan[Outcome]:
         given, anchor = self.given, self.anchor_of(self.given.plane, point)
         if chosen_by(given, setting) == "descent":
             return given.plan_with(point, setting, history, hint, anchor, self.public.plane(setting))
         return plan_shared_answer(given, point, setting, history, anchor, PublicModel(self.model))
+
+
+def default_mechanism(**options: Any) -> Adaptive:
+    """What answers where no mechanism is chosen: `Adaptive`, at the price of `Basic`'s answers unless `options` have another."""
+    return Adaptive(**DEFAULT_PRICE | options)

@@ -272,3 +272,12 @@ class UsesModel(Protocol):
     def with_model(self, model: Callable[[Matrix], Vector]) -> Mechanism:
         """The same mechanism with the black box, a function from encoded rows to labels in [-1, 1]."""
         ...
+
+
+@runtime_checkable
+class UsesHint(Protocol):
+    """A mechanism whose plans may start from a plane that is known already, as a release's."""
+
+    def uses_hint(self, setting: Setting) -> bool:
+        """Whether plans in this setting do. If not, none needs to be computed."""
+        ...

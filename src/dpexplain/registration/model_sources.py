@@ -206,7 +206,7 @@ def _open_import(source: ModelSource, domain: DomainLike) -> Model:
         raise DataError(
             f"cannot import {source.where} ({error}). Write module:function, importable from where you start"
         ) from None
-    except Exception as error:  # the module's own code failed
+    except (Exception, SystemExit) as error:  # the module's own code failed, or ends the program
         raise DataError(f"importing {source.where} failed ({type(error).__name__}: {error}). Correct the module") from None
     if source.input == "encoded":
         return lambda table: model(domain.encode(table))

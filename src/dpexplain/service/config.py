@@ -15,6 +15,7 @@ from dpexplain.core.plane import Plane, require_plane
 from dpexplain.domain import Domain
 from dpexplain.domain.interface import format_list, hint
 from dpexplain.errors import InputError, NotPrivateError, ParameterError
+from dpexplain.mechanisms.adaptive import DEFAULT_PRICE, Adaptive
 from dpexplain.mechanisms.ports import Mechanism
 from dpexplain.mechanisms.registry import MECHANISMS
 from dpexplain.privacy.budget import Budget
@@ -238,8 +239,8 @@ def _ledger_url(ledger: Mapping[str, Any], folder: Path) -> str:
 
 def mechanism_of(given: Mapping[str, Any]) -> Mechanism:
     """A mechanism from its public parameters; what is not private is refused here, before anything is loaded."""
-    options = dict(given)
-    kind = options.pop("kind", "basic")
+    options = dict(given) if "kind" in given else DEFAULT_PRICE | dict(given)
+    kind = options.pop("kind", Adaptive.name)
     _require_type(kind, "str", "[mechanism] kind")
     if kind not in MECHANISMS:
         raise ParameterError(
