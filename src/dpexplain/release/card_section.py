@@ -22,12 +22,12 @@ def card_section(release: Release) -> str:
     if features := _features(release.domain.to_dict()):
         tables.append(_table(("feature", "kind", "declared"), features))
     limits = _LIMITS if release.model_card else (_UNTRAINED, *_LIMITS)
-    parts = ["## Private explanations", str(release.guarantee), *_training(release), *tables]
+    parts = ["## Private explanations", str(release.guarantee), *_training_texts(release), *tables]
     parts.append("**What it does not say**\n\n" + "\n".join(f"- {limit}" for limit in limits))
     return "\n\n".join(parts) + "\n"
 
 
-def _training(release: Release) -> list[str]:
+def _training_texts(release: Release) -> list[str]:
     """What the model's own card states, and what follows for people by where their records are."""
     if release.model_card is None:
         return []
