@@ -56,6 +56,7 @@ def draw(found):
 
 def mark_axis_end(ax, end=1.1):
     """Where the axis of the paper's figure ends, which has all curves below it."""
+    ax.set_ylim(top=max(ax.get_ylim()[1], 1.1 * end))
     ax.axhline(end, color="#222222", linestyle=":", linewidth=1)
     ax.annotate(
         f"end of the paper's axis, {end:g}", (0.99, end), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8
