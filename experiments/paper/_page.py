@@ -10,6 +10,7 @@ from collections.abc import Callable
 from textwrap import fill
 from typing import Any
 
+from experiments.paper import _models_table, _text_numbers
 from experiments.paper._overview import FREE_HEADER, HEADER, free_answers, overview
 from experiments.paper._verdicts import verdict
 
@@ -38,6 +39,9 @@ def fill_page(page: str, kept: dict[str, Any]) -> str:
     page = _replace(page, "summary", summary_table(kept))
     page = _replace(page, "overview", markdown(HEADER, overview(kept)))
     page = _replace(page, "free answers", markdown(FREE_HEADER, free_answers(kept)))
+    page = _replace(page, "numbers of the text", markdown(_text_numbers.HEADER, _text_numbers.text_numbers(kept)))
+    for study, kind in (("figure-6", "faces"), ("figure-7", "reviews")):
+        page = _replace(page, f"models of {kind}", markdown(_models_table.HEADER, _models_table.models_table(kept, study)))
     for name, found in kept.items():
         page = _replace(page, name, study_text(found))
     return page

@@ -8,15 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 import dpexplain as dpx
 from dpexplain import evaluation, plots
 from dpexplain.noise import SeededNoise
+from dpexplain.plots.style import SERIES
 from dpexplain.privacy import gdp
 from dpexplain.progress import with_bar
 from experiments.paper import _lanes
 from experiments.paper._exact import problems
-from experiments.paper._study import digits, mean
+from experiments.paper._study import digits, mean, plain_numbers
 
 SHARDS, DELTA, STEPS, TOTAL_DELTA = 3, 1e-7, 300, 1e-6
 BUDGET = dpx.Budget(100_000.0, TOTAL_DELTA)  # large enough to be told what was spent instead of being stopped
@@ -248,8 +250,13 @@ def totals(told, key):
     return [gdp.epsilon(mu, TOTAL_DELTA) if mu > 0 else 0.0 for mu in told["mu"]]
 
 
-def draw_spending(told, names, key, title, ax, count=None, factor=1.0):
-    """`count` queries were asked in all; curves may have fewer points."""
+def rows_of(found, names, **wanted):
+    """The rows of a study's table about these mechanisms, in their order."""
+    return [next(row for row in found["rows"] if row.items() >= ({"mechanism": name} | wanted).items()) for name in names]
+
+
+def draw_spending(told, names, key, title, ax, count=None, factor=1.0, rows=()):
+    """`count` queries were asked in all; curves may have fewer points. `rows` of the table, one a name, have the mean over seeds and its error."""
     curves = {}
     for name in names:
         one = {k: v for k, v in told[name].items() if k in ("mu", "claimed")}
@@ -257,8 +264,12 @@ def draw_spending(told, names, key, title, ax, count=None, factor=1.0):
         curves[name] = thin(totals(one, key), 150)
     plots.budget(curves, title=title, ax=ax)
     shown = len(curves[names[0]])
-    ticks = np.linspace(0, shown, 5)
-    ax.set_xticks(ticks, [f"{(count or shown) * i // 4:,}" for i in range(5)])
+    asked = count or shown
+    ticks = [tick for tick in MaxNLocator(5, integer=True).tick_values(0, asked) if tick <= asked]
+    ax.set_xticks([tick * shown / asked for tick in ticks], [f"{tick:,.0f}" for tick in ticks])
+    column = "ε by the paper's bookkeeping" if key == "claimed" else "total ε, exact"
+    for row, colour in zip(rows, SERIES, strict=False):
+        ax.errorbar(shown, row[column], row[f"± {column}"], color=colour, marker="o", markersize=4, capsize=3, clip_on=False)
 
 
 def draw_losses(told, names, title, ax):
@@ -266,11 +277,5 @@ def draw_losses(told, names, title, ax):
     losses = {name: np.maximum(told[name]["relative_excess"], floor) for name in names}
     plots.histogram(losses, quantity="relative excess loss (1: no explanation)", log=True, title=title, ax=ax)
     ax.axvline(1.0, color="#666666", linewidth=0.8)
-    ax.xaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:.0e}"[0] in "25" and narrow(ax) else "")
+    plain_numbers(ax.xaxis)
     ax.set_ylim(top=1.5 * ax.get_ylim()[1])  # room for the legend
-
-
-def narrow(ax):
-    """Less than two decades, where labels at powers of ten are too few."""
-    low, high = ax.get_xlim()
-    return high < 100 * low

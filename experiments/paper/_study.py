@@ -176,5 +176,15 @@ def figure(columns: int, rows: int = 1, width: float = 5.2, height: float = 3.6)
     return drawn, drawn.subplots(rows, columns, squeeze=False)
 
 
+def plain_numbers(axis: Any) -> None:
+    """Decimal numbers on a logarithmic axis, also between its powers of ten where there are less than two."""
+    low, high = sorted(axis.get_view_interval())
+    between = "25" if high < 100 * low else ""
+    if high < 10 * low:
+        between = "2346"
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:.0e}"[0] in between else "")
+
+
 def legend_above(ax: Any, columns: int) -> None:
     ax.legend(frameon=False, fontsize=8, ncols=columns, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)

@@ -42,12 +42,25 @@ def ask_shard(inputs, plan, i, queries):
 def draw(found):
     drawn, axes = figure(2, 2)
     told, count = found["told"], found["asked"]
-    _streams.draw_spending(told, THE_PAPERS, "claimed", "the paper's mechanisms, by its bookkeeping", axes[0, 0], count)
-    _streams.draw_spending(told, OURS, "mu", "our defaults, exact", axes[1, 0], count)
+    papers, own = (_streams.rows_of(found, names) for names in (THE_PAPERS, OURS))
+    _streams.draw_spending(
+        told, THE_PAPERS, "claimed", "the paper's mechanisms, by its bookkeeping", axes[0, 0], count, rows=papers
+    )
+    mark_axis_end(axes[0, 0])
+    _streams.draw_spending(told, OURS, "mu", "our defaults, exact", axes[1, 0], count, rows=own)
     _streams.draw_losses(told, (*THE_PAPERS, "non-interactive by labels, paper"), "the paper's mechanisms", axes[0, 1])
     ours = (*OURS, "non-interactive by regression, ours", f"release, ε = {RELEASE:g} once")
     _streams.draw_losses(told, ours, "our defaults", axes[1, 1])
     return drawn
+
+
+def mark_axis_end(ax, end=1.1):
+    """Where the axis of the paper's figure ends, which has all curves below it."""
+    ax.set_ylim(top=max(ax.get_ylim()[1], 1.1 * end))
+    ax.axhline(end, color="#222222", linestyle=":", linewidth=1)
+    ax.annotate(
+        f"end of the paper's axis, {end:g}", (0.99, end), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8
+    )
 
 
 STUDY = Study(

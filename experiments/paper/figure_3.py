@@ -61,9 +61,13 @@ def own_queries(queries):
 
 def draw(found):
     drawn, axes = figure(2, 2)
-    told, count, own = found["told"], found["asked"], found["asked of ours"]
-    _streams.draw_spending(told, THE_PAPERS, "claimed", "the paper's mechanisms, by its bookkeeping", axes[0, 0], count)
-    _streams.draw_spending(told, OURS, "mu", "our defaults, exact, at the paper's size", axes[1, 0], own, found["factor"])
+    told, count, fewer = found["told"], found["asked"], found["asked of ours"]
+    papers, own = (_streams.rows_of(found, names) for names in (THE_PAPERS, OURS))
+    _streams.draw_spending(
+        told, THE_PAPERS, "claimed", "the paper's mechanisms, by its bookkeeping", axes[0, 0], count, rows=papers
+    )
+    title = "our defaults, exact, at the paper's size"
+    _streams.draw_spending(told, OURS, "mu", title, axes[1, 0], fewer, found["factor"], own)
     _streams.draw_losses(told, (*THE_PAPERS, "non-interactive by labels, paper"), "the paper's mechanisms", axes[0, 1])
     ours = (*OURS, "non-interactive by regression, ours", f"release, ε = {RELEASE:g} once")
     _streams.draw_losses(told, ours, "our defaults", axes[1, 1])

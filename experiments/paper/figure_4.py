@@ -11,7 +11,7 @@ from dpexplain import evaluation, plots
 from dpexplain.noise import SeededNoise
 from experiments.datasets import random_records
 from experiments.paper import _streams
-from experiments.paper._study import ACS_FILE, SEED, Study, digits, figure
+from experiments.paper._study import ACS_FILE, SEED, Study, digits, figure, plain_numbers
 from experiments.paper.figure_2 import EPSILON
 
 HISTORY = 100
@@ -79,6 +79,7 @@ def draw(found):
     for ax, (name, paths) in zip(axes[0], found["paths"].items(), strict=True):
         plots.convergence({str(i): path for i, path in enumerate(paths)}, title=name, ax=ax)
         ax.get_legend().remove()
+        plain_numbers(ax.yaxis)
     return drawn
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from dpexplain import plots
 from dpexplain.privacy import gdp, paper
 from experiments.paper import figure_2, figure_3
-from experiments.paper._study import ACS_FILE, TEXT_FILES, Study, digits, figure
+from experiments.paper._study import ACS_FILE, TEXT_FILES, Study, digits, figure, plain_numbers
 
 SOURCES = {"ACS": figure_2.STUDY, "Text": figure_3.STUDY}
 ADAPTING = ("adaptive, paper", "enhanced, paper", "adaptive, ours", "enhanced, ours")
@@ -67,7 +67,26 @@ def draw(found):
     for ax, (data, counts) in zip(axes[0], found["counts"].items(), strict=True):
         plots.histogram(counts, quantity="iterations of a computed answer", title=data, ax=ax)
         ax.set_yscale("log")
+        plain_numbers(ax.yaxis)
+        mark_reported(ax, data)
     return drawn
+
+
+def mark_reported(ax, data):
+    """The paper's means and spike, on the axis of iterations."""
+    spike = next(one[-1] for one in SETTINGS if one[0].startswith(data))
+    marks = {"adaptive, mean": REPORTED[data, "adaptive"], "enhanced, mean": REPORTED[data, "enhanced"], "adaptive, spike": spike}
+    for name, value in marks.items():
+        ax.axvline(value, color="#222222", linestyle=":", linewidth=1)
+        ax.annotate(
+            f"paper: {name} {value}",
+            (value, 0.97),
+            xycoords=("data", "axes fraction"),
+            rotation=90,
+            ha="right",
+            va="top",
+            fontsize=7,
+        )
 
 
 STUDY = Study(

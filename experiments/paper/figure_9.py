@@ -133,7 +133,8 @@ def draw(found):
     for row, (mechanism, key, kind) in zip(axes, kinds, strict=True):
         for ax, (title, names) in zip(row, panels.items(), strict=True):
             series = {name: told[name][mechanism] for name in names}
-            _streams.draw_spending(series, names, key, f"{title}: {kind}", ax, len(series[names[0]][key]))
+            rows = [_streams.rows_of(found, [mechanism], **{"queries about": name})[0] for name in names]
+            _streams.draw_spending(series, names, key, f"{title}: {kind}", ax, len(series[names[0]][key]), rows=rows)
     return drawn
 
 

@@ -26,7 +26,7 @@ from experiments.paper._cells import Cells
 from experiments.paper._exact import Problem
 from experiments.paper._forest import encode_rows
 from experiments.paper._streams import KnownRows, stack, with_error
-from experiments.paper._study import ACS_FILE, FACE_FILE, SEED, TEXT_FILES, Study, digits, figure
+from experiments.paper._study import ACS_FILE, FACE_FILE, SEED, TEXT_FILES, Study, digits, figure, plain_numbers
 
 EPSILONS, DELTA = (0.01, 0.1), 1e-6
 REPORTED = {"Face": (1.4e-2, 2.2e-3), "Text": (2.7e-3, 4.3e-4), "ACS": (5.7e-3, 2.6e-4)}
@@ -238,6 +238,8 @@ def panel(ax, name, scale, rows):
             ax.errorbar(EPSILONS, losses, yerr=errors, capsize=2, marker=mark, color=colour, label=kind)
     ax.plot(EPSILONS, REPORTED[name], color="#222222", linestyle=":", marker="x", label="reported by the paper")
     ax.set(xscale="log", yscale="log", xlabel="ε a query", ylabel="excess loss")
+    plain_numbers(ax.xaxis)
+    plain_numbers(ax.yaxis)
     heading(ax, f"{name}, columns in [0, {scale:g}]")
     tidy(ax)
 

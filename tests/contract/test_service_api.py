@@ -151,6 +151,21 @@ def test_facts(api):
     assert standing["budget"] == {"epsilon": 1.0, "delta": 1e-6}
     assert standing["curve"] == [[1, pytest.approx(0.3)]]
     assert "stops answering" in standing["promise"]
+    assert standing["people"] is None  # no model card was declared
+
+
+def test_a_models_card_says_what_holds_for_those_who_trained_it(tmp_path):
+    folder = write_owner_files(tmp_path, 300)
+    dpx.ModelCard(2.0, 1e-5, trainer="Opacus 1.6.0").save(folder / "card.json")
+    backend = open_backend(load_config(write_config(folder, data={"model_card": "card.json"})))
+    released = ReleaseBackend(dpx.release(backend.data, dpx.Budget(0.5, 1e-6)))
+    for carded, spent in ((backend, 0.8), (released, 0.5)):
+        api = Api(carded, folder)
+        api.ask()
+        standing = api.get("/v1/guarantee").json()
+        assert (standing["people"]["training"]["epsilon"], standing["people"]["training"]["delta"]) == (2.0, 1e-5)
+        assert 2.0 < standing["people"]["both"]["epsilon"] <= 2.0 + spent + 1e-6
+        assert standing["promise"].endswith("as its model card says.")
 
 
 def test_a_long_history_is_drawn_with_few_points(make):

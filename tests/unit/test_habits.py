@@ -26,7 +26,7 @@ def test_every_command_and_file_that_is_named_exists(text):
 def test_the_workflow_lints_tests_documents_packages_and_builds_tags():
     yaml = pytest.importorskip("yaml")
     found = yaml.safe_load(WORKFLOW)
-    assert set(found["jobs"]) == {"lint", "test", "coverage", "docs", "package"}
+    assert set(found["jobs"]) == {"lint", "test", "coverage", "torch", "docs", "package"}
     matrix = found["jobs"]["test"]["strategy"]["matrix"]
     stated = re.findall(r"Programming Language :: Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert matrix["python"] == stated  # what is stated is what must pass; other versions are tried

@@ -153,3 +153,39 @@ def test_the_command_line_prints_what_each_person_is_promised(tmp_path):
     result = CliRunner().invoke(app, [*words, "--model-card", files[3]])
     assert result.exit_code == 0, result.output
     assert "In the model's training data only: Explanations are (ε=2, δ=1e-05)" in result.output
+
+
+def test_a_release_keeps_the_card_in_its_file(tmp_path):
+    made = dpx.release(data(model_card=CARD), dpx.Budget(1.0, 1e-6))
+    made.save(tmp_path / "made.dpx")
+    read = dpx.load(tmp_path / "made.dpx")
+    assert read.model_card == CARD
+    assert read.guarantees.both.epsilon == pytest.approx(2.0 + made.guarantee.epsilon)
+    section = read.model_card_section()
+    assert str(CARD) in section
+    assert "- In both: For a person whose records are both" in section
+    assert "says nothing about the records the model was trained on" not in section
+
+
+def test_a_release_without_a_card_promises_nothing_to_those_who_trained_the_model(tmp_path):
+    dpx.release(data(), dpx.Budget(1.0, 1e-6)).save(tmp_path / "made.dpx")
+    found = dpx.load(tmp_path / "made.dpx")
+    assert found.model_card is None
+    assert found.guarantees.training is None
+
+
+def test_another_model_on_the_same_records_has_not_this_ones_card(tmp_path):
+    def first(rows):
+        return np.asarray(rows["a"]) * 2 - 1
+
+    def second(rows):
+        return np.asarray(rows["b"]) * 2 - 1
+
+    private = dpx.PrivateData(ROWS, DOMAIN, model=first, model_card=CARD)
+    made = dpx.release(private, dpx.Budget(1.0, 1e-6), reference=1024, noise=SeededNoise(0))
+    assert made.relabel(first).model_card == CARD
+    other = made.relabel(second)
+    assert other.model_card is None
+    made.with_model("second", other).save(tmp_path / "both.dpx")
+    both = dpx.load(tmp_path / "both.dpx")
+    assert (both.model_card, both.of("second").model_card) == (CARD, None)

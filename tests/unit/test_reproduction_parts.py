@@ -1,11 +1,12 @@
 """Interrupted runs go on where they stopped, and say how long the rest takes; verdicts follow from the numbers."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments.paper import _overview, _page, _record, _verdicts
+from experiments.paper import _models_table, _overview, _page, _record, _text_numbers, _verdicts
 from experiments.paper._parts import Clock, Parts
 from experiments.paper._verdicts import NOT, PARTLY, REPRODUCED, verdict
 
@@ -163,6 +164,31 @@ def test_the_overview_has_every_artefact_and_follows_the_numbers():
     changed = _overview.overview(kept | {"figure-5": {"rows": rows}})
     assert next(line for line in changed if line[0] == "Figure 5")[3] == "7 and 7"
     assert _overview.pick(kept, "figure-5", "mean T'", data="nobody's") == _overview.UNKNOWN
+
+
+def test_every_number_of_the_text_has_an_outcome_that_follows_the_numbers():
+    kept = json.loads(_record.RESULTS.read_text(encoding="utf-8"))
+    lines = _text_numbers.text_numbers(kept)
+    assert {line[-1] for line in lines} <= {"reproduced", "in part", "not reproduced"}
+    said = " ".join(line[0] for line in lines)
+    assert [
+        number for number in ("94", "73", "1,850", "2,220", "91", "95", "87", "58") if not re.search(rf"\b{number}\b", said)
+    ] == []
+    rows = [
+        row | {"at full T": {"depth 60": "80 of 1500", "depth 10": "50 of 1500"}.get(row["queries about"])}
+        for row in kept["figure-9"]["rows"]
+    ]
+    changed = _text_numbers.count_overfitted(kept | {"figure-9": {"rows": rows}}, 87, 58)
+    assert changed[-1] == "reproduced"
+    few = [row | {"at full T": "80 of 4500"} for row in kept["figure-2"]["rows"]]
+    assert _text_numbers.full_steps(kept | {"figure-2": {"rows": few}}, _text_numbers.ACS, 73)[-1] == "reproduced"
+
+
+def test_models_have_standard_errors_and_what_the_accountant_was_given():
+    model = {"model": "f_2", "test accuracy": 0.8, "in the paper": 0.74, "ε̂": 1.99, "a person in both sets": "(2.09, 2e-05)"}
+    model |= {"noise multiplier": 1.348, "batch": 700, "steps": 1750}
+    line = ["f_2", "1.99", "80.0 ± 0.7 %", "74 %", "1.348, 700, 1,750", "(2.09, 2e-05)"]
+    assert _models_table.models_table({"figure-6": {"models": [model]}}, "figure-6") == [line]
 
 
 def test_too_little_to_say_anything_has_no_verdict():

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from dpexplain.release.release import Release
 
 _SHOWN = 12  # categories or levels of one feature
+_UNTRAINED = "The guarantee is about the explanation data. It says nothing about the records the model was trained on."
 _LIMITS = (
-    "The guarantee is about the explanation data. It says nothing about the records the model was trained on.",
     "Explanations describe the model around a record, on average. They do not name causes, and they do not say what to do.",
     "Facts that hold for everybody are not hidden: an explanation says how the model treats people like the one asked about.",
 )
@@ -21,9 +21,18 @@ def card_section(release: Release) -> str:
     tables = [_table(("property", "value"), _facts(release))]
     if features := _features(release.domain.to_dict()):
         tables.append(_table(("feature", "kind", "declared"), features))
-    limits = "\n".join(f"- {limit}" for limit in _LIMITS)
-    parts = ["## Private explanations", str(release.guarantee), *tables, f"**What it does not say**\n\n{limits}"]
+    limits = _LIMITS if release.model_card else (_UNTRAINED, *_LIMITS)
+    parts = ["## Private explanations", str(release.guarantee), *_training_texts(release), *tables]
+    parts.append("**What it does not say**\n\n" + "\n".join(f"- {limit}" for limit in limits))
     return "\n\n".join(parts) + "\n"
+
+
+def _training_texts(release: Release) -> list[str]:
+    """What the model's own card states, and what follows for people by where their records are."""
+    if release.model_card is None:
+        return []
+    people = "\n".join(f"- {line}" for line in str(release.guarantees).splitlines())
+    return [str(release.model_card), f"**By where a person's records are**\n\n{people}"]
 
 
 def _facts(release: Release) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from dpexplain.estimation.answer import NoiseLevels, Solver
 from dpexplain.estimation.local_change import NEARER, OWN
 from dpexplain.estimation.moment_planes import BROAD, EVERY, KEPT, LIMIT, NARROWEST, POOLED, STEPS, MomentPlanes
 from dpexplain.privacy.budget import Guarantee
+from dpexplain.privacy.model_card import ModelCard
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.release.reference_data import largest_codes, restore_reference
 from dpexplain.release.release_planes import restore_planes
@@ -69,7 +70,13 @@ def restore_parts(header: dict[str, Any], arrays: dict[str, Any]) -> dict[str, A
         "plane": require_plane(header["plane"]) if new else "fitted",
         "radius": _positive(header["radius"]) if new and header["radius"] is not None else None,
         "scale": AnswerScale.from_dict(header.get("scale")),
+        "model_card": _model_card(header.get("model_card")),
     }
+
+
+def _model_card(stated: Any) -> ModelCard | None:
+    """The card of a file: a JSON object, or nothing."""
+    return None if stated is None else ModelCard.from_dict(dict(stated))
 
 
 def _guarantee(paid: dict[str, Any]) -> Guarantee:

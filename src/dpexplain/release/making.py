@@ -154,6 +154,7 @@ class ReleaseRecipe:
             plane=self.plane,
             radius=self.radius,
             scale=facts.scale,
+            model_card=data.model_card,
         )
 
     def _planes(self, sketch: NoisySketch, calibrated: Calibrated, normals: Normals) -> MomentPlanes:

@@ -94,7 +94,8 @@ def _from_records(release: Release, reference: ReferenceData, records: LabelledR
         slopes=equations.slopes(guessed_slopes(records.points, records.labels, base * records.weights)),
     )
     planes = _planes(release, moved, equations.slopes(public.guess), found)
-    return replace(release, solver=moved, planes=planes, reference=labelled, labeller=labeller)
+    card = release.model_card if release.labeller is not None and release.labeller.model is labeller.model else None
+    return replace(release, solver=moved, planes=planes, reference=labelled, labeller=labeller, model_card=card)
 
 
 def _planes(release: Release, solver: Solver, slopes: Slopes, found: FoundMoments) -> MomentPlanes:

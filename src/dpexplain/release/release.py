@@ -30,6 +30,8 @@ from dpexplain.estimation.nearest import choose_widths, wanted_share
 from dpexplain.estimation.related import related_pairs
 from dpexplain.ledger.port import Settled
 from dpexplain.privacy.budget import Guarantee
+from dpexplain.privacy.model_card import ModelCard
+from dpexplain.privacy.person_guarantees import PersonGuarantees
 from dpexplain.registration.labels import Labeller
 from dpexplain.release import file as container
 from dpexplain.release.batch import Explanations, anchors_of, fit_by_width, fit_in_batches, free_of_charge
@@ -74,6 +76,7 @@ class Release(ModelQuestions):
     scale: AnswerScale = field(default_factory=AnswerScale)
     named: Mapping[str, Release] = field(default_factory=dict)  # the same records for other models or classes, by name
     first: Guarantee | None = None  # what was paid before others were added
+    model_card: ModelCard | None = None  # how private the model's training was, as declared with the data
     compiled: CompiledPlanes | None = (
         None  # of `planes`: quicker where many questions are asked one by one (`release/compiled.py`)
     )
@@ -81,6 +84,11 @@ class Release(ModelQuestions):
     @property
     def names(self) -> tuple[str, ...]:
         return self.domain.names
+
+    @property
+    def guarantees(self) -> PersonGuarantees:
+        """The guarantees for a person in the explanation data, in the model's training data (by its card), and in both."""
+        return PersonGuarantees.of(self.guarantee, self.size, self.model_card)
 
     def explain(
         self,
@@ -326,6 +334,7 @@ class Release(ModelQuestions):
             "fingerprint": self.fingerprint,
             "library": self.library,
             "other_columns": list(self.other_columns),
+            "model_card": None if self.model_card is None else self.model_card.to_dict(),
         } | ({} if self.first is None else {"first": self.first.mu})
 
     def __repr__(self) -> str:

@@ -268,6 +268,7 @@ def guarantee(service: Serving, caller: Caller) -> Response:
             "curve": found.curve,
             "exhausted": found.exhausted,
             "promise": promise(found),
+            "people": found.people and found.people.to_dict(),
         }
     )
 

@@ -25,6 +25,7 @@ from dpexplain.ledger import Ledger
 from dpexplain.mechanisms.ports import HistoryFree, Mechanism
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee
+from dpexplain.privacy.person_guarantees import PersonGuarantees
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.registration.cached_labels import Progress
 from dpexplain.registration.options import RegistrationOptions
@@ -54,6 +55,7 @@ class SpendingSummary:
     answers: int | None
     curve: tuple[tuple[int, float], ...] = ()
     exhausted: bool = False  # no further answer can be paid for
+    people: PersonGuarantees | None = None  # by where a person's records are; None where the model has no card
 
 
 class Backend(Protocol):
@@ -202,7 +204,8 @@ class ReleaseBackend:
         return PaidExplanations((one for one in found if isinstance(one, Explanation)), len(records))
 
     def spending(self) -> SpendingSummary:
-        return SpendingSummary(self.release.guarantee, None, None, None)
+        people = None if self.release.model_card is None else self.release.guarantees
+        return SpendingSummary(self.release.guarantee, None, None, None, people=people)
 
     def history(self, after: int, limit: int) -> list[dict[str, Any]]:
         del after, limit
@@ -289,7 +292,8 @@ class LedgerBackend:
     def spending(self) -> SpendingSummary:
         state, account = self.ledger.state(), self.ledger.account
         count, left = len(self._read()), state.remaining
-        return SpendingSummary(state.spent, left, account.budget, count, self._curve(), self._is_exhausted(left))
+        people = None if self.data.model_card is None else self.data.guarantees
+        return SpendingSummary(state.spent, left, account.budget, count, self._curve(), self._is_exhausted(left), people)
 
     def _is_exhausted(self, left: Guarantee) -> bool:
         """Whether the next answer will be refused, whatever it is about; answers that may be free are never ruled out."""

@@ -55,5 +55,10 @@ def promise(spending: SpendingSummary) -> str:
     return (
         f"With {spending.spent.neighbours.describe()}, no outcome of everything this service may ever answer becomes more than "
         f"{round_up(exp(total))} times as likely, apart from a chance of one in {floor((1 + 1e-12) / delta):,}. That bounds what anyone can "
-        f"learn here about anyone in the data, whatever they ask and whatever else they know. {ends}"
+        f"learn here about anyone in the data, whatever they ask and whatever else they know. {ends}{_card_sentence(spending)}"
     )
+
+
+def _card_sentence(spending: SpendingSummary) -> str:
+    """What the model's card states about those who trained it."""
+    return f" {spending.people.card}" if spending.people else ""

@@ -113,6 +113,10 @@ class BudgetStatus(BaseModel):
     curve: list[tuple[int, float]] = Field(description="ε spent after so many answers, to draw.")
     exhausted: bool = Field(description="Whether every further answer will be refused.")
     promise: str
+    people: dict[str, Any] | None = Field(
+        None,
+        description="Where the model has a card: what holds for a person in the explanation data, its training data, or both.",
+    )
 
 
 class Targets(BaseModel):
