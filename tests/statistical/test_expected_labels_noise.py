@@ -5,7 +5,7 @@ import pytest
 
 from dpexplain.core.expected_labels import LabelDistances
 from dpexplain.estimation.public_points import PublicModel
-from dpexplain.mechanisms.moments_plan import CENTRE_SHARE, DISTANCE_SHARE, plan_sketch
+from dpexplain.mechanisms.moments_plan import CENTRE_SHARE, distance_share, plan_sketch
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.events import mu_of, price
@@ -16,18 +16,22 @@ MU = 0.3
 MODEL = PublicModel(lambda points: 0.3 * points[:, 0] - 0.2)
 
 
+def setting_of(neighbours, size=60):
+    return Setting(LAYOUT.width, size, neighbours, mixed_rows().summation_error)
+
+
 def plan_for(neighbours, model=MODEL):
-    return plan_sketch(LAYOUT, MU, Setting(LAYOUT.width, 60, neighbours, mixed_rows().summation_error), model)
+    return plan_sketch(LAYOUT, MU, setting_of(neighbours), model)
 
 
 def standardised_draws(factor, neighbours, runs=150):
     """The noise of the second and third release, divided by what their bounds demand."""
     plan, store, noise = plan_for(neighbours), mixed_rows(), Scaled(SeededNoise(5), factor)
-    shares, draws = {"release: distances of labels": DISTANCE_SHARE}, []
+    counted, draws = distance_share(MU, setting_of(neighbours)), []
     for _ in range(runs):
-        for mechanism, at, released in record_releases(plan, store, noise)[1:]:
+        for _, at, released in record_releases(plan, store, noise)[1:]:
             exact = store.label_distances(at) if isinstance(at, LabelDistances) else at.vector(store.normalised(at))
-            share = shares.get(mechanism.query.what, 1 - CENTRE_SHARE - DISTANCE_SHARE)
+            share = counted if isinstance(at, LabelDistances) else 1 - CENTRE_SHARE - counted
             draws.append((released - exact) / (neighbours.multiplier / (MU * np.sqrt(share))))
     return np.concatenate(draws)
 
@@ -42,6 +46,11 @@ def test_the_three_releases_cost_the_whole_budget_and_not_more():
     assert len(plan.events) == 3
     assert MU * (1 - 1e-6) <= mu_of(price(plan.events)) <= MU
     assert run(plan, mixed_rows(), SeededNoise(0))[1] == plan.events
+
+
+def test_counts_of_many_rows_cost_less():
+    few, many = (distance_share(MU, setting_of(Neighbours(), size)) for size in (60, 10**7))
+    assert 0.001 <= many < few <= 0.05
 
 
 def test_counts_that_are_not_needed_are_not_charged():

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from math import nextafter, sqrt
 from typing import ClassVar
 
+import numpy as np
+
 from dpexplain.core.arrays import Vector
 from dpexplain.core.expected_labels import BINS, LabelDistances
 from dpexplain.core.layout import Layout
@@ -25,7 +27,8 @@ from dpexplain.mechanisms.setting import Setting
 from dpexplain.privacy.events import PrivacyEvent
 
 CENTRE_SHARE = 0.05
-DISTANCE_SHARE = 0.05  # where there is a model to ask
+_LEAST_DISTANCE_SHARE, _MOST_DISTANCE_SHARE = 0.005, 0.05  # where there is a model to ask
+_COUNT_ERROR = 0.001  # of the rows: counts that are known to this need not be known better
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,8 +120,9 @@ class SketchPlan:
 def plan_sketch(layout: Layout, mu: float, setting: Setting, model: PublicModel | None = None) -> SketchPlan:
     """A plan that costs at most `mu`: the μ² of its releases sum up to μ². With a `model`, labels are compared with its answers about public points."""
     sound, bounds = nextafter(mu, 0.0) * (1 - 2.0**-50), stage_bounds(layout)
-    comparison = None if model is None else _plan_comparison(model, sound, setting)
-    share = CENTRE_SHARE + (0.0 if comparison is None else DISTANCE_SHARE)
+    counted = distance_share(mu, setting) if model is not None else 0.0
+    comparison = None if model is None else _plan_comparison(model, sound * sqrt(counted), setting)
+    share = CENTRE_SHARE + counted
     centre = setting.sensitivity_of_sum(bounds.centre, terms=3 * bounds.centre)
     moments = setting.sensitivity_of_sum(bounds.moments, bounds.moments_terms)
     return SketchPlan(
@@ -130,6 +134,12 @@ def plan_sketch(layout: Layout, mu: float, setting: Setting, model: PublicModel 
     )
 
 
-def _plan_comparison(model: PublicModel, sound: float, setting: Setting) -> LabelComparison:
+def distance_share(mu: float, setting: Setting) -> float:
+    """The share of μ² for counts of distances, from public numbers: less where there are many rows for their noise."""
+    wanted = setting.neighbours.multiplier / (_COUNT_ERROR * setting.size * mu)
+    return float(np.clip(wanted**2, _LEAST_DISTANCE_SHARE, _MOST_DISTANCE_SHARE))
+
+
+def _plan_comparison(model: PublicModel, mu: float, setting: Setting) -> LabelComparison:
     counts = DistanceCounts(label_distances() * setting.neighbours.multiplier, BINS)
-    return LabelComparison(model, setting.levels, GaussianMechanism(counts, sound * sqrt(DISTANCE_SHARE)))
+    return LabelComparison(model, setting.levels, GaussianMechanism(counts, mu))
