@@ -31,6 +31,7 @@ PLANES = ("fitted", "anchored")
 FRESH = fresh_tables.DEVELOPMENT | fresh_tables.HELD_OUT
 HALVES = ("dev", "held-out", "fresh-dev", "fresh-held-out", "real")
 DELTA, TINY, PRECISION = 1e-6, 1e-9, 1e-6
+SOFT = " soft"  # behind the name of a real table: probabilities instead of classes
 
 
 class Case:
@@ -76,6 +77,21 @@ def real_case(name, folder, records):
     asked = random_records(source, records, 7)
     kinds = [block.kind for block in source.domain.blocks for _ in range(block.start, block.stop)]
     return Case(name, source.domain, source.encoded, source.with_model(), asked, source.model.vectors, np.array(kinds))
+
+
+def soft_case(name, folder, records):
+    """Adult or ACS with the forest's probabilities as answers, 2p - 1."""
+    source = {"Adult": adult, "ACS": acs}[name](data_folder(folder), trees=30)
+    domain, names = source.domain, [feature.name for feature in source.domain.features]
+
+    def ask(rows):
+        parts = np.array_split(rows, len(rows) // 100_000 + 1)
+        return np.concatenate([2 * source.model.probability(part)[:, 1] - 1 for part in parts])
+
+    model = lambda table: ask(domain.encode(table))  # noqa: E731
+    data = dpx.PrivateData(source.frame[names], domain, model=model, output="value", bounds=(-1, 1))
+    groups = np.array([block.kind for block in domain.blocks for _ in range(block.start, block.stop)])
+    return Case(f"{name} soft", domain, source.encoded, data, random_records(source, records, 7), ask, groups)
 
 
 def measure(case, epsilons, draws, sizes, cache):
@@ -219,7 +235,7 @@ def plot(results, file):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--half", choices=HALVES[:-1], help="one half of the thirty tables, or of the fresh ones")
-    parser.add_argument("--only", nargs="*", help="names of tables; Adult and ACS need --data")
+    parser.add_argument("--only", nargs="*", help="names of tables; Adult and ACS, or 'Adult soft' and 'ACS soft', need --data")
     parser.add_argument("--epsilons", nargs="*", type=float, default=[0.3, 2.0])
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--queries", type=int, default=8)
@@ -240,12 +256,19 @@ def main():
         plot(results, options.plot)
 
 
+def _case(name, options):
+    if name in MAKES | FRESH:
+        return strange_case(name, options.queries)
+    plain = name.removesuffix(SOFT)
+    return (real_case if plain == name else soft_case)(plain, options.data, options.queries)
+
+
 def _measure(options):
     made = [name for name in MAKES | FRESH if half_of(name) == options.half or (name in MAKES and options.half is None)]
     names = options.only or made + ["Adult", "ACS"] * bool(options.data)
     results = []
     for name in track(names, "tables", console=Console(stderr=True)):
-        case = strange_case(name, options.queries) if name in MAKES | FRESH else real_case(name, options.data, options.queries)
+        case = _case(name, options)
         results += measure(case, options.epsilons, options.draws, options.records, Path(options.cache))
         if options.json:
             Path(options.json).write_text(json.dumps(results))

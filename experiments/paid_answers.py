@@ -20,26 +20,21 @@ import numpy as np
 import dpexplain as dpx
 from dpexplain import evaluation
 from dpexplain.noise import SeededNoise
-from experiments.coverage import DELTA, TINY, WEIGHTS, Case, half_of, minimiser, real_case, relative_excess, strange_case
-from experiments.datasets import acs, adult, data_folder, random_records
+from experiments.coverage import (
+    DELTA,
+    TINY,
+    WEIGHTS,
+    Case,
+    half_of,
+    minimiser,
+    real_case,
+    relative_excess,
+    soft_case,
+    strange_case,
+)
 from experiments.strangers import MAKES
 
 WAYS = ("moments", "descent")
-
-
-def soft_case(name, folder, records):
-    """Adult or ACS with the forest's probabilities as answers, 2p - 1."""
-    source = {"Adult": adult, "ACS": acs}[name](data_folder(folder), trees=30)
-    domain, names = source.domain, [feature.name for feature in source.domain.features]
-
-    def ask(rows):
-        parts = np.array_split(rows, len(rows) // 100_000 + 1)
-        return np.concatenate([2 * source.model.probability(part)[:, 1] - 1 for part in parts])
-
-    model = lambda table: ask(domain.encode(table))  # noqa: E731
-    data = dpx.PrivateData(source.frame[names], domain, model=model, output="value", bounds=(-1, 1))
-    groups = np.array([block.kind for block in domain.blocks for _ in range(block.start, block.stop)])
-    return Case(f"{name} soft", domain, source.encoded, data, random_records(source, records, 7), ask, groups)
 
 
 def labels_only(case):
