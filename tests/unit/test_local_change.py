@@ -78,3 +78,13 @@ def test_slopes_along_a_direction_in_which_records_are_known_to_vary_too_much_ar
     assert wrong[0] > 1.2 * right[0]
     assert wrong[1] > right[1]
     assert wrong[2:] == pytest.approx(right[2:], abs=0.01)
+
+
+def test_a_number_whose_slopes_disagree_may_change_by_more():
+    layout = Layout((0, 1, 3), (1, 3, 4), (True, False, True))
+    covariance = np.full(4, 0.1), np.eye(4)
+    plain, apart = (LocalChange.of(covariance, np.zeros(4), layout, 0.2, asked=True, apart=np.full(4, e)) for e in (0.0, 0.04))
+    longer = apart.unseen_variances(np.array([0.5])) - plain.unseen_variances(np.array([0.5]))
+    assert (longer[0, [0, 3]] > 0).all()
+    assert (longer[0, [1, 2]] == 0).all()  # codes have the margins that were released
+    assert not apart.unseen_variances(np.array([1.0])).any()  # where all rows count nothing changes

@@ -11,6 +11,9 @@ such error. v is of numbers alone: o = Σ V² h²/λ over eigenvectors V of the 
 all rows, times a part of the residuals' variance, for directions in which numbers nearly determine each other. A change along such a direction is not
 seen at all. λ is not taken for smaller than a share of what the columns would add to it if they were uncorrelated.
 
+v also has a part of e², e the difference between a number's slope in the plane through all rows and in the plane through the public points' own answers,
+as far as noise does not explain it: where the points' margin of a number is wrong, as with spikes and heaps, their change near a record is wrong too.
+
 Without a model to ask, nothing is known about δ: v then has a larger part of the residuals' variance in all directions, of codes too.
 """
 
@@ -30,6 +33,7 @@ _NUMBERS, _CODES = 0.25, 0.04  # what numbers and codes have instead of b where 
 _CLOSEST = 0.05  # the smallest share of its columns' variance that a direction is taken to have
 _SMALLEST = 1e-6  # variance of a column
 _UNSEEN, _UNASKED = 0.012, 0.25  # usual l, as a share of the residuals' variance: along unseen directions, and without a model
+_APART = 0.6  # part of e²
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,19 +45,28 @@ class LocalChange:
     unseen: Vector
 
     @classmethod
-    def of(cls, covariance: tuple[Vector, Matrix], left: Vector, layout: Layout, residual: float, *, asked: bool) -> LocalChange:
-        """From eigenvalues and eigenvectors; `left` is h, `residual` the residuals' variance, `asked` whether there is a model to ask."""
+    def of(
+        cls,
+        covariance: tuple[Vector, Matrix],
+        left: Vector,
+        layout: Layout,
+        residual: float,
+        *,
+        asked: bool,
+        apart: Vector | float = 0.0,
+    ) -> LocalChange:
+        """From eigenvalues and eigenvectors; `left` is h, `residual` the residuals' variance, `apart` e² of columns, `asked` whether a model was asked."""
         eigenvalues, vectors = covariance
         squared, numbers = np.square(vectors), np.zeros(layout.width)
         numbers[layout.numbers] = 1.0
         variance = np.maximum(squared @ eigenvalues, _SMALLEST)
-        apart = np.maximum(variance @ squared, 1e-300)  # a direction's variance if columns were uncorrelated
-        each = np.square(left) * (numbers @ squared) / np.maximum(eigenvalues, _CLOSEST * apart)
-        tied = np.clip(1 - eigenvalues / apart, 0.0, 1.0) ** 2 * ((numbers * variance) @ squared) / apart
+        free = np.maximum(variance @ squared, 1e-300)  # a direction's variance if columns were uncorrelated
+        each = np.square(left) * (numbers @ squared) / np.maximum(eigenvalues, _CLOSEST * free)
+        tied = np.clip(1 - eigenvalues / free, 0.0, 1.0) ** 2 * ((numbers * variance) @ squared) / free
         unseen = _UNSEEN * numbers * (squared @ (tied * each))
         if not asked:
             unseen = _UNASKED * (numbers * (_NUMBERS / variance + squared @ each) + (1 - numbers) * _CODES / variance)
-        return cls(variance / layout.width, _USUAL / variance, residual * unseen)
+        return cls(variance / layout.width, _USUAL / variance, residual * unseen + _APART * numbers * apart)
 
     def variances(self, change: Matrix, share: Vector) -> Matrix:
         """l u + (1 - n)n^(-1/4) v, one row a query."""

@@ -151,7 +151,16 @@ class MomentPlanes:
     def local_change(self) -> LocalChange:
         """How wrong δ may be."""
         covariance = self.eigenvalues, self.eigenvectors
-        return LocalChange.of(covariance, self.left, self.layout, self.mean_square, asked=self.slopes.asked)
+        asked, apart = self.slopes.asked, self._squared_differences
+        return LocalChange.of(covariance, self.left, self.layout, self.mean_square, asked=asked, apart=apart)
+
+    @cached_property
+    def _squared_differences(self) -> Vector:
+        """How far each slope is from that of the points' own answers, squared, beyond what noise explains."""
+        own = self.residuals - float(self.residuals.mean())
+        apart = self.dense_inverse @ (own @ (self.points - self.mean) / len(self.points))
+        noise = np.square(self.factors * self.slopes.errors(self.eigenvectors))
+        return np.asarray(np.maximum(np.square(apart) - noise, 0.0))
 
     @property
     def doubt(self) -> float:

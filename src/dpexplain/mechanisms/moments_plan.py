@@ -28,7 +28,10 @@ from dpexplain.privacy.events import PrivacyEvent
 
 CENTRE_SHARE = 0.05
 _LEAST_DISTANCE_SHARE, _MOST_DISTANCE_SHARE = 0.005, 0.05  # where there is a model to ask
-_COUNT_ERROR = 0.001  # of the rows: counts that are known to this need not be known better
+_COUNT_ERROR, _NOISIEST = (
+    0.001,
+    0.02,
+)  # of the rows: counts that are known to the first need not be known better, and beyond the second are useless
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,8 +123,8 @@ class SketchPlan:
 def plan_sketch(layout: Layout, mu: float, setting: Setting, model: PublicModel | None = None) -> SketchPlan:
     """A plan that costs at most `mu`: the μ² of its releases sum up to μ². With a `model`, labels are compared with its answers about public points."""
     sound, bounds = nextafter(mu, 0.0) * (1 - 2.0**-50), stage_bounds(layout)
-    counted = distance_share(mu, setting) if model is not None else 0.0
-    comparison = None if model is None else _plan_comparison(model, sound * sqrt(counted), setting)
+    counted = 0.0 if model is None else distance_share(mu, setting)
+    comparison = _plan_comparison(model, sound * sqrt(counted), setting) if model is not None and counted else None
     share = CENTRE_SHARE + counted
     centre = setting.sensitivity_of_sum(bounds.centre, terms=3 * bounds.centre)
     moments = setting.sensitivity_of_sum(bounds.moments, bounds.moments_terms)
@@ -135,9 +138,11 @@ def plan_sketch(layout: Layout, mu: float, setting: Setting, model: PublicModel 
 
 
 def distance_share(mu: float, setting: Setting) -> float:
-    """The share of μ² for counts of distances, from public numbers: less where there are many rows for their noise."""
-    wanted = setting.neighbours.multiplier / (_COUNT_ERROR * setting.size * mu)
-    return float(np.clip(wanted**2, _LEAST_DISTANCE_SHARE, _MOST_DISTANCE_SHARE))
+    """The share of μ² for counts of distances, from public numbers: less where there are many rows for their noise, and none where there are too few."""
+    noise = setting.neighbours.multiplier / (setting.size * mu)  # of a count that all of μ² pays for, as a share of the rows
+    if noise > _NOISIEST * sqrt(_MOST_DISTANCE_SHARE):
+        return 0.0
+    return float(np.clip((noise / _COUNT_ERROR) ** 2, _LEAST_DISTANCE_SHARE, _MOST_DISTANCE_SHARE))
 
 
 def _plan_comparison(model: PublicModel, mu: float, setting: Setting) -> LabelComparison:
