@@ -24,7 +24,8 @@ from dpexplain.answers.contributions import (
 from dpexplain.answers.expectation import AskedData
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations, answer_in_batches
-from dpexplain.answers.stored import explanation_of, quantity_and_plane, released_answer, stored_answer
+from dpexplain.answers.past import PastAnswers
+from dpexplain.answers.stored import explanation_of, stored_answer
 from dpexplain.arguments import require_kind, require_method
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import Plane
@@ -36,7 +37,7 @@ from dpexplain.errors import BudgetExhausted, DpexplainError, NotPrivateError, P
 from dpexplain.ledger.port import Ledger, Settled
 from dpexplain.mechanisms.adaptive import default_mechanism
 from dpexplain.mechanisms.history import History
-from dpexplain.mechanisms.ports import HistoryFree, Mechanism, Noise, Plan, UsesHint, UsesModel
+from dpexplain.mechanisms.ports import HistoryFree, Mechanism, Noise, Plan, UsesAnswers, UsesModel
 from dpexplain.mechanisms.setting import Outcome, WithModel
 from dpexplain.mechanisms.start import Start
 from dpexplain.privacy.budget import Budget, Guarantee
@@ -121,8 +122,8 @@ class Explainer:
         private = self._mechanism.private
         self._spending = Spending.open(data, budget, ledger, noise, private=private, model_answers=asked_model)
         self._ledger = self._spending.ledger
-        self._history: History | None = None
-        self._read, self._lock = 0, RLock()
+        self._past: PastAnswers | None = None
+        self._lock = RLock()
         if release is not None:
             data.count_release(release.digest, release.guarantee)
 
@@ -143,23 +144,18 @@ class Explainer:
     @property
     def history(self) -> History:
         """Everything released so far, by every process on this ledger."""
-        with self._lock:
-            if self._history is None:
-                self._history = History(self._facts.domain, lambda: self._total, self._facts.scale, self._facts.column_model)
-            history = self._history
-            for done in self._ledger.settled(after=self._read):
-                answer = done.answer
-                if "sums" in answer:
-                    history.append_sums(answer["sums"])
-                if self._of_this_kind(answer):
-                    history.append(released_answer(answer))
-                self._read = done.position
-            return history
+        return self._read_history(answers=True)
 
-    def _of_this_kind(self, answer: dict[str, Any]) -> bool:
-        """Whether a stored answer belongs to this history. Releases and other mechanisms' answers on the same ledger do not."""
-        same_domain = len(answer.get("point", ())) == self._facts.domain.width
-        return same_domain and quantity_and_plane(answer) == (self._quantity, self._plane)
+    def _read_history(self, *, answers: bool) -> History:
+        with self._lock:
+            if self._past is None:
+                empty = History(self._facts.domain, lambda: self._total, self._facts.scale, self._facts.column_model)
+                self._past = PastAnswers(self._ledger, empty, (self._quantity, self._plane))
+            return self._past.read(answers=answers)
+
+    @property
+    def _uses_answers(self) -> bool:
+        return not isinstance(self._mechanism, UsesAnswers) or self._mechanism.uses_answers(self._setting)
 
     def explain(self, record: Any, *, request_id: str | None = None, extra: Extra = "refuse", clip: bool = False) -> Explanation:
         """A private explanation of the model at `record`. Raises BudgetExhausted before touching a row, unless there is a release.
@@ -299,7 +295,10 @@ class Explainer:
         mechanism, setting = self._mechanism, self._setting
         if isinstance(mechanism, HistoryFree):
             return [mechanism.plan_alone(one.point, setting) for one in questions]
-        return [mechanism.plan(one.point, setting, self.history, self._hint(one.record)) for one in questions]
+        answers = self._uses_answers
+        return [
+            mechanism.plan(one.point, setting, self._read_history(answers=answers), self._hint(one.record)) for one in questions
+        ]
 
     @property
     def _total(self) -> Guarantee:
@@ -307,7 +306,7 @@ class Explainer:
 
     def _hint(self, record: Any) -> Start | None:
         """A starting point from the release, with two of its standard errors as the estimate of its distance."""
-        if self._release is None or not (isinstance(self._mechanism, UsesHint) and self._mechanism.uses_hint(self._setting)):
+        if self._release is None or not self._uses_answers:
             return None
         free = self._ask_release(self._release, record)
         if free.error is None:

@@ -150,6 +150,21 @@ def test_answers_come_back_in_order_with_their_events(ledger):
     assert [done.position for done in ledger.settled(after=5)] == [6, 7]
 
 
+def test_answers_with_a_part_are_found_among_others(ledger, monkeypatch):
+    monkeypatch.setattr("dpexplain.ledger.book.PAGE", 3)
+    assert ledger.settled_with("sums") == ([], 0)
+    with_sums = {"value": 1, "sums": {"a": [1]}}
+    answers = [{"value": '"sums":'}, with_sums, {"value": {"sums": 2}}, with_sums, {"sum": 1}]
+    for number, answer in enumerate(answers):
+        spend(ledger, f"{number}", event(0.001), answer=answer)
+        ledger.reserve(ask(f"pending {number}"))
+    found, end = ledger.settled_with("sums")
+    assert [(done.position, done.answer) for done in found] == [(2, with_sums), (4, with_sums)]
+    assert end == 5
+    assert [done.position for done in ledger.settled_with("sums", after=2)[0]] == [4]
+    assert ledger.settled_with("sums", after=end) == ([], end)
+
+
 def test_long_histories_are_read_in_pages(ledger, monkeypatch):
     monkeypatch.setattr("dpexplain.ledger.book.PAGE", 3)
     for number in range(10):

@@ -218,6 +218,34 @@ def test_only_paid_answers_store_sums(data):
     assert "sums" not in json.dumps(asked.explain(RECORD).to_dict())
 
 
+def test_answers_are_kept_only_for_who_asks_for_the_history(data, ledger, monkeypatch):
+    """A service answers from sums for months: neither memory nor a restart grows with every answer."""
+    kept = []
+    monkeypatch.setattr(
+        History, "append", lambda _, released, honest=History.append: kept.append(released) or honest(_, released)
+    )
+    asked = explainer(data, ledger)
+    asked.explain_many([RECORD, *OTHERS])
+    again = explainer(data, ledger)
+    again.explain(RECORD)
+    assert not kept
+    assert len(asked.history) == len(again.history) == 5
+    assert len(asked.history.sums) == len(again.history.sums) == 1
+    again.explain(OTHERS[0])
+    assert len(kept) == 10
+    assert len(again.history) == 6
+
+
+def test_sums_that_come_with_the_history_are_taken_once(data, ledger):
+    asked, dear = explainer(data, ledger), explainer(data, ledger, dpx.Adaptive(1.0, 1e-6))
+    assert len(asked.history) == 0
+    for buyer in (asked, dear):
+        buyer.explain(RECORD)
+    assert len(asked.history.sums) == 2
+    assert asked.explain(RECORD).details["pooled"] == 2
+    assert len(asked.history.sums) == 2
+
+
 def test_a_known_request_id_gets_its_answer(data):
     asked = explainer(data)
     first = asked.explain(RECORD, request_id="a")

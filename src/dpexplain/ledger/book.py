@@ -185,6 +185,14 @@ class Book:
         for row in self._stream(lambda last, session: session.answers(dataset, last.position or 0, PAGE), position=after):
             yield settled_of(unseal(row))
 
+    def settled_with(self, part: str, after: int = 0) -> tuple[list[Settled], int]:
+        found, dataset, text = [], self.account.dataset, f"{quote_text(part)}:"  # as it stands in every document that has it
+        for row in self._stream(lambda last, session: session.answers(dataset, last.position or 0, PAGE), position=after):
+            after = row.position or after
+            if text in row.document:
+                found.append(settled_of(unseal(row)))
+        return [done for done in found if part in done.answer], after
+
     def entries(self, after: int = 0) -> Iterator[Entry]:
         dataset = self.account.dataset
         for row in self._stream(lambda last, session: session.rows(dataset, last.sequence, PAGE), sequence=after):

@@ -156,6 +156,13 @@ class Ledger(Protocol):
         """Stored answers in order, those with `position > after`."""
         ...
 
+    def settled_with(self, part: str, after: int = 0) -> tuple[list[Settled], int]:
+        """Those of `settled` whose answer has a member of this name, and the position of the last answer of any kind, or `after`.
+
+        Other answers are passed over unread: many can follow one that has it.
+        """
+        ...
+
     def entries(self, after: int = 0) -> Iterator[Entry]:
         """All entries in order, those with `sequence > after`; each is checked against its hash."""
         ...

@@ -105,7 +105,7 @@ class Adaptive:
         """The mechanism with a black box that answers about encoded public points. The paper's plane does not use it."""
         return self if self.plane == "paper" else AdaptiveWithModel(self, model)
 
-    def uses_hint(self, setting: Setting) -> bool:
+    def uses_answers(self, setting: Setting) -> bool:
         return chosen_by(self, setting) == "descent"
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan[Outcome]:
@@ -171,8 +171,8 @@ class Adaptive:
 class AdaptiveWithModel(StartsFromModel[Adaptive]):
     """`Adaptive` or `Enhanced` with the black box, as `BasicWithModel`: the model's plane is the start of descents while there is no history."""
 
-    def uses_hint(self, setting: Setting) -> bool:
-        return self.given.uses_hint(setting)
+    def uses_answers(self, setting: Setting) -> bool:
+        return self.given.uses_answers(setting)
 
     def plan(self, point: Vector, setting: Setting, history: History, hint: Start | None = None) -> Plan[Outcome]:
         given, anchor = self.given, self.anchor_of(self.given.plane, point)

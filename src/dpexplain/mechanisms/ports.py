@@ -275,9 +275,9 @@ class UsesModel(Protocol):
 
 
 @runtime_checkable
-class UsesHint(Protocol):
-    """A mechanism whose plans may start from a plane that is known already, as a release's."""
+class UsesAnswers(Protocol):
+    """A mechanism that says whether its plans start from answers that are known already: those of a history, or a release's."""
 
-    def uses_hint(self, setting: Setting) -> bool:
-        """Whether plans in this setting do. If not, none needs to be computed."""
+    def uses_answers(self, setting: Setting) -> bool:
+        """Whether plans in this setting do. If not, they use a history's sums alone, and answers are neither read nor kept for them."""
         ...
