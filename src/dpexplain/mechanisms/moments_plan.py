@@ -1,7 +1,8 @@
-"""The moments of a release: two Gaussian releases, from which every explanation follows by post-processing. `proofs/release_moments.md`.
+"""The moments of a release: Gaussian releases, from which every explanation follows by post-processing. `proofs/release_moments.md`.
 
 Stage 1 takes a twentieth of μ² and finds the centre and the spread of the columns; stage 2 releases moments of normalised rows around
-that centre. Both noise scales are known before a row is read: neither bound depends on what stage 1 finds.
+that centre. Between them, where there is a model to ask, counts show how far labels are from the plane that its answers at public points suggest
+(`proofs/expected_labels.md`). All noise scales are known before a row is read: no bound depends on what was found before.
 """
 
 from __future__ import annotations
@@ -28,10 +29,8 @@ from dpexplain.privacy.events import PrivacyEvent
 
 CENTRE_SHARE = 0.05
 _LEAST_DISTANCE_SHARE, _MOST_DISTANCE_SHARE = 0.005, 0.05  # where there is a model to ask
-_COUNT_ERROR, _NOISIEST = (
-    0.001,
-    0.02,
-)  # of the rows: counts that are known to the first need not be known better, and beyond the second are useless
+_COUNT_ERROR = 0.001  # of the rows: counts that are known to this need not be known better
+_NOISIEST = 0.02  # of the rows: counts with more noise are useless
 
 
 @dataclass(frozen=True, slots=True, eq=False)
