@@ -186,7 +186,7 @@ def run() -> list[dict[str, object]]:
         dpx.release(dpx.PrivateData(rows, DOMAIN, labels=2 * rich - 1), dpx.Budget(1, 1e-6)).save(folder / "people.dpx")
         with serve(folder, '[release]\nfile = "people.dpx"\n') as service:
             found = release_and_trivial(service, bodies)
-    ways = (("basic", "descent"), ("basic", "moments"), ("adaptive", "moments"))  # the last pays once, before it is measured
+    ways = (("basic", "descent"), ("basic", "moments"), ("adaptive", "moments"))  # the last is the default; it pays once, before
     paid = [one for way in ways for one in paid_answers(rows, rich, bodies, *way)]
     return found + [{**one, "of trivial": ratio(one, found[0])} for one in paid]
 

@@ -13,7 +13,7 @@ import numpy as np
 import dpexplain as dpx
 from dpexplain.noise.seeded import SeededNoise
 
-COLUMNS = (200, 400)
+COLUMNS = (200, 400, 1_028)
 ROWS = 20_000
 MIXED_ROWS = 100_000
 SIZES = (3, 4, 5, 5, 6, 6, 7, 7, 8, 8, 8, 9, 9, 10, 11, 12, 13)  # of the mixed table's codes
@@ -106,7 +106,7 @@ def run() -> list[dict[str, object]]:
         data = table(columns)
         now = min(seconds(data) for _ in range(2))
         with plainly():
-            found.append(compare(f"{columns} binaries", seconds(data), now))
+            found.append(compare(f"{columns:,} binaries", seconds(data), now))
     data = mixed_table()
     now = min(seconds(data, reference=True) for _ in range(2))
     with reference_plainly():
