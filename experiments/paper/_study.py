@@ -184,6 +184,7 @@ def plain_numbers(axis: Any) -> None:
         between = "2346"
     axis.set_major_formatter(lambda value, _: f"{value:g}")
     axis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:.0e}"[0] in between else "")
+    axis.set_tick_params(which="minor", labelsize=9)
 
 
 def legend_above(ax: Any, columns: int) -> None:

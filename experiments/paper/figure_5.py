@@ -76,17 +76,18 @@ def mark_reported(ax, data):
     """The paper's means and spike, on the axis of iterations."""
     spike = next(one[-1] for one in SETTINGS if one[0].startswith(data))
     marks = {"adaptive, mean": REPORTED[data, "adaptive"], "enhanced, mean": REPORTED[data, "enhanced"], "adaptive, spike": spike}
+    look = {
+        "rotation": 90,
+        "ha": "center",
+        "va": "top",
+        "fontsize": 7,
+        "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+    }
+    ax.set_ylim(top=100 * ax.get_ylim()[1])  # room for names
     for name, value in marks.items():
         ax.axvline(value, color="#222222", linestyle=":", linewidth=1)
-        ax.annotate(
-            f"paper: {name} {value}",
-            (value, 0.97),
-            xycoords=("data", "axes fraction"),
-            rotation=90,
-            ha="right",
-            va="top",
-            fontsize=7,
-        )
+        ax.annotate(f"paper: {name} {value}", (value, 0.99), xycoords=("data", "axes fraction"), **look)
+    ax.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.74, 1))
 
 
 STUDY = Study(
