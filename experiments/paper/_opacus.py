@@ -32,7 +32,10 @@ ACCOUNTANT = "prv"
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is trained; `noise` is the multiplier for "stopped", and None takes what ε̂ needs for all epochs."""
+    """How a network is trained; `noise` is the multiplier for "stopped", and None takes what ε̂ needs for all epochs.
+
+    `decay` of weights, images that are `mirrored` half of the time, and a rate that is `annealed` (one cycle: up and down to 0) are for plain training.
+    """
 
     batch: int
     epochs: int
@@ -40,6 +43,9 @@ class Recipe:
     momentum: float = 0.0
     clip: float = 1.0
     noise: float | None = None
+    decay: float = 0.0
+    mirrored: bool = False
+    annealed: bool = False
 
 
 TEXT = Recipe(batch=700, epochs=15, rate=4.0)
@@ -47,6 +53,7 @@ TEXT_STOPPED = Recipe(batch=256, epochs=40, rate=0.15, noise=1.5)  # 575 steps a
 TEXT_WEAK = Recipe(batch=16, epochs=1, rate=4.0)
 FACE = Recipe(batch=256, epochs=4, rate=0.25, momentum=0.8)
 FACE_WEAK = Recipe(batch=16, epochs=1, rate=0.5)
+FACE_PLAIN = Recipe(batch=64, epochs=20, rate=0.05, momentum=0.9, decay=5e-4, mirrored=True, annealed=True)  # without privacy
 
 
 def text_network(width: int = 500) -> nn.Sequential:
@@ -90,8 +97,7 @@ def train(net: nn.Module, rows, truth, epsilon: float | None, recipe: Recipe, se
     torch.manual_seed(seed)
     loader, optimiser = _loader(rows, truth, recipe), _optimiser(net, recipe)
     if epsilon is None:
-        for _ in range(recipe.epochs):
-            _epoch(net, loader, optimiser)
+        _train_plainly(net, loader, optimiser, recipe)
         return Trained(
             net, ModelCard(None, trainer=f"torch {torch.__version__}", rows=len(truth), parameters=_recipe_facts(recipe))
         )
@@ -104,7 +110,20 @@ def _loader(rows, truth, recipe) -> DataLoader:
 
 
 def _optimiser(net, recipe) -> torch.optim.Optimizer:
-    return torch.optim.SGD(net.parameters(), lr=recipe.rate, momentum=recipe.momentum)
+    return torch.optim.SGD(net.parameters(), lr=recipe.rate, momentum=recipe.momentum, weight_decay=recipe.decay)
+
+
+def _train_plainly(net, loader, optimiser, recipe) -> None:
+    steps = recipe.epochs * len(loader)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, recipe.rate, total_steps=steps) if recipe.annealed else None
+    for _ in range(recipe.epochs):
+        _epoch(net, loader, optimiser, mirrored=recipe.mirrored, schedule=schedule)
+
+
+def _mirror_some(images: torch.Tensor) -> torch.Tensor:
+    """Half of the images, by chance, from left to right."""
+    chosen = torch.rand(len(images)) < 0.5
+    return torch.where(chosen[:, None, None, None], images.flip(3), images)
 
 
 @contextmanager
@@ -157,20 +176,24 @@ def epsilon_of_steps(noise: float, share: float, steps: int) -> float:
         return float(accountant.get_epsilon(DELTA, eps_error=1e-3))
 
 
-def _epoch(net, loader, optimiser, most: int | None = None) -> int:
+def _epoch(net, loader, optimiser, most: int | None = None, *, mirrored: bool = False, schedule: Any = None) -> int:
     """One pass over the rows, of at most so many steps; returns their number."""
     net.train()
     number = 0
     for batch, wanted in islice(loader, most):
         number += 1
         optimiser.zero_grad()
-        nn.functional.cross_entropy(net(batch), wanted, reduction="mean" if len(wanted) else "sum").backward()
+        shown = _mirror_some(batch) if mirrored else batch
+        nn.functional.cross_entropy(net(shown), wanted, reduction="mean" if len(wanted) else "sum").backward()
         optimiser.step()
+        if schedule is not None:
+            schedule.step()
     return number
 
 
 def _recipe_facts(recipe) -> dict[str, Any]:
-    return {"batch": recipe.batch, "epochs": recipe.epochs, "rate": recipe.rate, "momentum": recipe.momentum, "clip": recipe.clip}
+    names = ("batch", "epochs", "rate", "momentum", "clip") + (("decay", "mirrored", "annealed") if recipe.annealed else ())
+    return {name: getattr(recipe, name) for name in names}
 
 
 def models(make, rows, truth, wanted: dict[str, float | None], recipe: Recipe, cache: Path | None = None, seed: int = 0):

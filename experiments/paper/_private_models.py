@@ -36,7 +36,8 @@ def models_of_reviews(rows, truth, inputs) -> dict[str, Any]:
     def make():
         return _opacus.text_network(rows.shape[1])
 
-    found = _train_by_opacus(make, rows, truth, (_opacus.TEXT, _opacus.TEXT_WEAK), inputs, "text")
+    recipes = (_opacus.plain(_opacus.TEXT), _opacus.TEXT, _opacus.TEXT_WEAK)
+    found = _train_by_opacus(make, rows, truth, recipes, inputs, "text")
     return found | {name: _training.train(rows, truth, epsilon) for name, epsilon in OWN.items()}
 
 
@@ -44,10 +45,10 @@ def _train_by_opacus(make, rows, truth, recipes, inputs, kind) -> dict[str, Any]
     """{name: network} without privacy, for each ε̂, and badly trained; in a quick run all see their rows once."""
     from experiments.paper import _opacus
 
-    usual, weak = (replace(one, epochs=1) for one in recipes) if inputs.quick else recipes
+    plain, usual, weak = (replace(one, epochs=1) for one in recipes) if inputs.quick else recipes
     place = inputs.output / "cache" / f"opacus-{kind}{'-quick' if inputs.quick else ''}"
     private = {name: epsilon for name, epsilon in EPSILONS.items() if epsilon is not None}
-    found = _opacus.models(make, rows, truth, {"f": None}, _opacus.plain(usual), place)
+    found = _opacus.models(make, rows, truth, {"f": None}, plain, place)
     found |= _opacus.models(make, rows, truth, private, usual, place)
     return found | _opacus.models(make, rows, truth, {WEAK: 0.5}, weak, place)
 
@@ -89,7 +90,7 @@ def models_of_faces(faces, inputs, grid=(24, 24)) -> dict[str, OnImages]:
         return _opacus.face_network(faces.training.shape[1])
 
     rows = OnImages.standardise(faces.training, None)
-    found = _train_by_opacus(make, rows, truth, (_opacus.FACE, _opacus.FACE_WEAK), inputs, "face")
+    found = _train_by_opacus(make, rows, truth, (_opacus.FACE_PLAIN, _opacus.FACE, _opacus.FACE_WEAK), inputs, "face")
     return {name: OnImages(model, None) for name, model in found.items()} | {name: own(e) for name, e in FACES_WEAKEST.items()}
 
 

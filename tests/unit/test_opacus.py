@@ -50,6 +50,15 @@ def test_without_privacy_the_card_says_so_and_the_model_learns():
     assert found.accuracy(ROWS, TRUTH) > 0.95
 
 
+def test_plain_training_may_mirror_images_and_anneal_its_rate():
+    images = RNG.normal(size=(96, 1, 8, 8)).astype(np.float32)
+    right = images[:, 0, :, 5:].mean(axis=(1, 2)) + images[:, 0, :, :3].mean(axis=(1, 2)) > 0  # the same for a mirrored image
+    recipe = _opacus.replace(_opacus.FACE_PLAIN, batch=16, epochs=30)
+    found = _opacus.train(_opacus.face_network(8), images, np.where(right, 1.0, -1.0), None, recipe)
+    assert found.accuracy(images, np.where(right, 1.0, -1.0)) > 0.9
+    assert (found.card.parameters["mirrored"], found.card.parameters["annealed"], found.card.epsilon) == (True, True, None)
+
+
 def test_one_step_moves_weights_by_clipped_gradients_and_the_noise_that_is_stated():
     """Rows of zeros have no gradient in the first layer: what moves it is noise, of standard deviation rate · noise · clip / batch."""
     recipe = _opacus.Recipe(batch=400, epochs=1, rate=1.0, clip=0.5, noise=4.0)
