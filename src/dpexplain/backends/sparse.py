@@ -90,11 +90,9 @@ class SparseRows:
     def normalised(self, query: NormalisedMoments) -> RawSums:
         """1/‖F(x, 1)‖ ≤ 1/√(2g₀) bounds the weights."""
         weights, bound = 1 / np.sqrt(self._squared_lengths(query)), 1 / sqrt(2 * query.scales.zeroth)
-        labels = (
-            None
-            if query.expected is None
-            else query.expected.differences(self._float_labels, self._matrix() @ query.expected.slopes)
-        )
+        labels = self._float_labels
+        if query.expected is not None:
+            labels = query.expected.differences(labels, self._matrix() @ query.expected.slopes)
         return self._sum_fixed_point(weights, bound, query.centre, labels)
 
     def label_distances(self, query: LabelDistances) -> Vector:
@@ -112,9 +110,9 @@ class SparseRows:
 
     def labelled_pieces(self) -> Iterator[Matrix]:
         """Dense pieces of the rows, each row followed by its label."""
-        start = 0
+        start, labels = 0, self._float_labels
         for rows in self.row_major():
-            yield np.column_stack([rows, self._float_labels[start : start + len(rows)]])
+            yield np.column_stack([rows, labels[start : start + len(rows)]])
             start += len(rows)
 
     def select(self, positions: NDArray[np.int64], most: int | None = None) -> SparseRows:
@@ -164,13 +162,13 @@ class SparseRows:
         self._split(lambda first, last: kernels.squared_distances_to(self._starts, self._indices, point, first, last, squared))
         nearest = sqrt(float(np.square(np.minimum(np.abs(point), np.abs(1 - point))).sum())) * (1 - 1e-9) * scale
         bound = weight.c / (2 * nearest * (1 + nearest))
-        return self._sum_fixed_point(np.asarray(weight(scale * np.sqrt(squared))), bound, point)
+        return self._sum_fixed_point(np.asarray(weight(scale * np.sqrt(squared))), bound, point, self._float_labels)
 
-    def _sum_fixed_point(self, weights: Vector, bound: float, centre: Vector, labels: Vector | None = None) -> RawSums:
-        """Sums around `centre` with weights rounded down to multiples of 2⁻³⁶ times the power of two above their public bound; other `labels` where given."""
+    def _sum_fixed_point(self, weights: Vector, bound: float, centre: Vector, labels: Vector) -> RawSums:
+        """Sums around `centre` with weights rounded down to multiples of 2⁻³⁶ times the power of two above their public bound."""
         unit = 2.0 ** (frexp(bound)[1] - GRID)
         whole = np.floor(weights / unit).astype(np.int64)
-        labelled = np.trunc(weights / unit * (self._float_labels if labels is None else labels)).astype(np.int64)
+        labelled = np.trunc(weights / unit * labels).astype(np.int64)
 
         def one_range(first: int, last: int) -> tuple[kernels.Integers, kernels.Integers]:
             second, sums = np.zeros((self.width, self.width), dtype=np.int64), np.zeros((2, self.width), dtype=np.int64)
