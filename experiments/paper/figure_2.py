@@ -6,19 +6,24 @@ from itertools import islice
 
 from experiments.datasets import random_records
 from experiments.paper import _streams
+from experiments.paper._copies import copies
+from experiments.paper._stops import stops
 from experiments.paper._study import ACS_FILE, SEED, Study, figure
 
 EPSILON = 0.01
 LATER = 100  # queries a shard of the non-interactive phase
 RELEASE = 0.1
+SCALES = (1.0, 0.3, 0.2, 0.15, 0.13, 0.12)  # of the columns
 THE_PAPERS, OURS = _streams.PRINTED, _streams.OURS
 
 
 def run(inputs, queries):
     chosen = list(islice(plans(inputs.acs, queries), inputs.shards))
-    told = _streams.over_shards([ask_shard(inputs, plan, i, queries) for i, plan in enumerate(chosen)])
+    runs = [ask_shard(inputs, plan, i, queries) for i, plan in enumerate(chosen)]
+    told = _streams.over_shards(runs)
     rows = [_streams.line(name, one) for name, one in told.items()]
-    return {"rows": rows, "told": _streams.first_seed(told), "asked": len(chosen) * queries}
+    others = {"stops": stops("ACS", runs, chosen[0].size, EPSILON), "copies": copies("ACS", chosen, SCALES)}
+    return {"rows": rows} | others | {"told": _streams.first_seed(told), "asked": len(chosen) * queries}
 
 
 def plans(data, queries):

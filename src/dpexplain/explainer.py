@@ -25,7 +25,7 @@ from dpexplain.answers.expectation import AskedData
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations, answer_in_batches
 from dpexplain.answers.past import PastAnswers
-from dpexplain.answers.stored import explanation_of, stored_answer
+from dpexplain.answers.stored import explanation_of, refusal_of, stored_answer
 from dpexplain.arguments import require_kind, require_method
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import Plane
@@ -247,11 +247,12 @@ class Explainer:
     def _finish(self, question: Question, done: Settled | DpexplainError, total: Guarantee) -> Explanation | DpexplainError:
         """The answer: what was bought, or the answer of the release where the budget is exhausted. Other errors are returned."""
         stated = self._qualify(total)
-        if isinstance(done, Settled):
-            return self._explanation(done, question, stated)
-        if isinstance(done, BudgetExhausted) and self._release is not None:
+        refusal = refusal_of(done, stated, lambda: self.remaining)
+        if refusal is None:
+            return self._explanation(cast(Settled, done), question, stated)
+        if isinstance(refusal, BudgetExhausted) and self._release is not None:
             return self._from_release(self._release, question, stated)
-        return done
+        return refusal
 
     def _question(self, record: Any, request_id: str) -> Question:
         point, notes = read_query(self._facts.domain, record, self._facts.other_columns)
@@ -286,19 +287,18 @@ class Explainer:
         with self._turn:
             bought, stopped = self._spending.buy_in_order(self._requests(questions), past_refusals=self._release is not None)
         pairs = zip(questions, bought, strict=False)  # refused questions are left over
-        answered = [cast(Explanation, self._finish(question, one.outcome, one.total)) for question, one in pairs]
+        finished = [self._finish(question, one.outcome, one.total) for question, one in pairs]
         if stopped is not None and not isinstance(stopped, BudgetExhausted):
             raise stopped
-        return answered, stopped
+        refusals = [one for one in (*finished, stopped) if isinstance(one, BudgetExhausted)]
+        return [one for one in finished if isinstance(one, Explanation)], next(iter(refusals), None)
 
     def _plans(self, questions: Sequence[Question]) -> Sequence[Plan[Outcome]]:
         mechanism, setting = self._mechanism, self._setting
         if isinstance(mechanism, HistoryFree):
             return [mechanism.plan_alone(one.point, setting) for one in questions]
-        answers = self._uses_answers
-        return [
-            mechanism.plan(one.point, setting, self._read_history(answers=answers), self._hint(one.record)) for one in questions
-        ]
+        history = partial(self._read_history, answers=self._uses_answers)
+        return [mechanism.plan(one.point, setting, history(), self._hint(one.record)) for one in questions]
 
     @property
     def _total(self) -> Guarantee:
