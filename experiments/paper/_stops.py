@@ -26,16 +26,16 @@ def stops(data, runs, size, epsilon, factor=1.0):
     for kind in ("adaptive", "enhanced"):
         printed, own = ([run[f"{kind}, {whose}"] for run in runs] for whose in ("paper", "ours"))
         spent = [spent_by_rule(one) for one in printed]
-        worst = reserved(size, epsilon)
+        worst = worst_case(size, epsilon)
         tests = {
             THE_RULE: lambda total, spent=spent: [(e > total) | (d >= TOTAL_DELTA) for e, d in spent],
             BY_EPSILON: lambda total, spent=spent: [e > total for e, _ in spent],
-            SAME_NOISE: lambda total, told=printed, worst=worst: [refused(one, total, worst) for one in told],
+            SAME_NOISE: lambda total, told=printed, worst=worst: [refusals(one, total, worst) for one in told],
             OURS: lambda total, told=own: [one["mu"] / factor > dpx.Budget(total, TOTAL_DELTA).mu for one in told],
         }
         for name, test in tests.items():
             row = {"data": data, "algorithm": kind, "stopped by": name}
-            rows.append(row | {f"ε = {total:g}": _answered(test(total)) for total in TOTALS})
+            rows.append(row | {f"ε = {total:g}": _count_answers(test(total)) for total in TOTALS})
         ends = zip(AT_THE_END, np.array([[e[:, -1].mean(), d[:, -1].mean()] for e, d in spent]).max(axis=0), strict=True)
         rows[-len(tests)] |= {title: digits(float(value), 3) for title, value in ends}
     return rows
@@ -52,19 +52,19 @@ def spent_by_rule(told):
     return sqrt(2 * log(1 / slack)) * root + root * root, gradients * DELTA / (2 * _streams.STEPS) + slack
 
 
-def reserved(size, epsilon):
+def worst_case(size, epsilon):
     """μ² of an answer's worst case, which the library reserves before it reads a row."""
     noise = paper.adaptive_sigma(size, epsilon, DELTA, _streams.STEPS) * size
     return (_streams.STEPS - 1) / noise**2 + gdp.mu_of_pure(paper.step_epsilon(epsilon, DELTA, _streams.STEPS)) ** 2
 
 
-def refused(told, total, worst):
+def refusals(told, total, worst):
     """Where an exact budget does not pay: at answers that have to be computed and could cost more than is left."""
     before = np.hstack([np.zeros((len(told["mu"]), 1)), told["mu"][:, :-1]])
     return (told["iterations"] > 0) & (before**2 + worst > dpx.Budget(total, TOTAL_DELTA).mu ** 2)
 
 
-def _answered(each):
+def _count_answers(each):
     """Queries before the first stop, the mean over shards of means over seeds, with the standard error over shards."""
     counts = np.array([np.where(stop.any(axis=1), stop.argmax(axis=1), stop.shape[1]).mean() for stop in each])
     if all(not stop.any() for stop in each):

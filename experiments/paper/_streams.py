@@ -72,15 +72,23 @@ def ask_paper_algorithms(plan, lanes, seed, stored=None, names=PRINTED):
     points, later = plan.points()
     everything = paper_algorithms(plan.size, points.shape[1], plan.epsilon, lanes, 1000 * seed)
     chosen = {name: everything[name] for name in names}
-    told, normal = {name: [] for name in chosen}, _lanes.Normal(lanes, STEPS, points.shape[1], 1000 * seed)
-    for problem in with_bar(problems(plan.shard, points, stored), "the paper's", len(points)):
+    told = answer_all(
+        chosen, problems(plan.shard, points, stored), _lanes.Normal(lanes, STEPS, points.shape[1], 1000 * seed), len(points)
+    )
+    histories = {f"adaptive, paper|{k}": _history(chosen["adaptive, paper"], k, points) for k in range(min(lanes, FREE_SEEDS))}
+    return told | ask_without_rows(plan, later, histories, "paper", stored)
+
+
+def answer_all(chosen, asked, normal, count):
+    """{mechanism: {quantity: (seeds, queries)}} of these lanes on the same problems and noise."""
+    told = {name: [] for name in chosen}
+    for problem in with_bar(asked, "the paper's", count):
         noise = normal.draw()
         for name, one in chosen.items():
             values, iterations = one.answer(problem.point, problem.A, problem.b, noise)
             spent = {"mu": one.mu, "claimed": one.claimed, "iterations": iterations}
             told[name].append(problem.scores(values) | spent)
-    histories = {f"adaptive, paper|{k}": _history(chosen["adaptive, paper"], k, points) for k in range(min(lanes, FREE_SEEDS))}
-    return {name: stack(lines) for name, lines in told.items()} | ask_without_rows(plan, later, histories, "paper", stored)
+    return {name: stack(lines) for name, lines in told.items()}
 
 
 def _history(adaptive, lane, points):

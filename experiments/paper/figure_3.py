@@ -19,7 +19,7 @@ from experiments.paper._study import TEXT_FILES, Study, figure
 from experiments.paper.figure_2 import LATER, OURS, THE_PAPERS
 
 EPSILON, RELEASE = 0.006, 1.0
-SCALES = (1.0, 0.3, 0.1, 0.05, 0.03, 0.025, 0.02)
+SCALES = (1.0, 0.3, 0.1, 0.05, 0.03, 0.027, 0.025)
 OWN_SHARE = 15  # one of so many queries is asked of ours
 AT_ITS_OWN = "basic, ours, at ε = 0.006"
 

@@ -158,18 +158,18 @@ def test_streams_are_cut_where_the_library_stops(data, only_beta, kind, monkeypa
     assert spent[:, -1] == pytest.approx([book.epsilon(_streams.DELTA / 2) for book in lanes.books], rel=1e-3)
     assert deltas[:, -1] == pytest.approx([book.deltas + _streams.DELTA / 2 for book in lanes.books])
 
-    def answered(budget=BUDGET, stop_at=None):
+    def count_answers(budget=BUDGET, stop_at=None):
         mechanism = kind(epsilon, _streams.DELTA, STEPS, calibration="paper", stop_at=stop_at)
         return len(dpx.Explainer(data, budget, mechanism, noise=Silent()).explain_many(points))
 
     computed = np.flatnonzero(told["iterations"][0])
     for query in computed[[2, 4, 6]]:  # limits lie between the totals before and after it
         limit, delta_limit = (float(totals[0, query - 1 : query + 1].mean()) for totals in (spent, deltas))
-        assert answered(stop_at=dpx.Budget(limit, 0.5)) == query
-        assert answered(stop_at=dpx.Budget(1e6, delta_limit)) == query
-    worst = _stops.reserved(900, epsilon)
+        assert count_answers(stop_at=dpx.Budget(limit, 0.5)) == query
+        assert count_answers(stop_at=dpx.Budget(1e6, delta_limit)) == query
+    worst = _stops.worst_case(900, epsilon)
     total = gdp.epsilon(np.sqrt(3.5 * worst), 1e-6)
-    assert answered(dpx.Budget(total, 1e-6)) == _stops.refused(told, total, worst)[0].argmax()
+    assert count_answers(dpx.Budget(total, 1e-6)) == _stops.refusals(told, total, worst)[0].argmax()
 
 
 def test_copies_at_a_scale_follow_from_the_queries():
@@ -188,4 +188,4 @@ def test_totals_of_full_answers_are_those_of_the_lanes(monkeypatch):
     lanes = _lanes.Adaptive(900, 5, 0.01, _streams.DELTA, STEPS, lanes=1, seed=0)
     for i in range(6):
         lanes.answer(np.full(5, 10.0 * i), np.eye(5) / 10, np.zeros(5), np.zeros((1, STEPS, 5)))
-    assert lanes.claimed[0] == pytest.approx(_copies.booked(6, 0.01))
+    assert lanes.claimed[0] == pytest.approx(_copies.book_total(6, 0.01))

@@ -60,19 +60,19 @@ def by_hand(answers):
 
 
 @cache
-def unstopped(kind):
+def whole_stream(kind):
     """The whole stream, with the same noise and without a stopping rule."""
     return explainer(kind).explain_many(QUERIES)
 
 
 @cache
 def totals(kind):
-    return by_hand(unstopped(kind))
+    return by_hand(whole_stream(kind))
 
 
 def test_the_streams_here_copy_and_compute():
     for kind in KINDS:
-        copied = [one.copied for one in unstopped(kind)]
+        copied = [one.copied for one in whole_stream(kind)]
         assert any(copied[:10])
         assert sum(copied) < 20
 
@@ -97,10 +97,10 @@ def test_the_stream_ends_exactly_where_the_papers_inequality_first_holds(kind, e
     answers = explainer(kind, dpx.Budget(epsilon, delta)).explain_many(QUERIES)
     assert len(answers) == first
     assert answers.complete == (first == len(QUERIES))
-    assert all(np.array_equal(one.values, other.values) for one, other in zip(answers, unstopped(kind), strict=False))
+    assert all(np.array_equal(one.values, other.values) for one, other in zip(answers, whole_stream(kind), strict=False))
     if not answers.complete:
         assert isinstance(answers.refusal, dpx.errors.PaperBudgetExhausted)
-        assert not unstopped(kind)[first].copied
+        assert not whole_stream(kind)[first].copied
         assert answers.refusal.spent["epsilon"] == pytest.approx(totals(kind)[first][0])
         assert answers.refusal.spent["delta"] == pytest.approx(totals(kind)[first][1])
 
@@ -108,8 +108,8 @@ def test_the_stream_ends_exactly_where_the_papers_inequality_first_holds(kind, e
 @pytest.mark.parametrize("kind", KINDS)
 def test_limits_that_are_just_met_are_the_printed_ones(kind):
     """ε_spent = ε goes on, δ_spent = δ does not: at the very totals of the third computed answer."""
-    third = [i for i, one in enumerate(unstopped(kind)) if not one.copied][2]
-    books = unstopped(kind)[third].details["paper"]
+    third = [i for i, one in enumerate(whole_stream(kind)) if not one.copied][2]
+    books = whole_stream(kind)[third].details["paper"]
     met = explainer(kind, dpx.Budget(books["total_epsilon"], 0.5)).explain_many(QUERIES)
     assert len(met) > third
     assert len(explainer(kind, dpx.Budget(np.nextafter(books["total_epsilon"], 0), 0.5)).explain_many(QUERIES)) == third
@@ -130,7 +130,7 @@ def test_a_first_answer_that_is_too_much_is_refused_before_a_row_is_read():
 # After it stopped.
 
 
-def stopped(kind=dpx.Adaptive, **keywords):
+def stopped_stream(kind=dpx.Adaptive, **keywords):
     found = explainer(kind, limit_after(12, kind), **keywords)
     answers = found.explain_many(QUERIES)
     assert 12 < len(answers) < len(QUERIES)
@@ -145,7 +145,7 @@ def limit_after(answers, kind=dpx.Adaptive):
 def test_nothing_is_answered_any_more_for_nothing_and_without_rows():
     """Algorithm 2 leaves its loop: copies end too, and a cheaper answer that would fit is not computed."""
     data = private_data()
-    one, answers = stopped(dpx.Enhanced, data=data)
+    one, answers = stopped_stream(dpx.Enhanced, data=data)
     spent = one.spent.mu
     data.wrap_rows(lambda rows: None)
     for query in (answers[0].point, QUERIES[-1]):
@@ -157,7 +157,7 @@ def test_nothing_is_answered_any_more_for_nothing_and_without_rows():
 
 
 def test_the_answer_that_is_withheld_is_counted_by_both_books():
-    one, answers = stopped(data=private_data())
+    one, answers = stopped_stream(data=private_data())
     refusal, selection = answers.refusal, _plan_after(one, ORIGIN).events[0]
     assert refusal.spent["epsilon"] > totals(dpx.Adaptive)[len(answers) - 1][0]
     assert refusal.requested.mu == mu_of(price((selection,)))  # its start was drawn, its gradients were not
@@ -172,7 +172,7 @@ def _plan_after(one, query):
 
 
 def test_a_repeated_request_is_refused_in_the_same_words():
-    one, _ = stopped()
+    one, _ = stopped_stream()
     messages = []
     for _ in range(2):
         with pytest.raises(dpx.BudgetExhausted) as refused:
@@ -183,7 +183,7 @@ def test_a_repeated_request_is_refused_in_the_same_words():
 
 
 def test_the_non_interactive_phase_goes_on_from_what_was_reported():
-    one, answers = stopped()
+    one, answers = stopped_stream()
     free = dpx.NonInteractive(one.history, "labels").explain(QUERIES[-1])
     assert free.cost.mu == 0
     assert len(one.history) == len(answers)
@@ -213,7 +213,7 @@ def test_questions_of_several_callers_are_refused_one_by_one():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stored_history_has_stopped_too_and_a_larger_total_goes_on_from_all_that_was_spent(kind):
-    one, answers = stopped(kind)
+    one, answers = stopped_stream(kind)
     again = History.from_json(one.history.to_json())
     same = kind(EPSILON, DELTA, STEPS, calibration="paper", stop_at=limit_after(12, kind))
     assert isinstance(same.plan(ORIGIN, DATA.setting, again), Ended)
@@ -226,7 +226,7 @@ def test_a_stored_history_has_stopped_too_and_a_larger_total_goes_on_from_all_th
 @settings(deadline=None, max_examples=examples(20))
 def test_totals_go_on_from_a_stored_history(kind, cut):
     """They are in the answers: what is read back is tested against the same totals."""
-    reported = [one for one in unstopped(kind)[:cut] if not one.copied]
+    reported = [one for one in whole_stream(kind)[:cut] if not one.copied]
     running = explainer(kind)
     running.explain_many(QUERIES[:cut])
     again = History.from_json(running.history.to_json())
