@@ -215,7 +215,7 @@ def over_shards(runs):
 
 
 def line(name, told, factor=1.0):
-    """A row of the table about one mechanism, means with standard errors: over queries for quality, over seeds for totals.
+    """A row of the table about one mechanism, means with standard errors: over queries and seeds for quality, over seeds for totals.
 
     μ is divided by `factor` where rows were fewer than the noise was made for.
     """
@@ -230,7 +230,7 @@ def line(name, told, factor=1.0):
         row["copied"] = f"{(counts == 0).mean():.0%}"
         row["at full T"] = f"{(counts >= STEPS).sum(axis=1).mean():.0f} of {counts.shape[1]}"
     for key, title in (("excess_loss", "excess loss"), ("relative_excess", "relative excess"), ("cosine", "cosine")):
-        row |= with_error(title, told[key].mean(axis=0))
+        row |= with_both_errors(title, told[key])
     return row | {"seeds": len(told["cosine"]), "queries": told["cosine"].shape[1]}
 
 
@@ -238,6 +238,13 @@ def with_error(title, values, count=4):
     values = np.asarray(values, dtype=float)
     error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
     return {title: mean(values) if count == 4 else digits(values.mean(), count), f"± {title}": digits(error, 2)}
+
+
+def with_both_errors(title, values, count=4):
+    """The mean of (seeds, queries), with the errors over queries and over seeds together: answers of one release share a draw of noise."""
+    over_queries, over_seeds = (with_error(title, values.mean(axis=axis), count) for axis in (0, 1))
+    key = f"± {title}"
+    return over_queries | {key: digits(np.hypot(over_queries[key], over_seeds[key]), 2)}
 
 
 def first_seed(told, most=4500):
