@@ -17,7 +17,7 @@ from dpexplain.errors import ParameterError
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import Calibrated, Normals, calibrate
 from dpexplain.estimation.moment_planes import MomentPlanes
-from dpexplain.estimation.plane_building import build_planes
+from dpexplain.estimation.plane_building import GUESSED, build_planes
 from dpexplain.estimation.public_points import PublicModel
 from dpexplain.ledger.port import Ledger
 from dpexplain.mechanisms.marginals_plan import NoisyMarginals
@@ -161,7 +161,7 @@ class ReleaseRecipe:
         """With the model's answers at public points, where there is one to ask."""
         model = self.data.facts.column_model
         asked = None if model is None else PublicModel(model)
-        return build_planes(sketch, calibrated, asked, normals)
+        return build_planes(sketch, calibrated, asked, normals, GUESSED)
 
     def _guarantee(self, secure: bool) -> Guarantee:
         """What was paid, with notes on seeded noise and on the total where other releases were made from these data."""
