@@ -67,7 +67,7 @@ def variances_of_one(planes, query, local, share, turn, change):
     if turn is not None:  # an error of the level turns the plane
         added += np.square(across.T @ turn * planes.t0_error)
     wrong = planes.local_change
-    usual = wrong.shares @ change**2 * wrong.usual + (1 - share) / share**NEARER * wrong.unseen
+    usual = (wrong.shares @ change**2 * wrong.usual + (1 - share) * wrong.unseen) / share**NEARER
     own, unseen = OWN * np.outer(change, change), np.diag(usual)
     if turn is not None:
         by = np.eye(len(query)) - np.outer(turn, away)

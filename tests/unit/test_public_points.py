@@ -7,7 +7,10 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain import evaluation
+from dpexplain.estimation.global_slopes import guessed_slopes
+from dpexplain.estimation.plane_building import GUESSED
 from dpexplain.estimation.public_points import public_points
+from dpexplain.estimation.reference import POINTS
 from dpexplain.noise import SeededNoise
 
 DOMAIN = dpx.Domain(
@@ -90,3 +93,37 @@ def test_without_rare_values_only_the_reference_is_asked():
     public = public_points(solver)
     assert (public.points == solver.reference.points(solver.layout)).all()
     assert (public.weights == 1).all()
+
+
+def asked_about(explain):
+    """How many points a model was asked about each time that it was asked about many."""
+    counts = []
+
+    def counted(rows):
+        counts.append(len(rows["age"]))
+        return model(rows)
+
+    explain(dpx.PrivateData(table(3_000), DOMAIN, model=counted, output="value", bounds=(-1, 1)))
+    return [count for count in counts if count >= POINTS]
+
+
+def test_planes_for_many_questions_ask_the_model_about_more_points_than_one_answer():
+    record = {"age": 0.4, "trade": "a", "member": True, "local": False}
+    made = asked_about(lambda data: dpx.release(data, dpx.Budget(0.3, 1e-6), noise=SeededNoise(1)))
+    shared = asked_about(lambda data: dpx.Explainer(data, dpx.Budget(9.0, 1e-6), noise=SeededNoise(1)).explain(record))
+    alone = asked_about(
+        lambda data: dpx.Explainer(data, dpx.Budget(9.0, 1e-6), dpx.Basic(0.3, 1e-6), noise=SeededNoise(1)).explain(record)
+    )
+    assert GUESSED <= max(made) <= 2 * GUESSED
+    assert max(shared) >= GUESSED
+    assert max(alone) <= 2 * POINTS
+
+
+def test_many_points_do_not_make_relations_among_numbers_more_certain():
+    """Slopes of hard answers vary less over more points, and the slope of a number is not taken for surer than from 4,096."""
+    rng = np.random.default_rng(5)
+    points = np.column_stack([rng.random(1 << 15), rng.random((1 << 15, 2)) < 0.3])
+    labels, ones = np.where(points.sum(axis=1) > 1, 1.0, -1.0), np.ones(1 << 15)
+    guess = guessed_slopes(points, labels, ones, np.array([0]))
+    assert guess.few[0] == 1 / POINTS
+    assert guess.few[1:] == pytest.approx([1 / (1 << 15)] * 2)

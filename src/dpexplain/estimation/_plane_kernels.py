@@ -357,7 +357,7 @@ def plane_variances(
         reference[i] *= narrow * narrow
         _spread_noise(root, counted, owner, offset, away, added[i])
         change[:] = slopes[i] - slopes0
-        changed = _dot(weighed, change * change) * usual + (1 - share) / share**NEARER * unseen
+        changed = (_dot(weighed, change * change) * usual + (1 - share) * unseen) / share**NEARER
         noise[i] += changed
         _spread_change(change, changed, owner, offset, away, reference[i], added[i])
         added[i, added.shape[1] - 2 :] += level

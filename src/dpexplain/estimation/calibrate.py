@@ -20,7 +20,7 @@ from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.denoise import WIDE, Estimate, NoisySketch, estimate, with_label_moments
 from dpexplain.estimation.global_slopes import Guess, NoisyEquations, Slopes
-from dpexplain.estimation.reference import NUMBER_STEPS, build, sample_public_points
+from dpexplain.estimation.reference import NUMBER_STEPS, Reference, build, draw, sample_public_points
 
 QUERIES = 48
 _TWO_SIGMA = 0.9545  # P(|N| ≤ 2)
@@ -71,6 +71,13 @@ class Calibrated:
     solver: Solver
     found: Estimate
     rehearsed: tuple[Estimate, ...]  # each of one rehearsal or of several
+    levels: Sequence[int] = ()  # of `move_to_levels`
+
+    def solver_with(self, points: int) -> Solver:
+        """The solver with so many public points of the same distribution, without labels."""
+        codes = draw(self.found, self.solver.layout, points)
+        reference = Reference(codes, np.zeros(points), np.ones(points))
+        return move_to_levels(replace(self.solver, reference=reference), self.levels)
 
 
 def calibrate(sketch: NoisySketch, radius: float, weight: Weight, levels: Sequence[int], normals: Normals) -> Calibrated:
@@ -90,7 +97,7 @@ def calibrate(sketch: NoisySketch, radius: float, weight: Weight, levels: Sequen
         rehearsed.append(again)
     factors = column_factors(np.array(moved), np.array(stated))
     solver = replace(solver, noise=replace(solver.noise, calibration=factors))
-    return Calibrated(move_to_levels(solver, levels), found, tuple(rehearsed))
+    return Calibrated(move_to_levels(solver, levels), found, tuple(rehearsed), levels)
 
 
 def rehearse_moments(sketch: NoisySketch, levels: Sequence[int], normals: Normals) -> Calibrated:
@@ -100,7 +107,7 @@ def rehearse_moments(sketch: NoisySketch, levels: Sequence[int], normals: Normal
     solver, found, _ = rehearsal.solver(sketch.sums, sigma)
     world = as_sums(found, query)
     rehearsed = rehearsal.estimates(world, solver_replicates(query.layout), normals)
-    return Calibrated(move_to_levels(solver, levels), found, tuple(rehearsed))
+    return Calibrated(move_to_levels(solver, levels), found, tuple(rehearsed), levels)
 
 
 def move_to_levels(solver: Solver, levels: Sequence[int]) -> Solver:

@@ -41,6 +41,7 @@ _HIDDEN = 1.5  # power of the share of a guess that shrinkage hides
 _CURVED = 0.1  # how much τ² grows where numbers determine each other
 _TOGETHER = 1 << 10  # points that are summed together: they stay in the processor's cache
 _ROUNDS = 5  # s² depends on ‖φ‖², which depends on s²
+_FEW = 1 / 4096  # least `few` of numbers: however many points there are, relations among numbers are not known better
 _IDLE = 1e-12  # of the largest variance: sums over points are exact to about 1e-16 of it
 PRECISION = 1e-6  # of the largest eigenvalue: sums are known to about 1e-7 of it, so that directions of smaller eigenvalues are rounding errors
 DOUBT_WITHOUT_MODEL = 5e-3  # τ² of labels that no model gave
@@ -174,14 +175,16 @@ def _apply(matrix: Matrix, vector: Vector) -> Vector:
 def guessed_slopes(points: Matrix, labels: Vector, weights: Vector, numbers: Indices | None = None) -> Guess:
     """Least squares over labelled points; columns that hardly a point has are shrunk to 0, as one more point would shrink them.
 
-    Along directions in which no point differs from another, such as the sum of a code's columns, slopes are 0. `numbers` are the columns whose
-    margins are not known beyond two moments.
+    Along directions in which no point differs from another, such as the sum of a code's columns, slopes are 0. `numbers` are the columns of which
+    two moments are known, and neither margins nor curved relations.
     """
     share = weights / weights.sum()
     level = labels - float(share @ labels)
     sums = _PointSums.of(points, share, share * level)
     centre, second = sums.centre, sums.second - np.outer(sums.centre, sums.centre)
     few = _one_over_effective(sums, share, np.diag(second))
+    if numbers is not None:
+        few[numbers] = np.maximum(few[numbers], _FEW)
     drawn = np.linalg.solve(second + np.diag(few), sums.labels)
     barely = np.maximum(_IDLE * float(np.diag(second).max()), 1e-300) * np.eye(len(few))
     values = np.asarray(np.linalg.solve(second + barely, second @ drawn), dtype=np.float64)

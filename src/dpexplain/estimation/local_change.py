@@ -3,7 +3,7 @@
 Let δ = φ - φ₀ be that change. Public points and records follow the model, but not the private rows' relations in detail, and the error of δ was
 found to be a share of δ itself, of every column's own and of the size that is usual for the record. For a linear function d·φ of the slopes it adds
 
-    a (d·δ)² + Σ dⱼ²(l uⱼ + (1 - n)n^(-1/4) vⱼ),    l = Σ wⱼδⱼ²,
+    a (d·δ)² + Σ dⱼ²(l uⱼ + (1 - n)vⱼ)n^(-1/4),    l = Σ wⱼδⱼ²,
 
 w the columns' variances over their number: l is the mean square change in standardised columns at this record, and u = b over a column's variance, so
 that columns of little variance, such as rare codes, may be wrong by more. n is the share of rows that count, so that a plane for all of them has no
@@ -69,8 +69,9 @@ class LocalChange:
         return cls(variance / layout.width, _USUAL / variance, residual * unseen + _APART * numbers * apart)
 
     def variances(self, change: Matrix, share: Vector) -> Matrix:
-        """l u + (1 - n)n^(-1/4) v, one row a query."""
-        return np.asarray(np.outer(np.square(change) @ self.shares, self.usual) + self.unseen_variances(share))
+        """(l u + (1 - n)v)n^(-1/4), one row a query."""
+        usual = np.square(change) @ self.shares / share**NEARER
+        return np.asarray(np.outer(usual, self.usual) + self.unseen_variances(share))
 
     def unseen_variances(self, share: Vector) -> Matrix:
         """The second part alone."""

@@ -12,20 +12,30 @@ from dpexplain.core.weights import Weight
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import Calibrated, Normals, equations_of, plane_factors, rehearse_moments
 from dpexplain.estimation.denoise import NoisySketch
+from dpexplain.estimation.global_slopes import Guess
 from dpexplain.estimation.local_reference import MomentRaking, MomentTargets
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.planes import Average, Planes
-from dpexplain.estimation.public_points import PublicModel
+from dpexplain.estimation.public_points import PublicModel, PublicPoints
+from dpexplain.estimation.reference import POINTS
 from dpexplain.estimation.related import RelatedPair, related_pairs
 
+GUESSED = 1 << 15  # points that a model's slopes come from where planes serve many questions
+_MOST_CELLS = 1 << 22  # of points times columns
 
-def build_planes(sketch: NoisySketch, calibrated: Calibrated, model: PublicModel | None, normals: Normals) -> MomentPlanes:
-    """From what was released and its estimate; `model` may be asked about public points, `normals` are for rehearsals."""
+
+def build_planes(
+    sketch: NoisySketch, calibrated: Calibrated, model: PublicModel | None, normals: Normals, guessed: int = POINTS
+) -> MomentPlanes:
+    """From what was released and its estimate; `normals` are for rehearsals, and `model` may be asked about public points.
+
+    The slopes of its answers come from `guessed` points: hard answers at few of them say little about rare values.
+    """
     solver = calibrated.solver
     answered = None if model is None else model.ask_about(solver)
     found, points = calibrated.found, solver.reference.points(solver.layout)
     labels = solver.reference.labels if answered is None else answered.labels[: len(points)]
-    guess = None if answered is None else answered.guess
+    guess = None if model is None or answered is None else _guess_slopes(calibrated, model, answered, guessed)
     slopes = equations_of(found, solver.layout).slopes(guess)
     return MomentPlanes(
         mean=found.mean,
@@ -43,6 +53,14 @@ def build_planes(sketch: NoisySketch, calibrated: Calibrated, model: PublicModel
         t0_error=found.spread.t0 * sqrt(1 + found.t0**2),  # E y is a ratio of two noisy sums
         second_error=found.spread.s2,
     )
+
+
+def _guess_slopes(calibrated: Calibrated, model: PublicModel, answered: PublicPoints, count: int) -> Guess:
+    """The slopes of the model's answers, from `count` points as far as these fit into memory, or else from those that it answered."""
+    most = max(_MOST_CELLS // calibrated.solver.layout.width, 1)
+    count = min(count, 1 << most.bit_length() - 1)  # a Sobol' sequence is even in powers of two
+    more = model.ask_about(calibrated.solver_with(count)) if count > POINTS else None
+    return (more or answered).guess
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,9 +85,11 @@ def fit_one_plane(
     return plane_at(build_planes_for(sketch, asked, model, normals), asked)
 
 
-def build_planes_for(sketch: NoisySketch, asked: PlaneQuestion, model: PublicModel | None, normals: Normals) -> MomentPlanes:
+def build_planes_for(
+    sketch: NoisySketch, asked: PlaneQuestion, model: PublicModel | None, normals: Normals, guessed: int = POINTS
+) -> MomentPlanes:
     """Planes that answer a question, and all others with the same levels and baseline."""
-    planes = build_planes(sketch, rehearse_moments(sketch, asked.levels, normals), model, normals)
+    planes = build_planes(sketch, rehearse_moments(sketch, asked.levels, normals), model, normals, guessed)
     return planes if asked.baseline is None else replace(planes, average=Average(asked.baseline, error=0.0))
 
 

@@ -25,7 +25,7 @@ from dpexplain.estimation.denoise import SMALLEST_MEAN
 from dpexplain.estimation.global_slopes import Guess, guessed_slopes
 from dpexplain.estimation.reference import LABEL_STEPS, noise_ridge
 
-_WANTED = 64  # points that take each value
+_WANTED = 1 / 64  # of the number of points: how many take each value at least
 _LEAST = 0.02  # smallest probability of a value given others, as a share of its own
 _SMALLER = 0.8
 
@@ -104,7 +104,7 @@ def _rare_values(points: Matrix, solver: Solver) -> list[_RareValue]:
             shares = (solver.mean[column], 1 - solver.mean[column])
             found += [(a, column, value, max(float(shares[value == 0.0]), SMALLEST_MEAN)) for value in values]
     taken = np.array([np.count_nonzero(points[:, column] == value) for _, column, value, _ in found])
-    wanted = float(_WANTED)
+    wanted = _WANTED * len(points)
     while np.maximum(int(wanted) - taken, 0).sum() > len(points):
         wanted *= _SMALLER
     missing = np.maximum(int(wanted) - taken, 0)

@@ -21,7 +21,7 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.errors import ParameterError
 from dpexplain.estimation.moment_planes import MomentPlanes
-from dpexplain.estimation.plane_building import PlaneQuestion, build_planes_for, plane_at
+from dpexplain.estimation.plane_building import GUESSED, PlaneQuestion, build_planes_for, plane_at
 from dpexplain.estimation.public_points import PublicModel
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.history import History
@@ -152,7 +152,7 @@ def build_shared_planes(pool: SumPool, asked: PlaneQuestion, model: PublicModel 
     def normals(count: int) -> Vector:
         return np.asarray(scipy.special.ndtri(uniforms.take(count)))
 
-    return build_planes_for(pool.sketch, asked, model, normals)
+    return build_planes_for(pool.sketch, asked, model, normals, GUESSED)
 
 
 def labels_of(history: History, model: PublicModel | None, layout: Layout, levels: Sequence[int]) -> str:

@@ -184,7 +184,7 @@ function variancesOf(release, z, s, share, centre, away, change) {
 /** The variance along a direction that comes from what may be wrong about the change of the slopes near the query. */
 function wrongChange(fitted, share, change) {
   const level = fitted.shares.reduce((all, value, j) => all + value * change[j] ** 2, 0);
-  const each = fitted.usual.map((value, j) => level * value + ((1 - share) / share ** fitted.nearer) * fitted.unseen[j]);
+  const each = fitted.usual.map((value, j) => (level * value + (1 - share) * fitted.unseen[j]) / share ** fitted.nearer);
   return ({ start, factors }) => {
     let own = 0;
     let usual = 0;
