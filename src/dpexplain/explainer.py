@@ -184,9 +184,9 @@ class Explainer:
 
         All records are checked before anything is spent. It stops at the first refusal and returns the answers before it, which
         are paid for; `.refusal` has the reason. Answers that do not build on each other (`Basic`, `Influence`) are paid for up to 32 at
-        a time and then share one read of the rows. A crash can leave so many paid and unanswered; `request_ids`, one for each record,
-        let the same call be repeated then, for nothing more. With `on_error="skip"` records that cannot be asked about are left out and
-        cost nothing; `.skipped` says which and why.
+        a time and then share one read of the rows; free ones (those of `Adaptive` after its first) share two durable commits. A crash can
+        leave so many paid and unanswered; `request_ids`, one for each record, let the same call be repeated then, for nothing more. With
+        `on_error="skip"` records that cannot be asked about are left out and cost nothing; `.skipped` says which and why.
         """
         read = read_queries(self._facts.domain, records, QueryRules(extra, clip, on_error, self._facts.other_columns))
         count = len(read.rows) + len(read.skipped)
@@ -272,19 +272,18 @@ class Explainer:
 
     @property
     def _batch_size(self) -> int:
-        """How many questions are answered at a time: one, where a plan depends on the answers before it."""
-        if not isinstance(self._mechanism, HistoryFree):
-            return 1
+        """How many questions are answered at a time."""
         return max(min(MAX_BATCH, MAX_BATCH_BYTES // (8 * self._facts.domain.width**2)), 1)
 
     def _answer(self, questions: Sequence[Question]) -> tuple[list[Explanation], BudgetExhausted | None]:
         """Reserve all, up to the first that is refused; read the rows once; then draw noise for each, settle it, and only then go on to the next.
 
         Reservations are committed before a row is read: a crash over-counts and never under-counts. Where there is a release, it answers what the
-        budget cannot pay for.
+        budget cannot pay for. Where answers build on each other, a question is planned when those that it builds on are settled.
         """
         with self._turn:
-            bought, stopped = self._spending.buy_in_order(self._requests(questions), past_refusals=self._release is not None)
+            groups = (requests for _, requests in self._groups(questions))
+            bought, stopped = self._spending.buy_groups(groups, past_refusals=self._release is not None)
         pairs = zip(questions, bought, strict=False)  # refused questions are left over
         answered = [cast(Explanation, self._finish(question, one.outcome, one.total)) for question, one in pairs]
         if stopped is not None and not isinstance(stopped, BudgetExhausted):

@@ -267,6 +267,38 @@ def test_questions_of_several_callers_are_answered_together(data):
     assert commits == [3]  # nothing has to be paid for, so all are one commit
 
 
+def count_commits(asked):
+    """How many requests come with each commit, by its kind."""
+    found = []
+    for name in ("reserve_many", "settle_many"):
+        inner = getattr(asked._ledger, name)
+        setattr(asked._ledger, name, lambda items, name=name, inner=inner: found.append((name, len(items))) or inner(items))
+    return found
+
+
+def test_free_answers_of_one_call_share_their_commits(data):
+    batch, alone = explainer(data), explainer(data)
+    commits = count_commits(batch)
+    answers = batch.explain_many([RECORD, *OTHERS])
+    one, rest = 1, len(OTHERS)
+    assert commits == [("reserve_many", one), ("settle_many", one), ("reserve_many", rest), ("settle_many", rest)]
+    for many, record in zip(answers, [RECORD, *OTHERS], strict=True):
+        single = alone.explain(record)
+        assert many.values == same(single.values)
+        assert (many.cost.mu, many.guarantee.mu) == (single.cost.mu, batch.spent.mu)
+    assert len(batch.history) == len(alone.history) == 1 + rest
+
+
+def test_an_id_in_use_among_free_questions_stops_the_call_and_pays_for_nothing_after_it(data, ledger):
+    cheap = explainer(data, ledger)
+    cheap.explain(RECORD, request_id="used")
+    spent = cheap.spent.mu
+    with pytest.raises(dpx.DpexplainError, match="used for another question"):
+        cheap.explain_many(OTHERS, request_ids=["a", "used", "b"])
+    assert cheap.spent.mu == spent
+    assert cheap.explain(OTHERS[0], request_id="a").cost.mu == 0
+
+
 def test_threads_do_not_buy_the_same_sums_twice(data):
     asked = explainer(data)
     with ThreadPoolExecutor(4) as pool:

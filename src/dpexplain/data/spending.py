@@ -6,8 +6,9 @@ door counted is settled with the answer in one step. A crash in between leaves t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Generic, TypeVar, cast
 
 from dpexplain.data import PrivateData
@@ -21,6 +22,7 @@ from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
 
 Result = TypeVar("Result")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,18 +89,29 @@ class Spending:
         pairs = zip(requests, found, strict=True)
         return [PaidRequest(one, got, total) if isinstance(got, Reservation) else got for one, got in pairs]
 
+    def buy_groups(
+        self, groups: Iterable[Sequence[PlannedRequest[Result]]], *, past_refusals: bool = False
+    ) -> tuple[list[Bought], DpexplainError | None]:
+        """`buy_in_order` for each group in turn, up to the first refusal. The next group is planned after the answers before it are settled."""
+        bought: list[Bought] = []
+        for requests in groups:
+            more, stopped = self.buy_in_order(requests, past_refusals=past_refusals)
+            bought += more
+            if stopped is not None:
+                return bought, stopped
+        return bought, None
+
     def buy_in_order(
         self, requests: Sequence[PlannedRequest[Result]], *, past_refusals: bool = False
     ) -> tuple[list[Bought], DpexplainError | None]:
         """Reserve in order, up to the first refusal, which is returned; then run each plan and settle it before the next one runs.
 
-        Every reserved request is answered, also after a refusal. `past_refusals` continues where the budget cannot pay for one request. Plans about
-        local questions share one read of the rows.
+        Every request that was paid for is answered, also after a refusal. `past_refusals` continues where the budget cannot pay for one request.
+        Plans about local questions share one read of the rows; free requests that follow each other share their commits.
         """
         reserved: list[PaidRequest[Result] | Bought] = []
         stopped: DpexplainError | None = None
-        for request in requests:
-            found = self._reserve(request)
+        for found in self._reserve_in_order(requests):
             if isinstance(found, DpexplainError) and not (past_refusals and isinstance(found, BudgetExhausted)):
                 stopped = found
                 break
@@ -106,11 +119,15 @@ class Spending:
         ran = self._run([one for one in reserved if isinstance(one, PaidRequest)])
         return [next(ran) if isinstance(one, PaidRequest) else one for one in reserved], stopped
 
-    def _reserve(self, request: PlannedRequest[Result]) -> PaidRequest[Result] | Settled | DpexplainError:
-        try:
-            return self.reserve_many([request])[0]
-        except DpexplainError as error:
-            return error
+    def _reserve_in_order(
+        self, requests: Sequence[PlannedRequest[Result]]
+    ) -> Iterator[PaidRequest[Result] | Settled | DpexplainError]:
+        """Reserve as the results are asked for: each priced request by itself, so that none is paid for after a refusal."""
+        for group in in_runs(requests, lambda one: not one.plan.events):
+            try:
+                yield from self.reserve_many(group)
+            except DpexplainError as error:
+                yield error
 
     def run_together(self, paid: Sequence[PaidRequest[Result]]) -> list[Settled | DpexplainError]:
         """Run each plan at its own door, then settle all in one durable commit. No result leaves before that commit."""
@@ -119,12 +136,15 @@ class Spending:
         return self.ledger.settle_many(settlements) if settlements else []
 
     def _run(self, paid: Sequence[PaidRequest[Result]]) -> Iterator[Bought]:
-        for one, done in zip(paid, self._run_plans(paid), strict=True):
-            (settled,) = self.ledger.settle_many([self._settlement(one, done)])
-            if isinstance(settled, DpexplainError):
-                raise settled
-            cheaper = price(settled.events) < one.reservation.quanta
-            yield Bought(settled, self.data.spent if cheaper else one.total)
+        """Settle each answer before the next plan runs; free answers that follow each other are settled together."""
+        ran = self._run_plans(paid)
+        for group in in_runs(paid, lambda one: not one.reservation.quanta):
+            settlements = [self._settlement(one, next(ran)) for one in group]
+            for one, settled in zip(group, self.ledger.settle_many(settlements), strict=True):
+                if isinstance(settled, DpexplainError):
+                    raise settled
+                cheaper = price(settled.events) < one.reservation.quanta
+                yield Bought(settled, self.data.spent if cheaper else one.total)
 
     def _settlement(self, one: PaidRequest[Result], done: PlanResult[Result]) -> Settlement:
         return Settlement(one.reservation.request_id, done.events, one.request.store(done.value), self.uses)
@@ -132,6 +152,13 @@ class Spending:
     def _run_plans(self, paid: Sequence[PaidRequest[Result]]) -> Iterator[PlanResult[Result]]:
         plans = [(one.request.plan, one.reservation.quanta) for one in paid]
         return self.data.run_plans(plans, self.noise, private=self.private)
+
+
+def in_runs(items: Sequence[T], joins: Callable[[T], bool]) -> Iterator[list[T]]:
+    """The items in order: those that join one another as lists, each of the others in a list of its own."""
+    for joined, run in groupby(items, joins):
+        together = list(run)
+        yield from [together] if joined else ([one] for one in together)
 
 
 def buy(
