@@ -52,7 +52,7 @@ def append_refund(ledger, request_id: str) -> None:
     def append(page):
         held = held_by(page.newest(request_id))
         if held is not None:
-            page.append("refund", request_id, quanta=held, total=required_last(page).total - held, body={})
+            page.append("refund", request_id, quanta=held, total=required_last(page).total - held, members="")
 
     ledger._write(append)
 

@@ -30,7 +30,7 @@ from dpexplain.arguments import require_kind, require_method
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import Plane
 from dpexplain.data import PrivateData
-from dpexplain.data.spending import PaidRequest, PlannedRequest, Spending
+from dpexplain.data.spending import Bought, PaidRequest, PlannedRequest, Spending
 from dpexplain.domain import Domain, DomainLike, QueryRules, read_queries, read_query
 from dpexplain.domain.queries import Extra, Notes, OnError
 from dpexplain.errors import BudgetExhausted, DpexplainError, NotPrivateError, ParameterError
@@ -281,9 +281,13 @@ class Explainer:
         Reservations are committed before a row is read: a crash over-counts and never under-counts. Where there is a release, it answers what the
         budget cannot pay for. Where answers build on each other, a question is planned when those that it builds on are settled.
         """
+        bought, stopped = list[Bought](), cast(DpexplainError | None, None)
         with self._turn:
-            groups = (requests for _, requests in self._groups(questions))
-            bought, stopped = self._spending.buy_groups(groups, past_refusals=self._release is not None)
+            for _, requests in self._groups(questions):
+                more, stopped = self._spending.buy_in_order(requests, past_refusals=self._release is not None)
+                bought += more
+                if stopped is not None:
+                    break
         pairs = zip(questions, bought, strict=False)  # refused questions are left over
         answered = [cast(Explanation, self._finish(question, one.outcome, one.total)) for question, one in pairs]
         if stopped is not None and not isinstance(stopped, BudgetExhausted):
@@ -294,10 +298,8 @@ class Explainer:
         mechanism, setting = self._mechanism, self._setting
         if isinstance(mechanism, HistoryFree):
             return [mechanism.plan_alone(one.point, setting) for one in questions]
-        answers = self._uses_answers
-        return [
-            mechanism.plan(one.point, setting, self._read_history(answers=answers), self._hint(one.record)) for one in questions
-        ]
+        read = partial(self._read_history, answers=self._uses_answers)
+        return [mechanism.plan(one.point, setting, read(), self._hint(one.record)) for one in questions]
 
     @property
     def _total(self) -> Guarantee:

@@ -6,7 +6,7 @@ door counted is settled with the answer in one step. A crash in between leaves t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Generic, TypeVar, cast
@@ -88,18 +88,6 @@ class Spending:
         total = self.data.spent
         pairs = zip(requests, found, strict=True)
         return [PaidRequest(one, got, total) if isinstance(got, Reservation) else got for one, got in pairs]
-
-    def buy_groups(
-        self, groups: Iterable[Sequence[PlannedRequest[Result]]], *, past_refusals: bool = False
-    ) -> tuple[list[Bought], DpexplainError | None]:
-        """`buy_in_order` for each group in turn, up to the first refusal. The next group is planned after the answers before it are settled."""
-        bought: list[Bought] = []
-        for requests in groups:
-            more, stopped = self.buy_in_order(requests, past_refusals=past_refusals)
-            bought += more
-            if stopped is not None:
-                return bought, stopped
-        return bought, None
 
     def buy_in_order(
         self, requests: Sequence[PlannedRequest[Result]], *, past_refusals: bool = False

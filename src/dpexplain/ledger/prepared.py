@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from dpexplain.errors import DpexplainError
-from dpexplain.ledger.chain import canonical
+from dpexplain.ledger.chain import canonical, copy_as_stored
 from dpexplain.ledger.port import Request, Settlement
 from dpexplain.privacy.events import PrivacyEvent, price
 
@@ -16,34 +16,35 @@ R = TypeVar("R")
 
 
 class PreparedRequest(NamedTuple):
-    """A request as it will be written."""
+    """A request as it will be written; `members` is the text between the braces of its entry's body."""
 
     id: str
     quanta: int
     question: str
-    events: str
+    members: str
     uses: tuple[str, ...]
 
     @classmethod
     def of(cls, request: Request) -> PreparedRequest:
-        return cls(request.id, price(request.events), canonical(request.body), events_text(request.events), request.uses)
+        events, question = request.events, canonical(request.body)
+        return cls(request.id, price(events), question, f'"events":{events_text(events)},"question":{question}', request.uses)
 
 
 class PreparedSettlement(NamedTuple):
-    """A settlement as it will be written."""
+    """A settlement as it will be written; `answer` is what would be read back, and no longer the caller's own."""
 
     id: str
     quanta: int
     events: tuple[PrivacyEvent, ...]
-    events_text: str
     answer: dict[str, Any]
-    answer_text: str
+    members: str
     uses: tuple[str, ...]
 
     @classmethod
     def of(cls, done: Settlement) -> PreparedSettlement:
-        events, answer = done.events, done.answer
-        return cls(done.request_id, price(events), events, events_text(events), answer, canonical(answer), done.uses)
+        events, text = done.events, canonical(done.answer)
+        members = f'"answer":{text},"events":{events_text(events)}'
+        return cls(done.request_id, price(events), events, copy_as_stored(done.answer, text), members, done.uses)
 
 
 def attempt(work: Callable[[R], T], about: R) -> T | DpexplainError:
@@ -52,10 +53,6 @@ def attempt(work: Callable[[R], T], about: R) -> T | DpexplainError:
         return work(about)
     except DpexplainError as error:
         return error
-
-
-def texts_of(body: dict[str, Any]) -> dict[str, str]:
-    return {name: canonical(value) for name, value in body.items()}
 
 
 @lru_cache(maxsize=256)  # as prices: the answers of one service have the same few events
