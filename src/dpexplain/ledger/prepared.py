@@ -26,8 +26,9 @@ class PreparedRequest(NamedTuple):
 
     @classmethod
     def of(cls, request: Request) -> PreparedRequest:
-        events, question = request.events, canonical(request.body)
-        return cls(request.id, price(events), question, f'"events":{events_text(events)},"question":{question}', request.uses)
+        quanta, events = price_and_text(request.events)
+        question = canonical(request.body)
+        return cls(request.id, quanta, question, f'"events":{events},"question":{question}', request.uses)
 
 
 class PreparedSettlement(NamedTuple):
@@ -42,9 +43,10 @@ class PreparedSettlement(NamedTuple):
 
     @classmethod
     def of(cls, done: Settlement) -> PreparedSettlement:
-        events, text = done.events, canonical(done.answer)
-        members = f'"answer":{text},"events":{events_text(events)}'
-        return cls(done.request_id, price(events), events, copy_as_stored(done.answer, text), members, done.uses)
+        quanta, events = price_and_text(done.events)
+        text = canonical(done.answer)
+        answer = copy_as_stored(done.answer, text)
+        return cls(done.request_id, quanta, done.events, answer, f'"answer":{text},"events":{events}', done.uses)
 
 
 def attempt(work: Callable[[R], T], about: R) -> T | DpexplainError:
@@ -55,6 +57,6 @@ def attempt(work: Callable[[R], T], about: R) -> T | DpexplainError:
         return error
 
 
-@lru_cache(maxsize=256)  # as prices: the answers of one service have the same few events
-def events_text(events: tuple[PrivacyEvent, ...]) -> str:
-    return canonical([event.to_dict() for event in events])
+@lru_cache(maxsize=256)  # the answers of one service have the same few events
+def price_and_text(events: tuple[PrivacyEvent, ...]) -> tuple[int, str]:
+    return price(events), canonical([event.to_dict() for event in events])
