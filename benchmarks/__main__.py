@@ -4,8 +4,9 @@ A run that has all ratios of the history adds a line to benchmarks/history.csv a
 
 With --small the tables are so small that all of it takes minutes: to see that every benchmark works. Nothing is added to the history.
 
-With --write-docs the tables between markers in docs/performance.md, and its figure, are replaced by this run's. With --stored FILE nothing is
-measured: the run that this file holds goes into the history and, with --write-docs, into the page.
+With --write-docs the tables between markers in docs/performance.md, and its figure, are replaced by this run's. With --stored FILE… nothing is
+measured: the run that this file holds goes into the history, unless it is there already, and with --write-docs into the page. Tables of further files
+replace those of the first.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--output", type=Path, default=Path("out/bench.json"))
     parser.add_argument("--small", action="store_true", help="small tables: whether every benchmark works, in minutes")
     parser.add_argument("--write-docs", action="store_true", help="put the tables and the figure into docs/performance.md")
-    parser.add_argument("--stored", type=Path, metavar="FILE", help="measure nothing: show and write down the run in this file")
+    parser.add_argument(
+        "--stored", type=Path, nargs="+", metavar="FILE", help="measure nothing: write down the run in these files"
+    )
     options = parser.parse_args()
     if options.small and (options.write_docs or options.stored):
         parser.error("the documentation and its history state full sizes. Leave out --small")
@@ -72,7 +75,7 @@ def main() -> int:
     if options.small:
         _sizes.make_small()
     if options.stored:
-        results = json.loads(options.stored.read_text(encoding="utf-8"))
+        results = read_stored(options.stored)
     else:
         results = measure(console, options.names or tables())
         save(console, options.output, results)
@@ -92,6 +95,12 @@ def measure(console: Console, names: list[str]) -> Results:
     return results
 
 
+def read_stored(files: list[Path]) -> Results:
+    """The tables of all files; of those that several have, the last. The machine is that of the first."""
+    first, *others = (json.loads(file.read_text(encoding="utf-8")) for file in files)
+    return {name: rows for part in (first, *others) for name, rows in part.items()} | {"machine": first["machine"]}
+
+
 def save(console: Console, output: Path, results: Results) -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(results, indent=1, ensure_ascii=False), encoding="utf-8")
@@ -102,7 +111,8 @@ def save(console: Console, output: Path, results: Results) -> None:
 
 def write_down(console: Console, options: argparse.Namespace, results: Results) -> None:
     """The run's line in the history, and its tables in the documentation where they were asked for."""
-    if one := _history.line(results):
+    one = _history.line(results)
+    if one and not (options.stored and _history.has(one)):
         _history.append(one)
         _history.show()
         console.print(f"added a line to {_history.FILE}")
