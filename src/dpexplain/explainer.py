@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from threading import RLock
 from typing import Any, Protocol, TypeVar, cast
 from uuid import uuid4
@@ -107,6 +107,7 @@ class Explainer:
             raise ParameterError("release= has another domain than the data. Pass a release of these data")
         self._data, self._facts, self._release = data, data.facts, release
         self._mechanism = _with_model(mechanism or default_mechanism(), data.facts.column_model)
+        self._alone = self._mechanism if isinstance(self._mechanism, HistoryFree) else None
         self._described = self._mechanism.to_dict()
         self._quantity = self._described.get("quantity")
         self._plane = self._described.get("plane") or (None if self._quantity else "paper")
@@ -153,7 +154,7 @@ class Explainer:
                 self._past = PastAnswers(self._ledger, empty, (self._quantity, self._plane))
             return self._past.read(answers=answers)
 
-    @property
+    @cached_property
     def _uses_answers(self) -> bool:
         return not isinstance(self._mechanism, UsesAnswers) or self._mechanism.uses_answers(self._setting)
 
@@ -214,7 +215,7 @@ class Explainer:
     def _groups(self, questions: Sequence[Question]) -> Iterator[tuple[list[Question], list[PlannedRequest[Outcome]]]]:
         """Questions that can be answered together, with their plans: all, where answers do not build on each other. Else those up to the next one
         that has to be paid for, because only paid answers change what others find in the history."""
-        if isinstance(self._mechanism, HistoryFree):
+        if self._alone is not None:
             if questions:
                 yield list(questions), self._requests(questions)
             return
@@ -232,7 +233,7 @@ class Explainer:
     @property
     def _turn(self) -> AbstractContextManager[Any]:
         """Where answers build on each other they are planned and paid for one after another: threads must not buy the same thing twice."""
-        return nullcontext() if isinstance(self._mechanism, HistoryFree) else self._lock
+        return self._lock if self._alone is None else nullcontext()
 
     def _answer_each(
         self, questions: Sequence[Question], requests: Sequence[PlannedRequest[Outcome]]
@@ -295,9 +296,9 @@ class Explainer:
         return answered, stopped
 
     def _plans(self, questions: Sequence[Question]) -> Sequence[Plan[Outcome]]:
-        mechanism, setting = self._mechanism, self._setting
-        if isinstance(mechanism, HistoryFree):
-            return [mechanism.plan_alone(one.point, setting) for one in questions]
+        alone, mechanism, setting = self._alone, self._mechanism, self._setting
+        if alone is not None:
+            return [alone.plan_alone(one.point, setting) for one in questions]
         read = partial(self._read_history, answers=self._uses_answers)
         return [mechanism.plan(one.point, setting, read(), self._hint(one.record)) for one in questions]
 
