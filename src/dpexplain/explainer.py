@@ -30,7 +30,7 @@ from dpexplain.arguments import require_kind, require_method
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import Plane
 from dpexplain.data import PrivateData
-from dpexplain.data.spending import Bought, PaidRequest, PlannedRequest, Spending
+from dpexplain.data.spending import Bought, PlannedRequest, Spending
 from dpexplain.domain import Domain, DomainLike, QueryRules, read_queries, read_query
 from dpexplain.domain.queries import Extra, Notes, OnError
 from dpexplain.errors import BudgetExhausted, DpexplainError, NotPrivateError, ParameterError
@@ -185,7 +185,7 @@ class Explainer:
 
         All records are checked before anything is spent. It stops at the first refusal and returns the answers before it, which
         are paid for; `.refusal` has the reason. Answers that do not build on each other (`Basic`, `Influence`) are paid for up to 32 at
-        a time and then share one read of the rows; free ones (those of `Adaptive` after its first) share two durable commits. A crash can
+        a time and then share one read of the rows; free ones (those of `Adaptive` after its first) share one durable commit. A crash can
         leave so many paid and unanswered; `request_ids`, one for each record, let the same call be repeated then, for nothing more. With
         `on_error="skip"` records that cannot be asked about are left out and cost nothing; `.skipped` says which and why.
         """
@@ -238,11 +238,7 @@ class Explainer:
     def _answer_each(
         self, questions: Sequence[Question], requests: Sequence[PlannedRequest[Outcome]]
     ) -> list[Explanation | DpexplainError]:
-        found = self._spending.reserve_many(requests)
-        paid = [one for one in found if isinstance(one, PaidRequest)]
-        total = paid[0].total if paid else self._data.spent
-        settled = iter(self._spending.run_together(paid))
-        done = [next(settled) if isinstance(one, PaidRequest) else one for one in found]
+        done, total = self._spending.answer_each(requests)
         return [self._finish(question, one, total) for question, one in zip(questions, done, strict=True)]
 
     def _finish(self, question: Question, done: Settled | DpexplainError, total: Guarantee) -> Explanation | DpexplainError:

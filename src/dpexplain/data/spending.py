@@ -2,6 +2,7 @@
 
 A reservation commits the plan's worst case before a row is read. The plan then runs at a door that was built from that reservation, and what the
 door counted is settled with the answer in one step. A crash in between leaves the reservation counted: it over-counts and never under-counts.
+A plan that releases nothing runs without access to the rows, and is then reserved and settled in one step.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from dpexplain.data import PrivateData
 from dpexplain.errors import BudgetExhausted, DpexplainError
 from dpexplain.ledger import open_ledger
 from dpexplain.ledger.port import USED_MODEL_ANSWERS, USED_SEED, USED_UNPAID, Ledger, Request, Reservation, Settled, Settlement
-from dpexplain.mechanisms.door import PlanResult
-from dpexplain.mechanisms.ports import Noise, Plan
+from dpexplain.mechanisms.door import PlanResult, run_plans
+from dpexplain.mechanisms.ports import Noise, Plan, Rows
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.budget import Budget, Guarantee
 from dpexplain.privacy.events import price
@@ -84,7 +85,7 @@ class Spending:
         """Commit the worst case of each plan, in one durable commit; the stored answer of an id that was answered before. A refusal does not stop
         the others."""
         self.data.require_readable()
-        found = self.data.reserve_many(self.ledger, [Request(one.id, one.body, one.plan.events, self.uses) for one in requests])
+        found = self.data.reserve_many(self.ledger, [self._request(one) for one in requests])
         total = self.data.spent
         pairs = zip(requests, found, strict=True)
         return [PaidRequest(one, got, total) if isinstance(got, Reservation) else got for one, got in pairs]
@@ -95,7 +96,7 @@ class Spending:
         """Reserve in order, up to the first refusal, which is returned; then run each plan and settle it before the next one runs.
 
         Every request that was paid for is answered, also after a refusal. `past_refusals` continues where the budget cannot pay for one request.
-        Plans about local questions share one read of the rows; free requests that follow each other share their commits.
+        Plans about local questions share one read of the rows; free requests that follow each other share one commit.
         """
         reserved: list[PaidRequest[Result] | Bought] = []
         stopped: DpexplainError | None = None
@@ -103,36 +104,66 @@ class Spending:
             if isinstance(found, DpexplainError) and not (past_refusals and isinstance(found, BudgetExhausted)):
                 stopped = found
                 break
-            reserved.append(found if isinstance(found, PaidRequest) else Bought(found, self.data.spent))
+            reserved.append(Bought(found, self.data.spent) if isinstance(found, BudgetExhausted) else found)
         ran = self._run([one for one in reserved if isinstance(one, PaidRequest)])
         return [next(ran) if isinstance(one, PaidRequest) else one for one in reserved], stopped
 
     def _reserve_in_order(
         self, requests: Sequence[PlannedRequest[Result]]
-    ) -> Iterator[PaidRequest[Result] | Settled | DpexplainError]:
-        """Reserve as the results are asked for: each priced request by itself, so that none is paid for after a refusal."""
-        for group in in_runs(requests, lambda one: not one.plan.events):
+    ) -> Iterator[PaidRequest[Result] | Bought | DpexplainError]:
+        """Reserve as the results are asked for: each priced request by itself, so that none is paid for after a refusal. Free ones are answered."""
+        for group in in_runs(requests, self._is_free):
             try:
-                yield from self.reserve_many(group)
+                found = self.record_free(group) if self._is_free(group[0]) else self.reserve_many(group)
             except DpexplainError as error:
                 yield error
+                continue
+            total: Guarantee | None = None
+            for one in found:
+                if isinstance(one, Settled):
+                    total = total or self.data.spent
+                    yield Bought(one, total)
+                else:
+                    yield one
 
-    def run_together(self, paid: Sequence[PaidRequest[Result]]) -> list[Settled | DpexplainError]:
+    def answer_each(self, requests: Sequence[PlannedRequest[Result]]) -> tuple[list[Settled | DpexplainError], Guarantee]:
+        """Each request is answered or refused by itself, and what was spent on the data when all were reserved. Two durable commits, one if all are free."""
+        if all(map(self._is_free, requests)):
+            return self.record_free(requests), self.data.spent
+        found = self.reserve_many(requests)
+        paid = [one for one in found if isinstance(one, PaidRequest)]
+        settled = iter(self._run_together(paid))
+        done = [next(settled) if isinstance(one, PaidRequest) else one for one in found]
+        return done, paid[0].total if paid else self.data.spent
+
+    def _is_free(self, request: PlannedRequest[Result]) -> bool:
+        return self.private and not request.plan.events
+
+    def record_free(self, requests: Sequence[PlannedRequest[Result]]) -> list[Settled | DpexplainError]:
+        """Answer requests that release nothing: without access to the rows, and with one durable commit for all. No answer leaves before it."""
+        self.data.require_readable()
+        ran = run_plans(cast(Rows, NoRows()), [(one.plan, 0) for one in requests], self.noise)
+        settlements = [
+            Settlement(one.id, done.events, one.store(done.value), self.uses) for one, done in zip(requests, ran, strict=True)
+        ]
+        return self.data.record_many(self.ledger, list(zip(map(self._request, requests), settlements, strict=True)))
+
+    def _request(self, one: PlannedRequest[Result]) -> Request:
+        return Request(one.id, one.body, one.plan.events, self.uses)
+
+    def _run_together(self, paid: Sequence[PaidRequest[Result]]) -> list[Settled | DpexplainError]:
         """Run each plan at its own door, then settle all in one durable commit. No result leaves before that commit."""
         ran = zip(paid, self._run_plans(paid), strict=True)
         settlements = [self._settlement(one, done) for one, done in ran]
         return self.ledger.settle_many(settlements) if settlements else []
 
     def _run(self, paid: Sequence[PaidRequest[Result]]) -> Iterator[Bought]:
-        """Settle each answer before the next plan runs; free answers that follow each other are settled together."""
-        ran = self._run_plans(paid)
-        for group in in_runs(paid, lambda one: not one.reservation.quanta):
-            settlements = [self._settlement(one, next(ran)) for one in group]
-            for one, settled in zip(group, self.ledger.settle_many(settlements), strict=True):
-                if isinstance(settled, DpexplainError):
-                    raise settled
-                cheaper = price(settled.events) < one.reservation.quanta
-                yield Bought(settled, self.data.spent if cheaper else one.total)
+        for one, done in zip(paid, self._run_plans(paid), strict=True):
+            (settled,) = self.ledger.settle_many([self._settlement(one, done)])
+            if isinstance(settled, DpexplainError):
+                raise settled
+            cheaper = price(settled.events) < one.reservation.quanta
+            yield Bought(settled, self.data.spent if cheaper else one.total)
 
     def _settlement(self, one: PaidRequest[Result], done: PlanResult[Result]) -> Settlement:
         return Settlement(one.reservation.request_id, done.events, one.request.store(done.value), self.uses)
@@ -140,6 +171,15 @@ class Spending:
     def _run_plans(self, paid: Sequence[PaidRequest[Result]]) -> Iterator[PlanResult[Result]]:
         plans = [(one.request.plan, one.reservation.quanta) for one in paid]
         return self.data.run_plans(plans, self.noise, private=self.private)
+
+
+class NoRows:
+    """What an answer gets instead of rows that it must not read."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(
+            "an answer that costs nothing asked for rows. This is a bug in dpexplain: report it. Nothing was released"
+        )
 
 
 def in_runs(items: Sequence[T], joins: Callable[[T], bool]) -> Iterator[list[T]]:

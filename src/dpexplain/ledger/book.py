@@ -36,7 +36,7 @@ from dpexplain.ledger.port import Account, Entry, Head, Request, Reservation, Se
 from dpexplain.ledger.prepared import PreparedRequest, PreparedSettlement, attempt
 from dpexplain.ledger.recent import Line, Recent, Tail
 from dpexplain.ledger.store import Session, Store
-from dpexplain.privacy.events import PrivacyEvent, event_from_dict
+from dpexplain.privacy.events import PrivacyEvent, event_from_dict, price
 from dpexplain.privacy.filter import Filter
 
 T = TypeVar("T")
@@ -162,6 +162,17 @@ class Book:
         self._step("after settle")
         return done
 
+    def record_many(self, answered: Sequence[tuple[Request, Settlement]]) -> list[Settled | DpexplainError]:
+        for request, _ in answered:
+            require_id("request id", request.id)
+            require_free(request)
+        pairs = [(attempt(PreparedRequest.of, one), attempt(PreparedSettlement.of, done)) for one, done in answered]
+        self._step("before record")
+        ids = [request.id for request, _ in answered]
+        found = self._write(lambda page: [self._record(page, *pair) for pair in pairs], ids)
+        self._step("after record")
+        return found
+
     def reserve(self, request: Request) -> Reservation | Settled:
         (found,) = self.reserve_many([request])
         if isinstance(found, DpexplainError):
@@ -247,6 +258,14 @@ class Book:
         self._step("in settle")
         return Settled(row.position or 0, ran.id, ran.events, ran.answer, total)
 
+    def _record(
+        self, page: Page, asked: PreparedRequest | DpexplainError, ran: PreparedSettlement | DpexplainError
+    ) -> Settled | DpexplainError:
+        if isinstance(ran, DpexplainError):
+            return ran
+        found = outcome_of(self._reserve, page, asked)
+        return outcome_of(self._settle, page, ran) if isinstance(found, Reservation) else found
+
     def _filter(self, last: Tail) -> Filter:
         return Filter(self.account.budget, self.account.neighbours, last.total, last.uses)
 
@@ -306,6 +325,12 @@ def require_id(what: str, value: str) -> None:
     """Raise ParameterError unless the id is printable text of limited length, which every backend can store."""
     if not (isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value.isprintable()):
         raise ParameterError(f"a {what} must be 1 to {LONGEST_ID} printable characters, got {value!r:.50}")
+
+
+def require_free(request: Request) -> None:
+    """Raise RuntimeError if an answer was computed before its price was reserved."""
+    if price(request.events):
+        raise RuntimeError("an answer with a price was computed before it was reserved. This is a bug in dpexplain: report it")
 
 
 def require_same_account(account: Account, stored: dict[str, Any]) -> None:
