@@ -46,7 +46,7 @@ def study(name: str) -> Study:
 
 def show(console: Console, found: dict) -> None:
     title = f"{found['study']}: {found['title']} ({found['queries']} queries, {found.get('cpu seconds', found['seconds']):.0f} s of processor time)"
-    tables = {title: found["rows"], "models": found.get("models", [])}
+    tables = {title: found["rows"]} | {name: found.get(name, []) for name in ("models", "stops", "copies")}
     for heading, rows in tables.items():
         if rows:
             console.print(rich_table(heading, rows))

@@ -40,6 +40,9 @@ def fill_page(page: str, kept: dict[str, Any]) -> str:
     page = _replace(page, "overview", markdown(HEADER, overview(kept)))
     page = _replace(page, "free answers", markdown(FREE_HEADER, free_answers(kept)))
     page = _replace(page, "numbers of the text", markdown(_text_numbers.HEADER, _text_numbers.text_numbers(kept)))
+    for kind in ("stops", "copies"):
+        rows = [row for study in ("figure-2", "figure-3") for row in kept[study][kind]]
+        page = _replace(page, kind, columns(rows, *dict.fromkeys(key for row in rows for key in row))[0])
     for study, kind in (("figure-6", "faces"), ("figure-7", "reviews")):
         page = _replace(page, f"models of {kind}", markdown(_models_table.HEADER, _models_table.models_table(kept, study)))
     for name, found in kept.items():
@@ -166,7 +169,10 @@ TABLES: dict[str, Callable[[Rows], list[str]]] = {
     "figure-1": lambda rows: columns(
         rows, "superpixels", "explanation", "cosine", "relative excess", "T that Theorem 3.2 allows"
     ),
-    "figure-2": lambda rows: columns(rows, "mechanism", *STREAM),
+    "figure-2": lambda rows: [
+        *columns(rows, "mechanism", *STREAM, where=lambda row: "columns in" not in row),
+        *columns(rows, "columns in", "mechanism", *STREAM, where=lambda row: "columns in" in row),
+    ],
     "figure-3": lambda rows: columns(rows, "mechanism", *STREAM),
     "figure-4": lambda rows: columns(rows, "mechanism", "at the start", "at worst", "at the end", "ends better than it starts"),
     "figure-5": lambda rows: columns(

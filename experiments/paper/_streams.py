@@ -72,15 +72,23 @@ def ask_paper_algorithms(plan, lanes, seed, stored=None, names=PRINTED):
     points, later = plan.points()
     everything = paper_algorithms(plan.size, points.shape[1], plan.epsilon, lanes, 1000 * seed)
     chosen = {name: everything[name] for name in names}
-    told, normal = {name: [] for name in chosen}, _lanes.Normal(lanes, STEPS, points.shape[1], 1000 * seed)
-    for problem in with_bar(problems(plan.shard, points, stored), "the paper's", len(points)):
+    told = answer_all(
+        chosen, problems(plan.shard, points, stored), _lanes.Normal(lanes, STEPS, points.shape[1], 1000 * seed), len(points)
+    )
+    histories = {f"adaptive, paper|{k}": _history(chosen["adaptive, paper"], k, points) for k in range(min(lanes, FREE_SEEDS))}
+    return told | ask_without_rows(plan, later, histories, "paper", stored)
+
+
+def answer_all(chosen, asked, normal, count):
+    """{mechanism: {quantity: (seeds, queries)}} of these lanes on the same problems and noise."""
+    told = {name: [] for name in chosen}
+    for problem in with_bar(asked, "the paper's", count):
         noise = normal.draw()
         for name, one in chosen.items():
             values, iterations = one.answer(problem.point, problem.A, problem.b, noise)
             spent = {"mu": one.mu, "claimed": one.claimed, "iterations": iterations}
             told[name].append(problem.scores(values) | spent)
-    histories = {f"adaptive, paper|{k}": _history(chosen["adaptive, paper"], k, points) for k in range(min(lanes, FREE_SEEDS))}
-    return {name: stack(lines) for name, lines in told.items()} | ask_without_rows(plan, later, histories, "paper", stored)
+    return {name: stack(lines) for name, lines in told.items()}
 
 
 def _history(adaptive, lane, points):
@@ -207,7 +215,7 @@ def over_shards(runs):
 
 
 def line(name, told, factor=1.0):
-    """A row of the table about one mechanism, means with standard errors: over queries for quality, over seeds for totals.
+    """A row of the table about one mechanism, means with standard errors: over queries and seeds for quality, over seeds for totals.
 
     μ is divided by `factor` where rows were fewer than the noise was made for.
     """
@@ -222,7 +230,7 @@ def line(name, told, factor=1.0):
         row["copied"] = f"{(counts == 0).mean():.0%}"
         row["at full T"] = f"{(counts >= STEPS).sum(axis=1).mean():.0f} of {counts.shape[1]}"
     for key, title in (("excess_loss", "excess loss"), ("relative_excess", "relative excess"), ("cosine", "cosine")):
-        row |= with_error(title, told[key].mean(axis=0))
+        row |= with_both_errors(title, told[key])
     return row | {"seeds": len(told["cosine"]), "queries": told["cosine"].shape[1]}
 
 
@@ -230,6 +238,13 @@ def with_error(title, values, count=4):
     values = np.asarray(values, dtype=float)
     error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
     return {title: mean(values) if count == 4 else digits(values.mean(), count), f"± {title}": digits(error, 2)}
+
+
+def with_both_errors(title, values, count=4):
+    """The mean of (seeds, queries), with the errors over queries and over seeds together: answers of one release share a draw of noise."""
+    over_queries, over_seeds = (with_error(title, values.mean(axis=axis), count) for axis in (0, 1))
+    key = f"± {title}"
+    return over_queries | {key: digits(np.hypot(over_queries[key], over_seeds[key]), 2)}
 
 
 def first_seed(told, most=4500):

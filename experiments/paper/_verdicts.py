@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 FACTOR, SURE = 2.0, 2.0
 LIMIT = 3.9 - 0.5  # words shared with LIME: half a word below the paper's
-MEAN = "mean T'"
+MEAN, BOOKED, EXACT, LOST = "mean T'", "ε by the paper's bookkeeping", "total ε, exact", "relative excess"
 REPRODUCED, PARTLY, NOT = "reproduced", "in part", "not reproduced"
 Rows = list[dict[str, Any]]
 
@@ -148,19 +148,42 @@ def figure_1(rows: Rows) -> Verdict:
 
 
 def stream(rows: Rows) -> Verdict:
+    """At every scale of the columns that was tried: does adaptive spend less than half of basic, counted exactly, and lose hardly more?"""
     basic, adaptive, enhanced = (find_row(rows, mechanism=f"{kind}, paper") for kind in ("basic", "adaptive", "enhanced"))
     ours = [find_row(rows, mechanism=f"{kind}, ours") for kind in ("basic", "adaptive", "enhanced")]
-    booked, exact, lost = "ε by the paper's bookkeeping", "total ε, exact", "relative excess"
-    books = less(adaptive, basic, booked) and less(enhanced, adaptive, booked)
-    saved, useful = adaptive[exact] < 0.5 * basic[exact], basic[lost] < 0.5
-    order = less(ours[1], ours[0], exact) and less(ours[2], ours[1], exact)
-    because = f"by its bookkeeping {basic[booked]:.3g}, {adaptive[booked]:.3g} and {enhanced[booked]:.3g}, in truth {basic[exact]:.2g}, "
-    because += f"{adaptive[exact]:.2g} and {enhanced[exact]:.2g}; {basic[lost]:.2g} of what there is to explain is lost. "
-    because += f"Ours spend {ours[0][exact]:.3g}, {ours[1][exact]:.3g} and {ours[2][exact]:.3g} and lose {ours[0][lost]:.2g}"
-    otherwise = "if the printed algorithm spent less than half of basic, counted exactly, and lost less than half of the signal"
-    if books and saved and useful:
-        return Verdict(REPRODUCED, because, otherwise.replace("if", "unless"))
+    books = less(adaptive, basic, BOOKED) and less(enhanced, adaptive, BOOKED)
+    order = less(ours[1], ours[0], EXACT) and less(ours[2], ours[1], EXACT)
+    savings = _savings(rows)
+    good = [one for one in savings if one.cheap < min(0.5, 1.25 * one.fresh)]
+    because = f"by its bookkeeping {basic[BOOKED]:.3g}, {adaptive[BOOKED]:.3g} and {enhanced[BOOKED]:.3g}, in truth {basic[EXACT]:.2g}, "
+    because += f"{adaptive[EXACT]:.2g} and {enhanced[EXACT]:.2g}; {basic[LOST]:.2g} of what there is to explain is lost. "
+    because += f"Ours spend {ours[0][EXACT]:.3g}, {ours[1][EXACT]:.3g} and {ours[2][EXACT]:.3g} and lose {ours[0][LOST]:.2g}"
+    if savings:
+        best = min(savings, key=lambda one: one.cheap / one.fresh)
+        because += f". With columns in {best.scale} adaptive spends {best.share:.2g} of basic, in truth, and loses {best.cheap:.2g} where "
+        because += f"basic loses {best.fresh:.2g}"
+    otherwise = "if adaptive spent less than half of basic, counted exactly, lost at most a quarter more, and less than half of the signal"
+    if books and good:
+        return Verdict(REPRODUCED, because, otherwise.replace("if", "unless", 1))
     return Verdict(PARTLY if books or order else NOT, because, otherwise)
+
+
+class Saving(NamedTuple):
+    """A scale at which adaptive answers spend less than half of basic ones, counted exactly, and what both lose."""
+
+    scale: str
+    share: float
+    fresh: float
+    cheap: float
+
+
+def _savings(rows: Rows) -> list[Saving]:
+    found = []
+    for scale in dict.fromkeys(row.get("columns in") for row in rows):
+        own = [row for row in rows if row.get("columns in") == scale]
+        basic, adaptive = (find_row(own, mechanism=f"{kind}, paper") for kind in ("basic", "adaptive"))
+        found.append(Saving(scale or "[0, 1]", adaptive[EXACT] / basic[EXACT], basic[LOST], adaptive[LOST]))
+    return [one for one in found if one.share < 0.5]
 
 
 def figure_4(rows: Rows) -> Verdict:

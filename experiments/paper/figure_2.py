@@ -6,19 +6,34 @@ from itertools import islice
 
 from experiments.datasets import random_records
 from experiments.paper import _streams
+from experiments.paper._copies import ask_at_scale, copies
+from experiments.paper._stops import stops
 from experiments.paper._study import ACS_FILE, SEED, Study, figure
 
 EPSILON = 0.01
 LATER = 100  # queries a shard of the non-interactive phase
 RELEASE = 0.1
+SCALES = (1.0, 0.3, 0.23, 0.2, 0.15, 0.13)  # of the columns
+SCALES_MINUTES = 4
 THE_PAPERS, OURS = _streams.PRINTED, _streams.OURS
 
 
 def run(inputs, queries):
     chosen = list(islice(plans(inputs.acs, queries), inputs.shards))
-    told = _streams.over_shards([ask_shard(inputs, plan, i, queries) for i, plan in enumerate(chosen)])
+    runs = [ask_shard(inputs, plan, i, queries) for i, plan in enumerate(chosen)]
+    told = _streams.over_shards(runs)
     rows = [_streams.line(name, one) for name, one in told.items()]
-    return {"rows": rows, "told": _streams.first_seed(told), "asked": len(chosen) * queries}
+    rows += at_other_scales(inputs, chosen[0], queries)
+    others = {"stops": stops("ACS", runs, chosen[0].size, EPSILON), "copies": copies("ACS", chosen, SCALES)}
+    return {"rows": rows} | others | {"told": _streams.first_seed(told), "asked": len(chosen) * queries}
+
+
+def at_other_scales(inputs, plan, queries):
+    """The paper's algorithms on the first shard with columns in [0, s]: more is near, so more is copied."""
+    parts, size = inputs.parts("figure-2", queries), SCALES_MINUTES / len(SCALES[1:])
+    for scale in SCALES[1:]:
+        found = parts.get(f"scale-{scale:g}", lambda scale=scale: ask_at_scale(plan, inputs.seeds, scale), size)
+        yield from ({"columns in": f"[0, {scale:g}]"} | _streams.line(name, one) for name, one in found.items())
 
 
 def plans(data, queries):
@@ -34,7 +49,7 @@ def plans(data, queries):
 def ask_shard(inputs, plan, i, queries):
     """One shard's answers, the paper's and ours, each from its file if it is there."""
     parts, stored = inputs.parts("figure-2", queries), inputs.sums(f"acs-{queries}-shard-{i}")
-    size = STUDY.minutes / _streams.SHARDS / 2
+    size = (STUDY.minutes - SCALES_MINUTES) / _streams.SHARDS / 2
     papers = parts.get(f"shard-{i}-paper", lambda: _streams.ask_paper_algorithms(plan, inputs.seeds, i, stored), size)
     return papers | parts.get(f"shard-{i}-ours", lambda: _streams.ask_library(plan, inputs.own_seeds, i, stored), size)
 
@@ -72,5 +87,5 @@ STUDY = Study(
     quick=10,
     run=run,
     draw=draw,
-    minutes=20,
+    minutes=24,
 )

@@ -13,10 +13,13 @@ from itertools import islice
 import dpexplain as dpx
 from dpexplain.privacy import gdp
 from experiments.paper import _streams
+from experiments.paper._copies import copies
+from experiments.paper._stops import stops
 from experiments.paper._study import TEXT_FILES, Study, figure
 from experiments.paper.figure_2 import LATER, OURS, THE_PAPERS
 
 EPSILON, RELEASE = 0.006, 1.0
+SCALES = (1.0, 0.3, 0.1, 0.05, 0.03, 0.027, 0.025)
 OWN_SHARE = 15  # one of so many queries is asked of ours
 AT_ITS_OWN = "basic, ours, at ε = 0.006"
 
@@ -24,10 +27,12 @@ AT_ITS_OWN = "basic, ours, at ε = 0.006"
 def run(inputs, queries):
     factor = inputs.reviews.factor
     chosen = list(islice(plans(inputs.reviews, queries), inputs.shards))
-    told = _streams.over_shards([ask_shard(inputs, plan, i, queries) for i, plan in enumerate(chosen)])
+    runs = [ask_shard(inputs, plan, i, queries) for i, plan in enumerate(chosen)]
+    told = _streams.over_shards(runs)
     rows = [_streams.line(name, one, factor if name in OURS else 1.0) for name, one in told.items()]
     counts = {"asked": len(chosen) * queries, "asked of ours": len(chosen) * own_queries(queries)}
-    return {"rows": rows, "told": _streams.first_seed(told), "factor": factor} | counts
+    others = {"stops": stops("Text", runs, chosen[0].size, EPSILON, factor), "copies": copies("Text", chosen, SCALES)}
+    return {"rows": rows, "told": _streams.first_seed(told), "factor": factor} | others | counts
 
 
 def plans(reviews, queries):

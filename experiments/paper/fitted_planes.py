@@ -39,14 +39,17 @@ class Setting:
     mechanisms: dict[str, Any]
     release: float
     factor: float = 1.0
+    shared: int = SEEDS  # draws of noise that all answers share: of a release, or of the first adaptive answer
+
+    def seeds_of(self, name):
+        """Answers by `Basic` have noise of their own, so few draws of it do."""
+        return SEEDS if name.startswith("basic") else self.shared
 
 
 def run(inputs, queries):
     parts, rows = inputs.parts("fitted-planes", queries), []
     for make in SETTINGS:
-        scored = parts.get(
-            make.__name__, lambda make=make: score_setting(make(inputs, queries), SEEDS), STUDY.minutes / len(SETTINGS)
-        )
+        scored = parts.get(make.__name__, lambda make=make: score_setting(make(inputs, queries)), STUDY.minutes / len(SETTINGS))
         rows += [describe(name, one) for name, one in scored.items()]
     return {"rows": rows}
 
@@ -55,14 +58,14 @@ def acs_third(inputs, queries):
     """Figure 2's: the first of three shards."""
     data = inputs.acs
     shard = data.with_model(name="ACS").split(_streams.SHARDS)[0]
-    return Setting("ACS, a third", shard, random_records(data, queries, SEED), default_mechanisms(0.01), 0.1)
+    return Setting("ACS, a third", shard, random_records(data, queries, SEED), default_mechanisms(0.01), 0.1, shared=inputs.seeds)
 
 
 def acs_whole(inputs, queries):
     """Table 3's."""
     data = inputs.acs
     chosen = {f"basic, ε = {epsilon:g}": dpx.Basic(epsilon, WHOLE_DELTA) for epsilon in (0.01, 0.1)}
-    return Setting("ACS", data.with_model(), random_records(data, queries, SEED), chosen, 0.1)
+    return Setting("ACS", data.with_model(), random_records(data, queries, SEED), chosen, 0.1, shared=inputs.seeds)
 
 
 def text_third(inputs, queries):
@@ -93,7 +96,8 @@ def faces(inputs, queries):
     domain = dpx.ImageDomain(shape=images.training.shape[1:], grid=(GRID, GRID))
     data = dpx.PrivateData(images.training, domain, model=inputs.face_model)
     chosen = np.random.default_rng(SEED).permutation(len(images.test))[: max(2, queries // FEWER)]
-    return Setting(f"Faces, {GRID}×{GRID}", data, list(images.test[chosen]), {"basic, ε = 1": dpx.Basic(1.0, FACE_DELTA)}, 1.0)
+    records, basic = list(images.test[chosen]), {"basic, ε = 1": dpx.Basic(1.0, FACE_DELTA)}
+    return Setting(f"Faces, {GRID}×{GRID}", data, records, basic, 1.0, shared=inputs.seeds)
 
 
 SETTINGS = (acs_third, acs_whole, text_third, text_whole, faces)
@@ -109,16 +113,16 @@ def default_mechanisms(epsilon):
     }
 
 
-def score_setting(setting, seeds):
+def score_setting(setting):
     """{"data/mechanism": {quantity: (seeds, queries)}}."""
     data = setting.data
     evaluation.remember(data, most=2)
     explainers = {
-        name: [dpx.Explainer(data, _streams.BUDGET, one, noise=SeededNoise(k)) for k in range(seeds)]
+        name: [dpx.Explainer(data, _streams.BUDGET, one, noise=SeededNoise(k)) for k in range(setting.seeds_of(name))]
         for name, one in setting.mechanisms.items()
     }
     budget = dpx.Budget(setting.release, _streams.TOTAL_DELTA)
-    releases = [dpx.release(data, budget, noise=SeededNoise(k)) for k in range(seeds)]
+    releases = [dpx.release(data, budget, noise=SeededNoise(k)) for k in range(setting.shared)]
     sources: dict[str, Any] = explainers | {f"release, ε = {setting.release:g} once": releases}
     scores = {name: [] for name in (*sources, THE_PAPERS)}
     for record in with_bar(setting.records, setting.title):
@@ -144,7 +148,7 @@ def describe(name, scored):
     if "mu" in scored:
         row |= _streams.with_error("total ε", [gdp.epsilon(mu, _streams.TOTAL_DELTA) for mu in scored["mu"][:, -1]])
     for key, heading_of in (("relative_excess", "relative excess"), ("cosine", "cosine")):
-        row |= _streams.with_error(heading_of, scored[key].mean(axis=0), 3)
+        row |= _streams.with_both_errors(heading_of, scored[key], 3)
     return row | {"seeds": len(scored["cosine"]), "queries": scored["cosine"].shape[1]}
 
 

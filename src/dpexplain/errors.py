@@ -10,6 +10,7 @@
     │   └── RequestIdInUse: a request id that stands for another question
     ├── ReservationExceeded: a plan asked for more than was reserved for it; refused before the noise was drawn
     ├── BudgetExhausted: the answer would pass the budget; nothing was spent
+    │   └── PaperBudgetExhausted: the paper's own stopping rule ended a stream of queries (reproduction only)
     ├── NotPrivateError: something for offline reproduction was used where privacy is promised
     ├── IntegrityError: stored bytes are not what was written
     │   ├── LedgerCorrupt
@@ -79,6 +80,18 @@ class BudgetExhausted(DpexplainError):
         super().__init__(message)
         self.requested = requested
         self.remaining = remaining
+
+
+class PaperBudgetExhausted(BudgetExhausted):
+    """Algorithm 2's own test ended a stream of queries (`stop_at=`, for reproduction only): the answer that it ended at is not reported.
+
+    `spent` is {"epsilon": …, "delta": …} by the paper's bookkeeping, that answer included; `requested` and `remaining` are by exact accounting, and
+    what was `requested` is spent.
+    """
+
+    def __init__(self, message: str, *, requested: Any, remaining: Any, spent: dict[str, float]) -> None:
+        super().__init__(message, requested=requested, remaining=remaining)
+        self.spent = spent
 
 
 class NotPrivateError(DpexplainError):

@@ -25,7 +25,7 @@ from dpexplain.answers.expectation import AskedData
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations, answer_in_batches
 from dpexplain.answers.past import PastAnswers
-from dpexplain.answers.stored import explanation_of, stored_answer
+from dpexplain.answers.stored import explanation_of, refusal_of, stored_answer
 from dpexplain.arguments import require_kind, require_method
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import Plane
@@ -244,11 +244,12 @@ class Explainer:
     def _finish(self, question: Question, done: Settled | DpexplainError, total: Guarantee) -> Explanation | DpexplainError:
         """The answer: what was bought, or the answer of the release where the budget is exhausted. Other errors are returned."""
         stated = self._qualify(total)
-        if isinstance(done, Settled):
-            return self._explanation(done, question, stated)
-        if isinstance(done, BudgetExhausted) and self._release is not None:
+        refusal = refusal_of(done, stated, lambda: self.remaining)
+        if refusal is None:
+            return self._explanation(cast(Settled, done), question, stated)
+        if isinstance(refusal, BudgetExhausted) and self._release is not None:
             return self._from_release(self._release, question, stated)
-        return done
+        return refusal
 
     def _question(self, record: Any, request_id: str) -> Question:
         point, notes = read_query(self._facts.domain, record, self._facts.other_columns)
@@ -269,7 +270,9 @@ class Explainer:
 
     @property
     def _batch_size(self) -> int:
-        """How many questions are answered at a time."""
+        """How many questions are answered at a time: one by the paper's own algorithms, whose stopping rule may end the stream with any answer."""
+        if self._alone is None and not self._mechanism.private:
+            return 1
         return max(min(MAX_BATCH, MAX_BATCH_BYTES // (8 * self._facts.domain.width**2)), 1)
 
     def _answer(self, questions: Sequence[Question]) -> tuple[list[Explanation], BudgetExhausted | None]:
@@ -286,10 +289,11 @@ class Explainer:
                 if stopped is not None:
                     break
         pairs = zip(questions, bought, strict=False)  # refused questions are left over
-        answered = [cast(Explanation, self._finish(question, one.outcome, one.total)) for question, one in pairs]
+        finished = [self._finish(question, one.outcome, one.total) for question, one in pairs]
         if stopped is not None and not isinstance(stopped, BudgetExhausted):
             raise stopped
-        return answered, stopped
+        refusals = [one for one in (*finished, stopped) if isinstance(one, BudgetExhausted)]
+        return [one for one in finished if isinstance(one, Explanation)], next(iter(refusals), None)
 
     def _plans(self, questions: Sequence[Question]) -> Sequence[Plan[Outcome]]:
         alone, mechanism, setting = self._alone, self._mechanism, self._setting

@@ -1,14 +1,16 @@
 """The paper's algorithms for many seeds at once do what the library does for one: same steps, same numbers of them, same totals."""
 
+from itertools import product
+
 import numpy as np
 import pytest
-from experiments.paper import _lanes
+from experiments.paper import _copies, _lanes, _stops, _streams
 from experiments.paper._exact import Problem, axes, optima, problems
 
 import dpexplain as dpx
 from dpexplain import evaluation
 from dpexplain.noise import SeededNoise
-from dpexplain.privacy import paper
+from dpexplain.privacy import gdp, paper
 
 DOMAIN = dpx.Domain.encoded(5)
 RNG = np.random.default_rng(3)
@@ -16,6 +18,8 @@ ROWS = RNG.random((900, 5))
 LABELS = np.where(ROWS[:, 0] + 0.3 * ROWS[:, 1] > 0.6, 1.0, -1.0)
 QUERIES = RNG.random((12, 5)) * np.linspace(0.2, 1.0, 12)[:, None]
 DELTA, STEPS = 1e-3, 40
+BUDGET = dpx.Budget(1e6, 1e-6)
+CORNERS = np.array(list(product((0.0, 1.0), repeat=5)))
 
 
 class Silent:
@@ -133,3 +137,55 @@ def test_a_problem_knows_what_its_optimum_gains(data):
     problem = Problem.of(QUERIES[0], np.eye(5), np.array([0.5, 0, 0, 0, 0]))
     assert problem.gain == pytest.approx(0.25)
     assert problem.scores(np.zeros((1, 5)))["relative_excess"][0] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("only_beta", "kind"), [(False, dpx.Adaptive), (True, dpx.Enhanced)])
+def test_streams_are_cut_where_the_library_stops(data, only_beta, kind, monkeypatch):
+    """By the paper's tests of ε and δ, and by an exact budget: as many answers as the library gives with each.
+
+    Enhanced ones are asked about corners, which are not copied: copies are drawn by weight in lanes, and silent noise draws none.
+    """
+    monkeypatch.setattr(_streams, "STEPS", STEPS)
+    epsilon, points = 2.0, CORNERS if only_beta else RNG.random((30, 5))
+    lanes = _lanes.Adaptive(900, 5, epsilon, _streams.DELTA, STEPS, lanes=2, seed=0, only_beta=only_beta)
+    lanes.rng, lines = Silent(), []
+    for each in problems(data, points):
+        _, iterations = lanes.answer(each.point, each.A, each.b, np.zeros((2, STEPS, 5)))
+        lines.append({"mu": lanes.mu, "claimed": lanes.claimed, "iterations": iterations})
+    told = _streams.stack(lines)
+    assert (told["iterations"][0] > 0).sum() > 7
+    spent, deltas = _stops.spent_by_rule(told)
+    assert spent[:, -1] == pytest.approx([book.epsilon(_streams.DELTA / 2) for book in lanes.books], rel=1e-3)
+    assert deltas[:, -1] == pytest.approx([book.deltas + _streams.DELTA / 2 for book in lanes.books])
+
+    def count_answers(budget=BUDGET, stop_at=None):
+        mechanism = kind(epsilon, _streams.DELTA, STEPS, calibration="paper", stop_at=stop_at)
+        return len(dpx.Explainer(data, budget, mechanism, noise=Silent()).explain_many(points))
+
+    computed = np.flatnonzero(told["iterations"][0])
+    for query in computed[[2, 4, 6]]:  # limits lie between the totals before and after it
+        limit, delta_limit = (float(totals[0, query - 1 : query + 1].mean()) for totals in (spent, deltas))
+        assert count_answers(stop_at=dpx.Budget(limit, 0.5)) == query
+        assert count_answers(stop_at=dpx.Budget(1e6, delta_limit)) == query
+    worst = _stops.worst_case(900, epsilon)
+    total = gdp.epsilon(np.sqrt(3.5 * worst), 1e-6)
+    assert count_answers(dpx.Budget(total, 1e-6)) == _stops.refusals(told, total, worst)[0].argmax()
+
+
+def test_copies_at_a_scale_follow_from_the_queries():
+    points = RNG.random((40, 5))
+    for scale in (1.0, 0.5):
+        lanes = _lanes.Adaptive(900, 5, 1.0, DELTA, STEPS, lanes=1, seed=0)
+        for point in points * scale:
+            lanes.answer(point, np.eye(5), np.zeros(5), np.zeros((1, STEPS, 5)))
+        squares = _copies.squared_distances(points) * scale**2
+        assert _copies.count_computed(squares, lanes.near**2) == lanes.count
+
+
+def test_totals_of_full_answers_are_those_of_the_lanes(monkeypatch):
+    """Every answer computed at T, which is what happens where √n·σ_min is above 1/√(ln T)."""
+    monkeypatch.setattr(_streams, "STEPS", STEPS)
+    lanes = _lanes.Adaptive(900, 5, 0.01, _streams.DELTA, STEPS, lanes=1, seed=0)
+    for i in range(6):
+        lanes.answer(np.full(5, 10.0 * i), np.eye(5) / 10, np.zeros(5), np.zeros((1, STEPS, 5)))
+    assert lanes.claimed[0] == pytest.approx(_copies.book_total(6, 0.01))

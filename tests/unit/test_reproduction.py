@@ -125,6 +125,14 @@ def test_totals_over_shards_are_the_worst_shards():
     assert together["cosine"].tolist() == [[1, 3, 2, 4]]
 
 
+def test_errors_are_over_queries_and_over_draws_of_noise_that_answers_share():
+    fresh = np.array([[1.0, 3.0], [3.0, 1.0]])  # (seeds, queries): seeds agree about the mean, and so do queries
+    assert _streams.with_both_errors("loss", fresh) == {"loss": 2.0, "± loss": 0.0}
+    shared = np.array([[1.0, 1.0], [3.0, 3.0]])  # one draw for all queries of a seed
+    assert _streams.with_both_errors("loss", shared) == {"loss": 2.0, "± loss": 1.0}
+    assert _streams.with_both_errors("loss", np.array([[1.0, 3.0]]))["± loss"] == 1.0  # one seed says nothing about seeds
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_the_paper_books_what_its_answers_claim(inputs):

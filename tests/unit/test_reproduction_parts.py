@@ -78,6 +78,20 @@ def test_verdicts_follow_from_the_numbers(name, rows, outcome):
     assert "It would be different" in str(found)
 
 
+@pytest.mark.parametrize(("cheap", "outcome"), [(0.22, REPRODUCED), (0.4, PARTLY), (0.6, PARTLY)])
+def test_a_saving_at_another_scale_counts_where_answers_are_hardly_worse(cheap, outcome):
+    """At [0, 1] adaptive spends three quarters of basic; with columns in [0, 0.2] a quarter of it, but may lose more."""
+    scaled = [
+        {"columns in": "[0, 0.2]", "mechanism": f"{kind}, paper", "total ε, exact": spent, "relative excess": lost}
+        for kind, spent, lost in (("basic", 0.02, 0.2), ("adaptive", 0.005, cheap), ("enhanced", 0.004, cheap))
+    ]
+    found = verdict({"study": "figure-2", "rows": [*streams(0.015, 0.1), *scaled]})
+    assert found.outcome == outcome
+    assert f"With columns in [0, 0.2] adaptive spends 0.25 of basic, in truth, and loses {cheap:g} where basic loses 0.2" in str(
+        found
+    )
+
+
 def test_table_3_says_at_which_scale_it_is_reproduced():
     def row(columns, epsilon, loss, reported):
         return {
@@ -182,6 +196,13 @@ def test_every_number_of_the_text_has_an_outcome_that_follows_the_numbers():
     assert changed[-1] == "reproduced"
     few = [row | {"at full T": "80 of 4500"} for row in kept["figure-2"]["rows"]]
     assert _text_numbers.full_steps(kept | {"figure-2": {"rows": few}}, _text_numbers.ACS, 73)[-1] == "reproduced"
+    copies = [
+        {"columns in": f"[0, {scale}]", "computed, with T' = T": f"{count} of 4,500"}
+        for scale, count in ((1, "2,925"), (0.1, 80))
+    ]
+    smaller = _text_numbers.full_steps(kept | {"figure-2": kept["figure-2"] | {"copies": copies}}, _text_numbers.ACS, 73)
+    assert smaller[1].endswith("; 80 with columns in [0, 0.1]")
+    assert smaller[-1] == "in part"
 
 
 def test_models_have_standard_errors_and_what_the_accountant_was_given():

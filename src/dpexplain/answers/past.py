@@ -25,7 +25,9 @@ class PastAnswers:
             for done in self._ledger.settled(after=self._answers_read):
                 if done.position > self._sums_read:
                     self._take_sums(done.answer)
-                if self._is_of_this_kind(done.answer):
+                if "stopped" in done.answer:
+                    self._history.stopped = done.answer["details"]["paper"]
+                elif self._is_of_this_kind(done.answer):
                     self._history.append(released_answer(done.answer))
                 self._answers_read, self._sums_read = done.position, max(done.position, self._sums_read)
         else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,12 @@ from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.shared_effects import shared_effects
 from dpexplain.core.arrays import Vector
 from dpexplain.domain.queries import Notes
+from dpexplain.errors import DpexplainError, PaperBudgetExhausted
+from dpexplain.ledger.port import Settled
 from dpexplain.mechanisms.history import ReleasedAnswer
 from dpexplain.mechanisms.setting import Outcome
+from dpexplain.privacy.budget import Guarantee, round_up
+from dpexplain.privacy.events import mu_of, price
 
 ANCHORED = "anchored optima"  # how ledgers that are older than planes name the quantity of anchored answers
 
@@ -24,6 +30,7 @@ def stored_answer(point: Vector, outcome: Outcome) -> dict[str, Any]:
         "error": None if outcome.error is None else outcome.error.tolist(),
         "copied": outcome.copied,
         "details": outcome.details,
+        **({"stopped": True} if outcome.stopped else {}),
         **({} if outcome.plane is None else {"plane": outcome.plane, "intercept": outcome.intercept}),
         **({} if outcome.added is None else {"added": outcome.added}),
         **({"related": [list(pair) for pair in outcome.related]} if outcome.related else {}),
@@ -54,6 +61,24 @@ def explanation_of(answer: dict[str, Any], notes: Notes, about: AskedData, **sta
         plane=plane,
         intercept=answer.get("intercept"),
         **stated,
+    )
+
+
+def refusal_of(done: Settled | DpexplainError, total: Guarantee, remaining: Callable[[], Guarantee]) -> DpexplainError | None:
+    """The refusal, where a request was refused or the paper's stopping rule withheld its answer. `total` and `remaining` are by exact accounting."""
+    if not isinstance(done, Settled):
+        return done
+    if "stopped" not in done.answer:
+        return None
+    totals = done.answer["details"]["paper"]
+    spent, limit = {"epsilon": totals["total_epsilon"], "delta": totals["total_delta"]}, totals["stop_at"]
+    return PaperBudgetExhausted(
+        f"the paper's stopping rule ended this stream: by its bookkeeping, with the answer that is withheld, ε is {round_up(spent['epsilon'])} "
+        f"of {limit['epsilon']:g} and δ is {spent['delta']:.3g} of {limit['delta']:g}. "
+        "Answers go on for nothing with dpx.NonInteractive(explainer.history), or begin again with a larger stop_at=",
+        requested=replace(total, mu=mu_of(price(done.events)), subject="The answer that is withheld"),
+        remaining=remaining(),
+        spent=spent,
     )
 
 

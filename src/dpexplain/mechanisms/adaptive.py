@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from dpexplain.arguments import quote
+from dpexplain.arguments import quote, require_kind
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import PAPER_RADIUS, Plane
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
@@ -32,7 +32,7 @@ from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.measured import measured_plan
 from dpexplain.mechanisms.model_start import ModelPlane, StartsFromModel
 from dpexplain.mechanisms.moments_answer import By, chosen_by, has_moments, require_by
-from dpexplain.mechanisms.paper_algorithms import paper_plan
+from dpexplain.mechanisms.paper_algorithms import paper_plan, plan_end
 from dpexplain.mechanisms.plane_choice import choose_plane, described_plane, paid_gradient, require_model
 from dpexplain.mechanisms.ports import Plan
 from dpexplain.mechanisms.setting import AuditSetup, Calibration, Outcome, Setting, require_calibration, require_steps
@@ -40,6 +40,7 @@ from dpexplain.mechanisms.shared_answer import plan_shared_answer
 from dpexplain.mechanisms.start import Start, best_start, cold_start, nearest_start, plan_copy, predict_start
 from dpexplain.mechanisms.warm import cold_plan, warm_plan
 from dpexplain.privacy import gdp, paper
+from dpexplain.privacy.budget import Budget
 
 Rule = Literal["history", "paper"]
 PAPER_STEPS = 300  # the paper's T
@@ -56,6 +57,9 @@ class Adaptive:
     each as close as a fresh answer of `Basic` at (ε, δ). `by="descent"` starts from a prediction. None is moments where they are closer, as for `Basic`.
     `steps`, the paper's T and the most iterations a query may take, asks for a descent; so does rule="paper". calibration="paper" follows the paper's rule
     whatever `rule` says. `plane` and `radius` are as for `Basic`.
+
+    `stop_at`, for calibration="paper" only, is Algorithm 2's own total (ε, δ): the stream of queries ends with `PaperBudgetExhausted` where its test of
+    ε_spent and δ_spent, by strong composition, says so. The explainer's `Budget` counts exactly and is checked first, before rows are read.
     """
 
     epsilon: float = 0.01
@@ -68,6 +72,7 @@ class Adaptive:
     norm: int = 2
     plane: Plane | None = None
     by: By | None = None
+    stop_at: Budget | None = None
 
     name: ClassVar[str] = "adaptive"
     exponent: ClassVar[int] = 1  # a start at distance r gets the share r**exponent of the price
@@ -83,6 +88,16 @@ class Adaptive:
         object.__setattr__(self, "plane", plane)
         object.__setattr__(self, "radius", radius)
         require_by(self)
+        self._require_stop()
+
+    def _require_stop(self) -> None:
+        if self.stop_at is None:
+            return
+        require_kind("stop_at", self.stop_at, Budget, "Write stop_at=dpx.Budget(epsilon=1.0, delta=1e-6)")
+        if self.calibration != "paper":
+            raise ParameterError(
+                "stop_at is the paper's rule for the paper's own bookkeeping, which calibration='paper' has. Leave it out: the explainer's budget stops exactly"
+            )
 
     @property
     def most_steps(self) -> int:
@@ -138,9 +153,9 @@ class Adaptive:
         return warm_plan(self, gradient, start, start.distance**self.exponent, plane)
 
     def _by_the_paper(self, point: Vector, setting: Setting, history: History, anchor: float | None) -> Plan[Outcome]:
-        copied = plan_copy(history, point, paper.reuse_distance(self.most_steps))
-        if copied is not None:
-            return copied
+        found = plan_end(self.stop_at, history) or plan_copy(history, point, paper.reuse_distance(self.most_steps))
+        if found is not None:
+            return found
         if self.calibration == "paper":
             return paper_plan(self, plain_gradient(point, setting, self.weight, self.radius or PAPER_RADIUS), history)
         gradient = paid_gradient(self, point, setting, anchor)
@@ -164,6 +179,7 @@ class Adaptive:
             "norm": self.norm,
             **described_plane(self.plane),
             **({} if self.by is None else {"by": self.by}),
+            **({} if self.stop_at is None else {"stop_at": {"epsilon": self.stop_at.epsilon, "delta": self.stop_at.delta}}),
         }
 
 

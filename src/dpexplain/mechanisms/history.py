@@ -74,6 +74,8 @@ class Latest:
 class History:
     """Released answers in order; append-only. Copied answers are stored, but are neither copied again nor used for regression.
 
+    `stopped` are the totals at which the paper's stopping rule ended the stream, or None; the answer that it withheld is counted in them.
+
     `sums` are the noisy sums that paid answers released beside their planes, as stored; an adaptive answer by moments takes them from here.
 
     The nearest computed answer is found in a k-d tree of most entries and an unsorted tail; the tree is rebuilt when the tail has grown
@@ -100,6 +102,7 @@ class History:
         self._scale: Vector | float = 1.0 if scale is None else scale
         self._lock = RLock()  # a service appends and searches from several threads
         self._sums: list[PaidSums] = []
+        self.stopped: dict[str, Any] | None = None
         self.planes, self.sketches, self.label_names, self._pools = (Latest() for _ in range(4))
 
     @property
@@ -191,6 +194,7 @@ class History:
             "scale": self.answer_scale.to_dict(),
             "released": [one.to_dict() for one in self],
             **({"sums": [one.to_dict() for one in self._sums]} if self._sums else {}),
+            **({} if self.stopped is None else {"stopped": self.stopped}),
         }
 
     @classmethod
@@ -206,6 +210,7 @@ class History:
         history = cls.of((ReleasedAnswer(**one) for one in value["released"]), domain, known, scale)
         for stored in value.get("sums", ()):
             history.append_sums(stored)
+        history.stopped = value.get("stopped")
         return history
 
     @classmethod

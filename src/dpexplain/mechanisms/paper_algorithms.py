@@ -1,6 +1,9 @@
 """Algorithms 2 and 3 to the letter: exponential mechanism over the history, exact β, the paper's σ and bookkeeping. Not private.
 
 β decides T' and σ without noise, and both show in what is spent and in how long it takes (SPEC §9.1). For reproduction only.
+
+With `stop_at`, Algorithm 2's own (ε, δ), the stream ends where its test says so: ε_spent > ε or δ_spent ≥ δ, the answer in question included, which is
+then not reported. An explainer's `Budget` stops by exact accounting beside it, and before.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from dpexplain.mechanisms.ports import Plan, Rows
 from dpexplain.mechanisms.setting import Outcome
 from dpexplain.mechanisms.warm import WithDetails
 from dpexplain.privacy import paper
+from dpexplain.privacy.budget import Budget
 from dpexplain.privacy.events import PrivacyEvent, PureEvent
 from dpexplain.privacy.paper import Bookkeeping
 
@@ -96,6 +100,21 @@ class StartingPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """A plan that reads no row and has no answer: the stopping rule has ended the stream at these totals."""
+
+    totals: dict[str, Any]
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        return ()
+
+    def run(self, door: Door) -> Outcome:
+        del door
+        return _no_answer(self.totals)
+
+
+@dataclass(frozen=True, slots=True)
 class PaperDescent:
     """A plan with Algorithm 3's parameter selection inside."""
 
@@ -104,6 +123,7 @@ class PaperDescent:
     before: Bookkeeping
     only_beta: bool
     norm: int
+    stop_at: Budget | None = None
 
     @property
     def query(self) -> LocalMoments:
@@ -121,6 +141,9 @@ class PaperDescent:
         start: Vector = self.selection.candidates[door.select(self.selection)]
         beta = float(np.linalg.norm(door.exact(constants.gradient, Place(start)))) / constants.size
         sigma, rate, iterations = self.settings(beta)
+        totals = constants.account_for(self.before, sigma, iterations - 1, selected=True)
+        if is_stopped(totals, self.stop_at):  # its gradients would not be reported, so they are not taken
+            return _no_answer(_with_limit(totals, self.stop_at))
         release = door.releases(constants.gaussian(sigma), iterations - 1)
         steps = HarmonicSchedule(iterations - 1, rate).steps
         state = descend(start, steps, lambda phi: release(Place(phi)) / constants.size, constants.gradient.feasible(self.norm))
@@ -128,7 +151,7 @@ class PaperDescent:
             "start": "selected",
             "gradients": iterations - 1,
             "exact_beta": beta,
-            "paper": constants.account_for(self.before, sigma, iterations - 1, selected=True),
+            "paper": totals,
         }
         return answer_at(state, constants.gradient, self.norm, details)
 
@@ -154,20 +177,41 @@ def paper_plan(parameters: Adaptive, gradient: GradientSum, history: History) ->
             [ball.project(gradient.setting.into_scaled(one.state)) for one in history]
         )  # copies too, as in the paper
         selection = StartingPoint(gradient, candidates, constants.step_epsilon)
-        return PaperDescent(selection, constants, before, parameters.only_beta, parameters.norm)
+        return PaperDescent(selection, constants, before, parameters.only_beta, parameters.norm, parameters.stop_at)
     sigma = constants.sigma_min
+    totals = constants.account_for(before, sigma, parameters.most_steps - 1, selected=False)
+    if is_stopped(totals, parameters.stop_at):  # β has no part in a first answer: this is known before a row is read
+        return Ended(_with_limit(totals, parameters.stop_at))
     rate = paper.learning_rate(gradient.dimension, sigma, gradient.per_record)
     schedule = HarmonicSchedule(parameters.most_steps - 1, rate)
     gaussian: GaussianMechanism[Gradient] = constants.gaussian(sigma)  # type: ignore[assignment]
     first = NoisyDescent(gaussian, np.zeros(gradient.dimension), schedule, parameters.norm)
-    return WithDetails(
-        first, {"start": "cold", "paper": constants.account_for(before, sigma, parameters.most_steps - 1, selected=False)}
-    )
+    return WithDetails(first, {"start": "cold", "paper": totals})
+
+
+def plan_end(stop_at: Budget | None, history: History) -> Ended | None:
+    """A plan that answers nothing where the stream has ended; None while it goes on. Copies end too: Algorithm 2 leaves its loop."""
+    totals = history.stopped
+    return Ended(_with_limit(totals, stop_at)) if totals is not None and is_stopped(totals, stop_at) else None
+
+
+def is_stopped(totals: dict[str, Any], stop_at: Budget | None) -> bool:
+    """Algorithm 2's test of ε_spent and δ_spent; without limits it never stops."""
+    if stop_at is None:
+        return False
+    return paper.is_exhausted(totals["total_epsilon"], totals["total_delta"], stop_at.epsilon, stop_at.delta)
+
+
+def _with_limit(totals: dict[str, Any], stop_at: Budget | None) -> dict[str, Any]:
+    return totals if stop_at is None else totals | {"stop_at": {"epsilon": stop_at.epsilon, "delta": stop_at.delta}}
+
+
+def _no_answer(totals: dict[str, Any]) -> Outcome:
+    return Outcome(np.empty(0), stopped=True, details={"start": "stopped", "gradients": 0, "paper": totals})
 
 
 def _last_bookkeeping(history: History) -> Bookkeeping:
-    """The running sums in the last answer that was computed."""
-    for released in reversed(history):
-        if not released.copied and "paper" in released.details:
-            return Bookkeeping(**released.details["paper"]["sums"])
-    return Bookkeeping()
+    """The running sums after the last answer that was computed, reported or not."""
+    reported = (one.details["paper"] for one in reversed(history) if not one.copied and "paper" in one.details)
+    known = [totals for totals in (next(reported, None), history.stopped) if totals is not None]
+    return max((Bookkeeping(**totals["sums"]) for totals in known), key=lambda one: one.squares, default=Bookkeeping())

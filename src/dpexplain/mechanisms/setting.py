@@ -79,6 +79,7 @@ class Outcome:
     values: Vector
     error: Vector | None = None
     copied: bool = False
+    stopped: bool = False  # no answer: the paper's stopping rule has ended the stream, by the totals in `details`
     plane: str | None = None  # None: the values are no slopes of a plane
     intercept: float | None = None  # the plane's answer at the query, a label
     added: dict[str, Any] | None = None  # contributions compared with the baseline or a released average

@@ -27,6 +27,11 @@ def adaptive_sigma(size: int, epsilon: float, delta: float, steps: int) -> float
     return sqrt(2 * log(2.5 * steps / delta)) / (size * step_epsilon(epsilon, delta, steps))
 
 
+def is_exhausted(epsilon_spent: float, delta_spent: float, epsilon: float, delta: float) -> bool:
+    """Algorithm 2's test after each computed answer, which is reported only if it fails: ε_spent > ε or δ_spent ≥ δ."""
+    return epsilon_spent > epsilon or delta_spent >= delta
+
+
 def reuse_distance(steps: int) -> float:
     """Algorithm 2: answers within d = ln T/√T of a computed one are copied."""
     return log(steps) / sqrt(steps)
