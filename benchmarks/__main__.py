@@ -4,7 +4,9 @@ A run that has all ratios of the history adds a line to benchmarks/history.csv a
 
 With --small the tables are so small that all of it takes minutes: to see that every benchmark works. Nothing is added to the history.
 
-With --write-docs the tables between markers in docs/performance.md, and its figure, are replaced by this run's.
+With --write-docs the tables between markers in docs/performance.md, and its figure, are replaced by this run's. With --stored FILE… nothing is
+measured: the run that this file holds goes into the history, unless it is there already, and with --write-docs into the page. Tables of further files
+replace those of the first.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import benchmarks
 from benchmarks import _history, _machine, _page, _plot, _sizes
 
 DOCS = Path("docs")
+Results = dict[str, list[dict[str, object]]]
 
 
 def tables() -> list[str]:
@@ -52,9 +55,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--output", type=Path, default=Path("out/bench.json"))
     parser.add_argument("--small", action="store_true", help="small tables: whether every benchmark works, in minutes")
     parser.add_argument("--write-docs", action="store_true", help="put the tables and the figure into docs/performance.md")
+    parser.add_argument(
+        "--stored", type=Path, nargs="+", metavar="FILE", help="measure nothing: write down the run in these files"
+    )
     options = parser.parse_args()
-    if options.small and options.write_docs:
-        parser.error("the documentation states full sizes. Leave out --small or --write-docs")
+    if options.small and (options.write_docs or options.stored):
+        parser.error("the documentation and its history state full sizes. Leave out --small")
+    if options.stored and options.names:
+        parser.error("a stored run is taken as a whole. Leave out the names, or --stored")
     if unknown := set(options.names) - set(tables()):
         parser.error(f"there is no benchmark {min(unknown)!r}: there are {', '.join(tables())}")
     return options
@@ -64,29 +72,47 @@ def main() -> int:
     options, console = arguments(), Console()
     if not console.is_terminal:
         console = Console(width=180)  # a file has no edge
-    names = options.names or tables()
     if options.small:
         _sizes.make_small()
-    results: dict[str, list[dict[str, object]]] = {"machine": _machine.machine_facts()}
+    if options.stored:
+        results = read_stored(options.stored)
+    else:
+        results = measure(console, options.names or tables())
+        save(console, options.output, results)
+    if not options.small:
+        write_down(console, options, results)
+    return int(any("not measured" in row for rows in results.values() for row in rows))
+
+
+def measure(console: Console, names: list[str]) -> Results:
+    results: Results = {"machine": _machine.machine_facts()}
     for number, name in enumerate(names, 1):
         console.print(f"[{number}/{len(names)}] measuring {name} …", markup=False)
         start = perf_counter()
         results[name] = run_benchmark(name)
         show(console, f"{name} ({perf_counter() - start:.0f} s)", results[name])
     results["machine"] += _machine.load("load at the end")
-    save(console, options, results)
-    return int(any("not measured" in row for rows in results.values() for row in rows))
+    return results
 
 
-def save(console: Console, options: argparse.Namespace, results: dict[str, list[dict[str, object]]]) -> None:
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(results, indent=1, ensure_ascii=False), encoding="utf-8")
-    figure = options.output.with_suffix(".png")
+def read_stored(files: list[Path]) -> Results:
+    """The tables of all files; of those that several have, the last. The machine is that of the first."""
+    first, *others = (json.loads(file.read_text(encoding="utf-8")) for file in files)
+    return {name: rows for part in (first, *others) for name, rows in part.items()} | {"machine": first["machine"]}
+
+
+def save(console: Console, output: Path, results: Results) -> None:
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(results, indent=1, ensure_ascii=False), encoding="utf-8")
+    figure = output.with_suffix(".png")
     drawn = f" and {figure}" if _plot.draw(results, figure) else ""
-    console.print(f"saved {options.output}{drawn}")
-    if options.small:
-        return
-    if one := _history.line(results):
+    console.print(f"saved {output}{drawn}")
+
+
+def write_down(console: Console, options: argparse.Namespace, results: Results) -> None:
+    """The run's line in the history, and its tables in the documentation where they were asked for."""
+    one = _history.line(results)
+    if one and not (options.stored and _history.has(one)):
         _history.append(one)
         _history.show()
         console.print(f"added a line to {_history.FILE}")

@@ -57,6 +57,11 @@ def append(one: dict[str, object], file: Path = FILE) -> None:
         writer.writerow({key: _digits(value) for key, value in one.items()})
 
 
+def has(one: dict[str, object], file: Path = FILE) -> bool:
+    """Whether a run with these ratios is there already."""
+    return any(all(run[name] == str(_digits(one[name])) for name in RATIOS) for run in read(file))
+
+
 def _digits(value: object) -> object:
     """Three digits, without exponents and separators."""
     return value if not isinstance(value, float) else f"{value:.0f}" if value >= 100 else f"{value:.3g}"

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from dpexplain.ledger import Account, MemoryLedger, PostgresLedger, Request, Settled, SqliteLedger
 from dpexplain.ledger.book import held_by, required_last
+from dpexplain.ledger.port import Settlement
 from dpexplain.ledger.sqlite import SqliteStore
 from dpexplain.privacy.budget import Budget
 from dpexplain.privacy.events import GaussianEvent
@@ -52,7 +53,7 @@ def append_refund(ledger, request_id: str) -> None:
     def append(page):
         held = held_by(page.newest(request_id))
         if held is not None:
-            page.append("refund", request_id, quanta=held, total=required_last(page).total - held, body={})
+            page.append("refund", request_id, quanta=held, total=required_last(page).total - held, members="")
 
     ledger._write(append)
 
@@ -154,6 +155,14 @@ def run_once(kind: str, where: str, request_id: str, value: str, dies_at: str, l
     publish(log, request_id, reserved.answer["value"])
     ledger._step("after return")
     ledger.close()
+
+
+def record_once(kind: str, where: str, value: str, dies_at: str) -> None:
+    """Two free answers by a process that dies at the named step."""
+    ledger = MORTALS[kind](where, account())
+    ledger.dies_at = dies_at
+    ids = ("free-1", "free-2")
+    ledger.record_many([(Request(one, {"question": "why?"}, ()), Settlement(one, (), {"value": value})) for one in ids])
 
 
 def small_table():

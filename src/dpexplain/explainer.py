@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from threading import RLock
 from typing import Any, Protocol, TypeVar, cast
 from uuid import uuid4
@@ -30,7 +30,7 @@ from dpexplain.arguments import require_kind, require_method
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import Plane
 from dpexplain.data import PrivateData
-from dpexplain.data.spending import PaidRequest, PlannedRequest, Spending
+from dpexplain.data.spending import Bought, PlannedRequest, Spending
 from dpexplain.domain import Domain, DomainLike, QueryRules, read_queries, read_query
 from dpexplain.domain.queries import Extra, Notes, OnError
 from dpexplain.errors import BudgetExhausted, DpexplainError, NotPrivateError, ParameterError
@@ -107,6 +107,7 @@ class Explainer:
             raise ParameterError("release= has another domain than the data. Pass a release of these data")
         self._data, self._facts, self._release = data, data.facts, release
         self._mechanism = _with_model(mechanism or default_mechanism(), data.facts.column_model)
+        self._alone = self._mechanism if isinstance(self._mechanism, HistoryFree) else None
         self._described = self._mechanism.to_dict()
         self._quantity = self._described.get("quantity")
         self._plane = self._described.get("plane") or (None if self._quantity else "paper")
@@ -153,7 +154,7 @@ class Explainer:
                 self._past = PastAnswers(self._ledger, empty, (self._quantity, self._plane))
             return self._past.read(answers=answers)
 
-    @property
+    @cached_property
     def _uses_answers(self) -> bool:
         return not isinstance(self._mechanism, UsesAnswers) or self._mechanism.uses_answers(self._setting)
 
@@ -184,9 +185,9 @@ class Explainer:
 
         All records are checked before anything is spent. It stops at the first refusal and returns the answers before it, which
         are paid for; `.refusal` has the reason. Answers that do not build on each other (`Basic`, `Influence`) are paid for up to 32 at
-        a time and then share one read of the rows. A crash can leave so many paid and unanswered; `request_ids`, one for each record,
-        let the same call be repeated then, for nothing more. With `on_error="skip"` records that cannot be asked about are left out and
-        cost nothing; `.skipped` says which and why.
+        a time and then share one read of the rows; free ones (those of `Adaptive` after its first) share one durable commit. A crash can
+        leave so many paid and unanswered; `request_ids`, one for each record, let the same call be repeated then, for nothing more. With
+        `on_error="skip"` records that cannot be asked about are left out and cost nothing; `.skipped` says which and why.
         """
         read = read_queries(self._facts.domain, records, QueryRules(extra, clip, on_error, self._facts.other_columns))
         count = len(read.rows) + len(read.skipped)
@@ -214,7 +215,7 @@ class Explainer:
     def _groups(self, questions: Sequence[Question]) -> Iterator[tuple[list[Question], list[PlannedRequest[Outcome]]]]:
         """Questions that can be answered together, with their plans: all, where answers do not build on each other. Else those up to the next one
         that has to be paid for, because only paid answers change what others find in the history."""
-        if isinstance(self._mechanism, HistoryFree):
+        if self._alone is not None:
             if questions:
                 yield list(questions), self._requests(questions)
             return
@@ -232,16 +233,12 @@ class Explainer:
     @property
     def _turn(self) -> AbstractContextManager[Any]:
         """Where answers build on each other they are planned and paid for one after another: threads must not buy the same thing twice."""
-        return nullcontext() if isinstance(self._mechanism, HistoryFree) else self._lock
+        return self._lock if self._alone is None else nullcontext()
 
     def _answer_each(
         self, questions: Sequence[Question], requests: Sequence[PlannedRequest[Outcome]]
     ) -> list[Explanation | DpexplainError]:
-        found = self._spending.reserve_many(requests)
-        paid = [one for one in found if isinstance(one, PaidRequest)]
-        total = paid[0].total if paid else self._data.spent
-        settled = iter(self._spending.run_together(paid))
-        done = [next(settled) if isinstance(one, PaidRequest) else one for one in found]
+        done, total = self._spending.answer_each(requests)
         return [self._finish(question, one, total) for question, one in zip(questions, done, strict=True)]
 
     def _finish(self, question: Question, done: Settled | DpexplainError, total: Guarantee) -> Explanation | DpexplainError:
@@ -273,8 +270,8 @@ class Explainer:
 
     @property
     def _batch_size(self) -> int:
-        """How many questions are answered at a time: one, where a plan depends on the answers before it."""
-        if not isinstance(self._mechanism, HistoryFree):
+        """How many questions are answered at a time: one by the paper's own algorithms, whose stopping rule may end the stream with any answer."""
+        if self._alone is None and not self._mechanism.private:
             return 1
         return max(min(MAX_BATCH, MAX_BATCH_BYTES // (8 * self._facts.domain.width**2)), 1)
 
@@ -282,10 +279,15 @@ class Explainer:
         """Reserve all, up to the first that is refused; read the rows once; then draw noise for each, settle it, and only then go on to the next.
 
         Reservations are committed before a row is read: a crash over-counts and never under-counts. Where there is a release, it answers what the
-        budget cannot pay for.
+        budget cannot pay for. Where answers build on each other, a question is planned when those that it builds on are settled.
         """
+        bought, stopped = list[Bought](), cast(DpexplainError | None, None)
         with self._turn:
-            bought, stopped = self._spending.buy_in_order(self._requests(questions), past_refusals=self._release is not None)
+            for _, requests in self._groups(questions):
+                more, stopped = self._spending.buy_in_order(requests, past_refusals=self._release is not None)
+                bought += more
+                if stopped is not None:
+                    break
         pairs = zip(questions, bought, strict=False)  # refused questions are left over
         finished = [self._finish(question, one.outcome, one.total) for question, one in pairs]
         if stopped is not None and not isinstance(stopped, BudgetExhausted):
@@ -294,11 +296,11 @@ class Explainer:
         return [one for one in finished if isinstance(one, Explanation)], next(iter(refusals), None)
 
     def _plans(self, questions: Sequence[Question]) -> Sequence[Plan[Outcome]]:
-        mechanism, setting = self._mechanism, self._setting
-        if isinstance(mechanism, HistoryFree):
-            return [mechanism.plan_alone(one.point, setting) for one in questions]
-        history = partial(self._read_history, answers=self._uses_answers)
-        return [mechanism.plan(one.point, setting, history(), self._hint(one.record)) for one in questions]
+        alone, mechanism, setting = self._alone, self._mechanism, self._setting
+        if alone is not None:
+            return [alone.plan_alone(one.point, setting) for one in questions]
+        read = partial(self._read_history, answers=self._uses_answers)
+        return [mechanism.plan(one.point, setting, read(), self._hint(one.record)) for one in questions]
 
     @property
     def _total(self) -> Guarantee:

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from dpexplain.errors import BudgetExhausted, InputError, LedgerMismatch, LedgerUnavailable, ParameterError
-from dpexplain.ledger import Reservation, Settled, open_ledger, verify
+from dpexplain.errors import BudgetExhausted, InputError, LedgerMismatch, LedgerUnavailable, ParameterError, RequestIdInUse
+from dpexplain.ledger import Request, Reservation, Settled, open_ledger, verify
 from dpexplain.ledger.port import USED_MODEL_ANSWERS, USED_SEED, Settlement
 from dpexplain.privacy.events import GaussianEvent, PureEvent, price
 from dpexplain.privacy.relation import Neighbours, Relation
@@ -382,6 +382,47 @@ def test_a_forked_child_gets_a_connection_of_its_own(place):
     assert [done.request_id for done in ledger.settled()] == ["parent before", "child", "parent after"]
     verify(ledger)
     ledger.close()
+
+
+def free(request_id, answer=None, question="why?", events=()):
+    """A request that costs nothing, with its answer."""
+    asked = Request(request_id, {"question": question, "point": [0.25, 1.0]}, events)
+    return asked, Settlement(request_id, events, answer or {"values": [0.5]})
+
+
+def test_free_answers_are_reserved_and_settled_in_one_step(ledger):
+    known = spend(ledger, "known", answer={"values": [7.0]})
+    ledger.reserve(ask("held"))
+    spent = ledger.state().spent_quanta
+    asked = [free("a", {"values": [1.0]}), free("known"), free("a"), free("known", question="another?"), free("b")]
+    first, again, twice, refused, second = ledger.record_many(asked)
+    assert (first.answer, first.events, first.spent_quanta) == ({"values": [1.0]}, (), spent)
+    assert again == known
+    assert twice == first  # one answer for each request id, also within one commit
+    assert isinstance(refused, RequestIdInUse)
+    assert (second.position, second.answer) == (3, {"values": [0.5]})
+    assert ledger.state().spent_quanta == spent
+    kinds = [(entry.kind, entry.request) for entry in ledger.entries(after=4)]
+    assert kinds == [("reserve", "a"), ("settle", "a"), ("reserve", "b"), ("settle", "b")]
+    assert ledger.reserve(free("a")[0]) == first
+
+
+def test_a_free_answer_to_a_reserved_request_gives_the_price_back(ledger):
+    ledger.reserve(ask("held"))
+    (done,) = ledger.record_many([free("held")])
+    assert (done.events, ledger.state().spent_quanta) == ((), 0)
+
+
+def test_an_answer_with_a_price_is_not_recorded_without_a_reservation(ledger):
+    with pytest.raises(RuntimeError, match="before it was reserved"):
+        ledger.record_many([free("a"), free("b", events=(event(),))])
+    assert [entry.kind for entry in ledger.entries()] == ["open"]
+
+
+def test_free_answers_that_cannot_be_stored_stop_nobody_else(ledger):
+    refused, done = ledger.record_many([free("a", {"values": [float("nan")]}), free("b")])
+    assert isinstance(refused, InputError)
+    assert (done.position, done.request_id) == (1, "b")
 
 
 def test_what_requests_used_is_remembered_for_good(place):

@@ -1,13 +1,16 @@
-"""A real browser for the tests that need one."""
+"""A real browser and a shell with this checkout's commands, for the tests that need one."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -67,3 +70,24 @@ def axe(request):
         return found
 
     return violations
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """Run a script by `bash -e` in an empty folder, with `python` and `dpexplain` being this checkout's; what it printed."""
+    tools, work = tmp_path / "bin", tmp_path / "work"
+    for folder in (tools, work):
+        folder.mkdir()
+    for name, words in (("python", '"$@"'), ("dpexplain", "-c 'from dpexplain.cli import app; app()' \"$@\"")):
+        (tools / name).write_text(f"#!/bin/sh\nexec {sys.executable} {words}\n")
+        (tools / name).chmod(0o755)
+    path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]))
+    env = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": path, "COLUMNS": "160"}
+
+    def run(script):
+        whole = f"set -eo pipefail\n{script}"
+        done = subprocess.run(["bash", "-c", whole], cwd=work, env=env, capture_output=True, text=True, timeout=400, check=False)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        return done.stdout
+
+    return run

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from dpexplain.ledger import Reservation, verify
-from ledger_support import account, ask, children, event, published_answers, run_forever, run_once, spend
+from ledger_support import account, ask, children, event, published_answers, record_once, run_forever, run_once, spend
 
 STEPS = (
     "before reserve",
@@ -62,6 +62,25 @@ def retry_and_check(ledger, request_id, number, step):
     done = spend(ledger, request_id, answer={"value": f"second-{number}"})
     assert done.answer["value"] == (f"first-{number}" if step in ANSWERED else f"second-{number}")
     assert ledger.state().spent_quanta == (number + 1) * event().quanta
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["before record", "in reserve", "in settle", "after record"])
+def test_a_process_killed_while_free_answers_are_recorded(place, step):
+    """All of them are there, or none."""
+    spend(place.open(), "paid")
+    child = children.Process(target=record_once, args=(place.kind, place.where, "first", step))
+    child.start()
+    child.join(60)
+    assert child.exitcode == -signal.SIGKILL
+    ledger = place.open()
+    stored = [done.answer for done in ledger.settled(after=1)]
+    assert stored == ([{"value": "first"}] * 2 if step == "after record" else [])
+    assert (verify(ledger).pending, ledger.state().spent_quanta) == (0, event().quanta)
+    record_once(place.kind, place.where, "second", "")
+    again = [done.answer["value"] for done in ledger.settled(after=1)]
+    assert again == ["first" if step == "after record" else "second"] * 2
+    ledger.close()
 
 
 @pytest.mark.slow

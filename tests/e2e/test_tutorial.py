@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -17,27 +14,6 @@ from dpexplain.service.config import load_config
 from service_support import write_owner_files
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def shell(tmp_path):
-    """Run a script by `bash -e` in an empty folder, with `python` and `dpexplain` being this checkout's; what it printed."""
-    tools, work = tmp_path / "bin", tmp_path / "work"
-    for folder in (tools, work):
-        folder.mkdir()
-    for name, words in (("python", '"$@"'), ("dpexplain", "-c 'from dpexplain.cli import app; app()' \"$@\"")):
-        (tools / name).write_text(f"#!/bin/sh\nexec {sys.executable} {words}\n")
-        (tools / name).chmod(0o755)
-    path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]))
-    env = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": path, "COLUMNS": "160"}
-
-    def run(script):
-        whole = f"set -eo pipefail\n{script}"
-        done = subprocess.run(["bash", "-c", whole], cwd=work, env=env, capture_output=True, text=True, timeout=400, check=False)
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-        return done.stdout
-
-    return run
 
 
 def bash_blocks(document):

@@ -1,9 +1,11 @@
 """The documentation's tables can be made again by one command."""
 
+import json
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from benchmarks import __main__ as command
 from benchmarks import _history, _page, _plot
 from benchmarks.__main__ import tables
 
@@ -69,8 +71,11 @@ def test_a_whole_run_adds_one_line_to_the_history_and_a_partial_one_none(tmp_pat
     for table, label, column in _history.RATIOS.values():
         results[table].append({"what": label, column: 2.0})
     one = _history.line(results)
+    _history.append(one | dict.fromkeys(_history.RATIOS, 3.0), tmp_path / "other.csv")
+    assert not _history.has(one, tmp_path / "other.csv")
     for _ in range(2):
         _history.append(one, tmp_path / "history.csv")
+    assert _history.has(one, tmp_path / "history.csv")
     lines = _history.read(tmp_path / "history.csv")
     assert [float(line["fresh answer, lime takes times"]) for line in lines] == [2.0, 2.0]
     page = tmp_path / "page.md"
@@ -78,6 +83,23 @@ def test_a_whole_run_adds_one_line_to_the_history_and_a_partial_one_none(tmp_pat
     _history.show(tmp_path / "history.csv", page, tmp_path / "history.png")
     assert "| run | 2 | 1 |" in page.read_text(encoding="utf-8")
     assert (tmp_path / "history.png").stat().st_size > 5_000
+
+
+@pytest.mark.slow
+def test_a_stored_run_is_written_down_without_measuring(tmp_path, monkeypatch):
+    stored = {name: list(rows) for name, rows in RESULTS.items()} | {"noise": [{"what": "secure normals", "millions": 12.0}]}
+    (tmp_path / "bench.json").write_text(json.dumps(stored | {"noise": [{"what": "disturbed"}]}), encoding="utf-8")
+    (tmp_path / "again.json").write_text(json.dumps({"machine": [], "noise": stored["noise"]}), encoding="utf-8")
+    (tmp_path / "docs" / "images").mkdir(parents=True)
+    (tmp_path / "docs/performance.md").write_text("<!-- benchmark: noise -->\nold\n<!-- end -->", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["benchmarks", "--stored", "bench.json", "again.json", "--write-docs"])
+    monkeypatch.setattr(command, "run_benchmark", lambda name: pytest.fail("nothing is to be measured"))
+    assert command.main() == 0
+    assert "| secure normals | 12 |" in (tmp_path / "docs/performance.md").read_text(encoding="utf-8")
+    monkeypatch.setattr("sys.argv", ["benchmarks", "noise", "--stored", "bench.json"])
+    with pytest.raises(SystemExit):
+        command.main()
 
 
 def test_the_page_shows_the_history_that_is_stored():

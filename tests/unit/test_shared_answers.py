@@ -2,6 +2,8 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -262,11 +264,59 @@ def test_questions_of_several_callers_are_answered_together(data):
     assert isinstance(found[1], dpx.DpexplainError)
     answers = [found[0], *found[2:]]
     assert [one.cost.mu > 0 for one in answers] == [True, False, False, False]
-    commits = []
-    reserve = asked._ledger.reserve_many
-    asked._ledger.reserve_many = lambda requests: commits.append(len(requests)) or reserve(requests)
+    commits = count_commits(asked)
     asked.explain_each([(one, f"{one['age']} again") for one in OTHERS])
-    assert commits == [3]  # nothing has to be paid for, so all are one commit
+    assert commits == [("record_many", 3)]  # nothing has to be paid for, so all are one commit
+
+
+def count_commits(asked):
+    """How many requests come with each commit, by its kind."""
+    found = []
+    for name in ("reserve_many", "settle_many", "record_many"):
+        inner = getattr(asked._ledger, name)
+        setattr(asked._ledger, name, lambda items, name=name, inner=inner: found.append((name, len(items))) or inner(items))
+    return found
+
+
+def test_free_answers_of_one_call_share_their_commits(data):
+    batch, alone = explainer(data), explainer(data)
+    commits = count_commits(batch)
+    answers = batch.explain_many([RECORD, *OTHERS])
+    one, rest = 1, len(OTHERS)
+    assert commits == [("reserve_many", one), ("settle_many", one), ("record_many", rest)]
+    for many, record in zip(answers, [RECORD, *OTHERS], strict=True):
+        single = alone.explain(record)
+        assert many.values == same(single.values)
+        assert (many.cost.mu, many.guarantee.mu) == (single.cost.mu, batch.spent.mu)
+    assert len(batch.history) == len(alone.history) == 1 + rest
+
+
+def test_a_free_answer_cannot_read_rows(data):
+    asked = explainer(data)
+    asked.explain(RECORD)
+    (planned,) = asked._requests([asked._question(OTHERS[0], "a")])
+    reading = replace(planned, plan=SimpleNamespace(events=(), run=lambda door: door._rows.local(None)))
+    with pytest.raises(RuntimeError, match="asked for rows"):
+        asked._spending.buy_in_order([reading])
+    assert len(list(asked._ledger.settled())) == 1
+
+
+def test_under_a_cap_free_answers_are_free():
+    capped = dpx.PrivateData(people(), DOMAIN, model=model, output="probability", cap=BUDGET)
+    asked = explainer(capped)
+    answers = asked.explain_many([RECORD, *OTHERS])
+    assert [one.cost.mu > 0 for one in answers] == [True, False, False, False]
+    assert capped.remaining.mu < BUDGET.mu
+
+
+def test_an_id_in_use_among_free_questions_stops_the_call_and_pays_for_nothing_after_it(data, ledger):
+    cheap = explainer(data, ledger)
+    cheap.explain(RECORD, request_id="used")
+    spent = cheap.spent.mu
+    with pytest.raises(dpx.DpexplainError, match="used for another question"):
+        cheap.explain_many(OTHERS, request_ids=["a", "used", "b"])
+    assert cheap.spent.mu == spent
+    assert cheap.explain(OTHERS[0], request_id="a").cost.mu == 0
 
 
 def test_threads_do_not_buy_the_same_sums_twice(data):

@@ -17,7 +17,17 @@ from dpexplain.data.facts import PublicFacts
 from dpexplain.domain import DomainLike
 from dpexplain.errors import DataError, DomainError, DpexplainError, ParameterError
 from dpexplain.ledger.cap import Cap
-from dpexplain.ledger.port import USED_MODEL_ANSWERS, USED_SEED, USED_UNPAID, Account, Ledger, Request, Reservation, Settled
+from dpexplain.ledger.port import (
+    USED_MODEL_ANSWERS,
+    USED_SEED,
+    USED_UNPAID,
+    Account,
+    Ledger,
+    Request,
+    Reservation,
+    Settled,
+    Settlement,
+)
 from dpexplain.mechanisms.door import PlanResult, run_plans
 from dpexplain.mechanisms.ports import ChangeDetecting, Closable, DivisibleRows, Noise, Plan, RelabelledRows, Rows
 from dpexplain.mechanisms.setting import Setting
@@ -265,6 +275,10 @@ class PrivateData:
     def reserve_many(self, ledger: Ledger, requests: Sequence[Request]) -> list[Reservation | Settled | DpexplainError]:
         """Reserve on `ledger`, one of those of these data, what the data set's cap allows; a refusal does not stop the others."""
         return ledger.reserve_many(requests) if self._cap is None else self._cap.reserve_many(ledger, requests)
+
+    def record_many(self, ledger: Ledger, answered: Sequence[tuple[Request, Settlement]]) -> list[Settled | DpexplainError]:
+        """Reserve and settle answers that cost nothing."""
+        return ledger.record_many(answered) if self._cap is None else self._cap.record_many(ledger, answered)
 
     def count_release(self, digest: str, paid: Guarantee) -> None:
         """Count a release that was made from these data elsewhere, by the SHA-256 of its file; nothing if one of their ledgers paid for it."""

@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=50_000, help="how many made-up records")
     arguments = parser.parse_args()
     write(arguments.folder, arguments.people)
-    print(f"Wrote people.parquet, domain.toml and service.toml to {arguments.folder}.")
+    print("Wrote", ", ".join(str(arguments.folder / name) for name in ("people.parquet", "domain.toml", "service.toml")))
 
 
 if __name__ == "__main__":

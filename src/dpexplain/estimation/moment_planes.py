@@ -34,6 +34,7 @@ from dpexplain.estimation.global_slopes import Slopes, spread_of, typical_ridge
 from dpexplain.estimation.local_change import LocalChange
 from dpexplain.estimation.plane_errors import ErrorSources, QueryErrors
 from dpexplain.estimation.planes import Average, FittedPlanes, Planes, Variances, assemble, dots, hold_in_ball
+from dpexplain.estimation.related import RelatedPair, related_pairs
 
 STEPS = 3  # of conjugate gradients
 EVERY = 16  # which points the reference's error is estimated from
@@ -166,6 +167,11 @@ class MomentPlanes:
     def doubt(self) -> float:
         """τ² as far as it counts beside what may be wrong about δ."""
         return (REST if self.slopes.asked else REST_WITHOUT_MODEL) * self.slopes.doubt
+
+    @cached_property
+    def related(self) -> tuple[RelatedPair, ...]:
+        """The features that go together among the records."""
+        return related_pairs(self.eigenvalues, self.eigenvectors, self.second_error, self.layout)
 
     @cached_property
     def squares(self) -> Vector:

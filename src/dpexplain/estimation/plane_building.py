@@ -18,7 +18,7 @@ from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.planes import Average, Planes
 from dpexplain.estimation.public_points import PublicModel, PublicPoints
 from dpexplain.estimation.reference import POINTS
-from dpexplain.estimation.related import RelatedPair, related_pairs
+from dpexplain.estimation.related import RelatedPair
 
 GUESSED = 1 << 15  # points that a model's slopes come from where planes serve many questions
 _MOST_CELLS = 1 << 22  # of points times columns
@@ -96,8 +96,7 @@ def build_planes_for(
 def plane_at(planes: MomentPlanes, asked: PlaneQuestion) -> tuple[Planes, tuple[RelatedPair, ...]]:
     """The plane that answers one question, and the features that go together in it."""
     anchors = None if asked.anchor is None else np.array([asked.anchor])
-    found = planes.fit(asked.point[None], asked.weight, anchors, asked.radius)
-    return found, related_pairs(planes.eigenvalues, planes.eigenvectors, planes.second_error, planes.layout)
+    return planes.fit(asked.point[None], asked.weight, anchors, asked.radius), planes.related
 
 
 def moment_targets(solver: Solver, start: Vector, expected: Vector | float = 0.0) -> MomentTargets:

@@ -26,19 +26,17 @@ from dpexplain.ledger.chain import (
     START,
     Row,
     canonical,
-    copy_as_stored,
     damage_error,
     digest,
-    object_text,
     quote_text,
     unseal,
     utc_now,
 )
 from dpexplain.ledger.port import Account, Entry, Head, Request, Reservation, Settled, Settlement
-from dpexplain.ledger.prepared import PreparedRequest, PreparedSettlement, attempt, texts_of
+from dpexplain.ledger.prepared import PreparedRequest, PreparedSettlement, attempt
 from dpexplain.ledger.recent import Line, Recent, Tail
 from dpexplain.ledger.store import Session, Store
-from dpexplain.privacy.events import PrivacyEvent, event_from_dict
+from dpexplain.privacy.events import PrivacyEvent, event_from_dict, price
 from dpexplain.privacy.filter import Filter
 
 T = TypeVar("T")
@@ -69,27 +67,23 @@ class Page:
     def newest(self, request: str) -> list[Line]:
         return [self._recent.line(row) for row in self._session.newest(self.dataset, request)]
 
-    def append(
-        self, kind: str, request: str, *, quanta: int, total: int, body: dict[str, str], uses: tuple[str, ...] = ()
-    ) -> Tail:
-        """Write an entry; `body` is the canonical text of each of its members."""
+    def append(self, kind: str, request: str, *, quanta: int, total: int, members: str, uses: tuple[str, ...] = ()) -> Row:
+        """Write an entry; `members` is the canonical text between the braces of its body, whose names sort before `uses`."""
         last = self.last or NOTHING
         carried = last.uses
         if uses or carried:  # as the total: reading the last entry is enough
             carried = tuple(sorted({*uses, *carried}))
-            body = body | {"uses": canonical(carried)}
+            members = ",".join(filter(None, [members, f'"uses":{canonical(carried)}']))
         sequence, answers = last.sequence + 1, last.answers + (kind == "settle")
         document = (  # as `canonical` would write it
-            f'{{"answers":{answers},"body":{object_text(body)},"kind":"{kind}","previous":"{last.hash}","quanta":"{quanta}",'
+            f'{{"answers":{answers},"body":{{{members}}},"kind":"{kind}","previous":"{last.hash}","quanta":"{quanta}",'
             f'"request":{quote_text(request)},"sequence":{sequence},"time":"{self._clock().isoformat(timespec="microseconds")}",'
             f'"total":"{total}"}}'
         )
         row = Row(sequence, kind, request, answers if kind == "settle" else None, document, digest(document))
         self._session.append(self.dataset, row)
-        if kind == "reserve":
-            self._recent.remember_reservation(row, quanta, body["question"])
         self.last = self._recent.keep(Tail(sequence, row.hash, total, answers, carried))
-        return self.last
+        return row
 
 
 def last_entry(session: Session, dataset: str, recent: Recent) -> Tail | None:
@@ -168,6 +162,17 @@ class Book:
         self._step("after settle")
         return done
 
+    def record_many(self, answered: Sequence[tuple[Request, Settlement]]) -> list[Settled | DpexplainError]:
+        for request, _ in answered:
+            require_id("request id", request.id)
+            require_free(request)
+        pairs = [(attempt(PreparedRequest.of, one), attempt(PreparedSettlement.of, done)) for one, done in answered]
+        self._step("before record")
+        ids = [request.id for request, _ in answered]
+        found = self._write(lambda page: [self._record(page, *pair) for pair in pairs], ids)
+        self._step("after record")
+        return found
+
     def reserve(self, request: Request) -> Reservation | Settled:
         (found,) = self.reserve_many([request])
         if isinstance(found, DpexplainError):
@@ -212,7 +217,7 @@ class Book:
 
     def _open(self, page: Page) -> None:
         if page.last is None:
-            page.append("open", "", quanta=0, total=0, body=texts_of(self.account.to_dict()))
+            page.append("open", "", quanta=0, total=0, members=canonical(self.account.to_dict())[1:-1])
         require_same_account(self.account, page.first_entry().body)
 
     def _require_account(self, page: Page) -> None:
@@ -233,8 +238,8 @@ class Book:
             return Reservation(asked.id, held)
         # A retry whose plan has become dearer raises its reservation to the new price.
         total = self._filter(required_last(page)).total_with(asked.quanta - (held or 0))
-        body = {"question": asked.question, "events": asked.events}
-        page.append("reserve", asked.id, quanta=asked.quanta, total=total, body=body, uses=asked.uses)
+        row = page.append("reserve", asked.id, quanta=asked.quanta, total=total, members=asked.members, uses=asked.uses)
+        self._recent.remember_reservation(row, asked.quanta, asked.question)
         self._step("in reserve")
         return Reservation(asked.id, asked.quanta)
 
@@ -248,11 +253,18 @@ class Book:
                 f"request {ran.id!r} has no reservation, because it was given back. Nothing was released. Ask again"
             )
         require_affordable(held, ran.quanta)
-        body = {"events": ran.events_text, "answer": ran.answer_text}
         total = required_last(page).total - held + ran.quanta
-        last = page.append("settle", ran.id, quanta=ran.quanta, total=total, body=body, uses=ran.uses)
+        row = page.append("settle", ran.id, quanta=ran.quanta, total=total, members=ran.members, uses=ran.uses)
         self._step("in settle")
-        return Settled(last.answers, ran.id, ran.events, copy_as_stored(ran.answer, ran.answer_text), total)
+        return Settled(row.position or 0, ran.id, ran.events, ran.answer, total)
+
+    def _record(
+        self, page: Page, asked: PreparedRequest | DpexplainError, ran: PreparedSettlement | DpexplainError
+    ) -> Settled | DpexplainError:
+        if isinstance(ran, DpexplainError):
+            return ran
+        found = outcome_of(self._reserve, page, asked)
+        return outcome_of(self._settle, page, ran) if isinstance(found, Reservation) else found
 
     def _filter(self, last: Tail) -> Filter:
         return Filter(self.account.budget, self.account.neighbours, last.total, last.uses)
@@ -313,6 +325,12 @@ def require_id(what: str, value: str) -> None:
     """Raise ParameterError unless the id is printable text of limited length, which every backend can store."""
     if not (isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value.isprintable()):
         raise ParameterError(f"a {what} must be 1 to {LONGEST_ID} printable characters, got {value!r:.50}")
+
+
+def require_free(request: Request) -> None:
+    """Raise RuntimeError if an answer was computed before its price was reserved."""
+    if price(request.events):
+        raise RuntimeError("an answer with a price was computed before it was reserved. This is a bug in dpexplain: report it")
 
 
 def require_same_account(account: Account, stored: dict[str, Any]) -> None:

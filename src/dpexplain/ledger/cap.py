@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from threading import RLock
 
 from dpexplain.errors import BudgetExhausted, DpexplainError
-from dpexplain.ledger.port import Ledger, Request, Reservation, Settled
+from dpexplain.ledger.port import Ledger, Request, Reservation, Settled, Settlement
 from dpexplain.privacy.budget import Budget
 from dpexplain.privacy.events import price
 from dpexplain.privacy.filter import Filter
@@ -36,6 +36,13 @@ class Cap:
             admitted = [one for i, one in enumerate(requests) if i not in refusals]
             found = iter(ledger.reserve_many(admitted) if admitted else ())
             return [refusals[i] if i in refusals else next(found) for i in range(len(requests))]
+
+    def record_many(self, ledger: Ledger, answered: Sequence[tuple[Request, Settlement]]) -> list[Settled | DpexplainError]:
+        """The same for answers that cost nothing: they are refused only where the cap is passed already."""
+        found = self.reserve_many(ledger, [request for request, _ in answered])
+        pairs = list(zip(answered, found, strict=True))
+        settled = iter(ledger.settle_many([done for (_, done), got in pairs if isinstance(got, Reservation)]))
+        return [next(settled) if isinstance(got, Reservation) else got for _, got in pairs]
 
     def _refusals(self, ledger: Ledger, requests: Sequence[Request]) -> dict[int, BudgetExhausted]:
         """The positions of the requests that would exceed the cap, each with its refusal."""

@@ -8,7 +8,6 @@ Quanta are decimal text inside it: they pass 64 bits.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -53,11 +52,6 @@ def canonical(value: Any) -> str:
         raise InputError(
             f"a ledger stores JSON and cannot store this ({error}). Pass plain finite numbers, text, lists and dicts"
         ) from None
-
-
-def object_text(members: Mapping[str, str]) -> str:
-    """The canonical text of an object, from those of its members."""
-    return "{" + ",".join([f"{quote_text(name)}:{members[name]}" for name in sorted(members)]) + "}"
 
 
 def copy_as_stored(value: Any, text: str) -> Any:

@@ -6,6 +6,8 @@ The order of events is the guarantee (SPEC §5, `proofs/filter.md`):
     execute   rows are read and noise is drawn, outside the ledger;
     settle    the answer and what really ran are committed in one step; only then does the answer leave.
 
+An answer that costs nothing reads no row, so it is reserved and settled in one step.
+
 A crash in between leaves the reservation counted. Asking again with the same request id continues that reservation, or
 returns the answer that was stored: one request id has one answer for ever and is paid for once.
 """
@@ -150,6 +152,10 @@ class Ledger(Protocol):
 
     def settle_many(self, settlements: Sequence[Settlement]) -> list[Settled | DpexplainError]:
         """`settle` for each, in order, in one durable commit."""
+        ...
+
+    def record_many(self, answered: Sequence[tuple[Request, Settlement]]) -> list[Settled | DpexplainError]:
+        """`reserve` and `settle` for each, in order, in one durable commit: answers that cost nothing and were computed without rows."""
         ...
 
     def settled(self, after: int = 0) -> Iterator[Settled]:

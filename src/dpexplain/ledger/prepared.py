@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from dpexplain.errors import DpexplainError
-from dpexplain.ledger.chain import canonical
+from dpexplain.ledger.chain import canonical, copy_as_stored
 from dpexplain.ledger.port import Request, Settlement
 from dpexplain.privacy.events import PrivacyEvent, price
 
@@ -16,34 +16,37 @@ R = TypeVar("R")
 
 
 class PreparedRequest(NamedTuple):
-    """A request as it will be written."""
+    """A request as it will be written; `members` is the text between the braces of its entry's body."""
 
     id: str
     quanta: int
     question: str
-    events: str
+    members: str
     uses: tuple[str, ...]
 
     @classmethod
     def of(cls, request: Request) -> PreparedRequest:
-        return cls(request.id, price(request.events), canonical(request.body), events_text(request.events), request.uses)
+        quanta, events = price_and_text(request.events)
+        question = canonical(request.body)
+        return cls(request.id, quanta, question, f'"events":{events},"question":{question}', request.uses)
 
 
 class PreparedSettlement(NamedTuple):
-    """A settlement as it will be written."""
+    """A settlement as it will be written; `answer` is what would be read back, and no longer the caller's own."""
 
     id: str
     quanta: int
     events: tuple[PrivacyEvent, ...]
-    events_text: str
     answer: dict[str, Any]
-    answer_text: str
+    members: str
     uses: tuple[str, ...]
 
     @classmethod
     def of(cls, done: Settlement) -> PreparedSettlement:
-        events, answer = done.events, done.answer
-        return cls(done.request_id, price(events), events, events_text(events), answer, canonical(answer), done.uses)
+        quanta, events = price_and_text(done.events)
+        text = canonical(done.answer)
+        answer = copy_as_stored(done.answer, text)
+        return cls(done.request_id, quanta, done.events, answer, f'"answer":{text},"events":{events}', done.uses)
 
 
 def attempt(work: Callable[[R], T], about: R) -> T | DpexplainError:
@@ -54,10 +57,6 @@ def attempt(work: Callable[[R], T], about: R) -> T | DpexplainError:
         return error
 
 
-def texts_of(body: dict[str, Any]) -> dict[str, str]:
-    return {name: canonical(value) for name, value in body.items()}
-
-
-@lru_cache(maxsize=256)  # as prices: the answers of one service have the same few events
-def events_text(events: tuple[PrivacyEvent, ...]) -> str:
-    return canonical([event.to_dict() for event in events])
+@lru_cache(maxsize=256)  # the answers of one service have the same few events
+def price_and_text(events: tuple[PrivacyEvent, ...]) -> tuple[int, str]:
+    return price(events), canonical([event.to_dict() for event in events])

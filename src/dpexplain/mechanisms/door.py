@@ -171,9 +171,10 @@ class PlanResult(NamedTuple, Generic[R]):
 
 def run_plans(rows: Rows, paid: Sequence[tuple[Plan[R], int]], noise: Noise, *, private: bool = True) -> Iterator[PlanResult[R]]:
     """Run each plan at a door of its own, within the quanta that were reserved for it. Plans about local questions share one read of the rows."""
-    questions = [plan.query for plan, _ in paid if isinstance(plan, LocalPlan)]
+    queries = [plan.query if isinstance(plan, LocalPlan) else None for plan, _ in paid]
+    questions = [query for query in queries if query is not None]
     moments = iter(rows.local_many(questions) if questions else ())
-    for plan, quanta in paid:
-        asked = cast(Rows, KnownMoments(rows, plan.query, next(moments))) if isinstance(plan, LocalPlan) else rows
+    for (plan, quanta), query in zip(paid, queries, strict=True):
+        asked = rows if query is None else cast(Rows, KnownMoments(rows, query, next(moments)))
         door = Door(asked, noise, quanta, private=private)
         yield PlanResult(plan.run(door), door.events)

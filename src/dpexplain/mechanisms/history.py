@@ -103,7 +103,7 @@ class History:
         self._lock = RLock()  # a service appends and searches from several threads
         self._sums: list[PaidSums] = []
         self.stopped: dict[str, Any] | None = None
-        self.planes, self.label_names, self._pools = Latest(), Latest(), Latest()
+        self.planes, self.sketches, self.label_names, self._pools = (Latest() for _ in range(4))
 
     @property
     def guarantee(self) -> Guarantee | None:

@@ -94,7 +94,7 @@ def plan_shared_answer(
     if layout is None:
         raise ParameterError("by='moments' needs a declared domain. Leave by= out")
     name = labels_of(history, model, layout, setting.levels)
-    fresh = plan_sketch(layout, gdp.mu(asked.epsilon, asked.delta), setting, model)
+    fresh = fresh_sketch(asked, layout, setting, history, model)
     held = history.pool(layout, name, setting.size)
     share = 1 - (0.0 if held is None else held.precision * fresh.moments.sigma**2)
     if share > 1 - WORTHWHILE:
@@ -106,6 +106,12 @@ def plan_shared_answer(
         lacking = None
     question = PlaneQuestion(point, asked.weight, anchor, asked.radius, setting.levels, setting.baseline)
     return SharedAnswer(held, lacking, name, question, layout, setting.size, history, model)
+
+
+def fresh_sketch(asked: Adaptive, layout: Layout, setting: Setting, history: History, model: PublicModel | None) -> SketchPlan:
+    """What an answer would buy if nothing were held. It does not depend on the question, and is cached in the history."""
+    key = asked.epsilon, asked.delta, layout, setting, None if model is None else model.model
+    return history.sketches.find(key, lambda: plan_sketch(layout, gdp.mu(asked.epsilon, asked.delta), setting, model))
 
 
 def answer_from_pool(pool: SumPool, asked: PlaneQuestion, history: History, model: PublicModel | None) -> Outcome:

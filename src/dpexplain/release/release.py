@@ -27,7 +27,6 @@ from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.estimation.mixed_planes import MixedPlanes
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.nearest import choose_widths, wanted_share
-from dpexplain.estimation.related import related_pairs
 from dpexplain.ledger.port import Settled
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.privacy.model_card import ModelCard
@@ -237,10 +236,7 @@ class Release(ModelQuestions):
     @cached_property
     def shared_effects(self) -> dict[str, Any]:
         """The entries about features that go together in the details of an answer: a plane shares their effects."""
-        planes = self.planes
-        return shared_effects(
-            related_pairs(planes.eigenvalues, planes.eigenvectors, planes.second_error, planes.layout), self.domain
-        )
+        return shared_effects(self.planes.related, self.domain)
 
     @property
     def _own_planes(self) -> PlaneSource:
