@@ -244,9 +244,9 @@ class Explainer:
     def _finish(self, question: Question, done: Settled | DpexplainError, total: Guarantee) -> Explanation | DpexplainError:
         """The answer: what was bought, or the answer of the release where the budget is exhausted. Other errors are returned."""
         stated = self._qualify(total)
+        if isinstance(done, Settled) and "stopped" not in done.answer:
+            return self._explanation(done, question, stated)
         refusal = refusal_of(done, stated, lambda: self.remaining)
-        if refusal is None:
-            return self._explanation(cast(Settled, done), question, stated)
         if isinstance(refusal, BudgetExhausted) and self._release is not None:
             return self._from_release(self._release, question, stated)
         return refusal

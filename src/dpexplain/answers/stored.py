@@ -64,12 +64,10 @@ def explanation_of(answer: dict[str, Any], notes: Notes, about: AskedData, **sta
     )
 
 
-def refusal_of(done: Settled | DpexplainError, total: Guarantee, remaining: Callable[[], Guarantee]) -> DpexplainError | None:
-    """The refusal, where a request was refused or the paper's stopping rule withheld its answer. `total` and `remaining` are by exact accounting."""
+def refusal_of(done: Settled | DpexplainError, total: Guarantee, remaining: Callable[[], Guarantee]) -> DpexplainError:
+    """The refusal of a request that was refused, or whose answer the paper's stopping rule withheld. `total` and `remaining` are by exact accounting."""
     if not isinstance(done, Settled):
         return done
-    if "stopped" not in done.answer:
-        return None
     totals = done.answer["details"]["paper"]
     spent, limit = {"epsilon": totals["total_epsilon"], "delta": totals["total_delta"]}, totals["stop_at"]
     return PaperBudgetExhausted(
