@@ -99,11 +99,11 @@ def asked_about(explain):
     """How many points a model was asked about each time that it was asked about many."""
     counts = []
 
-    def counted(rows):
+    def count_and_answer(rows):
         counts.append(len(rows["age"]))
         return model(rows)
 
-    explain(dpx.PrivateData(table(3_000), DOMAIN, model=counted, output="value", bounds=(-1, 1)))
+    explain(dpx.PrivateData(table(3_000), DOMAIN, model=count_and_answer, output="value", bounds=(-1, 1)))
     return [count for count in counts if count >= POINTS]
 
 

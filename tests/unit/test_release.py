@@ -369,7 +369,7 @@ def fitted_from_payload(payload, z):
     counted = kept + (1 - kept) * (1 - w * f["inverse"]) ** 2
     moved, root = (u[rows] - m) @ inverse * narrow, f["factors"][:, None] * V * f["spread"] * np.sqrt(counted)
     covariance = root @ root.T + (moved * q[:, None]).T @ moved + f["own"] * np.outer(delta, delta)
-    covariance += np.diag(f["shares"] @ delta**2 * f["usual"] + (1 - share) / share ** f["nearer"] * f["unseen"])
+    covariance += np.diag((f["shares"] @ delta**2 * f["usual"] + (1 - share) * f["unseen"]) / share ** f["nearer"])
     starts = [block["start"] for block in payload["layout"]]
     offset = z - f["average"]
     owner = np.repeat(np.arange(len(starts)), np.diff([*starts, len(z)]))
