@@ -75,8 +75,7 @@ class Calibrated:
 
     def solver_with(self, points: int) -> Solver:
         """The solver with so many public points of the same distribution, without labels."""
-        codes = draw(self.found, self.solver.layout, points)
-        reference = Reference(codes, np.zeros(points), np.ones(points))
+        reference = Reference.without_labels(draw(self.found, self.solver.layout, points))
         return move_to_levels(replace(self.solver, reference=reference), self.levels)
 
 

@@ -31,6 +31,7 @@ import numpy as np
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Indices
 from dpexplain.estimation.margin_doubt import margin_variances
+from dpexplain.estimation.reference import POINTS
 
 _SIZES = np.geomspace(1e-6, 1e3, 91)  # values of ρ that are tried
 _DOUBTS = np.geomspace(1e-5, 1.0, 26)  # values of ν that are tried, as shares τ² of the residuals' variance
@@ -41,7 +42,7 @@ _HIDDEN = 1.5  # power of the share of a guess that shrinkage hides
 _CURVED = 0.1  # how much τ² grows where numbers determine each other
 _TOGETHER = 1 << 10  # points that are summed together: they stay in the processor's cache
 _ROUNDS = 5  # s² depends on ‖φ‖², which depends on s²
-_FEW = 1 / 4096  # least `few` of numbers: however many points there are, relations among numbers are not known better
+_FEW = 1 / POINTS  # least `few` of numbers: however many points there are, relations among numbers are not known better
 _IDLE = 1e-12  # of the largest variance: sums over points are exact to about 1e-16 of it
 PRECISION = 1e-6  # of the largest eigenvalue: sums are known to about 1e-7 of it, so that directions of smaller eigenvalues are rounding errors
 DOUBT_WITHOUT_MODEL = 5e-3  # τ² of labels that no model gave

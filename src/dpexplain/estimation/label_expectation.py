@@ -79,8 +79,7 @@ def _noise_of_moments(query: NormalisedMoments, size: int, sigma: float) -> tupl
 def _independent_solver(query: NormalisedMoments, levels: Sequence[int]) -> Solver:
     """A solver whose reference has the means and variances of a query, and independent features."""
     found = _independent_estimate(query)
-    codes = draw(found, query.layout)
-    reference = Reference(codes, np.zeros(codes.shape[1]), np.ones(codes.shape[1]))
+    reference = Reference.without_labels(draw(found, query.layout))
     return move_to_levels(Solver.of(found, reference, query.layout, 1.0, np.ones(query.layout.width)), levels)
 
 

@@ -40,6 +40,11 @@ class Reference:
     labels: Vector
     inverse_weight: Vector
 
+    @classmethod
+    def without_labels(cls, codes: Codes) -> Reference:
+        """Points of equal weight that a model is yet to be asked about."""
+        return cls(codes, np.zeros(codes.shape[1]), np.ones(codes.shape[1]))
+
     def points(self, layout: Layout) -> Matrix:
         """The points as encoded rows, (N, n)."""
         return np.ascontiguousarray(self.columns(layout).T)
