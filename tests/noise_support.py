@@ -46,7 +46,7 @@ class Scaled:
 def has_unit_scale(standardised):
     """Whether `standardised(factor)` draws standard normals at factor 1, and is seen not to at factor 0.8."""
     right, wrong = (stats.kstest(standardised(factor), "norm").pvalue for factor in (1.0, 0.8))
-    return right > 1e-4 and wrong < 1e-12
+    return right > 1e-6 and wrong < 1e-12
 
 
 @dataclass(frozen=True)

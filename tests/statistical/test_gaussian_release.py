@@ -168,9 +168,10 @@ def off_grid(outputs, step):
 
 
 def test_the_attack_tells_zero_from_one_when_noise_is_added_naively():
+    """Floats nearer to 0 than ½ are finer than the step: 0.257 ± 0.003 of the outputs for x = 0, none for x = 1."""
     noise = SecureNoise()
     zero, one = (off_grid(naive_release(x, noise, 20_000), 2.0**-53) for x in (0.0, 1.0))
-    assert zero - one >= 0.25
+    assert zero - one >= 0.2
 
 
 @pytest.mark.parametrize("mu", [1.0, 1e-3])
