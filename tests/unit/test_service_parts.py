@@ -30,13 +30,13 @@ from service_support import release_only, write_config, write_owner_files
 
 
 @pytest.mark.parametrize(("cores", "workers", "each"), [(2, 2, "1"), (8, 2, "4"), (2, 5, "1"), (None, 1, "1")])
-def test_workers_share_the_cores_for_linear_algebra(monkeypatch, cores, workers, each):
+def test_workers_share_the_cores(monkeypatch, cores, workers, each):
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")  # an owner's own choice stays
-    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    expected = {"OPENBLAS_NUM_THREADS": each, "OMP_NUM_THREADS": "3", "MKL_NUM_THREADS": each}
-    assert threads_of_worker(workers) == expected
+    others = ("DPEXPLAIN_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    for name in others:
+        monkeypatch.delenv(name, raising=False)
+    assert threads_of_worker(workers) == dict.fromkeys(others, each) | {"OMP_NUM_THREADS": "3"}
 
 
 @pytest.fixture

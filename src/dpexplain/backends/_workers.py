@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TypeVar
 
+THREADS = "DPEXPLAIN_THREADS"  # names how many threads read rows; without it there is one for each core
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -17,12 +18,16 @@ def in_threads(work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterato
 
     `work` must not call this itself: it would deadlock.
     """
-    return map(work, tasks) if len(tasks) < 2 else _pool().map(work, tasks)
+    pool = _pool() if len(tasks) > 1 else None
+    return map(work, tasks) if pool is None else pool.map(work, tasks)
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="dpexplain-rows")
+def _pool() -> ThreadPoolExecutor | None:
+    """None where there is one thread: that of the caller."""
+    asked = os.environ.get(THREADS, "")
+    count = int(asked) if asked.isdecimal() else os.cpu_count() or 1
+    return ThreadPoolExecutor(count, thread_name_prefix="dpexplain-rows") if count > 1 else None
 
 
 if hasattr(os, "register_at_fork"):

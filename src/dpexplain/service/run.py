@@ -22,6 +22,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
+from dpexplain.backends._workers import THREADS
 from dpexplain.errors import DpexplainError, ParameterError
 from dpexplain.progress import progress_steps
 from dpexplain.registration.cached_labels import Progress
@@ -76,9 +77,9 @@ def serve(config: ServiceConfig, progress: Progress = iter, report: Callable[[st
 
 
 def threads_of_worker(workers: int) -> dict[str, str]:
-    """How many threads linear algebra may start in each worker, unless the owner has set it: all of them together use each core once."""
+    """How many threads read rows and do linear algebra in each worker, unless the owner has set it: all of them together use each core once."""
     each = str(max(1, (os.cpu_count() or 1) // workers))
-    return {name: os.environ.get(name, each) for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+    return {name: os.environ.get(name, each) for name in (THREADS, "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
 
 
 def run_workers(config: uvicorn.Config) -> None:
