@@ -1,6 +1,7 @@
 """Paid answers by moments: they cost what they claim, are those of a release at the same price, and have bars and contributions."""
 
 from importlib import import_module
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from dpexplain import evaluation
 from dpexplain.core.layout import Layout
 from dpexplain.core.release_moments import WIDEST_PAID
 from dpexplain.errors import ParameterError
+from dpexplain.estimation.calibrate import FEWEST_POINTS, enough_points
 from dpexplain.estimation.reference import POINTS
 from dpexplain.mechanisms.basic import NoisyDescent
 from dpexplain.mechanisms.history import History
@@ -195,3 +197,34 @@ def test_wrong_words_are_refused():
         dpx.Basic(by="magic")
     with pytest.raises(ParameterError, match="needs a declared domain"):
         dpx.Basic(by="moments").plan(np.zeros(7), Setting(7, 6_000, Neighbours(), 1e-13), History())
+
+
+def test_noise_decides_how_many_reference_points_an_answer_has():
+    """All of them where noise is small; a power of two that falls with the noise, down to a least number."""
+    quiet, loud = enough_points(estimate_with(0.001)), enough_points(estimate_with(0.5))
+    assert (quiet, loud) == (POINTS, FEWEST_POINTS)
+    between = [enough_points(estimate_with(noise)) for noise in (0.002, 0.004, 0.008, 0.016, 0.032)]
+    assert between == sorted(between, reverse=True)
+    assert all(count & (count - 1) == 0 for count in between)
+
+
+def estimate_with(noise):
+    """All that `enough_points` reads of an estimate."""
+    return SimpleNamespace(spread=SimpleNamespace(t1=noise), values=np.full(7, 0.25))
+
+
+def test_fewer_points_change_an_answer_by_less_than_its_noise(monkeypatch):
+    """A table of labels at a price at which noise hides what more points would show."""
+    rows = people()
+    asked = dpx.PrivateData(rows, DOMAIN, labels=np.sign(model(rows) - 0.5))
+
+    def found():
+        explainer = dpx.Explainer(asked, BUDGET, dpx.Basic(0.05, 1e-6), noise=SeededNoise(3))
+        return explainer.explain(RECORD)
+
+    few = found()
+    monkeypatch.setattr("dpexplain.estimation.calibrate.enough_points", lambda _: POINTS)
+    many = found()
+    assert not np.array_equal(few.values, many.values)
+    assert np.abs(few.values - many.values).max() < 0.2 * few.error.max()
+    assert few.error == pytest.approx(many.error, rel=0.3)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import log2
 
 import numpy as np
 
@@ -20,12 +21,14 @@ from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.denoise import WIDE, Estimate, NoisySketch, estimate, with_label_moments
 from dpexplain.estimation.global_slopes import Guess, NoisyEquations, Slopes
-from dpexplain.estimation.reference import NUMBER_STEPS, Reference, build, draw, sample_public_points
+from dpexplain.estimation.reference import NUMBER_STEPS, POINTS, Reference, build, draw, sample_public_points
 
 QUERIES = 48
+FEWEST_POINTS = 512
 _TWO_SIGMA = 0.9545  # P(|N| ≤ 2)
 _SHORTER = 0.95  # of slopes' errors, as measured against exact slopes on other tables: truths drawn from a posterior vary more than real ones
 _TOGETHER = 1 << 14  # entries of the covariances that are estimated together: they stay in the processor's cache
+_QUIET = 0.0075  # noise of a slope up to which all reference points are of use
 _COMMON_EVIDENCE = 8.0  # replicates' worth of evidence for the common factor against a column's own
 
 Normals = Callable[[int], Vector]
@@ -42,10 +45,13 @@ class NoiseRehearsal:
 
     def solver(self, sums: NormalisedSums, sigma: float, start: Vector | None = None) -> tuple[Solver, Estimate, Vector]:
         """Estimate, reference and solver from noisy sums; with `sigma = 0` they are taken as exact."""
-        found = estimate(sums, self.query, sigma, shrink=sigma > 0)
+        return self.solver_of(estimate(sums, self.query, sigma, shrink=sigma > 0), POINTS, start)
+
+    def solver_of(self, found: Estimate, points: int, start: Vector | None = None) -> tuple[Solver, Estimate, Vector]:
+        """The same from an estimate, with so many reference points."""
         layout = self.query.layout
         near = start if layout.width <= WIDE else None  # with many columns the solution is nearer to 0
-        reference, coefficients = build(found, self.query, near)
+        reference, coefficients = build(found, self.query, near, points)
         return Solver.of(found, reference, layout, self.radius, np.ones(layout.width)), found, coefficients
 
     def noisy(self, sums: NormalisedSums, normals: Normals) -> NormalisedSums:
@@ -99,14 +105,24 @@ def calibrate(sketch: NoisySketch, radius: float, weight: Weight, levels: Sequen
     return Calibrated(move_to_levels(solver, levels), found, tuple(rehearsed), levels)
 
 
-def rehearse_moments(sketch: NoisySketch, levels: Sequence[int], normals: Normals) -> Calibrated:
-    """`calibrate` for fitted and anchored planes alone, in a tenth of its time: the solver, which serves the paper's plane, has no calibrated errors."""
+def rehearse_moments(sketch: NoisySketch, levels: Sequence[int], normals: Normals, *, fewer: bool = False) -> Calibrated:
+    """`calibrate` for fitted and anchored planes alone, in a tenth of its time: the solver, which serves the paper's plane, has no calibrated errors.
+
+    With `fewer`, the reference has fewer points where noise hides what more of them would show.
+    """
     query, sigma = sketch.query, sketch.sigma
-    rehearsal = NoiseRehearsal(query, sigma, 1.0, DEFAULT_WEIGHT)
-    solver, found, _ = rehearsal.solver(sketch.sums, sigma)
+    rehearsal, found = NoiseRehearsal(query, sigma, 1.0, DEFAULT_WEIGHT), estimate(sketch.sums, query, sigma)
+    solver, found, _ = rehearsal.solver_of(found, enough_points(found) if fewer else POINTS)
     world = as_sums(found, query)
     rehearsed = rehearsal.estimates(world, solver_replicates(query.layout), normals)
     return Calibrated(move_to_levels(solver, levels), found, tuple(rehearsed), levels)
+
+
+def enough_points(found: Estimate) -> int:
+    """How many reference points an answer needs: the more noise its slopes have, the fewer. A power of two, as Sobol' sequences are even in these."""
+    noise = float(found.spread.t1 / found.values.mean())  # of a slope, before anything is shrunk
+    wanted = POINTS * _QUIET / max(noise, _QUIET)
+    return max(1 << round(log2(wanted)), FEWEST_POINTS)
 
 
 def move_to_levels(solver: Solver, levels: Sequence[int]) -> Solver:
