@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpexplain.core.arrays import Matrix, Vector
 
 Indices = NDArray[np.int64]
+_FEW = 64  # columns up to which sums over attributes are quicker as products
 
 
 class BlockLike(Protocol):
@@ -48,6 +49,8 @@ class Layout:
     first: Indices = field(init=False, compare=False)  # `starts` as an array
     sizes: Indices = field(init=False, compare=False)  # columns of each attribute
     numbers: Indices = field(init=False, compare=False)  # columns that are numbers
+    code_columns: Indices = field(init=False, compare=False)  # the others
+    members: Matrix | None = field(init=False, compare=False)  # (columns, attributes), where columns are few
     width: int = field(init=False, compare=False)
     attributes: int = field(init=False, compare=False)
     codes: tuple[int, ...] = field(init=False, compare=False)  # attributes that are codes
@@ -73,6 +76,8 @@ class Layout:
         object.__setattr__(self, "choices", [a for a in self.codes if sizes[a] > 1])
         object.__setattr__(self, "first", np.array(self.starts))
         object.__setattr__(self, "numbers", np.flatnonzero(np.array(self.is_number)[owner]))
+        object.__setattr__(self, "code_columns", np.flatnonzero(~np.array(self.is_number)[owner]))
+        object.__setattr__(self, "members", np.eye(len(sizes))[owner] if len(owner) <= _FEW else None)
         object.__setattr__(self, "scale", np.array(self.scales)[owner] if self.scales else None)
         object.__setattr__(self, "metric", np.square(self.scale) if self.scale is not None else 1.0)
         object.__setattr__(self, "centre", 1 / np.maximum(sizes, 2)[owner])
@@ -122,7 +127,9 @@ class Layout:
         return slice(self.starts[attribute], self.stops[attribute])
 
     def per_attribute(self, values: Matrix, axis: int = 0) -> Matrix:
-        """Sums over each attribute's columns, along an axis."""
+        """Sums over each attribute's columns, along one of the last two axes. Values are finite."""
+        if self.members is not None and values.dtype == np.float64:
+            return np.asarray(values @ self.members if axis in (-1, values.ndim - 1) else self.members.T @ values)
         return np.asarray(np.add.reduceat(values, self.first, axis=axis))
 
     def same_attribute(self) -> NDArray[np.bool_]:

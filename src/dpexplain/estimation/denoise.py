@@ -163,7 +163,7 @@ def _eigenvectors(matrix: Matrix) -> tuple[Vector, Matrix]:
 
 def _column(numbers: Numbers, axes: int = 1) -> Numbers:
     """Numbers of several estimates with so many axes added, to be combined with arrays of each."""
-    return np.expand_dims(numbers, tuple(range(-axes, 0)))
+    return np.asarray(numbers)[(..., *[None] * axes)]  # `np.expand_dims`, in a tenth of its time
 
 
 def _outer(one: Vector, other: Vector) -> Matrix:

@@ -23,7 +23,9 @@ averaged over their likelihood: every order of magnitude of ρ is equally likely
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import log, sqrt
 
 import numpy as np
@@ -97,9 +99,12 @@ class NoisyEquations:
 
     def slopes(self, guess: Guess | None = None) -> Slopes:
         """φ̂ under the likelier prior."""
-        sizes = np.concatenate([_SIZES[:, None] * f[..., None, :] for f in self._usual_sizes], axis=-2)
-        flat = np.zeros(sizes.shape[-2])
-        likelihood, plain = self._posterior(np.zeros(self.t1.shape[-1]), sizes, flat, flat)
+        from dpexplain.estimation._slope_kernels import find_with_priors, find_with_sizes  # numba takes long to load
+
+        usual = np.stack(self._usual_sizes, axis=-2)
+        flat = np.zeros(usual.shape[-2] * len(_SIZES))
+        by_size = partial(self._posterior, find_with_sizes, np.zeros(self.t1.shape[-1]))
+        likelihood, plain = by_size((_SIZES, usual.reshape(-1, *usual.shape[-2:])), flat, flat)
         if guess is None:
             return Slopes(plain.values, plain.spread, DOUBT_WITHOUT_MODEL)
         few = np.broadcast_to(guess.few, self.t1.shape[-1:])
@@ -107,7 +112,8 @@ class NoisyEquations:
         times = priors.shape[-2] // len(_DOUBTS)
         doubts = np.tile(_DOUBTS + float(few.max()), times)  # plus the error of a sample this large
         before = np.tile(-0.5 * np.square(np.log10(_DOUBTS / _USUAL_DOUBT) / _DECADES), times)
-        guessed_likelihood, guessed = self._posterior(guess.values, priors, doubts, before)
+        around = partial(self._posterior, find_with_priors, guess.values)
+        guessed_likelihood, guessed = around((priors.reshape(-1, *priors.shape[-2:]),), doubts, before)
         kept = (guessed_likelihood + log(_ODDS) >= likelihood)[..., None]
         return Slopes(np.where(kept, guessed.values, plain.values), np.where(kept, guessed.spread, plain.spread), guessed.doubt)
 
@@ -142,28 +148,22 @@ class NoisyEquations:
         shares = apart[..., self.numbers, :].sum(axis=-2) / total
         return np.asarray(shares * np.clip(1 - self.eigenvalues / total, 0.0, 1.0) ** 2)
 
-    def _posterior(self, centre: Vector, priors: Matrix, doubts: Vector, before: Vector) -> tuple[Vector, Slopes]:
-        """(log likelihood, posterior); one row of prior variances for each value that is tried, with the prior log probabilities `before`."""
-        from dpexplain.estimation._slope_kernels import find_posterior  # numba takes long to load
-
+    def _posterior(
+        self, find: Callable[..., Vector], centre: Vector, priors: tuple[Matrix, ...], doubts: Vector, before: Vector
+    ) -> tuple[Vector, Slopes]:
+        """(log likelihood, posterior) by a compiled loop over priors around `centre`, which have the log probabilities `before`."""
         shape, n = self.t1.shape, self.t1.shape[-1]
+        across = self.vectors.swapaxes(-2, -1)
         middle, eigenvalues = np.asarray(centre @ self.vectors), self.eigenvalues
-        target = _apply(self.vectors.swapaxes(-2, -1), self.t1) - eigenvalues * middle
+        target = _apply(across, self.t1) - eigenvalues * middle
         smallest = 1e-18 + PRECISION**2 * np.square(target).sum(axis=-1)
         errors = [np.square(self.label_error), np.square(self.second_error), smallest, np.full(shape[:-1], float(_ROUNDS))]
         expected = np.broadcast_to(self.expected, shape)
-        apart = middle - _apply(
-            self.vectors.swapaxes(-2, -1), expected
-        )  # noise in the covariance counts by how far slopes are from these
-        equations = [one.reshape(-1, n) for one in (eigenvalues, target, apart)]
-        found, weights = (
-            np.empty((len(equations[0]), 2, n)),
-            np.tile(before - np.log(np.exp(before).sum()), (len(equations[0]), 1)),
-        )
-        each = zip(
-            *equations, priors.reshape(len(found), -1, n), np.stack(errors, axis=-1).reshape(-1, 4), weights, found, strict=True
-        )
-        likelihood = np.array([find_posterior(*one) for one in each]).reshape(shape[:-1])
+        apart = middle - _apply(across, expected)  # noise in the covariance counts by how far slopes are from what was expected
+        equations = [np.ascontiguousarray(one.reshape(-1, n)) for one in (eigenvalues, target, apart)]
+        count = len(equations[0])
+        found, weights = np.empty((count, 2, n)), np.tile(before - np.log(np.exp(before).sum()), (count, 1))
+        likelihood = find(*equations, *priors, np.stack(errors, axis=-1).reshape(-1, 4), weights, found).reshape(shape[:-1])
         values = _apply(self.vectors, middle + found[:, 0].reshape(shape))
         return likelihood, Slopes(values, np.sqrt(found[:, 1].reshape(shape)), float(weights[0] @ doubts))
 

@@ -57,7 +57,8 @@ class Reference:
             if layout.is_number[a]:
                 np.divide(code, NUMBER_STEPS, out=columns[block.start])
             else:
-                np.equal(code, np.arange(block.stop - block.start)[:, None], out=columns[block], casting="unsafe")
+                for value, column in enumerate(columns[block]):
+                    column[:] = code == value  # of one column: as a matrix this takes three times as long
         return columns
 
 
@@ -110,11 +111,11 @@ def _draw_codes(uniforms: Matrix, estimate: Estimate, layout: Layout) -> Codes:
     """
     from dpexplain.estimation._code_kernels import draw_panel  # numba takes long to load
 
-    codes, columns = np.zeros(uniforms.shape, dtype=np.int64), np.setdiff1d(np.arange(layout.width), layout.numbers)
+    codes, columns = np.zeros(uniforms.shape, dtype=np.int64), layout.code_columns
     if not columns.size:
         return codes
     ridge = noise_ridge(estimate.spread.s2, layout) * np.eye(len(columns))
-    lower = scipy.linalg.cholesky(estimate.covariance[np.ix_(columns, columns)] + ridge, lower=True)
+    lower = np.asarray(np.linalg.cholesky(estimate.covariance[np.ix_(columns, columns)] + ridge), dtype=np.float64)
     residuals, start = np.zeros((len(columns), uniforms.shape[1])), 0
     for panel in _panels(layout):
         ends = np.cumsum([0, *(layout.sizes[a] for a in panel)])
@@ -144,16 +145,16 @@ def _panels(layout: Layout) -> list[list[int]]:
 def _numbers(columns: Matrix, normals: Matrix, estimate: Estimate, layout: Layout) -> Matrix:
     """(numbers, N): regression on the codes plus correlated Gaussian noise, then each margin turned into a Beta."""
     numbers, covariance = layout.numbers, estimate.covariance
-    others = np.setdiff1d(np.arange(layout.width), numbers)
+    others = layout.code_columns
     residual = covariance[np.ix_(numbers, numbers)]
     centre: Matrix | float = 0.0
     if others.size:
         ridge = noise_ridge(estimate.spread.s2, layout)
         gram = covariance[np.ix_(others, others)] + ridge * np.eye(len(others))
-        slope = scipy.linalg.solve(gram, covariance[np.ix_(others, numbers)], assume_a="pos")
+        slope = np.linalg.solve(gram, covariance[np.ix_(others, numbers)])
         residual = residual - slope.T @ (gram + ridge * np.eye(len(others))) @ slope
         centre = slope.T @ columns[others] - (slope.T @ estimate.mean[others])[:, None]
-    values, vectors = scipy.linalg.eigh((residual + residual.T) / 2)
+    values, vectors = np.linalg.eigh((residual + residual.T) / 2)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # the symmetric one: it moves little when the moments do
     gaussian = centre + root @ normals
     gaussian -= gaussian.mean(axis=1, keepdims=True)
@@ -174,10 +175,12 @@ def _as_beta(standard: Vector, mean: float, variance: float) -> Vector:
     most = middle * (1 - middle)
     concentration = most / min(max(variance, 1e-5), 0.98 * most) - 1
     grid, shares = _normal_grid()
-    quantiles = scipy.special.betaincinv(middle * concentration, (1 - middle) * concentration, shares)
     place = np.clip((standard - grid[0]) / (grid[1] - grid[0]), 0.0, len(grid) - 1)
     below = np.minimum(place.astype(np.intp), len(grid) - 2)
-    return np.asarray(np.clip(quantiles[below] + (place - below) * np.diff(quantiles)[below], 0.0, 1.0))
+    used, first = slice(int(below.min()), int(below.max()) + 2), int(below.min())  # quantiles take longer than anything else here
+    quantiles = scipy.special.betaincinv(middle * concentration, (1 - middle) * concentration, shares[used])
+    lower = quantiles[below - first]
+    return np.asarray(np.clip(lower + (place - below) * (quantiles[below - first + 1] - lower), 0.0, 1.0))
 
 
 @cache

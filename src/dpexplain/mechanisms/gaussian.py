@@ -18,6 +18,7 @@ would leak a little. So the noise is a sum of Gaussians of falling scale, each m
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -28,6 +29,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dpexplain.core.arrays import Vector
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.ports import BoundedQuery, Noise
 from dpexplain.privacy.events import GaussianEvent
@@ -35,6 +37,7 @@ from dpexplain.privacy.events import GaussianEvent
 _LARGEST_UNITS = 2.0**60  # statistics are clamped here, in grid units: room for the noise in int64
 _STEP = 2.0**10  # each Gaussian of the ladder is this much finer than the one before …
 _FINEST = 2.0**6  # … down to this many grid units, where float64 has 2⁴⁷ numbers per integer
+_FEW = 2048  # numbers
 _SMALLEST, _LARGEST = 1e-150, 1e150  # far from where float64 loses bits or overflows
 
 
@@ -152,13 +155,20 @@ def rounded_gaussian(scale: float, size: int, noise: Noise) -> NDArray[np.int64]
 
     The whole part of each step goes to an exact integer sum, its fraction is carried to the next and finer step: no bit is lost.
     """
-    total, carry = np.zeros(size, dtype=np.int64), np.zeros(size)
-    for step in ladder(scale):
-        exact = carry + step * noise.standard_normal(size)
+    total, carry, steps = np.zeros(size, dtype=np.int64), np.zeros(size), ladder(scale)
+    for step, drawn in zip(steps, _draw_rows(len(steps), size, noise), strict=True):
+        exact = carry + step * drawn
         whole = np.rint(exact)
         total += whole.astype(np.int64)
         carry = exact - whole
     return total
+
+
+def _draw_rows(count: int, size: int, noise: Noise) -> Iterable[Vector]:
+    """`count` times `size` standard normal numbers; by one call where they are few, because a call takes longer than it draws some hundred."""
+    if size > _FEW:
+        return (noise.standard_normal(size) for _ in range(count))
+    return noise.standard_normal(count * size).reshape(count, size)
 
 
 def rounded_scale(scale: float) -> float:

@@ -8,6 +8,7 @@ that centre. Between them, where there is a model to ask, counts show how far la
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import nextafter, sqrt
 from typing import ClassVar
 
@@ -121,18 +122,25 @@ class SketchPlan:
 
 def plan_sketch(layout: Layout, mu: float, setting: Setting, model: PublicModel | None = None) -> SketchPlan:
     """A plan that costs at most `mu`: the μ² of its releases sum up to μ². With a `model`, labels are compared with its answers about public points."""
-    sound, bounds = nextafter(mu, 0.0) * (1 - 2.0**-50), stage_bounds(layout)
+    sound = nextafter(mu, 0.0) * (1 - 2.0**-50)
     counted = 0.0 if model is None else distance_share(mu, setting)
-    comparison = _plan_comparison(model, sound * sqrt(counted), setting) if model is not None and counted else None
-    share = CENTRE_SHARE + counted
+    if model is None or not counted:
+        return _plan_stages(layout, sound, setting, 0.0)
+    comparison = _plan_comparison(model, sound * sqrt(counted), setting)
+    return replace(_plan_stages(layout, sound, setting, counted), comparison=comparison)
+
+
+@lru_cache(maxsize=64)  # all questions of a service have the same plan
+def _plan_stages(layout: Layout, mu: float, setting: Setting, counted: float) -> SketchPlan:
+    """The two stages, which leave the share `counted` of μ² to something else."""
+    bounds = stage_bounds(layout)
     centre = setting.sensitivity_of_sum(bounds.centre, terms=3 * bounds.centre)
     moments = setting.sensitivity_of_sum(bounds.moments, bounds.moments_terms)
     return SketchPlan(
         layout,
         setting.size,
-        GaussianMechanism(CentreSum(CentreMoments(layout), centre, bounds.centre_dimension), sound * sqrt(CENTRE_SHARE)),
-        GaussianMechanism(NormalisedSum(moments, bounds.moments_dimension), sound * sqrt(1 - share)),
-        comparison,
+        GaussianMechanism(CentreSum(CentreMoments(layout), centre, bounds.centre_dimension), mu * sqrt(CENTRE_SHARE)),
+        GaussianMechanism(NormalisedSum(moments, bounds.moments_dimension), mu * sqrt(1 - (CENTRE_SHARE + counted))),
     )
 
 
