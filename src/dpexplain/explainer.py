@@ -116,7 +116,7 @@ class Explainer:
         if release is not None and self._plane == "anchored":
             raise ParameterError("a release does not know the model's answer at a query. Leave out release=, or plane='anchored'")
         self._baseline = _baseline(baseline, release, data.facts.domain)
-        self._setting = replace(data.facts.setting, baseline=None if self._baseline is None else self._baseline.values)
+        self._setting = data.facts.setting.for_explainer(None if self._baseline is None else self._baseline.values)
         if not self._mechanism.private and ledger is not None:
             raise NotPrivateError("this mechanism is for offline reproduction and is not private. Use it without a ledger")
         asked_model = isinstance(self._mechanism, WithModel)

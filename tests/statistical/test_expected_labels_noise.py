@@ -72,7 +72,9 @@ def test_the_plane_and_its_scale_follow_from_what_was_released(seed):
     """The same released numbers give the same query, whatever the rows are."""
     plan, store = plan_for(Neighbours()), mixed_rows()
     (_, _, centre), (_, _, _), (_, query, _) = record_releases(plan, store, SeededNoise(seed))
-    again = plan.comparison.run(plan.query_around(centre), 3000, plan.moments.sigma, _Replayed(store, plan, seed))
+    again = plan.comparison.run(
+        plan.query_around(centre, plan.centre.sigma), 3000, plan.moments.sigma, _Replayed(store, plan, seed)
+    )
     assert (again.expected is None) == (query.expected is None)
     if query.expected is not None:
         assert again.expected.to_dict() == query.expected.to_dict()

@@ -21,6 +21,7 @@ from dpexplain.estimation.public_points import PublicModel
 from dpexplain.estimation.related import RelatedPair
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.moments_plan import SketchPlan, plan_sketch
+from dpexplain.mechanisms.released_centres import ReleasedCentres
 from dpexplain.mechanisms.setting import Outcome, Setting
 from dpexplain.privacy import gdp
 from dpexplain.privacy.events import PrivacyEvent
@@ -40,6 +41,7 @@ class MomentsAnswer:
     asked: PlaneQuestion
     size: int  # public row count
     model: PublicModel | None = None
+    centres: ReleasedCentres | None = None
     events: tuple[PrivacyEvent, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -47,7 +49,7 @@ class MomentsAnswer:
 
     def run(self, door: Door) -> Outcome:
         """All after the sums is post-processing of what was released at the door."""
-        found, related = fit_one_plane(self.sketch.run(door), self.asked, self.model, door.auxiliary_normal)
+        found, related = fit_one_plane(self.sketch.run(door, self.centres), self.asked, self.model, door.auxiliary_normal)
         return moments_outcome(found, related, self.asked, self.size)
 
 
@@ -120,4 +122,4 @@ def answer_by_moments(
         raise ParameterError("by='moments' needs a declared domain. Leave by= out")
     sketch = plan_sketch(setting.layout, gdp.mu(asked.epsilon, asked.delta), setting, model)
     question = PlaneQuestion(point, asked.weight, anchor, asked.radius, setting.levels, setting.baseline)
-    return MomentsAnswer(sketch, question, setting.size, model)
+    return MomentsAnswer(sketch, question, setting.size, model, setting.centres)

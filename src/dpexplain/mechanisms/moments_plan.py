@@ -25,6 +25,7 @@ from dpexplain.estimation.public_points import PublicModel
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.ports import Rows
+from dpexplain.mechanisms.released_centres import ReleasedCentres
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.privacy.events import PrivacyEvent
 
@@ -104,20 +105,24 @@ class SketchPlan:
         compared = () if self.comparison is None else (self.comparison.distances.event(),)
         object.__setattr__(self, "events", (self.centre.event(), *compared, self.moments.event()))
 
-    def run(self, door: Door) -> NoisySketch:
-        query = self.query_after(door.release(self.centre), door)
+    def run(self, door: Door, centres: ReleasedCentres | None = None) -> NoisySketch:
+        """With `centres`, sums are taken around the mean of all that were released, this plan's own included."""
+        around = (centres or ReleasedCentres()).add(door.release(self.centre), self.centre.sigma, self.query_around)
+        query = self._compared(around.query, door)
         released = door.release(self.moments, query)
         sums = NormalisedSums.from_vector(released, query.scales, self.layout)
-        return NoisySketch(sums, query, self.moments.sigma, self.centre.sigma / self.size)
+        return NoisySketch(sums, query, self.moments.sigma, around.sigma / self.size)
 
     def query_after(self, centre: Vector, door: Door) -> NormalisedMoments:
         """The query of stage 2 after stage 1 released this."""
-        query = self.query_around(centre)
-        return query if self.comparison is None else self.comparison.run(query, self.size, self.moments.sigma, door)
+        return self._compared(self.query_around(centre, self.centre.sigma), door)
 
-    def query_around(self, centre: Vector) -> NormalisedMoments:
-        """The same before labels are compared with anything."""
-        return NormalisedMoments.after(centre, self.layout, self.size, self.centre.sigma)
+    def query_around(self, centre: Vector, sigma: float) -> NormalisedMoments:
+        """The same before labels are compared with anything, around what was released with noise `sigma`."""
+        return NormalisedMoments.after(centre, self.layout, self.size, sigma)
+
+    def _compared(self, query: NormalisedMoments, door: Door) -> NormalisedMoments:
+        return query if self.comparison is None else self.comparison.run(query, self.size, self.moments.sigma, door)
 
 
 def plan_sketch(layout: Layout, mu: float, setting: Setting, model: PublicModel | None = None) -> SketchPlan:

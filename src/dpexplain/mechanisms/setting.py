@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.ports import Mechanism
+from dpexplain.mechanisms.released_centres import ReleasedCentres
 from dpexplain.privacy.relation import Neighbours
 
 Calibration = Literal["exact", "paper"]
@@ -32,6 +33,13 @@ class Setting:
     scale: Vector | None = field(default=None, compare=False)  # of each column, in distances; None: 1
     levels: tuple[int, ...] = ()  # of each attribute that is ordered, 0 for others; () where none is declared
     baseline: Vector | None = field(default=None, compare=False)  # what contributions are compared with; None: the average
+    centres: ReleasedCentres | None = field(
+        default=None, compare=False, repr=False
+    )  # that answers to other questions have released
+
+    def for_explainer(self, baseline: Vector | None) -> Setting:
+        """The facts for the questions of one explainer, whose answers by moments share where their sums are centred."""
+        return replace(self, baseline=baseline, centres=ReleasedCentres())
 
     @property
     def largest_scale(self) -> float:
