@@ -11,14 +11,16 @@ There are two priors. The first is for labels that no model gave; where a model 
 - c = 0, v = ρf: slopes of any sign, all of about one size, times what is usual in the direction;
 - c = the slopes of the model's answers at public points, 1/v = 1/(ν/λ + m) + 1/(ρf): as far off as the slopes of a sample with residual variance ν would
   be that is drawn from another population, and never further than slopes of the usual size, or these ones themselves, are from 0.
+  ν is a share τ² of r², the points' squared residuals, averaged for each column over the points that differ from the mean there: a category
+  with large answers has larger residuals than others where few answers are large.
   Directions that hardly a point takes have their guess drawn to 0 by a share h, and v is larger by h^1.5 ρf: h²ρf for what this hides, and more
   because points with rare values are themselves only estimated to be typical. Where numbers nearly
   determine each other, as in total = rate x time, ν is larger: what is left of them is a curved relation among the rows, which the public points
   do not have. m is what other margins of numbers would add.
 
 A number that hardly varies usually has larger slopes than one that varies much, because models respond to variation among the records, not to units:
-f averages (v̄/variance)^γ over a direction's numbers, v̄ the columns' mean variance, and 1 over its codes. γ is 0, 1/2 or 1. ρ or ν, and γ, are
-averaged over their likelihood: every order of magnitude of ρ is equally likely beforehand, and ν what it was on other tables.
+f averages (v̄/variance)^γ over a direction's numbers, v̄ the columns' mean variance, and 1 over its codes. γ is 0, 1/2 or 1. ρ or τ², and γ, are
+averaged over their likelihood: every order of magnitude of ρ is equally likely beforehand, and τ² what it was on other tables.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from dpexplain.estimation.margin_doubt import margin_variances
 from dpexplain.estimation.reference import POINTS
 
 _SIZES = np.geomspace(1e-6, 1e3, 91)  # values of ρ that are tried
-_DOUBTS = np.geomspace(1e-5, 1.0, 26)  # values of ν that are tried, as shares τ² of the residuals' variance
+_DOUBTS = np.geomspace(1e-5, 1.0, 26)  # values of τ² that are tried
 _USUAL_DOUBT, _DECADES = 5e-4, 0.7  # what τ² is on other tables: its median, and the spread of its logarithm
 _ODDS = 1e3  # of the second prior against the first beforehand: answers of the model itself seldom mislead, few noisy moments often do
 _POWERS = (0.0, 0.5, 1.0)  # values of γ that are tried
@@ -52,10 +54,10 @@ DOUBT_WITHOUT_MODEL = 5e-3  # τ² of labels that no model gave
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guess:
-    """Slopes of the model's answers at public points, the variance of their residuals, and one over the number of effective points, by column."""
+    """Slopes of the model's answers at public points, and by column their squared residuals and one over the number of effective points."""
 
     values: Vector
-    residual: float
+    residual: Vector | float
     few: Vector | float = 0.0
     margins: Vector | float = 0.0  # variance of each slope from margins that are not known (`estimation/margin_doubt.py`)
 
@@ -120,7 +122,8 @@ class NoisyEquations:
     def _priors_around(self, guess: Guess, few: Vector) -> Matrix:
         """v of each direction: one row for each γ and doubt. `few` is one over the number of points in each direction."""
         towards, squared = np.square(guess.values @ self.vectors), np.square(self.vectors)
-        spread = (_DOUBTS[:, None] + (few + _CURVED * self._collinearity)[..., None, :]) * max(guess.residual, 1e-12)
+        residual = np.maximum(np.broadcast_to(guess.residual, guess.values.shape) @ squared, 1e-12)
+        spread = (_DOUBTS[:, None] + (few + _CURVED * self._collinearity)[..., None, :]) * residual[..., None, :]
         wide = np.maximum(self.eigenvalues, PRECISION * self.eigenvalues.max(axis=-1, keepdims=True))
         felt = np.square(guess.values) @ squared  # a column with a large slope may share it otherwise with another
         usual = [f * np.maximum((towards / f).mean(axis=-1, keepdims=True), 1e-12) + felt for f in self._usual_sizes]
@@ -191,7 +194,17 @@ def guessed_slopes(points: Matrix, labels: Vector, weights: Vector, numbers: Ind
     values = np.asarray(np.linalg.solve(second + barely, second @ drawn), dtype=np.float64)
     residuals = level - (points @ values - float(centre @ values))
     margins = 0.0 if numbers is None else margin_variances(points, residuals, share, numbers)
-    return Guess(values, float(share @ np.square(residuals)), few, margins)
+    return Guess(values, _squared_residuals(points, share * np.square(residuals), centre, np.diag(second)), few, margins)
+
+
+def _squared_residuals(points: Matrix, squared: Vector, centre: Vector, variance: Vector) -> Vector:
+    """Σ share r² v²/Σ share v² of each column, v = x - centre; `squared` is share r². Columns without variance have the mean of all."""
+    total, first, second = float(squared.sum()), squared @ points, np.zeros(points.shape[1])
+    for start in range(0, len(points), _TOGETHER):
+        part = slice(start, start + _TOGETHER)
+        second += squared[part] @ np.square(points[part])
+    above = np.maximum(second - 2 * centre * first + total * np.square(centre), 0.0)
+    return np.where(variance > _IDLE * float(variance.max()), above / np.maximum(variance, 1e-300), total)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
