@@ -7,6 +7,7 @@ from typing import Any
 
 SMALL: dict[str, dict[str, Any]] = {
     "cluster": {"ROWS": 40_000},
+    "commit_costs": {"COMMITS": 40, "ROUNDS": 1, "GROWN": 40},
     "explainers": {"ROWS": 100_000, "TREES": 50, "SAMPLES": 1_000},
     "faults": {"KILLS": 3, "KILLS_AT_A_STEP": 1, "TRUNCATIONS": 8, "FLIPS": 20, "WRITERS": 2},
     "growth": {

@@ -138,6 +138,11 @@ def same_rows_postgres(url: str, name: str) -> float:
 
 def same_rows_rate(connection: Any, begin: str, name: str, spell: Callable[[str], str]) -> float:
     """How many commits a second, of reservation and answer in turn, for a data set of this name that has no account."""
+    return rate(commit_same_rows(connection, begin, name, spell))
+
+
+def commit_same_rows(connection: Any, begin: str, name: str, spell: Callable[[str], str]) -> Callable[[int], None]:
+    """What writes row after row, numbered from 0."""
     texts, insert, move = entry_texts(), spell(insertion(1)), spell(MOVE)
     connection.execute(spell("INSERT INTO dpexplain_accounts (sequence, hash, dataset) VALUES (?, ?, ?)"), (0, "0" * 64, name))
 
@@ -151,7 +156,7 @@ def same_rows_rate(connection: Any, begin: str, name: str, spell: Callable[[str]
         connection.execute(move, (number + 1, digest, name))
         connection.execute("COMMIT")
 
-    return rate(commit)
+    return commit
 
 
 def entry_texts() -> list[tuple[str, str]]:
