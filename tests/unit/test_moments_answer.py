@@ -218,13 +218,13 @@ def test_fewer_points_change_an_answer_by_less_than_its_noise(monkeypatch):
     rows = people()
     asked = dpx.PrivateData(rows, DOMAIN, labels=np.sign(model(rows) - 0.5))
 
-    def found():
+    def ask():
         explainer = dpx.Explainer(asked, BUDGET, dpx.Basic(0.05, 1e-6), noise=SeededNoise(3))
         return explainer.explain(RECORD)
 
-    few = found()
+    few = ask()
     monkeypatch.setattr("dpexplain.estimation.calibrate.enough_points", lambda _: POINTS)
-    many = found()
+    many = ask()
     assert not np.array_equal(few.values, many.values)
     assert np.abs(few.values - many.values).max() < 0.2 * few.error.max()
     assert few.error == pytest.approx(many.error, rel=0.3)

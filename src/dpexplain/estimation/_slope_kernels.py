@@ -98,9 +98,10 @@ def _with_priors(
 
 
 def _with_sizes(
-    eigenvalues: Array, targets: Array, middles: Array, sizes: Array, usual: Array, errors: Array, weights: Array, out: Array
+    eigenvalues: Array, targets: Array, middles: Array, priors: tuple[Array, Array], errors: Array, weights: Array, out: Array
 ) -> Array:  # pragma: no cover
-    """The same for priors that are every size times each of `usual`, (estimates, kinds, columns)."""
+    """The same for priors that are each of some sizes times each of the usual ones, (estimates, kinds, columns)."""
+    sizes, usual = priors
     found, count = np.empty(len(targets)), len(sizes)
     across = np.empty((targets.shape[1], usual.shape[1] * count))
     for k in range(len(targets)):

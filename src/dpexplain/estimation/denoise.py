@@ -22,6 +22,7 @@ from dpexplain.core.release_moments import SIGNIFICANT, SMALLEST_VARIANCE, Norma
 
 WIDE = 128  # columns from which faster arithmetic is used, whose results differ in their last digits
 SMALLEST_MEAN = 1e-5
+_FEW = 64  # columns up to which checks of arguments take longer than what is computed
 RIDGE = 1e-7  # makes every direction determined; far below any variance that matters
 _POOLED = 4.0  # how many entries' worth of evidence the common ρ is given against a pair's own
 _CLIPPED = 0.5  # how much of what clipping cuts off may go with a column
@@ -154,7 +155,7 @@ def apply(matrix: Matrix, vector: Vector) -> Vector:
 
 
 def _eigenvectors(matrix: Matrix) -> tuple[Vector, Matrix]:
-    if matrix.ndim > 2:
+    if matrix.ndim > 2 or len(matrix) <= _FEW:
         return np.linalg.eigh(matrix)
     driver: Literal["evr", "evd"] = "evr" if len(matrix) <= WIDE else "evd"  # divide and conquer: a quarter faster
     values, vectors = scipy.linalg.eigh(matrix, driver=driver)

@@ -115,7 +115,7 @@ class NoisyEquations:
         doubts = np.tile(_DOUBTS + float(few.max()), times)  # plus the error of a sample this large
         before = np.tile(-0.5 * np.square(np.log10(_DOUBTS / _USUAL_DOUBT) / _DECADES), times)
         around = partial(self._posterior, find_with_priors, guess.values)
-        guessed_likelihood, guessed = around((priors.reshape(-1, *priors.shape[-2:]),), doubts, before)
+        guessed_likelihood, guessed = around(priors.reshape(-1, *priors.shape[-2:]), doubts, before)
         kept = (guessed_likelihood + log(_ODDS) >= likelihood)[..., None]
         return Slopes(np.where(kept, guessed.values, plain.values), np.where(kept, guessed.spread, plain.spread), guessed.doubt)
 
@@ -152,7 +152,7 @@ class NoisyEquations:
         return np.asarray(shares * np.clip(1 - self.eigenvalues / total, 0.0, 1.0) ** 2)
 
     def _posterior(
-        self, find: Callable[..., Vector], centre: Vector, priors: tuple[Matrix, ...], doubts: Vector, before: Vector
+        self, find: Callable[..., Vector], centre: Vector, priors: Matrix | tuple[Vector, Matrix], doubts: Vector, before: Vector
     ) -> tuple[Vector, Slopes]:
         """(log likelihood, posterior) by a compiled loop over priors around `centre`, which have the log probabilities `before`."""
         shape, n = self.t1.shape, self.t1.shape[-1]
@@ -166,7 +166,7 @@ class NoisyEquations:
         equations = [np.ascontiguousarray(one.reshape(-1, n)) for one in (eigenvalues, target, apart)]
         count = len(equations[0])
         found, weights = np.empty((count, 2, n)), np.tile(before - np.log(np.exp(before).sum()), (count, 1))
-        likelihood = find(*equations, *priors, np.stack(errors, axis=-1).reshape(-1, 4), weights, found).reshape(shape[:-1])
+        likelihood = find(*equations, priors, np.stack(errors, axis=-1).reshape(-1, 4), weights, found).reshape(shape[:-1])
         values = _apply(self.vectors, middle + found[:, 0].reshape(shape))
         return likelihood, Slopes(values, np.sqrt(found[:, 1].reshape(shape)), float(weights[0] @ doubts))
 

@@ -94,13 +94,13 @@ class MomentRaking:
         hessians = 1
         for _ in range(_STEPS):
             missing = self.target - means - self.ridge * theta
-            step = scipy.linalg.cho_solve(factor, missing)
+            step = scipy.linalg.cho_solve(factor, missing, check_finite=False)
             if (length := float(np.abs(step).max())) > _WORTH * before:
                 if hessians == _HESSIANS:
                     break
                 hessians += 1
                 factor = self._factor(self._covariance(tilted)[0])
-                step = scipy.linalg.cho_solve(factor, missing)
+                step = scipy.linalg.cho_solve(factor, missing, check_finite=False)
                 length = float(np.abs(step).max())
             theta, before = theta + step / max(1.0, length), min(length, 1.0)
             tilted = _tilt_weights(self.features, theta, self.base)
@@ -140,7 +140,7 @@ class MomentRaking:
 
     def _factor(self, covariance: Matrix) -> tuple[Matrix, bool]:
         """Of the features' covariance with the ridge."""
-        return scipy.linalg.cho_factor(covariance + np.diag(self.ridge), lower=True)
+        return scipy.linalg.cho_factor(covariance + np.diag(self.ridge), lower=True, check_finite=False)
 
 
 def _features(points: Matrix, labels: Vector, found: MomentTargets, squares: Positions) -> Floats:

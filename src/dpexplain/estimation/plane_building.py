@@ -86,17 +86,19 @@ def fit_one_plane(
     Where no model answers about them, points serve this question alone: no more of them are made than noise lets matter.
     """
     calibrated = rehearse_moments(sketch, asked.levels, normals, fewer=model is None)
-    return plane_at(_compared(build_planes(sketch, calibrated, model, normals), asked), asked)
+    return plane_at(_compare_with_baseline(build_planes(sketch, calibrated, model, normals), asked), asked)
 
 
 def build_planes_for(
     sketch: NoisySketch, asked: PlaneQuestion, model: PublicModel | None, normals: Normals, guessed: int = POINTS
 ) -> MomentPlanes:
     """Planes that answer a question, and all others with the same levels and baseline."""
-    return _compared(build_planes(sketch, rehearse_moments(sketch, asked.levels, normals), model, normals, guessed), asked)
+    return _compare_with_baseline(
+        build_planes(sketch, rehearse_moments(sketch, asked.levels, normals), model, normals, guessed), asked
+    )
 
 
-def _compared(planes: MomentPlanes, asked: PlaneQuestion) -> MomentPlanes:
+def _compare_with_baseline(planes: MomentPlanes, asked: PlaneQuestion) -> MomentPlanes:
     """The planes with contributions that are compared with the question's baseline."""
     return planes if asked.baseline is None else replace(planes, average=Average(asked.baseline, error=0.0))
 

@@ -108,20 +108,20 @@ class SketchPlan:
     def run(self, door: Door, centres: ReleasedCentres | None = None) -> NoisySketch:
         """With `centres`, sums are taken around the mean of all that were released, this plan's own included."""
         around = (centres or ReleasedCentres()).add(door.release(self.centre), self.centre.sigma, self.query_around)
-        query = self._compared(around.query, door)
+        query = self._compare_labels(around.query, door)
         released = door.release(self.moments, query)
         sums = NormalisedSums.from_vector(released, query.scales, self.layout)
         return NoisySketch(sums, query, self.moments.sigma, around.sigma / self.size)
 
     def query_after(self, centre: Vector, door: Door) -> NormalisedMoments:
         """The query of stage 2 after stage 1 released this."""
-        return self._compared(self.query_around(centre, self.centre.sigma), door)
+        return self._compare_labels(self.query_around(centre, self.centre.sigma), door)
 
     def query_around(self, centre: Vector, sigma: float) -> NormalisedMoments:
         """The same before labels are compared with anything, around what was released with noise `sigma`."""
         return NormalisedMoments.after(centre, self.layout, self.size, sigma)
 
-    def _compared(self, query: NormalisedMoments, door: Door) -> NormalisedMoments:
+    def _compare_labels(self, query: NormalisedMoments, door: Door) -> NormalisedMoments:
         return query if self.comparison is None else self.comparison.run(query, self.size, self.moments.sigma, door)
 
 
