@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import dpexplain as dpx
-from dpexplain.errors import BudgetExhausted, ParameterError
+from dpexplain.errors import BudgetExhausted, InputError, ParameterError, RequestIdInUse
 from dpexplain.ledger.cap import Cap
 from dpexplain.ledger.memory import MemoryLedger
-from dpexplain.ledger.port import Account, Request, Reservation
+from dpexplain.ledger.port import Account, Request, Reservation, Settlement
 from dpexplain.privacy.events import GaussianEvent, price
 from dpexplain.privacy.relation import Neighbours
 
@@ -149,3 +149,30 @@ def test_a_retry_whose_price_rises_pays_the_difference_only():
     refused = cap.reserve_many(ledgers[0], [Request("a", {}, event(CAP.mu * 1.1))])[0]
     assert isinstance(refused, BudgetExhausted)
     assert cap.state.spent_quanta == price(most)
+
+
+def test_free_answers_under_a_cap_leave_no_reservation_behind(monkeypatch):
+    """One has an id that is in use, one cannot be stored, and a crash comes after the first commit: there is no second one."""
+    (ledger, _), cap = two_ledgers(CAP)
+    cap.reserve_many(ledger, [Request("used", {"question": "another"}, event(CAP.mu / 5))])
+    spent = ledger.state().spent_quanta
+    monkeypatch.setattr(ledger, "_step", crash_before_settling)
+    answers = {"used": 1.0, "nothing": float("nan"), "free": 2.0}
+    asked = [(Request(name, {}, ()), Settlement(name, (), {"value": value})) for name, value in answers.items()]
+    in_use, unstorable, done = cap.record_many(ledger, asked)
+    assert isinstance(in_use, RequestIdInUse)
+    assert isinstance(unstorable, InputError)
+    assert (done.request_id, done.answer, ledger.state().spent_quanta) == ("free", {"value": 2.0}, spent)
+    assert [(one.kind, one.request) for one in ledger.entries(after=2)] == [("reserve", "free"), ("settle", "free")]
+
+
+def crash_before_settling(step):
+    assert step != "before settle", "the process ended between two commits"
+
+
+def test_free_answers_are_refused_once_the_cap_is_passed():
+    ledgers, cap = two_ledgers(TENTH)
+    ledgers[1].reserve(Request("elsewhere", {}, event(TENTH.mu * 2)))  # a process that does not know of the cap
+    (refused,) = cap.record_many(ledgers[0], [(Request("free", {}, ()), Settlement("free", (), {"value": 1.0}))])
+    assert isinstance(refused, BudgetExhausted)
+    assert [one.kind for one in ledgers[0].entries()] == ["open"]

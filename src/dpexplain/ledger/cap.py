@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import RLock
+from typing import TypeVar
 
 from dpexplain.errors import BudgetExhausted, DpexplainError
 from dpexplain.ledger.port import Ledger, Request, Reservation, Settled, Settlement
@@ -11,6 +12,9 @@ from dpexplain.privacy.budget import Budget
 from dpexplain.privacy.events import price
 from dpexplain.privacy.filter import Filter
 from dpexplain.privacy.relation import Neighbours
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Cap:
@@ -31,18 +35,21 @@ class Cap:
 
     def reserve_many(self, ledger: Ledger, requests: Sequence[Request]) -> list[Reservation | Settled | DpexplainError]:
         """`ledger.reserve_many` for the requests that the cap can pay for; the others are refused and nothing is written for them."""
-        with self._lock:
-            refusals = self._refusals(ledger, requests)
-            admitted = [one for i, one in enumerate(requests) if i not in refusals]
-            found = iter(ledger.reserve_many(admitted) if admitted else ())
-            return [refusals[i] if i in refusals else next(found) for i in range(len(requests))]
+        return self._admit(ledger, requests, requests, ledger.reserve_many)
 
     def record_many(self, ledger: Ledger, answered: Sequence[tuple[Request, Settlement]]) -> list[Settled | DpexplainError]:
-        """The same for answers that cost nothing: they are refused only where the cap is passed already."""
-        found = self.reserve_many(ledger, [request for request, _ in answered])
-        pairs = list(zip(answered, found, strict=True))
-        settled = iter(ledger.settle_many([done for (_, done), got in pairs if isinstance(got, Reservation)]))
-        return [next(settled) if isinstance(got, Reservation) else got for _, got in pairs]
+        """`ledger.record_many`, in one commit too. Answers that cost nothing are refused only where the cap is passed already."""
+        return self._admit(ledger, [request for request, _ in answered], answered, ledger.record_many)
+
+    def _admit(
+        self, ledger: Ledger, requests: Sequence[Request], items: Sequence[T], write: Callable[[Sequence[T]], list[R]]
+    ) -> list[R | BudgetExhausted]:
+        """Write those of the items whose request the cap can pay for, together; the others are refused."""
+        with self._lock:
+            refusals = self._refusals(ledger, requests)
+            admitted = [one for i, one in enumerate(items) if i not in refusals]
+            found = iter(write(admitted) if admitted else ())
+            return [refusals[i] if i in refusals else next(found) for i in range(len(items))]
 
     def _refusals(self, ledger: Ledger, requests: Sequence[Request]) -> dict[int, BudgetExhausted]:
         """The positions of the requests that would exceed the cap, each with its refusal."""
