@@ -37,6 +37,10 @@ class DeadlyNoise:
         self._count()
         return self._noise.uniform(size)
 
+    def auxiliary_normal(self, size):
+        self._count()
+        return self._noise.auxiliary_normal(size)
+
     def _count(self):
         self._left -= 1
         if self._left < 0:

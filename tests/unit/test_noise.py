@@ -159,3 +159,12 @@ def test_a_normal_is_as_close_to_its_real_number_as_the_proof_needs():
             size = -mpmath.mpf(abs(float(computed)))
             newton = (mpmath.ncdf(size) - p) / mpmath.npdf(size)  # its own error is of second order: below 2⁻⁸⁰
             assert abs(newton) < mpmath.mpf(2) ** -46
+
+
+def test_numbers_that_protect_nothing_use_up_no_keys(monkeypatch):
+    """Those of seeded noise repeat with the rest of it; those beside secure noise are new each time."""
+    monkeypatch.setattr(secure, "_words", lambda count: pytest.fail("a key was drawn"))
+    first, second = (SecureNoise().auxiliary_normal(1000) for _ in range(2))
+    assert not np.isin(first, second).any()
+    assert abs(first.mean()) < 0.3
+    assert SeededNoise(5).auxiliary_normal(10).tolist() == SeededNoise(5).standard_normal(10).tolist()

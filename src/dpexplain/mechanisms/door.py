@@ -50,14 +50,13 @@ def listening(listener: Listener) -> Iterator[None]:
 class Door:
     """Private rows and noise behind a counter: at most `reserved` can be released.
 
-    `secure` is true if the noise comes from a cryptographic source. `auxiliary_normal(size)` draws standard normal numbers for simulations on
-    released values. They are not privacy noise and cost nothing.
+    `secure` is true if the noise comes from a cryptographic source.
     """
 
     def __init__(self, rows: Rows, noise: Noise, reserved: int | Iterable[PrivacyEvent], *, private: bool = True) -> None:
         """`reserved` is the price that was committed, in quanta, or the events that were. `private=False` allows `exact`."""
         self._rows, self._noise, self._private = ReadOnce.of(rows), noise, private
-        self.secure, self.auxiliary_normal = noise.secure, noise.standard_normal
+        self.secure = noise.secure
         self._limit = reserved if isinstance(reserved, int) else price(tuple(reserved))
         self._spent, self._events = 0, list[PrivacyEvent]()
         self._listener = _listener.get()
@@ -66,6 +65,10 @@ class Door:
     def events(self) -> tuple[PrivacyEvent, ...]:
         """What was released so far, in order."""
         return tuple(self._events)
+
+    def auxiliary_normal(self, size: int) -> Vector:
+        """Standard normal numbers for simulations on released values. They are not privacy noise and cost nothing."""
+        return self._noise.auxiliary_normal(size)
 
     def release(self, mechanism: GaussianMechanism[Any], at: Any = None) -> NDArray[np.float64]:
         """The mechanism's query at the public parameters `at`, with noise."""

@@ -45,6 +45,10 @@ class Noise(Protocol):
         """`size` independent numbers, uniform in the open interval (0, 1)."""
         ...
 
+    def auxiliary_normal(self, size: int) -> Vector:
+        """Standard normal numbers for simulations on what was released. They protect nothing."""
+        ...
+
 
 class Rows(Protocol):
     """Private records and their labels. Answers are exact and private: they leave only through a `Door`."""

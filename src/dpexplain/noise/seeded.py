@@ -36,5 +36,9 @@ class SeededNoise:
         """`size` standard normals."""
         return self._generator.standard_normal(size)
 
+    def auxiliary_normal(self, size: int) -> Vector:
+        """The same."""
+        return self.standard_normal(size)
+
     def __repr__(self) -> str:
         return f"SeededNoise({self._seed})"
