@@ -27,6 +27,7 @@ NUMBER_STEPS = 4096  # numbers lie on a grid of 1/4096: exact in every format
 LABEL_STEPS, WEIGHT_STEPS = 2.0**15, 2.0**16
 PANEL = 64  # columns of codes that are drawn before their effect on the others is summed up
 _FLOOR = 2e-3  # smallest ridge of the regressions below
+_MANY = 2048  # points from which on labels are fitted to a part of them first
 _GOLDEN = 0.6180339887498949
 
 Codes = NDArray[np.int64]
@@ -198,7 +199,7 @@ def fit_labels(points: Matrix, estimate: Estimate, start: Vector | None = None) 
     Z = np.vstack([np.ones(len(points)), points.T - estimate.mean[:, None]]).T  # column after column, as its products read it
     target = np.append(np.clip(estimate.t0, -0.999, 0.999), estimate.t1)
     ridge = np.append(1e-6, np.full(Z.shape[1] - 1, max(2 * estimate.spread.t1, _FLOOR)))
-    beta = np.zeros(Z.shape[1]) if start is None else start
+    beta = _start_labels(points, estimate) if start is None else start
 
     def objective(beta: Vector) -> tuple[float, Vector]:
         """The value, and the labels at `beta`: 2 cosh η = exp|η| (1 + q) and tanh|η| = (1 - q)/(1 + q) with q = exp(-2|η|)."""
@@ -222,6 +223,13 @@ def fit_labels(points: Matrix, estimate: Estimate, start: Vector | None = None) 
         if decrease < newton.close:
             break
     return y, beta
+
+
+def _start_labels(points: Matrix, estimate: Estimate) -> Vector:
+    """Coefficients to start from: those of the first quarter of many points, which are spread as all are, or 0."""
+    if len(points) < _MANY or len(estimate.t1) > WIDE:  # with many columns the solution is nearer to 0
+        return np.zeros(points.shape[1] + 1)
+    return fit_labels(points[: len(points) // 4], estimate)[1]
 
 
 def build(
