@@ -82,7 +82,17 @@ def test_guesses_are_least_squares_with_a_little_ridge():
     points = rng.random((5000, 4))
     guess = guessed_slopes(points, points @ [1.0, -2.0, 0.5, 0.0] + 0.3, rng.uniform(0.5, 2, 5000))
     assert guess.values == pytest.approx([1.0, -2.0, 0.5, 0.0], abs=0.02)
-    assert guess.residual < 1e-4
+    assert (guess.residual < 1e-4).all()
+
+
+def test_residuals_count_by_the_points_that_a_column_concerns():
+    """A rare value whose answers scatter ten times as much as others makes its own slope doubtful, and no other."""
+    rng = np.random.default_rng(1)
+    points = (rng.random((50_000, 2)) < [0.5, 0.01]).astype(float)
+    labels = np.where(points[:, 1] == 1, 1.0, 0.1) * rng.standard_normal(len(points))
+    residual = guessed_slopes(points, labels, np.ones(len(points))).residual
+    assert residual[0] == pytest.approx(0.01 * 0.99 + 0.01, rel=0.1)
+    assert residual[1] == pytest.approx(0.99 + 0.01 * 0.01, rel=0.15)
 
 
 def test_slopes_outside_a_ball_are_moved_to_its_nearest_point_in_prediction():

@@ -169,7 +169,7 @@ def plane_factors(
 
 
 def equations_of(found: Estimate, layout: Layout) -> NoisyEquations:
-    errors = found.spread.t1, found.spread.s2
+    errors = found.centred_error, found.spread.s2
     return NoisyEquations(found.values, found.vectors, found.t1, *errors, layout.numbers, found.expected)
 
 

@@ -72,9 +72,13 @@ class Estimate:
     spread: Spread
     idle: Matrix  # the projection onto directions that no record takes
     shrunk: Matrix  # the covariance before it was made positive semidefinite
-    second_error: Matrix  # standard errors of the covariance and of t1 that remain after shrinkage
-    label_error: Vector
     expected: Vector  # slopes that labels were compared with: noise in C counts by how far slopes are from them
+    level: Numbers  # E y, or what is left of it where labels were compared with a plane
+
+    @property
+    def centred_error(self) -> Numbers:
+        """The standard error of each E y(x - μ): noise in μ counts by how far labels are from 0."""
+        return np.hypot(self.spread.t1, self.level * self.spread.s1)
 
     @property
     def covariance(self) -> Matrix:
@@ -100,26 +104,23 @@ def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, sh
     covariance = np.where(_within_codes(layout), _code_covariance(mean), s2 - _outer(shift, shift))
     seconds = sums.squares / total[..., None] + query.variance[numbers] - np.square(shift[..., numbers])
     covariance[..., numbers, numbers] = np.clip(seconds, SMALLEST_VARIANCE, 0.25)
-    kept, kept_label = _shares(covariance, t1, spread, layout) if shrink else (np.ones_like(s2), np.ones_like(t1))
+    kept = _shares(covariance, spread, layout) if shrink else np.ones_like(s2)
     shrunk = _sum_both_to_zero(covariance * kept, complete, layout)  # each column was shrunk by itself
-    label = _sum_to_zero(t1 * kept_label, complete, layout)
     idle = _idle(complete, layout)
     values, vectors = _eigenvectors(shrunk + idle)
-    noisy = _column(spread.s2, 2) * ~layout.same_attribute()
     found = Estimate(
         mean=mean,
         values=np.maximum(values, 0.0) + RIDGE,
         vectors=np.ascontiguousarray(vectors),
         t0=t0[()],
-        t1=label,
+        t1=_sum_to_zero(t1, complete, layout),
         missing=missing,
         total=total[()],
         spread=spread,
         idle=idle,
         shrunk=shrunk,
-        second_error=np.sqrt(kept) * noisy,
-        label_error=np.sqrt(kept_label) * _column(spread.t1),
         expected=np.zeros(layout.width),
+        level=t0[()],
     )
     return found if query.expected is None else _add_plane(found, query.expected)
 
@@ -134,19 +135,16 @@ def _add_plane(found: Estimate, plane: ExpectedLabels) -> Estimate:
         t0=np.clip(plane.scale * found.t0 + plane.evaluate(found.mean), -1.0, 1.0)[()],
         t1=plane.scale * found.t1 + apply(found.covariance, plane.slopes),
         spread=replace(spread, t0=np.sqrt(level)[()], t1=np.sqrt(np.square(plane.scale * spread.t1) + np.square(off))[()]),
-        label_error=plane.scale * found.label_error,
         expected=plane.slopes,
+        level=plane.scale * found.t0,
     )
 
 
 def with_label_moments(found: Estimate, t1: Vector, query: NormalisedMoments) -> Estimate:
-    """The estimate with other noisy moments E r(x - centre), r = y - g(x) for the plane g of the query, shrunk as `estimate` shrinks them."""
+    """The estimate with other noisy moments E r(x - centre), r = y - g(x) for the plane g of the query."""
     level = found.t0 - query.plane.evaluate(found.mean)
-    centred = t1 - apply(found.idle, t1) - _column(level) * (found.mean - query.centre)
-    kept = _label_shares(_diagonal(found.shrunk), centred, found.spread)
-    label = kept * centred
-    known = apply(found.covariance, found.expected)
-    return replace(found, t1=label - apply(found.idle, label) + known, label_error=np.sqrt(kept) * _column(found.spread.t1))
+    centred = t1 - _column(level) * (found.mean - query.centre)
+    return replace(found, t1=centred - apply(found.idle, centred) + apply(found.covariance, found.expected))
 
 
 def apply(matrix: Matrix, vector: Vector) -> Vector:
@@ -243,8 +241,8 @@ def _code_covariance(mean: Vector) -> Matrix:
     return np.asarray(mean[..., None] * np.eye(mean.shape[-1]) - _outer(mean, mean))
 
 
-def _shares(covariance: Matrix, t1: Vector, spread: Spread, layout: Layout) -> tuple[Matrix, Vector]:
-    """The shrinkage factors of each covariance and of each label moment."""
+def _shares(covariance: Matrix, spread: Spread, layout: Layout) -> Matrix:
+    """The shrinkage factor of each covariance."""
     variance, noise = _diagonal(covariance), _column(spread.s2, 2) ** 2
     scale = _outer(variance, variance)
     evidence, room, cells = (
@@ -256,19 +254,8 @@ def _shares(covariance: Matrix, t1: Vector, spread: Spread, layout: Layout) -> t
     common = np.maximum(evidence[..., off].sum(axis=-1) / np.maximum(room[..., off].sum(axis=-1), 1e-300), 0.0)
     rho = np.maximum((evidence / room * cells + _POOLED * _column(common, 2)) / (cells + _POOLED), 0.0)
     prior = rho[..., layout.owner[:, None], layout.owner] * scale
-    kept = np.where(layout.same_attribute(), 1.0, _share(prior, noise))
-    return kept, _label_shares(variance, t1, spread)
-
-
-def _label_shares(variance: Vector, t1: Vector, spread: Spread) -> Vector:
-    noise = _column(spread.t1) ** 2
-    signal = np.maximum((np.square(t1) - noise).sum(axis=-1) / variance.sum(axis=-1), 0.0)
-    return _share(_column(signal) * variance, noise)
+    return np.where(layout.same_attribute(), 1.0, prior / (prior + noise + 1e-300))
 
 
 def _per_pair(entries: Matrix, layout: Layout) -> Matrix:
     return layout.per_attribute(layout.per_attribute(entries, -2), -1)
-
-
-def _share(prior: Matrix, noise: Numbers) -> Matrix:
-    return np.asarray(prior / (prior + noise + 1e-300))

@@ -8,7 +8,7 @@ follows from noisy counts of the rows' own distances. It minimises the expected 
 
 with noise e in each moment of y' and e_C in each covariance, V the mean squared distance, v the columns' variances, v̄ their mean, and H(s) the mean of
 what clipping cuts off. V/v̄ bounds the squared distance of the rows' slopes from the plane's. Labels are summed as they are if that is nearly as good: then
-s = 1, nothing is clipped, and the plane's own slopes have the place of that distance.
+s = 1, nothing is clipped, the plane's own slopes have the place of that distance, and noise in the means counts by the plane's mean label.
 """
 
 from __future__ import annotations
@@ -55,25 +55,26 @@ def expect_labels(query: NormalisedMoments, model: PublicModel, levels: Sequence
 
 def choose_scale(query: NormalisedMoments, plane: ExpectedLabels, found: NoisyCounts, sigma: float) -> ExpectedLabels | None:
     """The plane with the scale of least expected error; None where labels are better summed as they are. `sigma` is the noise of the moments to come."""
-    n, variances, (label, second) = len(query.variance), query.variance, _noise_of_moments(query, found.size, sigma)
+    n, variances, (label, first, second) = len(query.variance), query.variance, _noise_of_moments(query, found.size, sigma)
     apart = max(float(found.counts @ np.square(_MIDDLES)) / found.size, 0.0) / float(variances.mean())
     above = np.maximum(_MIDDLES - EDGES[:, None], 0.0)
     clipped = np.maximum(above @ found.counts, 0.0) / found.size
     clipped += np.sqrt(np.square(above).sum(axis=1)) * found.sigma / found.size  # one standard error more
     costs = n * (np.square(EDGES * label) + second**2 * apart) + _GOES_WITH * np.square(clipped) * float(variances.sum())
     best = int(np.argmin(costs))
-    plain = n * (label**2 + second**2 * float(plane.slopes @ plane.slopes))
+    level = plane.evaluate(query.centre)
+    plain = n * (label**2 + np.square(first * level) + second**2 * float(plane.slopes @ plane.slopes))
     return replace(plane, scale=float(EDGES[best]), clipped=float(clipped[best])) if costs[best] < _WORTH * plain else None
 
 
-def _noise_of_moments(query: NormalisedMoments, size: int, sigma: float) -> tuple[float, float]:
-    """Standard errors of a label moment and of a covariance, for rows of typical length."""
+def _noise_of_moments(query: NormalisedMoments, size: int, sigma: float) -> tuple[float, float, float]:
+    """Standard errors of a label moment, of a mean and of a covariance, for rows of typical length."""
     layout, scales, spread = query.layout, query.scales, query.layout.per_attribute(query.variance)
     total, numbers = float(spread.sum()), query.variance[layout.numbers]
     products = max((total**2 - float(spread @ spread)) / 2, 0.0)
     typical = np.array([1.0, total, products, 2 * float(numbers @ numbers), 0.0])
     each = sigma * sqrt(float(scales.of_lengths @ typical)) / size
-    return each / sqrt(scales.label), each / sqrt(scales.second) if scales.second else 0.0
+    return each / sqrt(scales.label), each / sqrt(scales.first), each / sqrt(scales.second) if scales.second else 0.0
 
 
 def _independent_solver(query: NormalisedMoments, levels: Sequence[int]) -> Solver:
@@ -101,7 +102,6 @@ def _independent_estimate(query: NormalisedMoments) -> Estimate:
         spread=Spread(*[0.0] * 6),
         idle=np.zeros_like(covariance),
         shrunk=covariance,
-        second_error=np.zeros_like(covariance),
-        label_error=nothing,
         expected=nothing,
+        level=0.0,
     )

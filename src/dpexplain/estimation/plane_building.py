@@ -11,7 +11,7 @@ from dpexplain.core.arrays import Vector
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import Calibrated, Normals, equations_of, plane_factors, rehearse_moments
-from dpexplain.estimation.denoise import NoisySketch
+from dpexplain.estimation.denoise import Estimate, NoisySketch
 from dpexplain.estimation.global_slopes import Guess
 from dpexplain.estimation.local_reference import MomentRaking, MomentTargets
 from dpexplain.estimation.moment_planes import MomentPlanes
@@ -47,7 +47,7 @@ def build_planes(
         points=points,
         labels=labels,
         inverse_weight=solver.reference.inverse_weight,
-        raked=MomentRaking(points, labels, np.ones(len(points)), moment_targets(solver, slopes.values, found.expected)).weights(),
+        raked=MomentRaking(points, labels, np.ones(len(points)), moment_targets(solver, slopes.values, found)).weights(),
         average=Average(sketch.query.centre if sketch.average is None else sketch.average, sketch.centre_error),
         factors=plane_factors(calibrated, sketch.query, sketch.sigma, guess, slopes, normals),
         t0_error=found.spread.t0 * sqrt(1 + found.t0**2),  # E y is a ratio of two noisy sums
@@ -109,8 +109,8 @@ def plane_at(planes: MomentPlanes, asked: PlaneQuestion) -> tuple[Planes, tuple[
     return planes.fit(asked.point[None], asked.weight, anchors, asked.radius), planes.related
 
 
-def moment_targets(solver: Solver, start: Vector, expected: Vector | float = 0.0) -> MomentTargets:
-    """What reference records are raked to; `start` are the slopes of the plane through all rows, `expected` those that labels were compared with."""
-    covariance = (solver.eigenvectors * solver.eigenvalues) @ solver.eigenvectors.T
-    noise = solver.noise
-    return MomentTargets(solver.mean, covariance, solver.t0, solver.t1, noise.s1, noise.s2, noise.t1, start, expected)
+def moment_targets(solver: Solver, start: Vector, found: Estimate | None = None) -> MomentTargets:
+    """What reference records are raked to; `start` are the slopes of the plane through all rows. Without an estimate labels were not compared."""
+    covariance, noise = (solver.eigenvectors * solver.eigenvalues) @ solver.eigenvectors.T, solver.noise
+    expected, error = (0.0, noise.t1) if found is None else (found.expected, float(found.centred_error))
+    return MomentTargets(solver.mean, covariance, solver.t0, solver.t1, noise.s1, noise.s2, error, start, expected)

@@ -86,7 +86,7 @@ def build_reference(
     base, found = sketch.query.weights(plain.encoded), estimate(sketch.sums, sketch.query, sketch.sigma)
     slopes = reference_slopes(plain.encoded, labels, base, found, solver.layout)
     targets, numbers = (
-        moment_targets(solver, slopes.values, found.expected),
+        moment_targets(solver, slopes.values, found),
         solver.layout.numbers,
     )  # whose tails are too long: noise fills empty cells
     moments = MomentRaking(plain.encoded, labels, base, targets, numbers)
