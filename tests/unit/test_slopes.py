@@ -7,6 +7,7 @@ import pytest
 
 from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Gaussian
+from dpexplain.estimation import global_slopes
 from dpexplain.estimation.global_slopes import Guess, NoisyEquations, Slopes, guessed_slopes
 from dpexplain.estimation.planes import Average, hold_in_ball
 from dpexplain.estimation.reference_planes import ReferencePlanes
@@ -93,6 +94,19 @@ def test_residuals_count_by_the_points_that_a_column_concerns():
     residual = guessed_slopes(points, labels, np.ones(len(points))).residual
     assert residual[0] == pytest.approx(0.01 * 0.99 + 0.01, rel=0.1)
     assert residual[1] == pytest.approx(0.99 + 0.01 * 0.01, rel=0.15)
+
+
+def test_what_may_be_strange_about_numbers_is_so_where_the_moments_say_so(monkeypatch):
+    """Six numbers that nearly determine each other: with right guesses their doubt is dropped, with wrong ones answers follow the moments."""
+    phi = np.array([0.5, -0.3, 0.8, 0.2, -0.6, 0.4])
+    made, vectors = equations(phi, np.array([0.5, *[1e-3] * 5]), 5e-4, numbers=range(6))
+    right, far = Guess(phi, 0.01, few=1e-5), Guess(phi + 5 * vectors[:, 1:].sum(axis=1), 0.01, few=1e-5)
+    kept, moved = made.slopes(right), made.slopes(far)
+    assert np.linalg.norm(moved.values - phi) < 0.3 * np.linalg.norm(far.values - phi)
+    monkeypatch.setattr(global_slopes, "_STRANGE", (1.0,))
+    doubted = made.slopes(right)
+    assert kept.spread[1:].mean() < 0.8 * doubted.spread[1:].mean()
+    assert np.linalg.norm(kept.values - phi) < 0.8 * np.linalg.norm(doubted.values - phi)
 
 
 def test_slopes_outside_a_ball_are_moved_to_its_nearest_point_in_prediction():

@@ -16,10 +16,10 @@ There are two priors. The first is for labels that no model gave; where a model 
   Directions that hardly a point takes have their guess drawn to 0 by a share h, and v is larger by h^1.5 ρf: h²ρf for what this hides, and more
   because points with rare values are themselves only estimated to be typical. Where numbers nearly
   determine each other, as in total = rate x time, ν is larger: what is left of them is a curved relation among the rows, which the public points
-  do not have. m is what other margins of numbers would add.
+  do not have. m is what other margins of numbers would add. On some tables both hardly matter, on others fully: they are multiplied by a share η.
 
 A number that hardly varies usually has larger slopes than one that varies much, because models respond to variation among the records, not to units:
-f averages (v̄/variance)^γ over a direction's numbers, v̄ the columns' mean variance, and 1 over its codes. γ is 0, 1/2 or 1. ρ or τ², and γ, are
+f averages (v̄/variance)^γ over a direction's numbers, v̄ the columns' mean variance, and 1 over its codes. γ is 0, 1/2 or 1. ρ or τ² and η, and γ, are
 averaged over their likelihood: every order of magnitude of ρ is equally likely beforehand, and τ² what it was on other tables.
 """
 
@@ -43,6 +43,7 @@ _ODDS = 1e3  # of the second prior against the first beforehand: answers of the 
 _POWERS = (0.0, 0.5, 1.0)  # values of γ that are tried
 _HIDDEN = 1.5  # power of the share of a guess that shrinkage hides
 _CURVED = 0.1  # how much τ² grows where numbers determine each other
+_STRANGE = (0.05, 1.0)  # values of η that are tried
 _TOGETHER = 1 << 10  # points that are summed together: they stay in the processor's cache
 _ROUNDS = 5  # s² depends on ‖φ‖², which depends on s²
 _FEW = 1 / POINTS  # least `few` of numbers: however many points there are, relations among numbers are not known better
@@ -118,16 +119,16 @@ class NoisyEquations:
         return Slopes(np.where(kept, guessed.values, plain.values), np.where(kept, guessed.spread, plain.spread), guessed.doubt)
 
     def _priors_around(self, guess: Guess, few: Vector) -> Matrix:
-        """v of each direction: one row for each γ and doubt. `few` is one over the number of points in each direction."""
+        """v of each direction: one row for each γ, η and doubt. `few` is one over the number of points in each direction."""
         towards, squared = np.square(guess.values @ self.vectors), np.square(self.vectors)
         residual = np.maximum(np.broadcast_to(guess.residual, guess.values.shape) @ squared, 1e-12)
-        spread = (_DOUBTS[:, None] + (few + _CURVED * self._collinearity)[..., None, :]) * residual[..., None, :]
         wide = np.maximum(self.eigenvalues, PRECISION * self.eigenvalues.max(axis=-1, keepdims=True))
         felt = np.square(guess.values) @ squared  # a column with a large slope may share it otherwise with another
         usual = [f * np.maximum((towards / f).mean(axis=-1, keepdims=True), 1e-12) + felt for f in self._usual_sizes]
         unseen = (few / (self.eigenvalues + few + 1e-300)) ** _HIDDEN
-        margins = np.broadcast_to(guess.margins, guess.values.shape) @ squared
-        off = spread / wide[..., None, :] + margins[..., None, :]
+        sampled = (_DOUBTS[:, None] + few[..., None, :]) * (residual / wide)[..., None, :]
+        strange = _CURVED * self._collinearity * residual / wide + np.broadcast_to(guess.margins, guess.values.shape) @ squared
+        off = np.concatenate([sampled + share * strange[..., None, :] for share in _STRANGE], axis=-2)
         return np.concatenate([1 / (1 / off + 1 / f[..., None, :]) + (unseen * f)[..., None, :] for f in usual], axis=-2)
 
     @property
