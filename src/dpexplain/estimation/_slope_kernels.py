@@ -16,16 +16,21 @@ _NOTHING = 1e-30  # the weight of a prior that adds nothing
 
 
 def posterior(
-    eigenvalues: Array, target: Array, middle: Array, priors: Array, errors: Array, weights: Array, out: Array
+    eigenvalues: Array, target: Array, middle: Array, given: tuple[Array, Array], errors: Array, weights: Array, out: Array
 ) -> float:  # pragma: no cover
     """Fill in mean and variance of φ - middle, the first rows of `out`; returns the log evidence of all priors together.
 
-    `priors` has a row for each column. `errors` are s_t², s_C², the smallest s², and how often s² is found anew; `weights` has the priors' log
-    probabilities, and gets their posterior weights.
+    Priors are `given` as variances of each column, (columns, kinds), and the factors that each of them is tried with. `errors` are s_t², s_C²,
+    the smallest s², and how often s² is found anew; `weights` has the priors' log probabilities, and gets their posterior weights.
     """
     widest_registers()
     n, count, most, total = len(target), len(weights), -np.inf, 0.0
-    noise, size, product = np.empty(count), np.empty(count), np.empty(count)
+    noise, size, product, priors = np.empty(count), np.empty(count), np.empty(count), np.empty((n, count))
+    kinds, factors = given
+    for j in range(n):
+        for kind in range(kinds.shape[1]):
+            for i in range(len(factors)):
+                priors[j, kind * len(factors) + i] = kinds[j, kind] * factors[i]
     for p in range(count):
         noise[p] = max(errors[0], errors[2])
     for _ in range(int(errors[3])):

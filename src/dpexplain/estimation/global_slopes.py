@@ -25,7 +25,6 @@ averaged over their likelihood: every order of magnitude of ρ is equally likely
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import log, sqrt
 
@@ -103,9 +102,7 @@ class NoisyEquations:
         """φ̂ under the likelier prior."""
         n, usual = self.t1.shape[-1], np.stack(self._usual_sizes, axis=-1)
         flat = np.zeros(usual.shape[-1] * len(_SIZES))
-        kinds = usual.reshape(-1, n, usual.shape[-1])  # priors of one estimate at a time stay in the processor's cache
-        sizes = ((one[..., None] * _SIZES).reshape(n, -1) for one in kinds)
-        likelihood, plain = self._posterior(np.zeros(n), sizes, flat, flat)
+        likelihood, plain = self._posterior(np.zeros(n), (usual, _SIZES), flat, flat)
         if guess is None:
             return Slopes(plain.values, plain.spread, DOUBT_WITHOUT_MODEL)
         few = np.broadcast_to(guess.few, (n,))
@@ -113,8 +110,7 @@ class NoisyEquations:
         times = priors.shape[-2] // len(_DOUBTS)
         doubts = np.tile(_DOUBTS + float(few.max()), times)  # plus the error of a sample this large
         before = np.tile(-0.5 * np.square(np.log10(_DOUBTS / _USUAL_DOUBT) / _DECADES), times)
-        tried = (np.ascontiguousarray(one.T) for one in priors.reshape(-1, priors.shape[-2], n))
-        guessed_likelihood, guessed = self._posterior(guess.values, tried, doubts, before)
+        guessed_likelihood, guessed = self._posterior(guess.values, (priors.swapaxes(-2, -1), np.ones(1)), doubts, before)
         kept = (guessed_likelihood + log(_ODDS) >= likelihood)[..., None]
         return Slopes(np.where(kept, guessed.values, plain.values), np.where(kept, guessed.spread, plain.spread), guessed.doubt)
 
@@ -150,8 +146,8 @@ class NoisyEquations:
         shares = apart[..., self.numbers, :].sum(axis=-2) / total
         return np.asarray(shares * np.clip(1 - self.eigenvalues / total, 0.0, 1.0) ** 2)
 
-    def _posterior(self, centre: Vector, priors: Iterable[Matrix], doubts: Vector, before: Vector) -> tuple[Vector, Slopes]:
-        """(log likelihood, posterior); for each estimate the prior variances, (columns, values that are tried), with the log probabilities `before`."""
+    def _posterior(self, centre: Vector, priors: tuple[Matrix, Vector], doubts: Vector, before: Vector) -> tuple[Vector, Slopes]:
+        """(log likelihood, posterior) under prior variances, (columns, kinds), times each of some factors, with the prior log probabilities `before`."""
         from dpexplain.estimation._slope_kernels import find_posterior  # numba takes long to load
 
         shape, n = self.t1.shape, self.t1.shape[-1]
@@ -165,7 +161,10 @@ class NoisyEquations:
         equations = [np.ascontiguousarray(one.reshape(-1, n)) for one in (eigenvalues, target, apart)]
         count = len(equations[0])
         found, weights = np.empty((count, 2, n)), np.tile(before - np.log(np.exp(before).sum()), (count, 1))
-        each = zip(*equations, priors, np.stack(errors, axis=-1).reshape(-1, 4), weights, found, strict=True)
+        kinds, factors = np.ascontiguousarray(priors[0]).reshape(count, n, -1), priors[1]
+        each = zip(
+            *equations, ((one, factors) for one in kinds), np.stack(errors, axis=-1).reshape(-1, 4), weights, found, strict=True
+        )
         likelihood = np.array([find_posterior(*one) for one in each]).reshape(shape[:-1])
         values = _apply(self.vectors, middle + found[:, 0].reshape(shape))
         return likelihood, Slopes(values, np.sqrt(found[:, 1].reshape(shape)), float(weights[0] @ doubts))
