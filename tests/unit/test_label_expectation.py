@@ -8,7 +8,7 @@ from dpexplain.core.expected_labels import BINS, EDGES, ExpectedLabels, LabelDis
 from dpexplain.core.layout import Layout
 from dpexplain.core.release_moments import NormalisedMoments
 from dpexplain.estimation.calibrate import as_sums
-from dpexplain.estimation.denoise import estimate
+from dpexplain.estimation.denoise import estimate, restore_clipped
 from dpexplain.estimation.label_expectation import NoisyCounts, choose_scale, expect_labels
 from dpexplain.estimation.public_points import PublicModel
 
@@ -105,6 +105,21 @@ def test_what_was_clipped_makes_errors_longer():
         errors.append((found.spread.t0, found.spread.t1))
     assert errors[1][0] > errors[0][0]
     assert errors[1][1] > errors[0][1]
+
+
+def test_what_was_clipped_comes_back_from_answers_at_points_like_the_rows():
+    """With the rows themselves for points exactly; with other rows of the same population nearly."""
+    X, other = table(), table(seed=9)
+    answer = lambda rows: np.where(rows[:, 0] + rows[:, 3] > 1.2, 0.9, -0.8)  # noqa: E731
+    query = NormalisedMoments(LAYOUT, X.mean(axis=0), X.var(axis=0), ExpectedLabels(-0.7, 0.5 * SLOPES, 0.25, 0.1))
+    w = query.weights(X) / query.weights(X).sum()
+    clipped = estimate(query.sums(OracleRows(X, answer(X)).normalised(query)), query, 0.0, shrink=False)
+    level, moments = w @ answer(X), (w * answer(X)) @ (X - w @ X)
+    off = np.linalg.norm(clipped.t1 - moments)
+    for points, share in ((X, 1e-6), (other, 0.15)):
+        found = restore_clipped(clipped, query.expected, points, answer(points), query.weights(points))
+        assert np.linalg.norm(found.t1 - moments) <= share * off
+        assert abs(found.t0 - level) <= share * abs(clipped.t0 - level)
 
 
 def test_a_plane_is_stored_and_restored():

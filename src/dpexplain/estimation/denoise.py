@@ -126,7 +126,7 @@ def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, sh
 
 
 def _add_plane(found: Estimate, plane: ExpectedLabels) -> Estimate:
-    """The estimate of labels from that of their differences from a plane. What clipping may have cut off counts as an error."""
+    """The estimate of labels from that of their differences from a plane. What clipping may have cut off counts as an error, even where it is restored."""
     spread, cut = found.spread, _CLIPPED * plane.clipped
     off = cut * np.sqrt(_diagonal(found.shrunk).mean(axis=-1))
     level = np.square(plane.scale * spread.t0) + np.square(spread.s1) * float(plane.slopes @ plane.slopes) + cut**2
@@ -138,6 +138,15 @@ def _add_plane(found: Estimate, plane: ExpectedLabels) -> Estimate:
         expected=plane.slopes,
         level=plane.scale * found.t0,
     )
+
+
+def restore_clipped(found: Estimate, plane: ExpectedLabels, points: Matrix, labels: Vector, weights: Vector) -> Estimate:
+    """The estimate with what clipping cut off of the labels, as far as it is cut off of a model's answers at public points of these weights."""
+    rest, share = labels - plane.evaluate(points), weights / weights.sum()
+    cut = rest - np.clip(rest, -plane.scale, plane.scale)
+    level = float(share @ cut)
+    moved = (share * (cut - level)) @ (points - found.mean)
+    return replace(found, t0=found.t0 + level, t1=found.t1 + moved - apply(found.idle, moved))
 
 
 def with_label_moments(found: Estimate, t1: Vector, query: NormalisedMoments) -> Estimate:

@@ -13,7 +13,7 @@ from dpexplain.core.uniforms import Uniforms
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
 from dpexplain.estimation.answer import Solver
-from dpexplain.estimation.denoise import estimate
+from dpexplain.estimation.denoise import estimate, restore_clipped
 from dpexplain.estimation.hidden_codes import find_hidden_codes
 from dpexplain.estimation.local_reference import MomentRaking
 from dpexplain.estimation.plane_building import moment_targets
@@ -84,6 +84,8 @@ def build_reference(
     labels = ask(data.labeller, columns_of(drawn.codes, domain))
     watch("raking records to the moments")
     base, found = sketch.query.weights(plain.encoded), estimate(sketch.sums, sketch.query, sketch.sigma)
+    if sketch.query.expected is not None:
+        found = restore_clipped(found, sketch.query.expected, plain.encoded, labels, base)
     slopes = reference_slopes(plain.encoded, labels, base, found, solver.layout)
     targets, numbers = (
         moment_targets(solver, slopes.values, found),
