@@ -123,7 +123,7 @@ def test_answers_come_close_to_the_optimum_and_stay_in_the_ball(data, norm):
 def test_hopeless_noise_stays_near_no_explanation(data):
     small = dpx.PrivateData(np.random.default_rng(0).random((100, 6)), data.domain, labels=np.ones(100))
     explainer = dpx.Explainer(small, dpx.Budget(1, 1e-6), dpx.Basic(0.001, 1e-6), noise=SeededNoise(1))
-    assert np.linalg.norm(explainer.explain(np.full(6, 0.5)).values) < 0.05
+    assert np.linalg.norm(explainer.explain(np.full(6, 0.5)).values) < 0.15
 
 
 @pytest.mark.parametrize(
