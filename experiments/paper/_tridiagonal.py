@@ -25,7 +25,7 @@ class Tridiagonal:
 
     @classmethod
     def turn(cls, A, b):
-        """(A, b) in a basis where A has three diagonals. In single precision, like the products that A is made of."""
+        """(A, b) in a basis where A has three diagonals, from A's lower triangle. In single precision, like the products that A is made of."""
         room, _ = lapack.ssytrd_lwork(len(b), lower=1)
         turned, diagonal, beside, scales, info = lapack.ssytrd(np.asarray(A, np.float32, order="F"), lower=1, lwork=int(room))
         assert info == 0

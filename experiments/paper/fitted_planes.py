@@ -39,12 +39,11 @@ class Setting:
     mechanisms: dict[str, Any]
     release: float
     factor: float = 1.0
-    releases: int = SEEDS  # draws of noise, each of which all answers share
-    shared: bool = False  # whether answers share the noise of the first adaptive one too
+    shared: int = SEEDS  # draws of noise that all answers share: of a release, or of the first adaptive answer
 
     def seeds_of(self, name):
         """Answers by `Basic` have noise of their own, so few draws of it do."""
-        return self.releases if self.shared and not name.startswith("basic") else SEEDS
+        return SEEDS if name.startswith("basic") else self.shared
 
 
 def run(inputs, queries):
@@ -59,15 +58,14 @@ def acs_third(inputs, queries):
     """Figure 2's: the first of three shards."""
     data = inputs.acs
     shard = data.with_model(name="ACS").split(_streams.SHARDS)[0]
-    records, chosen = random_records(data, queries, SEED), default_mechanisms(0.01)
-    return Setting("ACS, a third", shard, records, chosen, 0.1, releases=inputs.seeds, shared=True)
+    return Setting("ACS, a third", shard, random_records(data, queries, SEED), default_mechanisms(0.01), 0.1, shared=inputs.seeds)
 
 
 def acs_whole(inputs, queries):
     """Table 3's."""
     data = inputs.acs
     chosen = {f"basic, ε = {epsilon:g}": dpx.Basic(epsilon, WHOLE_DELTA) for epsilon in (0.01, 0.1)}
-    return Setting("ACS", data.with_model(), random_records(data, queries, SEED), chosen, 0.1, releases=inputs.seeds)
+    return Setting("ACS", data.with_model(), random_records(data, queries, SEED), chosen, 0.1, shared=inputs.seeds)
 
 
 def text_third(inputs, queries):
@@ -76,7 +74,7 @@ def text_third(inputs, queries):
     shard = dpx.PrivateData(reviews.texts, reviews.domain, labels=reviews.truth, name="Text").split(_streams.SHARDS)[0]
     exact = gdp.epsilon(gdp.mu(0.006, _streams.DELTA) * reviews.factor, _streams.DELTA)
     chosen = {name.replace(f"{exact:g}", "0.006, μ of 8.8 M"): mechanism for name, mechanism in default_mechanisms(exact).items()}
-    return Setting("Text, a third", shard, draw_texts(reviews, queries), chosen, 1.0, reviews.factor, inputs.seeds)
+    return Setting("Text, a third", shard, draw_texts(reviews, queries), chosen, 1.0, reviews.factor)
 
 
 def text_whole(inputs, queries):
@@ -85,7 +83,7 @@ def text_whole(inputs, queries):
     data = dpx.PrivateData(reviews.texts, reviews.domain, labels=reviews.truth)
     exact = gdp.epsilon(gdp.mu(0.1, WHOLE_DELTA) * reviews.factor, WHOLE_DELTA)
     chosen = {"basic, ε = 0.1, μ of 8.8 M": dpx.Basic(exact, WHOLE_DELTA)}
-    return Setting("Text", data, draw_texts(reviews, max(2, queries // FEWER)), chosen, 1.0, reviews.factor, inputs.seeds)
+    return Setting("Text", data, draw_texts(reviews, max(2, queries // FEWER)), chosen, 1.0, reviews.factor)
 
 
 def draw_texts(reviews, queries):
@@ -99,7 +97,7 @@ def faces(inputs, queries):
     data = dpx.PrivateData(images.training, domain, model=inputs.face_model)
     chosen = np.random.default_rng(SEED).permutation(len(images.test))[: max(2, queries // FEWER)]
     records, basic = list(images.test[chosen]), {"basic, ε = 1": dpx.Basic(1.0, FACE_DELTA)}
-    return Setting(f"Faces, {GRID}×{GRID}", data, records, basic, 1.0, releases=inputs.seeds)
+    return Setting(f"Faces, {GRID}×{GRID}", data, records, basic, 1.0, shared=inputs.seeds)
 
 
 SETTINGS = (acs_third, acs_whole, text_third, text_whole, faces)
@@ -124,7 +122,7 @@ def score_setting(setting):
         for name, one in setting.mechanisms.items()
     }
     budget = dpx.Budget(setting.release, _streams.TOTAL_DELTA)
-    releases = [dpx.release(data, budget, noise=SeededNoise(k)) for k in range(setting.releases)]
+    releases = [dpx.release(data, budget, noise=SeededNoise(k)) for k in range(setting.shared)]
     sources: dict[str, Any] = explainers | {f"release, ε = {setting.release:g} once": releases}
     scores = {name: [] for name in (*sources, THE_PAPERS)}
     for record in with_bar(setting.records, setting.title):

@@ -2,7 +2,7 @@
 
 The paper has 8.8 M reviews and this has 50,000, so one line has the noise that the printed formula gives 8.8 M rows, and one the μ that exact
 accounting has there. What the paper does not state is swept: the scale of the columns, the model behind LIME, and how MIM is read. The library
-explains every tenth review. Standard errors are over reviews and over seeds: answers of one release share a draw of noise.
+explains every tenth review. Standard errors are over reviews, and of releases over seeds too: answers of one release share a draw of noise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpexplain.plots.style import SERIES, tidy
 from dpexplain.progress import with_bar
 from experiments.paper import _printed_texts, _training
 from experiments.paper._lime import explain_by_lime
-from experiments.paper._streams import with_both_errors
+from experiments.paper._streams import with_both_errors, with_error
 from experiments.paper._study import SEED, TEXT_FILES, Study, figure, legend_above
 from experiments.text import count_shared
 
@@ -114,7 +114,8 @@ def line(name, values, bases, own):
     """A row of the table: how many words one explanation shares with each of the others."""
     row = {"explanation": name}
     for basis, others in bases.items():
-        row |= with_both_errors(f"shared with {basis}", agreement(values, others[:, 0], own), 3)
+        found, title = agreement(values, others[:, 0], own), f"shared with {basis}"
+        row |= with_both_errors(title, found, 3) if "release" in name else with_error(title, found.mean(axis=0), 3)
     return row | {"seeds": values.shape[1], "reviews": len(values)}
 
 
