@@ -131,7 +131,7 @@ def table_3(rows: Rows) -> Verdict:
         verb = "reproduced at columns in " if hits else "cannot be reproduced at any of "
         tried = hits or [where for _, where in own if ", T = " not in where]
         steps = sorted({int(where.split("T = ")[1]) for _, where in own if ", T = " in where})
-        others = f", also with T = {' or '.join(map(str, steps))}," if steps and not hits else ""
+        others = f", also with T = {', '.join(map(str, steps))}" if steps and not hits else ""
         said.append(f"{data} {verb}{'; '.join(tried)}{others} (closest {closest[1]}: {times} times the reported loss)")
     outcome = REPRODUCED if good == len(said) else PARTLY if good else NOT
     return Verdict(outcome, ". ".join(said), f"for a scale and T at which both losses are within a factor of {FACTOR:g}")

@@ -41,7 +41,11 @@ SCALES = {
     "ACS": (1.0, 0.3, 0.12),
     FEW: (1.0, 0.3, 0.12),
 }
-FEWER = {("Face", scale): 0.02 for scale in (0.3, 0.1, 0.006)} | {(FEW, scale): 0.2 for scale in SCALES[FEW]}  # of the queries
+FEWER = {
+    ("Face", scale): 0.4 if scale in (1.0, 0.025) else 0.02 for scale in SCALES["Face"]
+}  # of the queries: a face takes two seconds at each scale
+FEWER |= {(FEW, scale): 0.2 for scale in SCALES[FEW]}
+WORK = {"Face": 0.55, "Text": 0.35, "ACS": 0.07, FEW: 0.03}  # shares of the time
 SWEPT = {"Face": 100}  # so many points have other T too; elsewhere all
 PIECE, OURS_EVERY = {"Face": 50, "ACS": 250, FEW: 200}, 10  # the library takes most of the time, and answers about every tenth
 BUDGET, TOGETHER = dpx.Budget(1e7, DELTA), 2048  # rows, as many as a cache holds
@@ -81,7 +85,7 @@ def in_columns(name, source, inputs, queries):
 
 
 def of_reviews(inputs, queries):
-    for key, one in _printed_texts.measure(inputs, queries, STUDY.minutes / 2).items():
+    for key, one in _printed_texts.measure(inputs, queries, STUDY.minutes * WORK["Text"]).items():
         scale, epsilon, kind = key.split("/", 2)
         if float(epsilon) in EPSILONS:
             yield line("Text", float(scale), f"{epsilon}/{kind}", one)
@@ -91,7 +95,7 @@ def compute_in_pieces(name, source, inputs, queries, scale):
     """{"ε/explanation": {quantity: (seeds, points)}}, computed and stored PIECE points at a time."""
     parts, count = inputs.parts("table-3", queries), max(2, round(queries * FEWER.get((name, scale), 1.0)))
     starts = range(0, count, PIECE[name])
-    size = STUDY.minutes / 2 / (len(SCALES["Face"]) + len(SCALES["ACS"])) / len(starts)
+    size = STUDY.minutes * WORK[name] / len(SCALES[name]) / len(starts)
 
     def measure(start):
         return measure_points(name, source(inputs, slice(start, min(start + PIECE[name], count)), scale), inputs, start)
@@ -267,5 +271,5 @@ STUDY = Study(
     quick=10,
     run=run,
     draw=draw,
-    minutes=30,
+    minutes=56,
 )
