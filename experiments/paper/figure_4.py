@@ -102,4 +102,5 @@ STUDY = Study(
     quick=5,
     run=run,
     draw=draw,
+    minutes=3,
 )
