@@ -42,7 +42,7 @@ SCALES = {
     FEW: (1.0, 0.3, 0.12),
 }
 FEWER = {
-    ("Face", scale): 0.4 if scale in (1.0, 0.025) else 0.02 for scale in SCALES["Face"]
+    ("Face", scale): 0.5 if scale in (1.0, 0.025) else 0.02 for scale in SCALES["Face"]
 }  # of the queries: a face takes two seconds at each scale
 FEWER |= {(FEW, scale): 0.2 for scale in SCALES[FEW]}
 WORK = {"Face": 0.55, "Text": 0.35, "ACS": 0.07, FEW: 0.03}  # shares of the time
