@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 from dpexplain import evaluation, weights
 from dpexplain.progress import with_bar
 from experiments.paper._cells import Cells
+from experiments.paper._tridiagonal import Tridiagonal
 
 BATCH, MANY = 25, 20
 _LAST = {}
@@ -27,7 +28,7 @@ class Problem(NamedTuple):
 
     @classmethod
     def of(cls, point, A, b):
-        best = optima(A, b[None])[0]
+        best = A.minimise_in_ball(b) if isinstance(A, Tridiagonal) else optima(A, b[None])[0]
         return cls(point, A, b, best, float(2 * b @ best - best @ A @ best))
 
     def scores(self, values):

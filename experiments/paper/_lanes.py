@@ -14,6 +14,7 @@ import numpy as np
 from dpexplain.privacy import gdp, paper
 from experiments.paper._cells import compiled
 from experiments.paper._exact import axes
+from experiments.paper._tridiagonal import Tridiagonal
 
 
 def descend(A, b, start, sigma, rate, noise):
@@ -21,6 +22,8 @@ def descend(A, b, start, sigma, rate, noise):
 
     (A, b) are means over rows. Noise and ball look the same from all sides, so steps are taken along A's eigenvectors, where A is a list of numbers.
     """
+    if isinstance(A, Tridiagonal):
+        return A.descend(b, _project(start), sigma, rate, noise)
     values, vectors = axes(A)
     phi, targets = _project(start) @ vectors, np.broadcast_to(b @ vectors, start.shape)
     for lane, each in enumerate(noise):

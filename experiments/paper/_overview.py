@@ -35,8 +35,14 @@ def pick(kept: Kept, study: str, key: str, digits: int = 3, **wanted: Any) -> st
     """A number of the first row with these entries; a text is the beginning of an entry."""
     for row in kept.get(study, {}).get("rows", ()):
         if key in row and all(str(row.get(name.replace("_", " "))) == value for name, value in wanted.items()):
-            return f"{row[key]:.{digits}g}"
+            return number(row, key, digits)
     return UNKNOWN
+
+
+def number(row: dict[str, Any], key: str, digits: int) -> str:
+    """A value with its standard error, unless that is below half a percent."""
+    error = row.get(f"± {key}") or 0.0
+    return f"{row[key]:.{digits}g}" + (f" ± {error:.1g}" if error > 0.005 * abs(row[key]) else "")
 
 
 def words(kept: Kept) -> list[str]:
@@ -108,7 +114,7 @@ def spending(study: str, said: str, fitted: str, release: str) -> Callable[[Kept
 
 def _with_total(row: dict[str, Any]) -> str:
     """Relative excess in brackets, behind what was spent in all."""
-    return (f"{row['total ε']:.2g} " if "total ε" in row else "") + f"({row[LOST]:.2g})"
+    return (f"{number(row, 'total ε', 2)} " if "total ε" in row else "") + f"({number(row, LOST, 2)})"
 
 
 def paths(kept: Kept) -> list[str]:
@@ -164,11 +170,11 @@ def regions(kept: Kept) -> list[str]:
 
 
 def minorities(kept: Kept) -> list[str]:
-    rows = kept.get("minorities", {}).get("rows", [])
+    """As the study's notes say it, "NAME: worst group 1.50 ± 0.02 times …"."""
+    notes = dict(note.split(": worst group ") for note in kept.get("minorities", {}).get("notes", ()))
 
-    def value(key: str) -> str:
-        values = [row[key] for row in rows if key in row]
-        return f"{max(values[1:]) / values[0]:.3g}" if values else UNKNOWN
+    def value(name: str) -> str:
+        return notes[name].split(" times")[0] if name in notes else UNKNOWN
 
     return ["said, not measured", value("paper, ε = 0.1"), value("ours, ε = 0.1"), UNKNOWN, value("release, ε = 0.1 once")]
 

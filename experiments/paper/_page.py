@@ -32,6 +32,7 @@ TABLE_3 = {
     "ours": ("ours, μ of its size", "ours"),
     "no explanation": ("no explanation",),
 }
+USUAL_STEPS = {"ACS": 300, "Text": 300, "Face": 200}
 
 
 def fill_page(page: str, kept: dict[str, Any]) -> str:
@@ -145,14 +146,16 @@ def _two_losses(rows: Rows, kinds: tuple[str, ...]) -> str:
 
 
 def steps_table(rows: Rows, places: list[tuple[str, str]]) -> str:
-    counts = sorted({int(row["explanation"].split("= ")[1]) for row in rows if "T = " in row["explanation"]} | {300})
+    counts = sorted(
+        {int(row["explanation"].split("= ")[1]) for row in rows if "T = " in row["explanation"]} | set(USUAL_STEPS.values())
+    )
     lines = []
     for data, scale in places:
         own = [row for row in rows if (row["data"], row["columns in"]) == (data, scale)]
         if not any("T = " in row["explanation"] for row in own):
             continue
         usual = "paper, noise of its size" if data == "Text" else "paper"
-        names = [usual if count == 300 else f"paper, T = {count}" for count in counts]
+        names = [usual if count == USUAL_STEPS[data] else f"paper, T = {count}" for count in counts]
         lines.append([f"{data}, {scale}", *(_two_ratios(own, name) for name in names)])
     return markdown(("times the reported losses", *(f"T = {count:,}" for count in counts)), lines)
 
@@ -174,7 +177,9 @@ TABLES: dict[str, Callable[[Rows], list[str]]] = {
         *columns(rows, "columns in", "mechanism", *STREAM, where=lambda row: "columns in" in row),
     ],
     "figure-3": lambda rows: columns(rows, "mechanism", *STREAM),
-    "figure-4": lambda rows: columns(rows, "mechanism", "at the start", "at worst", "at the end", "ends better than it starts"),
+    "figure-4": lambda rows: columns(
+        rows, "mechanism", "at the start", "at worst", "at the end", "ends better than it starts", "answers", "seeds"
+    ),
     "figure-5": lambda rows: columns(
         rows, "data", "mechanism", "mean T'", "mean in the paper", "median", "smallest", "most frequent", "at full T"
     ),

@@ -129,9 +129,10 @@ def table_3(rows: Rows) -> Verdict:
         times = " and ".join(f"{value:.2g}" for value in ratios[closest])
         good += bool(hits)
         verb = "reproduced at columns in " if hits else "cannot be reproduced at any of "
-        said.append(
-            f"{data} {verb}{'; '.join(hits or [w for _, w in own])} (closest {closest[1]}: {times} times the reported loss)"
-        )
+        tried = hits or [where for _, where in own if ", T = " not in where]
+        steps = sorted({int(where.split("T = ")[1]) for _, where in own if ", T = " in where})
+        others = f", also with T = {', '.join(map(str, steps))}" if steps and not hits else ""
+        said.append(f"{data} {verb}{'; '.join(tried)}{others} (closest {closest[1]}: {times} times the reported loss)")
     outcome = REPRODUCED if good == len(said) else PARTLY if good else NOT
     return Verdict(outcome, ". ".join(said), f"for a scale and T at which both losses are within a factor of {FACTOR:g}")
 

@@ -1,4 +1,7 @@
-"""Figure 4: ACS, the loss over the iterations of 15 answers that start from a past one (adaptive, ε = 0.01, δ = 1e-7, T = 300)."""
+"""Figure 4: ACS, the loss over the iterations of 15 answers that start from a past one (adaptive, ε = 0.01, δ = 1e-7, T = 300).
+
+Each seed has a history and answers of its own, about other people; the first seed's are drawn.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,10 @@ import numpy as np
 import dpexplain as dpx
 from dpexplain import evaluation, plots
 from dpexplain.noise import SeededNoise
+from dpexplain.progress import with_bar
 from experiments.datasets import random_records
 from experiments.paper import _streams
+from experiments.paper._streams import with_error
 from experiments.paper._study import ACS_FILE, SEED, Study, digits, figure, plain_numbers
 from experiments.paper.figure_2 import EPSILON
 
@@ -38,21 +43,24 @@ class Watched:
 
 
 def run(inputs, queries):
-    data = inputs.acs
+    data, each = inputs.acs, 10 * (HISTORY + queries)
     shard = data.private(name="ACS").split(_streams.SHARDS)[0]
-    records = random_records(data, 10 * (HISTORY + queries), SEED)
-    evaluation.remember(shard)
+    records = random_records(data, inputs.seeds * each, SEED)
+    evaluation.remember(shard, most=each)
     printed = dpx.Adaptive(EPSILON, _streams.DELTA, _streams.STEPS, calibration="paper")
     chosen = {name: _streams.our_mechanisms(EPSILON).get(name, printed) for name in NAMES}
-    paths = {name: excess_by_step(shard, one, records, queries) for name, one in chosen.items()}
-    return {"rows": [line(name, one) for name, one in paths.items()], "paths": paths}
+    paths = {name: [] for name in chosen}
+    for seed in with_bar(range(inputs.seeds), "seeds"):
+        for name, one in chosen.items():
+            paths[name].append(excess_by_step(shard, one, records[seed * each :][:each], queries, seed))
+    return {"rows": [line(*one) for one in paths.items()], "paths": {name: runs[0] for name, runs in paths.items()}}
 
 
-def excess_by_step(shard, mechanism, records, queries):
+def excess_by_step(shard, mechanism, records, queries, seed):
     """Relative excess at each step of the first answers after the history that are computed, not copied."""
-    explainer = dpx.Explainer(shard, _streams.BUDGET, mechanism, noise=SeededNoise(SEED))
+    explainer = dpx.Explainer(shard, _streams.BUDGET, mechanism, noise=SeededNoise(SEED + 2 * seed))
     explainer.explain_many(records[:HISTORY])
-    noise, found = SeededNoise(SEED + 1), []
+    noise, found = SeededNoise(SEED + 2 * seed + 1), []
     for record in records[HISTORY:]:
         moments = evaluation.local_moments(shard, record, plane="paper")
         plan = mechanism.plan(shard.domain.encode_query(record), shard.setting, explainer.history)
@@ -67,11 +75,13 @@ def excess_by_step(shard, mechanism, records, queries):
     return found
 
 
-def line(name, paths):
-    """Where answers start, the worst they pass through, and where they end: medians of the relative excess."""
-    start, worst, end = (np.median([pick(path) for path in paths]) for pick in (lambda p: p[0], max, lambda p: p[-1]))
-    row = {"mechanism": name, "at the start": digits(start), "at worst": digits(worst), "at the end": digits(end)}
-    return row | {"ends better than it starts": f"{np.mean([path[-1] < path[0] for path in paths]):.0%}"}
+def line(name, runs):
+    """Where answers start, the worst they pass through, and where they end: medians of the relative excess, means over seeds."""
+    row = {"mechanism": name}
+    for title, pick in {"at the start": lambda p: p[0], "at worst": max, "at the end": lambda p: p[-1]}.items():
+        row |= with_error(title, [np.median([pick(path) for path in paths]) for paths in runs], 3)
+    better = np.mean([path[-1] < path[0] for paths in runs for path in paths])
+    return row | {"ends better than it starts": f"{better:.0%}", "answers": sum(map(len, runs)), "seeds": len(runs)}
 
 
 def draw(found):
@@ -92,4 +102,5 @@ STUDY = Study(
     quick=5,
     run=run,
     draw=draw,
+    minutes=3,
 )

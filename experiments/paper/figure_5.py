@@ -10,7 +10,8 @@ import numpy as np
 from dpexplain import plots
 from dpexplain.privacy import gdp, paper
 from experiments.paper import figure_2, figure_3
-from experiments.paper._study import ACS_FILE, TEXT_FILES, Study, digits, figure, plain_numbers
+from experiments.paper._streams import with_error
+from experiments.paper._study import ACS_FILE, TEXT_FILES, Study, figure, plain_numbers
 
 SOURCES = {"ACS": figure_2.STUDY, "Text": figure_3.STUDY}
 ADAPTING = ("adaptive, paper", "enhanced, paper", "adaptive, ours", "enhanced, ours")
@@ -53,7 +54,7 @@ def row(data, name, counts):
     return {
         "data": data,
         "mechanism": name,
-        "mean T'": digits(float(np.mean(counts)), 3),
+        **with_error("mean T'", counts, 3),
         "median": float(np.median(counts)),
         "smallest": min(counts),
         "most frequent": f"{statistics.mode(counts):.0f} ({np.mean(np.array(counts) == statistics.mode(counts)):.0%})",

@@ -2,7 +2,7 @@
 
 The paper has 8.8 M reviews and this has 50,000, so one line has the noise that the printed formula gives 8.8 M rows, and one the μ that exact
 accounting has there. What the paper does not state is swept: the scale of the columns, the model behind LIME, and how MIM is read. The library
-explains every tenth review. Standard errors are over reviews, each with its seeds averaged.
+explains every tenth review. Standard errors are over reviews, and of releases over seeds too: answers of one release share a draw of noise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpexplain.plots.style import SERIES, tidy
 from dpexplain.progress import with_bar
 from experiments.paper import _printed_texts, _training
 from experiments.paper._lime import explain_by_lime
-from experiments.paper._streams import with_error
+from experiments.paper._streams import with_both_errors, with_error
 from experiments.paper._study import SEED, TEXT_FILES, Study, figure, legend_above
 from experiments.text import count_shared
 
@@ -36,9 +36,7 @@ def run(inputs, queries):
     printed = _printed_texts.measure(inputs, queries, STUDY.minutes / 2, counted=False)
     values = {name: (printed[key]["values"], every) for name, (key, every) in explanations(reviews.factor).items()}
     texts = [reviews.texts[i] for i in chosen[:: _printed_texts.OURS_EVERY]]
-    release = parts.get(
-        "release", lambda: explain_by_releases(inputs.private_reviews, texts, inputs.own_seeds), STUDY.minutes / 4
-    )
+    release = parts.get("release", lambda: explain_by_releases(inputs.private_reviews, texts, inputs.seeds), STUDY.minutes / 4)
     lime = parts.get("lime", lambda: explain_by_limes(reviews, chosen), STUDY.minutes / 4)
     values |= {name: (one["values"], _printed_texts.OURS_EVERY) for name, one in release.items()}
     values |= {name: (one["values"], 1) for name, one in lime.items()}
@@ -116,14 +114,15 @@ def line(name, values, bases, own):
     """A row of the table: how many words one explanation shares with each of the others."""
     row = {"explanation": name}
     for basis, others in bases.items():
-        row |= with_error(f"shared with {basis}", agreement(values, others[:, 0], own), 3)
+        found, title = agreement(values, others[:, 0], own), f"shared with {basis}"
+        row |= with_both_errors(title, found, 3) if "release" in name else with_error(title, found.mean(axis=0), 3)
     return row | {"seeds": values.shape[1], "reviews": len(values)}
 
 
 def agreement(first, second, own):
-    """Of the five strongest words that a review has, how many are shared: the mean over seeds, for each review."""
+    """Of the five strongest words that a review has, how many are shared: (seeds, reviews)."""
     both = zip(first, second, own, strict=True)
-    return [np.mean([count_shared(one, b, words) for one in a]) for a, b, words in both if len(words) >= 5]
+    return np.array([[count_shared(one, b, words) for one in a] for a, b, words in both if len(words) >= 5]).T
 
 
 def examples(reviews, chosen, values, own):

@@ -14,6 +14,7 @@ from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import blas
 
 import dpexplain as dpx
 from dpexplain import evaluation
@@ -27,19 +28,27 @@ from experiments.paper._exact import Problem
 from experiments.paper._forest import encode_rows
 from experiments.paper._streams import KnownRows, stack, with_error
 from experiments.paper._study import ACS_FILE, FACE_FILE, SEED, TEXT_FILES, Study, digits, figure, plain_numbers
+from experiments.paper._tridiagonal import Tridiagonal
 
 EPSILONS, DELTA = (0.01, 0.1), 1e-6
 REPORTED = {"Face": (1.4e-2, 2.2e-3), "Text": (2.7e-3, 4.3e-4), "ACS": (5.7e-3, 2.6e-4)}
 FEW = "ACS, a column a feature"  # categories as numbers, where the other rows of ACS have a column for each category
 STEPS = {"Face": 200, "Text": 300, "ACS": 300, FEW: 300}
-OTHER_STEPS = {"ACS": (30, 100, 1000), FEW: (30, 100, 1000)}
-SCALES = {"Face": (1.0, 0.025), "Text": _printed_texts.SCALES, "ACS": (1.0, 0.3, 0.12), FEW: (1.0, 0.3, 0.12)}
-SHARE = {"Face": 0.04, "ACS": 1.0, FEW: 0.2}  # of the queries: a face of 2,304 pixels takes four seconds at each scale
-PIECE, OURS_EVERY = (
-    {"Face": 20, "ACS": 250, FEW: 200},
-    10,
-)  # the library takes most of the time, and answers about every tenth point
-BUDGET = dpx.Budget(1e7, DELTA)
+OTHER_STEPS = {"Face": (30, 100, 1000), "ACS": (30, 100, 1000), FEW: (30, 100, 1000)}
+SCALES = {
+    "Face": (1.0, 0.3, 0.1, 0.025, 0.006),
+    "Text": _printed_texts.SCALES,
+    "ACS": (1.0, 0.3, 0.12),
+    FEW: (1.0, 0.3, 0.12),
+}
+FEWER = {
+    ("Face", scale): 0.5 if scale in (1.0, 0.025) else 0.02 for scale in SCALES["Face"]
+}  # of the queries: a face takes two seconds at each scale
+FEWER |= {(FEW, scale): 0.2 for scale in SCALES[FEW]}
+WORK = {"Face": 0.55, "Text": 0.35, "ACS": 0.07, FEW: 0.03}  # shares of the time
+SWEPT = {"Face": 100}  # so many points have other T too; elsewhere all
+PIECE, OURS_EVERY = {"Face": 50, "ACS": 250, FEW: 200}, 10  # the library takes most of the time, and answers about every tenth
+BUDGET, TOGETHER = dpx.Budget(1e7, DELTA), 2048  # rows, as many as a cache holds
 DRAWN = dict(
     zip(
         (
@@ -76,7 +85,7 @@ def in_columns(name, source, inputs, queries):
 
 
 def of_reviews(inputs, queries):
-    for key, one in _printed_texts.measure(inputs, queries, STUDY.minutes / 2).items():
+    for key, one in _printed_texts.measure(inputs, queries, STUDY.minutes * WORK["Text"]).items():
         scale, epsilon, kind = key.split("/", 2)
         if float(epsilon) in EPSILONS:
             yield line("Text", float(scale), f"{epsilon}/{kind}", one)
@@ -84,16 +93,16 @@ def of_reviews(inputs, queries):
 
 def compute_in_pieces(name, source, inputs, queries, scale):
     """{"ε/explanation": {quantity: (seeds, points)}}, computed and stored PIECE points at a time."""
-    parts, count = inputs.parts("table-3", queries), max(2, round(queries * SHARE[name]))
+    parts, count = inputs.parts("table-3", queries), max(2, round(queries * FEWER.get((name, scale), 1.0)))
     starts = range(0, count, PIECE[name])
-    size = STUDY.minutes / 2 / (len(SCALES["Face"]) + len(SCALES["ACS"])) / len(starts)
+    size = STUDY.minutes * WORK[name] / len(SCALES[name]) / len(starts)
 
     def measure(start):
         return measure_points(name, source(inputs, slice(start, min(start + PIECE[name], count)), scale), inputs, start)
 
     pieces = [parts.get(f"{name}-{scale:g}-{start}", partial(measure, start), size) for start in starts]
     return {
-        key: {what: np.concatenate([piece[key][what] for piece in pieces], axis=1) for what in one}
+        key: {what: np.concatenate([piece[key][what] for piece in pieces if key in piece], axis=1) for what in one}
         for key, one in pieces[0].items()
     }
 
@@ -104,16 +113,24 @@ def faces(inputs, chosen, scale):
     chosen = np.random.default_rng(SEED).permutation(len(images.test))[chosen]
     points = np.array([inputs.private_faces.domain.encode_query(face) for face in images.test[chosen]])
     rows = evaluation.labelled_rows(inputs.private_faces)
-    return Asked(points * scale, local_sums(rows, points, scale), len(rows))
+    return Asked(points * scale, (Tridiagonal.turn(*sums) for sums in local_sums(rows, points, scale)), len(rows))
 
 
 def local_sums(rows, points, scale):
-    """(A, b) of dense rows whose last column is the label; products of 2,304 columns in single precision."""
-    for point in points:
-        gaps = scale * (rows[:, :-1] - point)
-        alpha = dpx.weights.Stable()(np.sqrt(np.einsum("ij,ij->i", gaps, gaps)))
-        scaled = (gaps * np.sqrt(alpha)[:, None]).astype(np.float32)
-        yield (scaled.T @ scaled).astype(np.float64) / len(rows), (alpha * rows[:, -1]) @ gaps / len(rows)
+    """(A, b) of dense rows whose last column is the label; A, 2,304 columns of faces, by its lower triangle, in single precision, some rows at a time."""
+    rows, labels = np.ascontiguousarray(rows[:, :-1]), rows[:, -1]
+    lengths = (np.einsum("ij,ij->i", one, one) for one in (points, rows))
+    squares = np.add.outer(*lengths) - 2 * points @ rows.T
+    alpha = dpx.weights.Stable()(scale * np.sqrt(np.maximum(squares, 0.0)))
+    pulls = alpha * labels * (scale / len(rows))
+    targets, single = pulls @ rows - pulls.sum(axis=1, keepdims=True) * points, rows.astype(np.float32)
+    for point, weights, b in zip(points.astype(np.float32), alpha, targets, strict=True):
+        roots = (scale * np.sqrt(weights / len(rows))).astype(np.float32)[:, None]
+        A = np.zeros((len(b), len(b)), np.float32, order="F")
+        for start in range(0, len(rows), TOGETHER):
+            some = slice(start, start + TOGETHER)
+            A = blas.ssyrk(1.0, ((single[some] - point) * roots[some]).T, beta=1.0, c=A, lower=1, overwrite_c=1)
+        yield A, b
 
 
 def people(inputs, chosen, scale):
@@ -135,7 +152,8 @@ def people_in_few_columns(inputs, chosen, scale):
     codes, _ = encode_rows(data.frame, data.domain)
     rows = np.column_stack([codes / np.maximum(codes.max(axis=0), 1), data.labels])
     points = rows[np.random.default_rng(SEED).integers(0, len(rows), chosen.stop)[chosen], :-1]
-    return Asked(points * scale, local_sums(rows, points, scale), len(rows))
+    means = ((A + np.tril(A, -1).T.astype(np.float64), b) for A, b in local_sums(rows, points, scale))
+    return Asked(points * scale, means, len(rows))
 
 
 class Asked(NamedTuple):
@@ -148,9 +166,9 @@ class Asked(NamedTuple):
     records: list | None = None
 
 
-def paper_algorithms(name, size, width, lanes):
+def paper_algorithms(name, size, width, lanes, swept=True):
     """Algorithm 1 for all seeds at once: the printed noise, exact noise, and other numbers of steps."""
-    steps, found = STEPS[name], {}
+    steps, found, others = STEPS[name], {}, OTHER_STEPS[name] if swept else ()
     for epsilon in EPSILONS:
 
         def basic(count, sigma=None, epsilon=epsilon):
@@ -159,7 +177,7 @@ def paper_algorithms(name, size, width, lanes):
         exact = sqrt(steps - 1) / gdp.mu(epsilon, DELTA)  # one record moves a gradient sum by at most 1
         found[epsilon, "paper"] = basic(steps)
         found[epsilon, "exact noise"] = basic(steps, exact / size)
-        found |= {(epsilon, f"paper, T = {count}"): basic(count) for count in OTHER_STEPS.get(name, ())}
+        found |= {(epsilon, f"paper, T = {count}"): basic(count) for count in others}
     return found
 
 
@@ -178,7 +196,7 @@ def _explainer(data, mechanism, seed):
 def measure_points(name, asked, inputs, first):
     """{"ε/explanation": {quantity: (seeds, points)}}: each point's sums are computed once for all."""
     width, rows = asked.points.shape[1], KnownRows(asked.size)
-    lanes = paper_algorithms(name, asked.size, width, inputs.seeds)
+    lanes = paper_algorithms(name, asked.size, width, inputs.seeds, first < SWEPT.get(name, first + 1))
     if asked.data is not None:
         asked.data.wrap_rows(rows.wrap)
     explainers = our_explainers(asked, range(first, first + inputs.own_seeds))
@@ -253,5 +271,5 @@ STUDY = Study(
     quick=10,
     run=run,
     draw=draw,
-    minutes=30,
+    minutes=56,
 )
