@@ -107,7 +107,7 @@ def test_what_was_clipped_makes_errors_longer():
     assert errors[1][1] > errors[0][1]
 
 
-def test_what_was_clipped_comes_back_from_answers_at_points_like_the_rows():
+def test_what_was_clipped_comes_back_from_answers_about_records_like_the_rows():
     """With the rows themselves for points exactly; with other rows of the same population nearly."""
     X, other = table(), table(seed=9)
     answer = lambda rows: np.where(rows[:, 0] + rows[:, 3] > 1.2, 0.9, -0.8)  # noqa: E731

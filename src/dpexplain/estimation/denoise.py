@@ -141,7 +141,7 @@ def _add_plane(found: Estimate, plane: ExpectedLabels) -> Estimate:
 
 
 def restore_clipped(found: Estimate, plane: ExpectedLabels, points: Matrix, labels: Vector, weights: Vector) -> Estimate:
-    """The estimate with what clipping cut off of the labels, as far as it is cut off of a model's answers at public points of these weights."""
+    """The estimate with what clipping cut off of the labels, as far as it is cut off of a model's answers about records of these weights."""
     rest, share = labels - plane.evaluate(points), weights / weights.sum()
     cut = rest - np.clip(rest, -plane.scale, plane.scale)
     level = float(share @ cut)

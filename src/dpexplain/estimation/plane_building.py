@@ -11,7 +11,8 @@ from dpexplain.core.arrays import Vector
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.calibrate import Calibrated, Normals, equations_of, plane_factors, rehearse_moments
-from dpexplain.estimation.denoise import Estimate, NoisySketch, restore_clipped
+from dpexplain.estimation.denoise import Estimate, NoisySketch
+from dpexplain.estimation.global_slopes import Guess
 from dpexplain.estimation.local_reference import MomentRaking, MomentTargets
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.planes import Average, Planes
@@ -34,10 +35,7 @@ def build_planes(
     answered = None if model is None else model.ask_about(solver)
     found, points = calibrated.found, solver.reference.points(solver.layout)
     labels = solver.reference.labels if answered is None else answered.labels[: len(points)]
-    more = None if model is None or answered is None else _ask_more(calibrated, model, answered, guessed)
-    guess, plane = None if more is None else more.guess, sketch.query.expected
-    if plane is not None and more is not None:
-        found = restore_clipped(found, plane, more.points, more.labels, more.weights)
+    guess = None if model is None or answered is None else _guess_slopes(calibrated, model, answered, guessed)
     slopes = equations_of(found, solver.layout).slopes(guess)
     return MomentPlanes(
         mean=found.mean,
@@ -57,12 +55,12 @@ def build_planes(
     )
 
 
-def _ask_more(calibrated: Calibrated, model: PublicModel, answered: PublicPoints, count: int) -> PublicPoints:
-    """The model's answers at `count` points as far as these fit into memory, or else those that it gave."""
+def _guess_slopes(calibrated: Calibrated, model: PublicModel, answered: PublicPoints, count: int) -> Guess:
+    """The slopes of the model's answers, from `count` points as far as these fit into memory, or else from those that it answered."""
     most = max(_MOST_CELLS // calibrated.solver.layout.width, 1)
     count = min(count, 1 << most.bit_length() - 1)  # a Sobol' sequence is even in powers of two
     more = model.ask_about(calibrated.solver_with(count)) if count > POINTS else None
-    return more or answered
+    return (more or answered).guess
 
 
 @dataclass(frozen=True, slots=True, eq=False)
