@@ -42,6 +42,8 @@ class Scaled:
     def standard_normal(self, size):
         return self.factor * self.noise.standard_normal(size)
 
+    auxiliary_normal = standard_normal
+
 
 def has_unit_scale(standardised):
     """Whether `standardised(factor)` draws standard normals at factor 1, and is seen not to at factor 0.8."""
