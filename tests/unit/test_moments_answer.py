@@ -206,11 +206,12 @@ def test_noise_decides_how_many_reference_points_an_answer_has():
     between = [enough_points(estimate_with(noise)) for noise in (0.002, 0.004, 0.008, 0.016, 0.032)]
     assert between == sorted(between, reverse=True)
     assert all(count & (count - 1) == 0 for count in between)
+    assert enough_points(estimate_with(0.5, columns=144)) == POINTS
 
 
-def estimate_with(noise):
+def estimate_with(noise, columns=7):
     """All that `enough_points` reads of an estimate."""
-    return SimpleNamespace(spread=SimpleNamespace(t1=noise), values=np.full(7, 0.25))
+    return SimpleNamespace(spread=SimpleNamespace(t1=noise), values=np.full(columns, 0.25))
 
 
 def test_fewer_points_change_an_answer_by_less_than_its_noise(monkeypatch):

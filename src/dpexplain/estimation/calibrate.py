@@ -125,7 +125,7 @@ def enough_points(found: Estimate) -> int:
     A power of two, as Sobol' sequences are even in these.
     """
     noise = float(found.spread.t1 / found.values.mean())  # of a slope, before anything is shrunk
-    wanted = max(POINTS * _QUIET / max(noise, _QUIET), _PER_COLUMN * len(found.mean), FEWEST_POINTS)
+    wanted = max(POINTS * _QUIET / max(noise, _QUIET), _PER_COLUMN * len(found.values), FEWEST_POINTS)
     return min(1 << round(log2(wanted)), POINTS)
 
 
