@@ -153,7 +153,6 @@ def plane_factors(
     found, moved, stated = calibrated.found, [], []
     shift, rehearsal, covariance = found.mean - query.centre, NoiseRehearsal(query, sigma, 1.0, DEFAULT_WEIGHT), found.covariance
     root, dimension = slopes.root(found.vectors), normalised_dimension(query.layout)
-    level = found.t0 - query.plane.evaluate(found.mean)
 
     def compare(again: Estimate, truth: Matrix) -> None:
         repeated = equations_of(again, query.layout).slopes(guess)
@@ -163,7 +162,7 @@ def plane_factors(
     for one in calibrated.rehearsed:
         truth, noise = np.moveaxis(normals(2 * one.t1.size).reshape(*one.t1.shape[:-1], 2, -1), -2, 0)
         truth = slopes.values + truth @ root.T
-        noisy = (truth - found.expected) @ covariance + level * shift + found.spread.t1 * noise
+        noisy = (truth - found.expected) @ covariance + found.level * shift + found.spread.t1 * noise
         compare(with_label_moments(one, noisy, query), truth)
     for _ in range(sum(map(len, moved)), replicates(query.layout)):
         truth = slopes.values + root @ normals(len(root))

@@ -151,8 +151,7 @@ def restore_clipped(found: Estimate, plane: ExpectedLabels, points: Matrix, labe
 
 def with_label_moments(found: Estimate, t1: Vector, query: NormalisedMoments) -> Estimate:
     """The estimate with other noisy moments E r(x - centre), r = y - g(x) for the plane g of the query."""
-    level = found.t0 - query.plane.evaluate(found.mean)
-    centred = t1 - _column(level) * (found.mean - query.centre)
+    centred = t1 - _column(found.level) * (found.mean - query.centre)
     return replace(found, t1=centred - apply(found.idle, centred) + apply(found.covariance, found.expected))
 
 
