@@ -38,7 +38,7 @@ def standardised_draws(factor, neighbours, runs=250):
         pool = history.pool(LAYOUT, history.sums[0].labels, SIZE)
         assert len(pool.parts) == 2
         true = pool.query.vector(store.normalised(pool.query))
-        got = pool.sketch.sums.vector(pool.query.scales, LAYOUT)
+        got = pool.sketch(()).sums.vector(pool.query.scales, LAYOUT)
         draws.append((got - true) / (neighbours.multiplier / (MU * np.sqrt(1 - CENTRE_SHARE))))
         first = np.average([part.centre.values for part in pool.parts], axis=0, weights=[p.centre.sigma**-2 for p in pool.parts])
         draws.append((first - exact) / (reach / (MU * np.sqrt(CENTRE_SHARE))))

@@ -65,7 +65,7 @@ def test_it_costs_its_price_and_no_more(data):
         assert not isinstance(plan, LocalPlan)
         assert mu_of(price(plan.events)) <= gdp.mu(*PRICE)
         assert mu_of(price(plan.events)) == pytest.approx(gdp.mu(*PRICE), rel=1e-6)
-        expected = ["release: centre", "release: distances of labels", "release: moments"]
+        expected = ["release: centre", "release: numbers", "release: distances of labels", "release: moments"]
         assert [event.what for event in plan.events] == expected
 
 

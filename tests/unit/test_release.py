@@ -520,10 +520,10 @@ def test_of_two_processes_with_one_request_the_first_to_settle_wins(data, monkey
     ledger = MemoryLedger(data.account(BUDGET))
     run = SketchPlan.run
 
-    def overtaken(self, door):
+    def overtaken(self, door, **known):
         monkeypatch.setattr(SketchPlan, "run", run)
         dpx.release(data, BUDGET, ledger=ledger, request_id="race")
-        return run(self, door)
+        return run(self, door, **known)
 
     monkeypatch.setattr(SketchPlan, "run", overtaken)
     second = dpx.release(data, BUDGET, ledger=ledger, request_id="race")

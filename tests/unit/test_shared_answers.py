@@ -438,7 +438,7 @@ def test_pools_have_the_precision_of_their_parts():
     found = best_pool([first, apart, further, lost], layout)
     assert found.parts == (first, further)
     assert found.precision == pytest.approx(1 / 9 + 1 / 2.25)
-    assert found.sketch.sigma == pytest.approx((1 / 9 + 1 / 2.25) ** -0.5)
+    assert found.sketch(()).sigma == pytest.approx((1 / 9 + 1 / 2.25) ** -0.5)
     assert best_pool([first, apart], layout).parts == (apart,)
     assert best_pool([lost], layout) is None
     assert best_pool([first], Layout.of(DOMAIN.blocks[:2])) is None

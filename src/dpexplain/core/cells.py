@@ -7,7 +7,7 @@ exactly 0 and exactly 1, where clamped and unused values pile up; inside a cell 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.layout import BlockLike
+from dpexplain.core.layout import BlockLike, Layout
 
 FINE = 256
 CellCodes: TypeAlias = NDArray[np.int64]
@@ -118,7 +118,17 @@ def cells_of(blocks: Iterable[BlockLike], levels: Iterable[int]) -> tuple[Cells,
     return tuple(_cells(block, count) for block, count in zip(blocks, levels, strict=True))
 
 
+def number_cells(layout: Layout, levels: Sequence[int]) -> tuple[Cells, ...]:
+    """The cells of numbers alone, in the order of their columns; `levels` as for `cells_of`, or empty where no attribute is ordered."""
+    numbers = [a for a, number in enumerate(layout.is_number) if number]
+    return tuple(_number_cells(layout.starts[a], levels[a] if levels else 0) for a in numbers)
+
+
 def _cells(block: BlockLike, levels: int) -> Cells:
     if block.kind != "numeric":
         return CodeCells(block.start, block.stop)
-    return LevelCells(block.start, levels) if 2 <= levels <= FINE else NumberCells(block.start)
+    return _number_cells(block.start, levels)
+
+
+def _number_cells(start: int, levels: int) -> LevelCells | NumberCells:
+    return LevelCells(start, levels) if 2 <= levels <= FINE else NumberCells(start)

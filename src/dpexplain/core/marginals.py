@@ -110,6 +110,15 @@ class PairTables:
         return first, second
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NumberCounts:
+    """Noisy counts of each number's cells, as they were released, in the order of the columns; `sigma` is the noise of each count."""
+
+    cells: tuple[Cells, ...]
+    counts: tuple[Vector, ...]
+    sigma: float
+
+
 def table_cells(sizes: tuple[int, ...]) -> int:
     """Cells of all tables together."""
     return sum(a * b for a, b in combinations(sizes, 2))

@@ -24,6 +24,7 @@ from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.expected_labels import ExpectedLabels
 from dpexplain.core.layout import Layout
+from dpexplain.core.marginals import NumberCounts
 from dpexplain.core.moments import RawSums
 
 SQUARES_SCALE = 2.0  # of the second moments in stage 1
@@ -129,6 +130,9 @@ class NormalisedMoments:
     variance: Vector
     expected: ExpectedLabels | None = (
         None  # what labels are compared with before they are summed; None: they are summed as they are
+    )
+    margins: NumberCounts | None = (
+        None  # how numbers are distributed, where that was released: for public points, sums do not depend on it
     )
     scales: Scales = field(init=False)
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.expected_labels import ExpectedLabels
 from dpexplain.core.layout import Layout
+from dpexplain.core.marginals import NumberCounts
 from dpexplain.core.release_moments import SIGNIFICANT, SMALLEST_VARIANCE, NormalisedMoments, NormalisedSums
 
 WIDE = 128  # columns from which faster arithmetic is used, whose results differ in their last digits
@@ -73,6 +74,7 @@ class Estimate:
     idle: Matrix  # the projection onto directions that no record takes
     shrunk: Matrix  # the covariance before it was made positive semidefinite
     expected: Vector  # slopes that labels were compared with: noise in C counts by how far slopes are from them
+    margins: NumberCounts | None  # how numbers are distributed, where that was released
     level: Numbers  # E y, or what is left of it where labels were compared with a plane
 
     @property
@@ -120,6 +122,7 @@ def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, sh
         idle=idle,
         shrunk=shrunk,
         expected=np.zeros(layout.width),
+        margins=query.margins,
         level=t0[()],
     )
     return found if query.expected is None else _add_plane(found, query.expected)

@@ -103,5 +103,6 @@ def _independent_estimate(query: NormalisedMoments) -> Estimate:
         idle=np.zeros_like(covariance),
         shrunk=covariance,
         expected=nothing,
+        margins=query.margins,
         level=0.0,
     )

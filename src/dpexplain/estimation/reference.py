@@ -1,15 +1,15 @@
 """Reference points: a small synthetic data set with labels that reproduces the released moments. Pure post-processing.
 
 Each code is drawn with probabilities from its linear regression on the codes before it; numbers follow a linear-Gaussian regression on the
-codes, mapped to Beta margins; labels are the maximum-entropy ones, tanh(β₀ + β·(x - μ)), fitted to the label moments. Points are a Sobol'
-sequence pushed through these conditionals. Nothing is selected (no tree, no order by strength), so the reference changes continuously with
-the moments, which error bars rely on. It serves to estimate how much *localising* the weight changes the answer, not the answer itself.
+codes, mapped to their margins (`estimation/margins.py`); labels are the maximum-entropy ones, tanh(β₀ + β·(x - μ)), fitted to the label
+moments. Points are a Sobol' sequence pushed through these conditionals. No tree and no order by strength is selected, so that the reference changes
+continuously with the moments, which error bars rely on. It serves to estimate how much *localising* the weight changes the answer, not the answer itself.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 import scipy
@@ -20,6 +20,7 @@ from dpexplain.core.layout import Layout
 from dpexplain.core.release_moments import NormalisedMoments
 from dpexplain.estimation.denoise import WIDE, Estimate
 from dpexplain.estimation.label_newton import LabelNewton, ReusedLabelNewton
+from dpexplain.estimation.margins import cell_shares, place_as_beta, place_in_cells
 from dpexplain.estimation.sobol import sobol_points
 
 POINTS = 4096
@@ -144,7 +145,7 @@ def _panels(layout: Layout) -> list[list[int]]:
 
 
 def _numbers(columns: Matrix, normals: Matrix, estimate: Estimate, layout: Layout) -> Matrix:
-    """(numbers, N): regression on the codes plus correlated Gaussian noise, then each margin turned into a Beta."""
+    """(numbers, N): regression on the codes plus correlated Gaussian noise, then each margin turned into the number's own."""
     numbers, covariance = layout.numbers, estimate.covariance
     others = layout.code_columns
     residual = covariance[np.ix_(numbers, numbers)]
@@ -160,35 +161,20 @@ def _numbers(columns: Matrix, normals: Matrix, estimate: Estimate, layout: Layou
     gaussian = centre + root @ normals
     gaussian -= gaussian.mean(axis=1, keepdims=True)
     gaussian /= np.maximum(np.sqrt(np.square(gaussian).mean(axis=1, keepdims=True)), 1e-9)
-    variances = np.diag(covariance)[numbers]
-    return np.stack([_as_beta(*one) for one in zip(gaussian, estimate.mean[numbers], variances, strict=True)])
+    moments = list(zip(estimate.mean[numbers].tolist(), np.diag(covariance)[numbers].tolist(), strict=True))
+    if (counted := estimate.margins) is None:
+        return np.stack([place_as_beta(one, *known) for one, known in zip(gaussian, moments, strict=True)])
+    errors = float(estimate.spread.s1), float(estimate.spread.squares)
+    each = zip(gaussian, counted.cells, counted.counts, moments, strict=True)
+    return np.stack(
+        [place_in_cells(one, cell, cell_shares(cell, counts, counted.sigma, known, errors)) for one, cell, counts, known in each]
+    )
 
 
 def noise_ridge(second_error: float, layout: Layout) -> float:
     """The typical norm of the noise in a column of the released covariance."""
     noise = second_error * float(np.sqrt((~layout.same_attribute()).sum(axis=1).mean()))
     return max(noise, _FLOOR)
-
-
-def _as_beta(standard: Vector, mean: float, variance: float) -> Vector:
-    """Standard normal numbers turned into Beta numbers of this mean and variance."""
-    middle = min(max(mean, 1e-3), 1 - 1e-3)
-    most = middle * (1 - middle)
-    concentration = most / min(max(variance, 1e-5), 0.98 * most) - 1
-    grid, shares = _normal_grid()
-    place = np.clip((standard - grid[0]) / (grid[1] - grid[0]), 0.0, len(grid) - 1)
-    below = np.minimum(place.astype(np.intp), len(grid) - 2)
-    used, first = slice(int(below.min()), int(below.max()) + 2), int(below.min())  # quantiles take longer than anything else here
-    quantiles = scipy.special.betaincinv(middle * concentration, (1 - middle) * concentration, shares[used])
-    lower = quantiles[below - first]
-    return np.asarray(np.clip(lower + (place - below) * (quantiles[below - first + 1] - lower), 0.0, 1.0))
-
-
-@cache
-def _normal_grid() -> tuple[Vector, Vector]:
-    """Standard normal numbers, and the probability of smaller ones."""
-    grid = np.linspace(-4.5, 4.5, 91)
-    return grid, np.asarray(scipy.special.ndtr(grid))
 
 
 def fit_labels(points: Matrix, estimate: Estimate, start: Vector | None = None) -> tuple[Vector, Vector]:

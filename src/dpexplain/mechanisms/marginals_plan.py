@@ -14,11 +14,12 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.cells import Cells
-from dpexplain.core.marginals import Bins, Histograms, Joined, PairTables, table_cells
+from dpexplain.core.marginals import Bins, Histograms, Joined, NumberCounts, PairTables, table_cells
 from dpexplain.core.sensitivity import pair_tables
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
+from dpexplain.mechanisms.histogram_counts import HistogramCounts
 from dpexplain.mechanisms.ports import Rows
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.privacy.events import PrivacyEvent
@@ -39,26 +40,11 @@ class NoisyMarginals:
     histogram_sigma: float
     table_sigma: float
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HistogramCounts:
-    """The bounded query of all histograms. Counts are exact, so no summation error is added to their sensitivity."""
-
-    what: ClassVar[str] = "reference: histograms"
-    asked: Histograms
-    setting: Setting
-
     @property
-    def sensitivity(self) -> float:
-        return self.asked.sensitivity() * self.setting.neighbours.multiplier
-
-    @property
-    def dimension(self) -> int:
-        return self.asked.dimension
-
-    def evaluate(self, rows: Rows, at: None = None) -> Vector:
-        del at
-        return rows.histograms(self.asked)
+    def numbers(self) -> NumberCounts:
+        """The histograms of numbers alone."""
+        found = [(cell, counts) for cell, counts in zip(self.bins.cells, self.histograms, strict=True) if cell.ordered]
+        return NumberCounts(tuple(cell for cell, _ in found), tuple(counts for _, counts in found), self.histogram_sigma)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,7 +107,7 @@ def plan_marginals(cells: tuple[Cells, ...], mu: float, setting: Setting) -> Mar
     return MarginalsPlan(
         cells,
         sizes,
-        GaussianMechanism(HistogramCounts(Histograms(cells), setting), first),
+        GaussianMechanism(HistogramCounts("reference: histograms", Histograms(cells), setting), first),
         GaussianMechanism(PairCounts(sizes, setting), second),
     )
 

@@ -1,8 +1,9 @@
 """The moments of a release: Gaussian releases, from which every explanation follows by post-processing. `proofs/release_moments.md`.
 
-Stage 1 takes a twentieth of μ² and finds the centre and the spread of the columns; stage 2 releases moments of normalised rows around
-that centre. Between them, where there is a model to ask, counts show how far labels are from the plane that its answers at public points suggest
-(`proofs/expected_labels.md`). All noise scales are known before a row is read: no bound depends on what was found before.
+Stage 1 takes a twentieth of μ² and finds the centre and the spread of the columns; stage 2 releases moments of normalised rows around that centre.
+Between them, where there is a model to ask, histograms show how numbers are distributed (`proofs/marginals.md`), so that it is asked about points that
+look like rows, and counts show how far labels are from the plane that its answers suggest (`proofs/expected_labels.md`). All noise scales are known
+before a row is read: no bound depends on what was found before.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from dpexplain.core.arrays import Vector
 from dpexplain.core.expected_labels import BINS, LabelDistances
 from dpexplain.core.layout import Layout
+from dpexplain.core.marginals import NumberCounts
 from dpexplain.core.release_moments import CentreMoments, NormalisedMoments, NormalisedSums, stage_bounds
 from dpexplain.core.sensitivity import label_distances
 from dpexplain.estimation.denoise import NoisySketch as NoisySketch
@@ -24,6 +26,12 @@ from dpexplain.estimation.label_expectation import NoisyCounts, choose_scale, ex
 from dpexplain.estimation.public_points import PublicModel
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
+from dpexplain.mechanisms.histogram_counts import (
+    HistogramCounts,
+    number_counts_share,
+    plan_number_counts,
+    release_number_counts,
+)
 from dpexplain.mechanisms.ports import Rows
 from dpexplain.mechanisms.released_centres import ReleasedCentres
 from dpexplain.mechanisms.setting import Setting
@@ -92,47 +100,62 @@ class LabelComparison:
 
 @dataclass(frozen=True, slots=True)
 class SketchPlan:
-    """A plan with two releases, made from public information only."""
+    """A plan with two releases, and up to two between them where there is a model to ask; made from public information only."""
 
     layout: Layout
     size: int
     centre: GaussianMechanism[CentreSum]
     moments: GaussianMechanism[NormalisedSum]
-    comparison: LabelComparison | None = None  # where there is a model to ask
+    numbers: GaussianMechanism[HistogramCounts] | None = None
+    comparison: LabelComparison | None = None
     events: tuple[PrivacyEvent, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        counted = () if self.numbers is None else (self.numbers.event(),)
         compared = () if self.comparison is None else (self.comparison.distances.event(),)
-        object.__setattr__(self, "events", (self.centre.event(), *compared, self.moments.event()))
+        object.__setattr__(self, "events", (self.centre.event(), *counted, *compared, self.moments.event()))
 
-    def run(self, door: Door, centres: ReleasedCentres | None = None) -> NoisySketch:
-        """With `centres`, sums are taken around the mean of all that were released, this plan's own included."""
+    def run(self, door: Door, centres: ReleasedCentres | None = None, margins: NumberCounts | None = None) -> NoisySketch:
+        """With `centres`, sums are taken around the mean of all that were released, this plan's own included. `margins` were released elsewhere."""
         around = (centres or ReleasedCentres()).add(door.release(self.centre), self.centre.sigma, self.query_around)
-        query = self._compare_labels(around.query, door)
+        query = self._learn_between(replace(around.query, margins=margins), door)
         released = door.release(self.moments, query)
         sums = NormalisedSums.from_vector(released, query.scales, self.layout)
         return NoisySketch(sums, query, self.moments.sigma, around.sigma / self.size)
 
     def query_after(self, centre: Vector, door: Door) -> NormalisedMoments:
         """The query of stage 2 after stage 1 released this."""
-        return self._compare_labels(self.query_around(centre, self.centre.sigma), door)
+        return self._learn_between(self.query_around(centre, self.centre.sigma), door)
 
     def query_around(self, centre: Vector, sigma: float) -> NormalisedMoments:
-        """The same before labels are compared with anything, around what was released with noise `sigma`."""
+        """The same before anything else is known, around what was released with noise `sigma`."""
         return NormalisedMoments.after(centre, self.layout, self.size, sigma)
 
-    def _compare_labels(self, query: NormalisedMoments, door: Door) -> NormalisedMoments:
+    def _learn_between(self, query: NormalisedMoments, door: Door) -> NormalisedMoments:
+        """The query after the releases between the stages."""
+        if self.numbers is not None:
+            query = replace(query, margins=release_number_counts(self.numbers, door))
         return query if self.comparison is None else self.comparison.run(query, self.size, self.moments.sigma, door)
 
 
-def plan_sketch(layout: Layout, mu: float, setting: Setting, model: PublicModel | None = None) -> SketchPlan:
-    """A plan that costs at most `mu`: the μ² of its releases sum up to μ². With a `model`, labels are compared with its answers about public points."""
+def plan_sketch(
+    layout: Layout, mu: float, setting: Setting, model: PublicModel | None = None, *, margins_known: bool = False
+) -> SketchPlan:
+    """A plan that costs at most `mu`: the μ² of its releases sum up to μ².
+
+    A `model` is asked about public points, for which numbers are counted unless that happens elsewhere (`margins_known`), and labels are compared with
+    its answers.
+    """
     sound = nextafter(mu, 0.0) * (1 - 2.0**-50)
-    counted = 0.0 if model is None else distance_share(mu, setting)
-    if model is None or not counted:
+    if model is None:
         return _plan_stages(layout, sound, setting, 0.0)
-    comparison = _plan_comparison(model, sound * sqrt(counted), setting)
-    return replace(_plan_stages(layout, sound, setting, counted), comparison=comparison)
+    numbers = 0.0 if margins_known else number_counts_share(layout, mu, setting)
+    distances = distance_share(mu, setting)
+    return replace(
+        _plan_stages(layout, sound, setting, numbers + distances),
+        numbers=plan_number_counts(layout, sound * sqrt(numbers), setting) if numbers else None,
+        comparison=_plan_comparison(model, sound * sqrt(distances), setting) if distances else None,
+    )
 
 
 @lru_cache(maxsize=64)  # all questions of a service have the same plan

@@ -40,10 +40,11 @@ class ReleasePlan:
     events: tuple[PrivacyEvent, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "events", self.sketch.events + (self.marginals.events if self.marginals else ()))
+        object.__setattr__(self, "events", (self.marginals.events if self.marginals else ()) + self.sketch.events)
 
     def run(self, door: Door) -> ReleasedStatistics:
-        sketch, marginals = self.sketch.run(door), self.marginals.run(door) if self.marginals else None
+        marginals = self.marginals.run(door) if self.marginals else None
+        sketch = self.sketch.run(door, margins=None if marginals is None else marginals.numbers)
         return ReleasedStatistics(sketch, marginals, door.secure, door.auxiliary_normal)
 
 
@@ -57,4 +58,5 @@ def plan_with_reference(
 ) -> ReleasePlan:
     """A plan that costs at most `mu`, with the counts of `cells` from which `rows` reference records will be drawn."""
     marginals = plan_marginals(cells, mu * sqrt(REFERENCE_SHARE) * _SOUND, setting)
-    return ReleasePlan(plan_sketch(layout, mu * sqrt(1 - REFERENCE_SHARE) * _SOUND, setting, model), marginals, rows)
+    moments = plan_sketch(layout, mu * sqrt(1 - REFERENCE_SHARE) * _SOUND, setting, model, margins_known=True)
+    return ReleasePlan(moments, marginals, rows)

@@ -18,6 +18,7 @@ import scipy
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
+from dpexplain.core.marginals import NumberCounts
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.errors import ParameterError
 from dpexplain.estimation.moment_planes import MomentPlanes
@@ -71,7 +72,7 @@ class SharedAnswer:
         query = lacking.query_after(centre.values, door) if self.held is None else self.held.query
         moments = NoisyNumbers.from_release(door.release(lacking.moments, query), lacking.moments.sigma)
         around = None if self.held is None else self.held.centre_name
-        return PaidSums(self.labels, self.size, centre, moments, around, query.expected)
+        return PaidSums(self.labels, self.size, centre, moments, around, query.expected, _stored_counts(query.margins))
 
     def _pool_with(self, bought: PaidSums | None) -> SumPool:
         if bought is None:
@@ -79,6 +80,10 @@ class SharedAnswer:
                 raise ParameterError("there are no sums to answer from. Plan with what is lacking")
             return self.held
         return SumPool((bought,), self.layout) if self.held is None else self.held.with_part(bought)
+
+
+def _stored_counts(counted: NumberCounts | None) -> NoisyNumbers | None:
+    return None if counted is None else NoisyNumbers.from_release(np.concatenate(counted.counts), counted.sigma)
 
 
 def plan_shared_answer(
@@ -158,7 +163,7 @@ def build_shared_planes(pool: SumPool, asked: PlaneQuestion, model: PublicModel 
     def normals(count: int) -> Vector:
         return np.asarray(scipy.special.ndtri(uniforms.take(count)))
 
-    return build_planes_for(pool.sketch, asked, model, normals, GUESSED)
+    return build_planes_for(pool.sketch(asked.levels), asked, model, normals, GUESSED)
 
 
 def labels_of(history: History, model: PublicModel | None, layout: Layout, levels: Sequence[int]) -> str:

@@ -19,8 +19,10 @@ from zlib import compress, decompress
 import numpy as np
 
 from dpexplain.core.arrays import Vector
+from dpexplain.core.cells import number_cells
 from dpexplain.core.expected_labels import ExpectedLabels
 from dpexplain.core.layout import Layout
+from dpexplain.core.marginals import Histograms, NumberCounts
 from dpexplain.core.release_moments import CentreMoments, NormalisedMoments, NormalisedSums, centre_of, normalised_dimension
 from dpexplain.errors import InputError
 from dpexplain.estimation.denoise import NoisySketch
@@ -74,6 +76,7 @@ class PaidSums:
     moments: NoisyNumbers
     around: str | None = None
     expected: ExpectedLabels | None = None  # what labels were compared with before they were summed
+    numbers: NoisyNumbers | None = None  # histograms of numbers, one after the other
 
     @cached_property
     def digest(self) -> str:
@@ -87,6 +90,7 @@ class PaidSums:
             "moments": self.moments.to_dict(),
             **({} if self.around is None else {"around": self.around}),
             **({} if self.expected is None else {"expected": self.expected.to_dict()}),
+            **({} if self.numbers is None else {"numbers": self.numbers.to_dict()}),
         }
 
     @classmethod
@@ -94,7 +98,8 @@ class PaidSums:
         try:
             centre, moments = NoisyNumbers.from_dict(value["centre"]), NoisyNumbers.from_dict(value["moments"])
             expected = ExpectedLabels.from_dict(value["expected"]) if "expected" in value else None
-            return cls(value["labels"], value["size"], centre, moments, value.get("around"), expected)
+            numbers = NoisyNumbers.from_dict(value["numbers"]) if "numbers" in value else None
+            return cls(value["labels"], value["size"], centre, moments, value.get("around"), expected, numbers)
         except Exception:
             raise InputError(
                 "the sums of a paid answer cannot be read. Restore the ledger or the history, or upgrade dpexplain if a newer version wrote them"
@@ -136,13 +141,20 @@ class SumPool:
         around = NormalisedMoments.after(first.centre.values, self.layout, first.size, first.centre.sigma)
         return replace(around, expected=first.expected)
 
-    @cached_property
-    def sketch(self) -> NoisySketch:
+    def sketch(self, levels: Sequence[int]) -> NoisySketch:
+        """The pooled sums, and how numbers are distributed; `levels` is how many levels each attribute has, 0 where it is not ordered."""
         size = self.parts[0].size
         centre, moments = pool([part.centre for part in self.parts]), pool([part.moments for part in self.parts])
         sums = NormalisedSums.from_vector(moments.values, self.query.scales, self.layout)
         average, _ = centre_of(centre.values, self.layout, size, centre.sigma)
-        return NoisySketch(sums, self.query, moments.sigma, centre.sigma / size, average)
+        query = replace(self.query, margins=self._margins(levels))
+        return NoisySketch(sums, query, moments.sigma, centre.sigma / size, average)
+
+    def _margins(self, levels: Sequence[int]) -> NumberCounts | None:
+        asked, counted = Histograms(number_cells(self.layout, levels)), self.parts[0].numbers
+        if counted is None or len(counted.values) != asked.dimension:
+            return None
+        return NumberCounts(asked.cells, tuple(asked.split(counted.values)), counted.sigma)
 
 
 def best_pool(paid: Iterable[PaidSums], layout: Layout) -> SumPool | None:
