@@ -112,11 +112,16 @@ class PairTables:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NumberCounts:
-    """Noisy counts of each number's cells, as they were released, in the order of the columns; `sigma` is the noise of each count."""
+    """Noisy counts of each number's cells, in the order of the columns, as shares of the public row count; `sigma` is the noise of each share."""
 
     cells: tuple[Cells, ...]
-    counts: tuple[Vector, ...]
+    shares: tuple[Vector, ...]
     sigma: float
+
+    @classmethod
+    def of(cls, cells: tuple[Cells, ...], counts: Iterable[Vector], sigma: float, size: int) -> NumberCounts:
+        """From counts as they were released, with noise `sigma`, of `size` rows."""
+        return cls(cells, tuple(count / size for count in counts), sigma / size)
 
 
 def table_cells(sizes: tuple[int, ...]) -> int:

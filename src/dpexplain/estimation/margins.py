@@ -1,8 +1,12 @@
 """How each number is distributed among public points: as a Beta, or as noisy counts of its cells show. Pure post-processing.
 
-A Beta distribution has the released mean and variance, and knows of no spike, heap or long tail. Counts of cells do, but most of them are noise. So the
-Beta's share of every cell is corrected from the whole to halves, quarters and so on: a stretch of cells is split as its counts are where noise does not
-explain the difference, and as the Beta has it everywhere else. The released moments are far more accurate than the counts, so the shares p are tilted to
+A Beta distribution has the released mean and variance, and knows of no spike, heap or long tail. Counts of cells do, but most of them are noise. So
+
+1. cells that hold more than the cells beside them, beyond noise, are spikes; a Beta with the moments of what they leave has the rest;
+2. its share of every cell is corrected from the whole to halves, quarters and so on: a stretch of cells is split as its counts are where noise does not
+   explain the difference, and as the Beta has it everywhere else.
+
+The released moments are far more accurate than the counts, so the shares p are tilted to
 
     p exp(a₁z + a₂(z² - variance)),    z = x - mean,
 
@@ -19,7 +23,9 @@ import scipy
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.cells import Cells, NumberCells
 
-_SEEN = 4.0  # standard deviations of noise from which a split of counts is followed
+_SEEN = 4.0  # standard deviations of noise from which a spike or a split of counts is followed
+_BESIDE = 4  # cells on either side of a spike
+_LEAST_REST = 0.01  # share of rows that spikes leave
 _EMPTY = 1e-12  # share of a stretch that the Beta leaves out
 _LEAST_ERROR = 1e-5  # of a mean and of a variance: what is known better than this need not be matched better
 _ROUNDS, _CLOSE = 40, 1e-12  # of Newton's method
@@ -49,15 +55,35 @@ def place_in_cells(standard: Vector, cell: Cells, shares: Vector) -> Vector:
 
 
 def cell_shares(
-    cell: Cells, counts: Vector, sigma: float, moments: tuple[float, float], errors: tuple[float, float] = (0.0, 0.0)
+    cell: Cells, counted: Vector, sigma: float, moments: tuple[float, float], errors: tuple[float, float] = (0.0, 0.0)
 ) -> Vector:
-    """The share of each cell, from counts with noise `sigma`, and from (mean, variance) with these standard errors."""
+    """The share of each cell, from shares that were counted with noise `sigma`, and from (mean, variance) with these standard errors."""
     middles = _middles(cell)
     order = np.argsort(middles, kind="stable")
-    followed = _follow_counts(_beta_shares(cell, middles, *moments)[order], counts[order], sigma)
+    spikes = _find_spikes(counted, sigma) if isinstance(cell, NumberCells) else np.zeros(cell.count)
+    rest = max(1 - float(spikes.sum()), _LEAST_REST)
+    expected = _beta_shares(cell, middles, *_moments_of_rest(moments, spikes, middles, rest))
+    found = spikes[order] + rest * _follow_counts(expected[order], (counted - spikes)[order] / rest, sigma / rest)
     shares = np.empty(cell.count)
-    shares[order] = _match_moments(followed, middles[order], *moments, np.maximum(errors, _LEAST_ERROR))
+    shares[order] = _match_moments(found / found.sum(), middles[order], *moments, np.maximum(errors, _LEAST_ERROR))
     return shares
+
+
+def _find_spikes(counts: Vector, sigma: float) -> Vector:
+    """What each cell holds more than the mean of the cells beside it, where that is more than noise; 0 elsewhere."""
+    window = np.ones(2 * _BESIDE + 1)
+    window[_BESIDE] = 0.0
+    beside = np.convolve(np.ones(len(counts)), window, mode="same")
+    more = counts - np.convolve(counts, window, mode="same") / beside
+    return np.where(more > _SEEN * sigma * np.sqrt(1 + 1 / beside), more, 0.0)
+
+
+def _moments_of_rest(moments: tuple[float, float], spikes: Vector, middles: Vector, rest: float) -> tuple[float, float]:
+    """The mean and variance of what spikes leave, `rest` of the rows; any numbers where noise makes them impossible."""
+    mean, variance = moments
+    left = (mean - float(spikes @ middles)) / rest
+    second = (variance + mean**2 - float(spikes @ np.square(middles))) / rest
+    return left, second - left**2
 
 
 def _follow_counts(expected: Vector, counts: Vector, sigma: float) -> Vector:

@@ -165,9 +165,9 @@ def _numbers(columns: Matrix, normals: Matrix, estimate: Estimate, layout: Layou
     if (counted := estimate.margins) is None:
         return np.stack([place_as_beta(one, *known) for one, known in zip(gaussian, moments, strict=True)])
     errors = float(estimate.spread.s1), float(estimate.spread.squares)
-    each = zip(gaussian, counted.cells, counted.counts, moments, strict=True)
+    each = zip(gaussian, counted.cells, counted.shares, moments, strict=True)
     return np.stack(
-        [place_in_cells(one, cell, cell_shares(cell, counts, counted.sigma, known, errors)) for one, cell, counts, known in each]
+        [place_in_cells(one, cell, cell_shares(cell, shares, counted.sigma, known, errors)) for one, cell, shares, known in each]
     )
 
 

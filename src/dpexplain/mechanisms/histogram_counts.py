@@ -60,4 +60,4 @@ def plan_number_counts(layout: Layout, mu: float, setting: Setting) -> GaussianM
 def release_number_counts(counts: GaussianMechanism[HistogramCounts], door: Door) -> NumberCounts:
     """The noisy histograms of numbers."""
     asked = counts.query.asked
-    return NumberCounts(asked.cells, tuple(asked.split(door.release(counts))), counts.sigma)
+    return NumberCounts.of(asked.cells, asked.split(door.release(counts)), counts.sigma, counts.query.setting.size)

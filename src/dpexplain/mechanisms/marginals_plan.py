@@ -40,11 +40,11 @@ class NoisyMarginals:
     histogram_sigma: float
     table_sigma: float
 
-    @property
-    def numbers(self) -> NumberCounts:
-        """The histograms of numbers alone."""
+    def numbers(self, size: int) -> NumberCounts:
+        """The histograms of numbers alone, of `size` rows."""
         found = [(cell, counts) for cell, counts in zip(self.bins.cells, self.histograms, strict=True) if cell.ordered]
-        return NumberCounts(tuple(cell for cell, _ in found), tuple(counts for _, counts in found), self.histogram_sigma)
+        cells, counts = tuple(cell for cell, _ in found), (counts for _, counts in found)
+        return NumberCounts.of(cells, counts, self.histogram_sigma, size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -44,7 +44,7 @@ class ReleasePlan:
 
     def run(self, door: Door) -> ReleasedStatistics:
         marginals = self.marginals.run(door) if self.marginals else None
-        sketch = self.sketch.run(door, margins=None if marginals is None else marginals.numbers)
+        sketch = self.sketch.run(door, margins=None if marginals is None else marginals.numbers(self.sketch.size))
         return ReleasedStatistics(sketch, marginals, door.secure, door.auxiliary_normal)
 
 

@@ -83,7 +83,7 @@ class SharedAnswer:
 
 
 def _stored_counts(counted: NumberCounts | None) -> NoisyNumbers | None:
-    return None if counted is None else NoisyNumbers.from_release(np.concatenate(counted.counts), counted.sigma)
+    return None if counted is None else NoisyNumbers.from_release(np.concatenate(counted.shares), counted.sigma)
 
 
 def plan_shared_answer(
