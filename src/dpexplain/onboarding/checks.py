@@ -17,7 +17,7 @@ from dpexplain.data import PrivateData
 from dpexplain.domain import Date, Datetime, Domain, DomainLike, Numeric
 from dpexplain.domain.columns import plain_columns
 from dpexplain.domain.interface import format_list
-from dpexplain.errors import DpexplainError, ParameterError, WeakBudget
+from dpexplain.errors import DataError, DpexplainError, ParameterError, WeakBudget
 from dpexplain.privacy import expected_quality
 from dpexplain.privacy.budget import Budget, warn_if_weak
 from dpexplain.privacy.expected_quality import ExpectedQuality
@@ -287,9 +287,12 @@ def _changes(domain: Domain, ask: Any, base: Matrix, feature: Any) -> Vector:
         values = np.rint(values).astype(np.int64) if feature.integer else values
     else:
         values = feature.read(np.clip(shares, 0, 1)[:, None])
-    repeated[feature.name] = np.tile(values, len(base))
-    answers = np.asarray(ask(repeated)).reshape(len(base), STEPS)
-    return np.asarray(np.abs(np.diff(answers, axis=1)).mean(axis=0))
+    try:
+        answers = ask({**repeated, feature.name: np.tile(values, len(base))})
+    except DataError:  # a model need not answer beyond the bounds
+        within = np.clip(values, feature.low, feature.high) if isinstance(feature, Numeric) else values
+        answers = ask({**repeated, feature.name: np.tile(within, len(base))})
+    return np.asarray(np.abs(np.diff(np.reshape(answers, (len(base), STEPS)), axis=1)).mean(axis=0))
 
 
 def made_up_records(domain: Domain, count: int = RECORDS) -> Matrix:
