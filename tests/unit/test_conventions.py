@@ -150,6 +150,19 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield node.module, tuple(alias.name for alias in node.names)
 
 
+LISTED = ("answers", "backends", "core", "data", "mechanisms", "privacy", "registration", "release")
+
+
+@pytest.mark.parametrize("folder", LISTED)
+def test_a_folder_says_what_each_of_its_files_holds(folder):
+    files = sorted((ROOT / "src" / "dpexplain" / folder).glob("*.py"))
+    said = ast.get_docstring(ast.parse((files[0].parent / "__init__.py").read_text(encoding="utf-8"))) or ""
+    unlisted = [
+        file.name for file in files if not file.name.startswith("__") and not re.search(rf"\b{re.escape(file.name)}", said)
+    ]
+    assert [name for name in unlisted if not name.startswith("_")] == []
+
+
 PUBLIC = {
     "dpexplain", "dpexplain.errors", "dpexplain.evaluation", "dpexplain.noise", "dpexplain.plots", "dpexplain.plots.style", "dpexplain.privacy",
     "dpexplain.progress",

@@ -44,7 +44,7 @@ R = TypeVar("R")
 
 
 class PrivateData:
-    """Sensitive records that answer bounded questions only, of releases and explainers that pay for the answers.
+    """Sensitive records with a model's answers. They answer only bounded questions of releases and explainers, which pay for each answer.
 
     `rows` is any data frame, list of dicts, dict of columns, array (for `Domain.encoded`), or texts. Labels come from `model`, asked once
     about the rows as given (and before that about 64 made-up records, to see whether its answers are what is declared), or from `labels`.
@@ -174,7 +174,7 @@ class PrivateData:
 
     @property
     def remaining(self) -> Guarantee | None:
-        """What may still be released under the data set's `cap`; None where none was declared. After `split`, each shard has the cap of its own."""
+        """What may still be released under the data set's `cap`; None where none was declared. After `split`, each shard has a cap of its own."""
         return None if self._cap is None else self._cap.state.remaining
 
     @property
