@@ -63,7 +63,7 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Predict the quality of interactive answers and of a release from public numbers only."""
-    budget, width = Budget(epsilon, delta), columns_of(features, domain)
+    budget, width = Budget(epsilon, delta), count_columns(features, domain)
     if plot is not None:
         require_picture(plot)
     facts = Facts(model, expected_quality.rarity(positives), None if answers is None else answers == "hard")
@@ -103,7 +103,7 @@ def require_picture(path: Path) -> None:
     require_writable(path)
 
 
-def columns_of(features: int | None, domain: Path | None) -> int:
+def count_columns(features: int | None, domain: Path | None) -> int:
     if (features is None) == (domain is None):
         raise ParameterError("the number of encoded columns comes from one place. Pass either --features or --domain")
     if domain is None:

@@ -37,7 +37,7 @@ from dpexplain.privacy.model_card import ModelCard
 from dpexplain.privacy.person_guarantees import PersonGuarantees
 from dpexplain.registration.label_file import LabelFile
 from dpexplain.registration.labels import Labeller
-from dpexplain.registration.options import OptionKeywords, RegistrationOptions, Where, with_options
+from dpexplain.registration.options import OptionKeywords, RegistrationOptions, Where, document_options
 from dpexplain.registration.registered import Registered
 
 R = TypeVar("R")
@@ -53,7 +53,7 @@ class PrivateData:
 
     facts: PublicFacts
 
-    @with_options
+    @document_options
     def __init__(
         self, rows: Any, domain: DomainLike, *, model: Any = None, labels: Any = None, **options: Unpack[OptionKeywords]
     ) -> None:
@@ -64,7 +64,7 @@ class PrivateData:
         self._keep(replace(in_memory.register_in_memory(rows, domain, model, labels, terms), classes=classes))
 
     @classmethod
-    @with_options
+    @document_options
     def scan(
         cls,
         files: Where,
@@ -91,7 +91,7 @@ class PrivateData:
         return cls.from_registered(replace(registered, classes=classes))
 
     @classmethod
-    @with_options
+    @document_options
     def cluster(
         cls,
         files: Where,

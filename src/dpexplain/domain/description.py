@@ -121,6 +121,7 @@ def to_toml(data: Mapping[str, Any]) -> str:
 
 
 def read(path: str | Path) -> Any:
+    """The description in a .json or .toml file, as plain values."""
     path = _path(path)
     try:
         text = path.read_bytes().decode("utf-8")
@@ -132,6 +133,7 @@ def read(path: str | Path) -> Any:
 
 
 def write(path: str | Path, data: Mapping[str, Any]) -> None:
+    """Write a description as JSON or TOML, by the file's ending."""
     path = _path(path)
     text = json.dumps(data, indent=2) + "\n" if path.suffix.lower() == ".json" else to_toml(data)
     try:

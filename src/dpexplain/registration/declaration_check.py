@@ -140,12 +140,12 @@ def _check_value(answers: Any, reading: Any) -> None:
 
 
 def _range(answers: Any) -> tuple[float, float]:
-    """The smallest and the largest answer. DataError where one is no number."""
+    """The smallest and the largest answer. DataError where one is not a number."""
     numbers = np.array([number(one) for one in answers])
     if np.isnan(numbers).all():
         shown = next(iter(answers), None)
         raise DataError(
-            f"the model answers made-up records with {shown!r}, which is no number. Declare output='class' and target="
+            f"the model answers made-up records with {shown!r}, which is not a number. Declare output='class' and target="
         )
     return float(np.nanmin(numbers)), float(np.nanmax(numbers))
 

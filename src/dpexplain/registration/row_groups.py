@@ -121,7 +121,7 @@ def _find_kinds(column: Column) -> NDArray[np.intp] | None:
 
 
 def kind_of(entry: Any) -> EntryKind:
-    """The kind of one entry. Text that is not valid Unicode is no text to pandas."""
+    """The kind of one entry. Text that is not valid Unicode cannot be stored as text by pandas."""
     kind = _KINDS_OF_TYPES[type(entry)]
     return EntryKind.OTHER if kind == EntryKind.TEXT and not _is_unicode(entry) else kind
 

@@ -105,7 +105,7 @@ class Draft:
         for name in given:
             if name not in known:
                 raise DomainError(
-                    f"declared {name!r}{hint(name, known)} is no column of {self.source}. Use only {format_list(known)}"
+                    f"declared {name!r}{hint(name, known)} is not a column of {self.source}. Use only {format_list(known)}"
                 )
         return replace(self, features=tuple(self._declare(one, given, suggested) for one in self.features))
 
