@@ -278,7 +278,7 @@ def test_a_unit_is_protected_as_a_whole(owner, tmp_path):
         (("--label", "none"), "no column 'none'"),
         ((), ""),
         (("--label", "text"), "Say which class"),
-        (("--label", "y", "--model", "a:b"), "either a label column or a model"),
+        (("--label", "y", "--model", "a:b"), "either a column with the model's answers"),
         (("--label", "y", "--relation", "swap"), "relation must be"),
         (("--label", "y", "--epsilon", "0"), "epsilon"),
         (("--label", "y", "--unit", "nobody"), "no column 'nobody'"),

@@ -166,6 +166,13 @@ def score_spelling(table):
     return [sum(map(ord, "|".join(row))) % 97 / 97 for row in written]
 
 
+def score_types(table):
+    """The same from the types of the columns too: a model that refuses columns of objects, say, is one of these."""
+    types = [] if isinstance(table, list) else [str(getattr(table[name], "dtype", "")) for name in DOMAIN.columns]
+    shift = sum(map(ord, "|".join(types).lower().replace("bool", "int64").replace("int64ean", "int64")))
+    return [(p + shift / 97) % 1 for p in score_spelling(table)]
+
+
 def fragile(table):
     """It cannot answer a batch with something odd in it."""
     if any(not isinstance(age, (int, float)) or age > 100 for age in cells(table, "age")):
@@ -201,6 +208,7 @@ MODELS = {
     "a series": (lambda table: pd.Series(with_gaps(table)), {"output": "probability"}),
     "labels": (lambda table: [2 * p - 1 for p in score_spelling(table)], {}),
     "fragile": (fragile, {"output": "probability"}),
+    "types": (score_types, {"output": "probability"}),
 }
 SLOW = [HealthCheck.filter_too_much, HealthCheck.too_slow]
 
@@ -210,6 +218,9 @@ SLOW = [HealthCheck.filter_too_much, HealthCheck.too_slow]
 @given(record=records, place=places, name=st.sampled_from(sorted(MODELS)))
 @example(record={"age": 20, "code": None, "work": "a", "school": "low", "married": None}, place=0, name="probabilities")
 @example(record={}, place=2, name="list with gaps")
+@example(record={**BASE[0], "married": "?"}, place=2, name="types")
+@example(record={**BASE[0], "work": 3.5, "code": "x"}, place=1, name="types")
+@example(record={**BASE[0], "school": "\ud800"}, place=1, name="types")
 def test_one_more_record_changes_nobody_elses_row_or_label(kind, record, place, name):
     model, declared = MODELS[name]
 

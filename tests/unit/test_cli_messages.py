@@ -4,6 +4,7 @@ import json
 
 import pyarrow as pa
 import pyarrow.feather
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -63,3 +64,109 @@ def test_only_options_that_a_command_has_are_named():
     message = "Declare output='class' and target='yes', or trusted = true"
     assert with_options(message, ("answer", "target")) == "Declare --answer class and --target 'yes', or trusted = true"
     assert with_options(message, ()) == message
+
+
+@pytest.fixture
+def owner(tmp_path, monkeypatch):
+    """A folder with a table, its domain, a folder in the place of a file, an empty file and one that is not text."""
+    monkeypatch.chdir(tmp_path)
+    labels = [1.0 if row["age"] > 40 else -1.0 for row in ROWS]
+    pq.write_table(pa.Table.from_pylist([{**row, "y": y} for row, y in zip(ROWS, labels, strict=True)]), "rows.parquet")
+    DOMAIN.save("domain.toml")
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "empty.csv").write_bytes(b"")
+    (tmp_path / "odd.toml").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "one.csv").write_text("age,married\n40,yes\n")
+    return tmp_path
+
+
+RELEASE = ("release", "rows.parquet", "--domain", "domain.toml", "--label", "y", "--epsilon", 1, "--delta", "1e-3")
+RECORD = json.dumps({"age": 40, "married": True})
+
+
+@pytest.mark.parametrize("output", ["folder.csv", "folder.csv/../nowhere/x.dpx"])
+def test_a_release_that_cannot_be_written_is_not_paid_for(owner, output):
+    done = run(*RELEASE, "--ledger", "sqlite:///spent.ledger", "-o", output, "--force")
+    assert done.exit_code == 2
+    assert "folder" in done.stderr
+    assert not (owner / "spent.ledger").exists()
+
+
+def test_a_release_into_a_folder_that_may_not_be_written_is_not_paid_for(owner, monkeypatch):
+    def refuse(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("dpexplain.cli.shared_options.TemporaryFile", refuse)
+    done = run(*RELEASE, "--ledger", "sqlite:///spent.ledger", "-o", "x.dpx")
+    assert (done.exit_code, "cannot write 'x.dpx': Permission denied" in done.stderr) == (2, True)
+    assert not (owner / "spent.ledger").exists()
+
+
+def test_a_budget_of_nothing_is_not_the_default(owner):
+    done = run(*RELEASE, "--budget", 0, "-o", "x.dpx")
+    assert (done.exit_code, "must be positive" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--record", RECORD, "-o", "x.csv"), "--output is for --rows only"),
+        (("--record", RECORD, "--skip-errors"), "--skip-errors is for --rows only"),
+        (("--record", RECORD, "--rows", "one.csv"), "come from one place"),
+        (("--record", RECORD, "--anchor", "half"), "--anchor 'half' is not a number"),
+        (("--record", RECORD, "--method", "surrogate", "--plane", "paper"), "--plane is for --method plane only"),
+        (("--record", "3"), "a query must be a JSON object"),
+        (("--rows", "one.csv"), "need an output file"),
+        (("--rows", "one.csv", "-o", "nowhere/x.csv"), "there is no folder nowhere"),
+        (("--rows", "one.csv", "-o", "folder.csv"), "it is a folder"),
+        (("--rows", "empty.csv", "--json"), "empty.csv is empty"),
+    ],
+)
+def test_options_that_cannot_be_followed_are_refused(owner, release, arguments, message):
+    done = run("explain", release, *arguments)
+    assert (done.exit_code, message in done.stderr) == (2, True), done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--features", 3, "--plot", "x.foo"), "cannot draw 'x.foo'"),
+        (("--features", 3, "--plot", "nowhere/x.png"), "there is no folder"),
+        (("--features", 3, "--domain", "domain.toml"), "comes from one place"),
+        (("--domain", "odd.toml"), "it is not UTF-8 text"),
+        (("--domain", "nowhere.toml"), "No such file or directory. Check the path"),
+    ],
+)
+def test_a_plan_refuses_what_it_cannot_draw_or_read(owner, arguments, message):
+    done = run("plan", "--rows", 100, *arguments)
+    assert (done.exit_code, message in " ".join(done.stderr.replace("\n", ". ", 1).split())) == (2, True), done.output
+
+
+def test_a_column_that_is_not_there_is_refused_with_those_that_are(owner):
+    done = run(*RELEASE[:5], "label", *RELEASE[6:], "-o", "x.dpx")
+    assert (done.exit_code, "It has 'age', 'married', 'y'" in done.stderr) == (2, True)
+
+
+def test_a_model_that_fails_is_quoted_about_made_up_records_only(owner):
+    (owner / "failing_of_tests.py").write_text("def f(rows):\n    raise ValueError(f'{rows.num_rows} rows')\n")
+    done = run(*RELEASE[:4], "--model", "failing_of_tests:f", "--answer", "probability", *RELEASE[6:], "-o", "x.dpx")
+    assert done.exit_code == 2
+    assert "ValueError: 64 rows" in done.stderr
+    assert "200 rows" not in done.stderr
+
+
+def test_a_model_that_answers_within_the_bounds_only_passes_the_check(owner):
+    """A probability that is linear in a number leaves [0, 1] beyond the declared bounds of the number."""
+    (owner / "linear_of_tests.py").write_text("def f(rows):\n    return [age / 100 for age in rows['age'].to_pylist()]\n")
+    done = run("check", "--domain", "domain.toml", "--model", "linear_of_tests:f", "--answer", "probability")
+    assert done.exit_code == 0, done.output
+    assert "outside 0 to 1" not in done.output
+
+
+def test_a_demo_that_cannot_be_written_is_not_run(owner):
+    done = run("demo", "-o", "empty.csv")
+    assert (done.exit_code, done.stdout) == (2, "")
+
+
+def test_a_ledger_has_no_negative_number_of_entries():
+    assert run("ledger", "show", "sqlite:///none.ledger", "--last", -3).exit_code == 2

@@ -70,6 +70,25 @@ def test_the_index_has_every_page():
     assert linked == {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"}
 
 
+def test_options_of_commands_that_guides_name_exist():
+    """Options of other programs are named in lines of their own command."""
+    known, others = set(_options(get_command(app))), re.compile(r"curl|kubectl|ray start|docker|until|pip|make")
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "how-to").glob("*.md")]
+    about = [
+        page for page in pages if page.name not in ("reproduction.md", "benchmark-history.md", "performance.md", "cluster.md")
+    ]
+    lines = [line for page in about for line in page.read_text(encoding="utf-8").splitlines() if not others.search(line)]
+    named = {option for line in lines if "experiments." not in line for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", line)}
+    assert sorted(named - known) == []
+
+
+def _options(command) -> Iterator[str]:
+    for parameter in command.params:
+        yield from (*parameter.opts, *parameter.secondary_opts)
+    for inner in getattr(command, "commands", {}).values():
+        yield from _options(inner)
+
+
 def test_proofs_named_in_code_exist():
     texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "src/dpexplain").rglob("*.py")}
     named = {(path.name, proof) for path, text in texts.items() for proof in re.findall(r"proofs/[\w-]+\.md", text)}
@@ -148,6 +167,19 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield from ((alias.name, ()) for alias in node.names if alias.name.split(".")[0] == "dpexplain")
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dpexplain":
             yield node.module, tuple(alias.name for alias in node.names)
+
+
+LISTED = ("answers", "backends", "core", "data", "mechanisms", "privacy", "registration", "release")
+
+
+@pytest.mark.parametrize("folder", LISTED)
+def test_a_folder_says_what_each_of_its_files_holds(folder):
+    files = sorted((ROOT / "src" / "dpexplain" / folder).glob("*.py"))
+    said = ast.get_docstring(ast.parse((files[0].parent / "__init__.py").read_text(encoding="utf-8"))) or ""
+    unlisted = [
+        file.name for file in files if not file.name.startswith("__") and not re.search(rf"\b{re.escape(file.name)}", said)
+    ]
+    assert [name for name in unlisted if not name.startswith("_")] == []
 
 
 PUBLIC = {

@@ -114,7 +114,7 @@ def raise_with_row(rows):
         ({"labels": [None, np.nan, "a", b"1"]}, "none of them can be read"),
         ({"labels": ["a", "b", "c", "d"]}, "labels must be numbers"),
         ({"model": raise_with_row}, "the model raised ValueError"),
-        ({"model": lambda rows: np.full(len(rows["age"]), np.nan)}, "which is no number"),
+        ({"model": lambda rows: np.full(len(rows["age"]), np.nan)}, "which is not a number"),
         ({"model": lambda rows: np.full(len(rows["age"]), np.nan), "output": "class"}, "none of the model's answers can be read"),
         ({"model": lambda rows: np.zeros(3)}, "one answer for each of the 64 made-up records"),
         ({"model": lambda rows: np.zeros(3), "output": "class"}, "one answer for each of the 4 rows"),

@@ -128,7 +128,7 @@ def test_a_declaration_that_does_not_fit_is_told_from_made_up_records(model, dec
 def test_what_cannot_be_told_apart_is_only_warned_about():
     with pytest.warns(UserWarning, match="those outside bounds"):
         labels_of(lambda rows: 4 * rows[:, 0], output="value", bounds=(0, 2))
-    with pytest.warns(UserWarning, match="none of 64 made-up records is answered with target=7"):
+    with pytest.warns(UserWarning, match="none of 64 made-up records with target=7"):
         labels_of(lambda rows: (rows[:, 0] > 0.5).astype(int), output="class", target=7)
 
 
@@ -284,3 +284,16 @@ def test_a_model_of_numbers_does_not_explain_a_class_by_its_name():
             ask()
     with pytest.raises(DataError, match=r"Declare|can be read"):
         dpx.PrivateData(rows, domain, model=scores, target="approved")
+
+
+def test_a_target_in_another_spelling_is_suggested():
+    with pytest.warns(UserWarning, match=r"target='Good' \(did you mean 'good'\?\), but with 'bad', 'good'\. Unless"):
+        labels_of(lambda rows: np.where(rows[:, 0] > 0.5, "good", "bad"), output="class", target="Good")
+
+
+def test_a_table_that_cannot_be_read_is_not_blamed_on_the_model():
+    twice = pd.DataFrame(np.zeros((3, 4)), columns=["a", "b", "b", "c"])
+    domain = dpx.Domain([dpx.Numeric("a", 0, 1), dpx.Numeric("b", 0, 1)])
+    with pytest.raises(dpx.DpexplainError) as error:
+        dpx.PrivateData(twice, domain, model=lambda rows: np.zeros(len(rows)), output="probability")
+    assert str(error.value) == "the frame repeats a column name. Give every column its own name"

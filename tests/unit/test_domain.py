@@ -331,7 +331,7 @@ def test_toml_is_written_for_people():
     [
         (None, "kind must be one of 'tabular', 'encoded'.*, got None"),
         ([], "Pass what to_dict"),
-        ({}, "'features' must be a list"),
+        ({}, "without 'features' declares nothing"),
         ({"kind": "speech"}, "got 'speech'"),
         ({"features": []}, "at least one feature"),
         ({"features": {}, "kind": "tabular"}, "must be a list"),

@@ -180,3 +180,9 @@ def test_the_refusal_says_what_is_accepted(feature, accepted):
 def test_queries_on_the_bounds_are_accepted():
     age = Domain([Numeric("age", 17, 97)])
     assert [age.encode_query({"age": value})[0] for value in (17, 97, np.float32(57), Decimal(37))] == [0, 1, 0.5, 0.25]
+
+
+@pytest.mark.parametrize("feature", [Categorical("work", ["private", "public"]), Ordinal("work", ["private", "public"])])
+def test_a_value_in_another_spelling_is_suggested(feature):
+    with pytest.raises(QueryError, match=r"'Private' is not one of .* \(did you mean 'private'\?\)"):
+        Domain([feature]).encode_query({"work": "Private"})

@@ -168,7 +168,7 @@ MISTAKES = {
     "a declaration of nothing": (
         lambda: dpx.Domain.from_schema({"properties": {"a": {"type": "number"}}}, {"b": (0, 1)}),
         DomainError,
-        "is no column",
+        "is not a column",
     ),
     # what is paid for, and what is not
     "discovery without a ledger": (

@@ -16,7 +16,7 @@ from dpexplain.plots.steps import format_value
 
 
 class Change(NamedTuple):
-    """One change of one value: what it adds to the answer, and its standard error, at most; None where errors are unknown."""
+    """One change of one value: what it adds to the answer, and an upper bound on its standard error, None where errors are unknown."""
 
     name: str
     before: str

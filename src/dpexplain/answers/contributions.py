@@ -107,7 +107,7 @@ class Contributions(JsonText):
         return self.to_dict_under(self.guarantee)
 
     def to_dict_under(self, guarantee: Guarantee | None) -> dict[str, Any]:
-        """`to_dict` with another guarantee; None where it stands beside."""
+        """`to_dict` with another guarantee; None where whoever stores the contributions states it beside them."""
         return {
             "format": FORMAT,
             "version": VERSION,

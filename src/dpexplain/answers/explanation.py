@@ -48,7 +48,7 @@ class Explanation(JsonText):
     it is at hand) are for pictures; they do not travel in `to_dict`.
 
     `plane` is the plane that was fitted ("fitted", "anchored", "paper") and `intercept` its value at the point, a label in [-1, 1] like the
-    slopes in `values`; both are None for quantities that are no plane. `scale` converts labels to the model's own units. `added` has the
+    slopes in `values`; both are None for quantities that are not planes. `scale` converts labels to the model's own units. `added` has the
     contributions, or computes them when they are asked for.
     """
 
@@ -123,7 +123,7 @@ class Explanation(JsonText):
     def changes(self, most: int | None = None) -> list[Change]:
         """What a change of each of the record's values would add to the answer, in the answer's own units, the `most` largest first.
 
-        A category changes from the record's own value to another, a number goes through its whole range. InputError for what is no plane, and
+        A category changes from the record's own value to another, a number goes through its whole range. InputError for what is not a plane, and
         for an explanation that was read from a file, which does not have the domain.
         """
         if not self._knows_changes or self.domain is None:

@@ -20,7 +20,7 @@ class PastAnswers:
         self._sums_read = self._answers_read = 0  # positions up to which they are in the history
 
     def read(self, *, answers: bool) -> History:
-        """The history, with the sums that any process has stored so far, and the answers or as many as were asked for last."""
+        """The history with all sums that any process has stored so far. Its answers are brought up to date only if `answers` is true."""
         if answers:
             for done in self._ledger.settled(after=self._answers_read):
                 if done.position > self._sums_read:

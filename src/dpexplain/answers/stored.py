@@ -39,9 +39,9 @@ def stored_answer(point: Vector, outcome: Outcome) -> dict[str, Any]:
 
 
 def explanation_of(answer: dict[str, Any], notes: Notes, about: AskedData, **stated: Any) -> Explanation:
-    """The explanation that a stored answer is, with how the query was read and what else is `stated` about it: its domain, cost and guarantee.
+    """Reads a stored answer as an explanation. `notes` say how the query was read; `stated` has its domain, cost, guarantee and further fields.
 
-    `about` are the data that it was computed from: an error to expect follows from them where there are no error bars.
+    `about` describes the data that were asked. The expected error follows from it where there are no error bars.
     """
     plane = quantity_and_plane(answer)[1]
     expected = expected_error(answer["values"], plane, about, stated["cost"], stated["scale"]) if answer["error"] is None else {}

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from dpexplain.domain.interface import hint
+from dpexplain.domain.interface import format_list, hint
 from dpexplain.errors import DataError, RowsUnavailable
 
 WILD = "*["
@@ -202,7 +202,7 @@ def _modification_time(info: Any) -> int | None:
 def _require_columns(path: str, schema: pa.Schema, first: pa.Schema, columns: Sequence[str]) -> None:
     for name in columns:
         if name not in schema.names:
-            remedy = "Correct the domain or the options, or add the column"
+            remedy = f"It has {format_list(schema.names)}. Correct the domain or the options, or add the column"
             raise DataError(f"{path} has no column {name!r}{hint(name, schema.names)}. {remedy}")
         if schema.field(name).type != first.field(name).type:
             kinds = f"{schema.field(name).type} in {path} and {first.field(name).type} in the first file"

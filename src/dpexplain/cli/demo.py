@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from dpexplain.arguments import file_errors
 from dpexplain.cli.exits import exit_on_error
 from dpexplain.errors import ParameterError
 
@@ -26,4 +27,6 @@ def demo(
         raise ParameterError("the demo trains a forest and needs scikit-learn. Run: pip install 'dpexplain[demo]'")
     from dpexplain.demo.story import tell_story
 
+    with file_errors(output, "write"):
+        output.mkdir(parents=True, exist_ok=True)
     tell_story(Console(), output, people)

@@ -28,6 +28,8 @@ FLAGS = (
     ("target", r"target=(?=\w|')", "--target "),
     ("target", r"target=", "--target"),
     ("trusted", r"set trusted = true", "pass --trusted"),
+    ("record", r"must be a dict\b", "must be a JSON object"),
+    ("record", r"[Pp]ass a dict\b", 'Write {"name": value, …}'),
 )
 
 
@@ -50,7 +52,9 @@ def exit_on_error(command: Callable[P, None]) -> Callable[P, None]:
             print_error(with_options(str(error), signature(command).parameters))
             raise typer.Exit(exit_code(error)) from None
         except OSError as error:
-            print_error(f"{error.filename or 'a file'}: {error.strerror}. Check the name, and that you may read or write it.")
+            print_error(
+                f"{error.filename or 'a file'}: {error.strerror or error}. Check the name, and that you may read or write it"
+            )
             raise typer.Exit(BAD_INPUT) from None
 
     return run

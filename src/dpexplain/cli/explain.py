@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from math import nan
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -80,7 +79,9 @@ def explain(
     Prints the model's approximate answer, the average, the contribution of each value, and what would change the answer.
     """
     if (record is None) == (rows is None):
-        raise ParameterError("nothing to explain was named. Pass either --record with JSON, or --rows with a file")
+        raise ParameterError("records come from one place. Pass either --record with JSON, or --rows with a file")
+    _require_used(rows is not None, "--rows", {"--output": output, "--skip-errors": skip or None})
+    _require_used(method == "plane", "--method plane", {"--plane": plane, "--anchor": anchor, "--skip-errors": skip or None})
     if method not in METHODS:
         raise ParameterError(f"--method must be {', '.join(METHODS[:-1])} or {METHODS[-1]}, got {method!r}")
     if method == "shapley" and model is None:
@@ -108,7 +109,7 @@ def explain(
 
 
 def show(made: Release, record: Any, anchor: str | None, as_json: bool, rules: dict[str, Any]) -> None:
-    answer = made.explain(record, anchor=None if anchor is None else _number(anchor), **rules)
+    answer = made.explain(record, anchor=None if anchor is None else _parse_anchor(anchor), **rules)
     if as_json:
         print(answer.to_json(indent=2))
     else:
@@ -118,11 +119,10 @@ def show(made: Release, record: Any, anchor: str | None, as_json: bool, rules: d
 def explain_file(
     made: Release, rows: Path, output: Path | None, anchor: str | None, as_json: bool, rules: dict[str, Any]
 ) -> None:
-    from dpexplain.cli.explanation_files import require_writable_kind, write_explanations
+    from dpexplain.cli.explanation_files import require_output, write_explanations
     from dpexplain.registration.tables import read_query_file
 
-    if output is not None:
-        require_writable_kind(output)
+    require_output(output, as_json)
     records = read_query_file(rows, made.domain)
     levels = None if anchor is None else [_take_anchor(record, anchor) for record in records]
     answers = made.explain_many(records, anchor=levels, **rules)
@@ -135,18 +135,22 @@ def explain_file(
             print(f"Skipped row {one.row}: {one.reason}")
         if not as_json and len(left_out) > MOST_REASONS:
             print(f"… and {len(left_out) - MOST_REASONS:,} more; --json lists them all.")
-    elif as_json:
-        print(json.dumps([one.to_dict() for one in answers], ensure_ascii=False))
     else:
-        raise ParameterError("several explanations need an output file. Pass -o explanations.parquet, or --json to print them")
+        print(json.dumps([one.to_dict() for one in answers], ensure_ascii=False))
 
 
-def _number(text: str) -> float:
-    """What is not a number becomes NaN, which is refused as an anchor with the remedy."""
+def _require_used(used: bool, by: str, options: dict[str, Any]) -> None:
+    """Raise ParameterError for an option that would be ignored."""
+    for option, value in options.items():
+        if value is not None and not used:
+            raise ParameterError(f"{option} is for {by} only. Leave it out, or pass {by}")
+
+
+def _parse_anchor(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        return nan
+        raise ParameterError(f"--anchor {text!r} is not a number. Pass the model's answer about the record") from None
 
 
 def _take_anchor(record: Any, column: str) -> Any:

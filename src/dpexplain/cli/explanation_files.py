@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from dpexplain.cli.shared_options import require_writable
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.errors import ParameterError
 from dpexplain.release.batch import Explanations
@@ -22,8 +23,13 @@ def write_explanations(path: Path, names: Sequence[str], answers: Explanations) 
     _writer(path)(path, names, answers)
 
 
-def require_writable_kind(path: Path) -> None:
-    _writer(path)
+def require_output(path: Path | None, as_json: bool) -> None:
+    """Raise InputError, before anything is computed, unless many explanations can be written to this file, or are printed as JSON."""
+    if path is not None:
+        _writer(path)
+        require_writable(path)
+    elif not as_json:
+        raise ParameterError("several explanations need an output file. Pass -o explanations.parquet, or --json to print them")
 
 
 def _writer(path: Path) -> Callable[[Path, Sequence[str], Explanations], None]:

@@ -34,7 +34,7 @@ Dataset = Annotated[str | None, typer.Option("--dataset", help="Only this data s
 def show(
     url: Url,
     dataset: Dataset = None,
-    last: Annotated[int, typer.Option("--last", help="Number of newest entries; 0 for all.")] = 20,
+    last: Annotated[int, typer.Option("--last", min=0, help="Number of newest entries; 0 for all.")] = 20,
     as_json: Json = False,
 ) -> None:
     """Show entries with time, cost and running (ε, δ)."""

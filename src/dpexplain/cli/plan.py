@@ -13,13 +13,14 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from dpexplain.cli.exits import exit_on_error
-from dpexplain.cli.shared_options import Json
+from dpexplain.cli.shared_options import Json, require_writable
 from dpexplain.core.weights import DEFAULT_WEIGHT
 from dpexplain.errors import ParameterError
 from dpexplain.privacy import expected_quality
 from dpexplain.privacy.budget import Budget
 from dpexplain.privacy.expected_quality import ExpectedQuality, Facts, Interval, Offer
 
+PICTURES = (".png", ".svg", ".pdf")
 RULE = (
     "These numbers are a rule of thumb for the default weight and radius, fitted to made-up tables: the median and, where enough was measured, "
     "an interval. On ten tables that the rule was not fitted to, the interval held 95 to 100 % of the results of releases; on fifteen others 87 to 97 % "
@@ -62,7 +63,9 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Predict the quality of interactive answers and of a release from public numbers only."""
-    budget, width = Budget(epsilon, delta), columns_of(features, domain)
+    budget, width = Budget(epsilon, delta), count_columns(features, domain)
+    if plot is not None:
+        require_picture(plot)
     facts = Facts(model, expected_quality.rarity(positives), None if answers is None else answers == "hard")
     offers = expected_quality.offers(rows, width, budget, multiplier, facts, plane=plane)
     reached, beyond = expected_quality.reach(rows, width, budget, multiplier), expected_quality.extrapolation(rows, width)
@@ -93,9 +96,16 @@ def plan(
             print(NEAR.format(near=near, core=DEFAULT_WEIGHT.peak))
 
 
-def columns_of(features: int | None, domain: Path | None) -> int:
+def require_picture(path: Path) -> None:
+    """Raise InputError unless this is a file that a plot can be written to."""
+    if path.suffix.lower() not in PICTURES:
+        raise ParameterError(f"cannot draw {path.name!r}. Use one of {', '.join(PICTURES)}")
+    require_writable(path)
+
+
+def count_columns(features: int | None, domain: Path | None) -> int:
     if (features is None) == (domain is None):
-        raise ParameterError("the number of encoded columns is missing. Pass either --features or --domain")
+        raise ParameterError("the number of encoded columns comes from one place. Pass either --features or --domain")
     if domain is None:
         return cast(int, features)
     from dpexplain.domain import Domain

@@ -123,7 +123,7 @@ def release(
         )
     answers = DeclaredModel(model, trusted, target, answer, bounds)
     terms = {"unit": unit, "max_rows_per_unit": max_rows, "relation": relation, "size": size, "name": name}
-    spend, budget = Budget(epsilon, delta), Budget(total or epsilon, delta)
+    spend, budget = Budget(epsilon, delta), Budget(epsilon if total is None else total, delta)
     source = data_source(data, domain, label, answers, terms | {"model_card": model_card}, stream)
     private = PrivateData.from_registered(register(source, with_labelling_bar, bars=True, keep_model=reference))
     with (

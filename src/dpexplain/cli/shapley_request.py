@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from dpexplain.cli.record_arguments import parse_record
-from dpexplain.errors import ParameterError
 
 if TYPE_CHECKING:
     from dpexplain.answers.contributions import Contributions
@@ -73,13 +72,10 @@ def explain_by_shapley(
         answer = one(parse_record(record), **rules)
         print(answer.to_json(indent=2)) if as_json else Console().print(answer)
         return
-    from dpexplain.cli.explanation_files import require_writable_kind
+    from dpexplain.cli.explanation_files import require_output
     from dpexplain.registration.tables import read_query_file
 
-    if output is None and not as_json:
-        raise ParameterError("several explanations need an output file. Pass -o contributions.parquet, or --json to print them")
-    if output is not None:
-        require_writable_kind(output)
+    require_output(output, as_json)
     answers = many(read_query_file(Path(str(rows)), made.domain), **rules)
     if output is None:
         print(json.dumps([one.to_dict() for one in answers], ensure_ascii=False))

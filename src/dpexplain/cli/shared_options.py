@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated
 
 import typer
 
+from dpexplain.arguments import file_errors
 from dpexplain.errors import ParameterError
 
 File = Annotated[Path, typer.Argument(metavar="FILE.dpx", help="A release.")]
@@ -15,8 +17,21 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite the output.")]
 
 
 def require_new(path: Path, force: bool) -> None:
-    """Raise ParameterError before anything is spent if the file exists (a release would cost again) or its folder does not."""
-    if path.exists() and not force:
+    """Raise InputError before anything is spent if the file exists (a release would cost again), or cannot be written."""
+    if path.exists() and not force and not path.is_dir():
         raise ParameterError(f"{path} exists already. Name another file, or pass --force to overwrite it")
-    if not path.absolute().parent.is_dir():
+    require_writable(path)
+
+
+def require_writable(path: Path) -> None:
+    """Raise InputError if the file cannot be written: it is a folder, or its own folder is missing or may not be written."""
+    if path.is_dir():
+        raise ParameterError(f"cannot write {path}: it is a folder. Name a file")
+    folder = path.absolute().parent
+    if not folder.is_dir():
         raise ParameterError(f"there is no folder {path.parent} to write {path.name} to. Make it first")
+    with file_errors(path, "write"):
+        if path.exists():
+            path.open("ab").close()
+        else:
+            TemporaryFile(dir=folder).close()

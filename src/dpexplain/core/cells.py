@@ -52,7 +52,7 @@ class CodeCells:
 
 @dataclass(frozen=True, slots=True)
 class LevelCells:
-    """One column with k equally spaced levels in [0, 1]; 1/2 where it is no level means missing."""
+    """One column with k equally spaced levels in [0, 1]; 1/2, unless it is a level, means missing."""
 
     start: int
     levels: int

@@ -125,7 +125,7 @@ class TextPrior:
         return list(found)
 
     def _draw(self, uniform: Uniform) -> str | None:
-        """A text drawn from P; None for the share of P that falls on numbers which are no code points."""
+        """A text drawn from P; None for the share of P that falls on numbers that are not code points."""
         if self.candidates and uniform(1)[0] < 0.5:
             return sorted(self._known)[int(uniform(1)[0] * len(self._known))]
         numeric = uniform(1)[0] < 0.5

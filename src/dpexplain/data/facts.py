@@ -20,7 +20,7 @@ class PublicFacts:
     """What is public about registered rows.
 
     `labeller` asks the black box about public rows; None where only its answers about the private ones were registered. `targets` are all classes of
-    the model, where all are to be explained. `other_columns` of the registered table are no features.
+    the model, where all are to be explained. `other_columns` are columns of the registered table that are not features.
     """
 
     name: str

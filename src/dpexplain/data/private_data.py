@@ -37,14 +37,14 @@ from dpexplain.privacy.model_card import ModelCard
 from dpexplain.privacy.person_guarantees import PersonGuarantees
 from dpexplain.registration.label_file import LabelFile
 from dpexplain.registration.labels import Labeller
-from dpexplain.registration.options import OptionKeywords, RegistrationOptions, Where, with_options
+from dpexplain.registration.options import OptionKeywords, RegistrationOptions, Where, document_options
 from dpexplain.registration.registered import Registered
 
 R = TypeVar("R")
 
 
 class PrivateData:
-    """Sensitive records that answer bounded questions only, of releases and explainers that pay for the answers.
+    """Sensitive records with a model's answers. They answer only bounded questions of releases and explainers, which pay for each answer.
 
     `rows` is any data frame, list of dicts, dict of columns, array (for `Domain.encoded`), or texts. Labels come from `model`, asked once
     about the rows as given (and before that about 64 made-up records, to see whether its answers are what is declared), or from `labels`.
@@ -53,7 +53,7 @@ class PrivateData:
 
     facts: PublicFacts
 
-    @with_options
+    @document_options
     def __init__(
         self, rows: Any, domain: DomainLike, *, model: Any = None, labels: Any = None, **options: Unpack[OptionKeywords]
     ) -> None:
@@ -64,7 +64,7 @@ class PrivateData:
         self._keep(replace(in_memory.register_in_memory(rows, domain, model, labels, terms), classes=classes))
 
     @classmethod
-    @with_options
+    @document_options
     def scan(
         cls,
         files: Where,
@@ -91,7 +91,7 @@ class PrivateData:
         return cls.from_registered(replace(registered, classes=classes))
 
     @classmethod
-    @with_options
+    @document_options
     def cluster(
         cls,
         files: Where,
@@ -174,7 +174,7 @@ class PrivateData:
 
     @property
     def remaining(self) -> Guarantee | None:
-        """What may still be released under the data set's `cap`; None where none was declared. After `split`, each shard has the cap of its own."""
+        """What may still be released under the data set's `cap`; None where none was declared. After `split`, each shard has a cap of its own."""
         return None if self._cap is None else self._cap.state.remaining
 
     @property

@@ -183,7 +183,7 @@ class NoRows:
 
 
 def in_runs(items: Sequence[T], joins: Callable[[T], bool]) -> Iterator[list[T]]:
-    """The items in order: those that join one another as lists, each of the others in a list of its own."""
+    """The items in order, in lists: neighbours for which `joins` is true share a list, each other item has one of its own."""
     for joined, run in groupby(items, joins):
         together = list(run)
         yield from [together] if joined else ([one] for one in together)

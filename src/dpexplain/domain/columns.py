@@ -104,7 +104,9 @@ def _require(names: Sequence[str], columns: Collection[Any]) -> None:
 
 
 def _not_a_table(rows: Any) -> NoReturn:
-    raise DataError(f"rows must be {TABLES}, got {type(rows).__name__}. Collect lazy frames first") from None
+    raise DataError(
+        f"rows must be {TABLES}, got {type(rows).__name__}. Collect a lazy frame first; where all features are numeric, pass a NumPy array"
+    ) from None
 
 
 def plain_columns(columns: Mapping[str, Column]) -> dict[str, Any]:

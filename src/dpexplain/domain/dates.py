@@ -24,7 +24,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def instant(value: object) -> float:
-    """Seconds since 1970 in UTC; NaN for what is no date or time. Never raises."""
+    """Seconds since 1970 in UTC; NaN for what is not a date or time. Never raises."""
     try:
         if isinstance(value, np.datetime64):
             return float(value.astype("datetime64[us]").astype(np.int64)) / 1e6 if not np.isnat(value) else nan
@@ -50,7 +50,7 @@ def instants(column: Column) -> FloatArray:
 class Datetime(Scaled):
     """A date with a time of day between two declared instants, encoded as (t - low)/(high - low) ∈ [0, 1].
 
-    Private rows: instants outside the bounds are clamped; whatever is no date or time becomes `missing`, by default the middle.
+    Private rows: instants outside the bounds are clamped; whatever is not a date or time becomes `missing`, by default the middle.
     Queries: a `datetime`, `date` or ISO 8601 text within the bounds, or a missing one where `missing` is declared.
     """
 

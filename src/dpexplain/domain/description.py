@@ -121,15 +121,19 @@ def to_toml(data: Mapping[str, Any]) -> str:
 
 
 def read(path: str | Path) -> Any:
+    """The description in a .json or .toml file, as plain values."""
     path = _path(path)
     try:
         text = path.read_bytes().decode("utf-8")
-    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the name
-        raise DomainError(f"cannot read the domain from {path}: {error}. Check the path") from None
+    except UnicodeDecodeError:
+        raise DomainError(f"cannot read the domain from {path}: it is not UTF-8 text. Save it as UTF-8") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise DomainError(f"cannot read the domain from {path}: {getattr(error, 'strerror', error)}. Check the path") from None
     return from_json(text) if path.suffix.lower() == ".json" else from_toml(text)
 
 
 def write(path: str | Path, data: Mapping[str, Any]) -> None:
+    """Write a description as JSON or TOML, by the file's ending."""
     path = _path(path)
     text = json.dumps(data, indent=2) + "\n" if path.suffix.lower() == ".json" else to_toml(data)
     try:
@@ -176,7 +180,9 @@ def require_known(data: Mapping[Any, Any], known: set[str], where: str) -> None:
 
 
 def _list(data: Mapping[Any, Any], key: str) -> list[Any]:
-    if not isinstance(value := data.get(key), list):
+    if key not in data:
+        raise DomainError(f"a domain without {key!r} declares nothing. List one entry per feature")
+    if not isinstance(value := data[key], list):
         raise DomainError(f"a domain's {key!r} must be a list, got {type(value).__name__}. List one entry per feature")
     return value
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from dpexplain.arguments import quote
-from dpexplain.domain.interface import FloatArray, Kind, format_list
+from dpexplain.domain.interface import FloatArray, Kind, format_list, hint
 from dpexplain.domain.labelled import Labelled
 from dpexplain.domain.scaled import Scaled, require_scale
 from dpexplain.domain.values import (
@@ -381,4 +381,5 @@ def refuse(feature: Any, value: object, accepted: str) -> NoReturn:
             "Ask about a value that the domain declares. Nothing is clamped or filled in for you, because another point would "
             "get another explanation"
         )
-    raise QueryError(f"{feature.name}: {shown} is not {accepted}. {remedy}")
+    declared = getattr(feature, "values", None) or getattr(feature, "levels", None) or ()
+    raise QueryError(f"{feature.name}: {shown} is not {accepted}{hint(value, declared)}. {remedy}")

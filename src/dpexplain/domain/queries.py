@@ -88,7 +88,9 @@ def record_of(record: Any) -> Mapping[Any, Any]:
     if frame is None:
         raise QueryError(f"a query must be a dict with one value per feature, got {type(record).__name__}. Pass a dict")
     if len(frame) != 1:
-        raise QueryError(f"a query is one record, got a frame of {len(frame)} rows. Pass a batch to the batch method")
+        raise QueryError(
+            f"a query is one record, got a frame of {len(frame)} rows. Pass several records to explain_many or shapley_many"
+        )
     return frame[0]
 
 
@@ -218,5 +220,5 @@ def _mapping_records(columns: Mapping[Any, Any]) -> list[Mapping[Any, Any]]:
     except TypeError:
         entries = []
     if len(entries) < len(columns) or len({len(entry) for entry in entries}) > 1:
-        raise QueryError("a dict of queries needs equally long columns. Pass a single record to the one-query method")
+        raise QueryError("a dict of queries needs equally long columns. Pass a single record to explain or shapley")
     return [dict(zip(columns, values, strict=True)) for values in zip(*entries, strict=True)]

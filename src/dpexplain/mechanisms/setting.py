@@ -88,7 +88,7 @@ class Outcome:
     error: Vector | None = None
     copied: bool = False
     stopped: bool = False  # no answer: the paper's stopping rule has ended the stream, by the totals in `details`
-    plane: str | None = None  # None: the values are no slopes of a plane
+    plane: str | None = None  # None: the values are not slopes of a plane
     intercept: float | None = None  # the plane's answer at the query, a label
     added: dict[str, Any] | None = None  # contributions compared with the baseline or a released average
     related: Sequence[tuple[int, int, float]] = ()  # attributes that go together among the records, by what was released

@@ -98,7 +98,7 @@ def plan_shared_answer(
     layout = setting.layout
     if layout is None:
         raise ParameterError("by='moments' needs a declared domain. Leave by= out")
-    name = labels_of(history, model, layout, setting.levels)
+    name = history_label_name(history, model, layout, setting.levels)
     fresh = fresh_sketch(asked, layout, setting, history, model)
     held = history.pool(layout, name, setting.size)
     share = 1 - (0.0 if held is None else held.precision * fresh.moments.sigma**2)
@@ -142,7 +142,7 @@ class HeldSums:
         last, layout = history.sums[-1], Layout.of(history.domain.blocks)
         pool = history.pool(layout, last.labels, last.size)
         model = None if history.model is None else PublicModel(history.model)
-        known = labels_of(history, model, layout, getattr(history.domain, "levels", ())) == last.labels
+        known = history_label_name(history, model, layout, getattr(history.domain, "levels", ())) == last.labels
         return None if pool is None else cls(pool, model if known else None)
 
     def can_answer(self, plane: str) -> bool:
@@ -166,8 +166,8 @@ def build_shared_planes(pool: SumPool, asked: PlaneQuestion, model: PublicModel 
     return build_planes_for(pool.sketch(asked.levels), asked, model, normals, GUESSED)
 
 
-def labels_of(history: History, model: PublicModel | None, layout: Layout, levels: Sequence[int]) -> str:
-    """`label_name` for the scale of a history; a model is asked once."""
+def history_label_name(history: History, model: PublicModel | None, layout: Layout, levels: Sequence[int]) -> str:
+    """`label_name` of a history's answers, cached, so that a model is asked once."""
     key = None if model is None else model.model
     return history.label_names.find((key, layout), lambda: label_name(history.answer_scale, model, layout, levels))
 

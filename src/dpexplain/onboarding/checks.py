@@ -17,7 +17,7 @@ from dpexplain.data import PrivateData
 from dpexplain.domain import Date, Datetime, Domain, DomainLike, Numeric
 from dpexplain.domain.columns import plain_columns
 from dpexplain.domain.interface import format_list
-from dpexplain.errors import DpexplainError, ParameterError, WeakBudget
+from dpexplain.errors import DataError, DpexplainError, ParameterError, WeakBudget
 from dpexplain.privacy import expected_quality
 from dpexplain.privacy.budget import Budget, warn_if_weak
 from dpexplain.privacy.expected_quality import ExpectedQuality
@@ -176,7 +176,7 @@ def _of_size(data: PrivateData, budget: Budget | None, rows: int | None) -> Iter
 
 
 def _of_quality(what: str, expected: ExpectedQuality) -> Finding:
-    """Good only where the lower end of the interval is: the middle alone would claim more than is known."""
+    """The expected quality as a finding. It is good only if the lower end of the interval is: the middle alone would claim more than is known."""
     interval = expected.cosine_interval
     ends = "not measured at so little" if interval is None else f"usually {interval[0]:.2f} to {interval[1]:.2f}"
     found = f"{what}: {expected.verdict} (cosine about {expected.cosine:.2f}, {ends})"
@@ -188,7 +188,7 @@ def _of_quality(what: str, expected: ExpectedQuality) -> Finding:
 
 
 def _of_model(domain: Domain, ask: Any, wanted: int) -> Iterator[Finding]:
-    """`wanted`: how many records a reference would have."""
+    """Findings from the model's answers about made-up records. `wanted` is how many records a reference would have."""
     records = made_up_records(domain)
     columns = domain.decode(records)
     answers, seconds = _ask_timed(ask, columns)
@@ -226,7 +226,7 @@ def _seconds_each(ask: Any, columns: Any, first: float) -> float:
 
 
 def _profiles(domain: Domain, ask: Any, records: Matrix, seconds: float) -> Iterator[Finding]:
-    """How the answer follows each number, between its bounds and half a range beyond them."""
+    """Findings about how the answer follows each number, between its bounds and a quarter of its range beyond them."""
     numbers = [feature for feature in domain.features if isinstance(feature, (Numeric, Date, Datetime))]
     affordable = min(MOST_QUESTIONS, int(MOST_SECONDS / max(seconds, 1e-9)))
     base = min(PROFILES, affordable // max(len(numbers) * STEPS, 1))
@@ -287,9 +287,12 @@ def _changes(domain: Domain, ask: Any, base: Matrix, feature: Any) -> Vector:
         values = np.rint(values).astype(np.int64) if feature.integer else values
     else:
         values = feature.read(np.clip(shares, 0, 1)[:, None])
-    repeated[feature.name] = np.tile(values, len(base))
-    answers = np.asarray(ask(repeated)).reshape(len(base), STEPS)
-    return np.asarray(np.abs(np.diff(answers, axis=1)).mean(axis=0))
+    try:
+        answers = ask({**repeated, feature.name: np.tile(values, len(base))})
+    except DataError:  # a model need not answer beyond the bounds
+        within = np.clip(values, feature.low, feature.high) if isinstance(feature, Numeric) else values
+        answers = ask({**repeated, feature.name: np.tile(within, len(base))})
+    return np.asarray(np.abs(np.diff(np.reshape(answers, (len(base), STEPS)), axis=1)).mean(axis=0))
 
 
 def made_up_records(domain: Domain, count: int = RECORDS) -> Matrix:

@@ -1,4 +1,4 @@
-"""Contributions as a waterfall: from the average at the top, one step a row, to the record's answer at the bottom."""
+"""Contributions as a waterfall: from the average at the top, one step in each row, to the record's answer at the bottom."""
 
 from __future__ import annotations
 

@@ -6,27 +6,10 @@ tangent of the angle to the exact optimum fall as powers of B, and three facts s
 registered (it is asked at public points; labels alone do worse), whether positive answers are rare, and whether answers are hard. A fact that is not
 given widens the interval by what it could change.
 
-The constants are fitted to 32 made-up tables (3,100 to 54,100 rows, 11 to 65 columns, linear models and forests, 5 to 50 % positives, five ε
-from 0.03 to 3, five questions each; `experiments/plan_calibration.py`). The interval was 90 % of how far each table lay from the curve of the
-others. For releases, with all facts given it held as little as 79 % of the results on held-out tables, so its ends were moved outwards by
-what 22 more tables of that family (of seeds 7321 and 9100) and twelve of `experiments/strangers.py` required. Ten tables of other kinds that had
-not been used before (two ε, 20 values a column) then lay inside with all excesses and cosines where no fact was given, and with 100 % and 95 % where
-all were.
-
-An answer of Basic by moments is one of a release at the answer's price, so it has the same curves: of 15 tables of `experiments/strangers.py` they held
-29 of 30 excesses and cosines where no fact was given, and 26 and 27 where all were.
-
-Basic's own curves are of descents that start from the model's plane where a model is registered. Of 16 tables of seed 7321 they held 90 % of the excesses
-and 98 % of the cosines with all facts given, of 16 of seed 26011 94 % and 88 %. The latter moved both ends of the angle outwards by 0.2, and had 81 %
-before. Ten tables of other kinds, Adult and ACS (two ε, with and without the model; nothing here was chosen on them) lay inside with 90 % and 98 %; all
-excesses outside were better than the interval. With no fact given it held at least 99 % and 98 % of all of these.
-
-An upper end of the cosine that is near 1 is set to 1: an answer that is better than the rule is not an error.
-
-Beyond the rows and columns that were measured the interval is `extrapolation` wider. Adult (48,842 x 49) and ACS (1.4 million rows) lie inside.
-The paper's plane has the older rule: excess 1/(1 + (B/40)²) and cosine B/√(B² + 60²) for Basic, 17 and 25 for a release with a floor of 0.001;
-fitted to one family of made-up census records, within a factor of 2.5 on ACS and Adult, wrong by a factor of 140 on a table of 152 columns, so
-it has no interval.
+The constants are fitted to made-up tables (`experiments/plan_calibration.py`); `docs/notes/plan.md` has how often the interval held on others.
+Beyond the rows and columns that were measured the interval is `extrapolation` wider. An upper end of the cosine that is near 1 is set to 1: an answer that
+is better than the rule is not an error. The paper's plane has an older rule, without an interval: excess 1/(1 + (B/40)²) and cosine B/√(B² + 60²) for
+`Basic`, 17 and 25 in the place of 40 and 60 for a release, with a floor of 0.001.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """From an owner's rows and a model's answers to registered rows, each row by itself.
 
-options.py      what an owner declares              registered.py     what registration hands over
-in_memory.py    rows given as a table               scanning.py       rows that stay in Parquet files
-tables.py       tables on disk, declared types      memory_limit.py   whether rows fit into memory
-labels.py       how a model's answers are read      label_column.py   labels in a column of the table
-label_file.py   labels on disk                      cached_labels.py  labels from a model, cached for its owner
-model_sources.py  models from files, without pickle kserve.py         models behind HTTP
-sources.py      an owner's description of rows and labels, as the command line and the service read it
+What is declared:    options.py (all options), declared_answers.py (what answers mean), sources.py (rows and labels as the command line and the
+                     service name them), registered.py (what registration hands over)
+Where rows are:      in_memory.py (any table), tables.py and declared_tables.py (files read into memory), scanning.py (Parquet files that are
+                     streamed), memory_limit.py (which of the two), owners.py (who owns a row)
+Asking the model:    model_sources.py and kserve.py (where it is), model_columns.py (its columns), row_groups.py and presentation.py (how rows are
+                     shown to it), labels.py (its labels), made_up.py and declaration_check.py (trying it on made-up records first)
+Labels elsewhere:    label_column.py (a column of the table), label_file.py (on disk), cached_labels.py (of a model, for its owner)
+Before a domain:     raw_columns.py (columns without one), misfitting_rows.py (how many rows a domain does not fit)
 """

@@ -13,6 +13,7 @@ import numpy as np
 
 from dpexplain.arguments import quote
 from dpexplain.core.answer_scale import AnswerScale
+from dpexplain.domain.interface import hint
 from dpexplain.domain.values import find, is_missing, lookup_table, number
 from dpexplain.errors import DataError
 from dpexplain.registration.declared_answers import UNDECLARED, AnswerDeclaration, WrongShape, as_answers
@@ -46,8 +47,12 @@ def check_declaration(model: Any, declared: AnswerDeclaration, records: Callable
 def explain_failure(error: DataError, model: Any, declared: AnswerDeclaration, records: Callable[[], Any]) -> DataError:
     """The error of a model that answered no private row, with its error about made-up records. Made-up records are public, and so is that text."""
     try:
-        _answers(question_of(model, declared.kind_of(model)), records)
-    except (WrongShape, NotImplementedError):
+        made_up = records()
+    except Exception:  # the table itself cannot be read, which the error says already
+        return error
+    try:
+        _answers(question_of(model, declared.kind_of(model)), lambda: made_up)
+    except WrongShape:
         return error
     except Exception as found:
         text = " ".join(str(found).split())[:300]
@@ -114,8 +119,10 @@ def _check_class(answers: Any, reading: Any) -> None:
                 f"the model answers with {', '.join(classes)}, and never with target={quote(reading.target)}. Pass target= one of them"
             )
         if reading.classes is None:
+            meant = hint(reading.target, [one for one in values if isinstance(one, str)])
             warn(
-                f"none of {RECORDS} made-up records is answered with target={reading.target!r}: {', '.join(classes)}",
+                f"the model answers none of {RECORDS} made-up records with target={reading.target!r}{meant}, but with {', '.join(classes)}. "
+                "Unless it is a rare class, pass target= one of them",
                 stacklevel=2,
             )
 
@@ -133,12 +140,12 @@ def _check_value(answers: Any, reading: Any) -> None:
 
 
 def _range(answers: Any) -> tuple[float, float]:
-    """The smallest and the largest answer. DataError where one is no number."""
+    """The smallest and the largest answer. DataError where one is not a number."""
     numbers = np.array([number(one) for one in answers])
     if np.isnan(numbers).all():
         shown = next(iter(answers), None)
         raise DataError(
-            f"the model answers made-up records with {shown!r}, which is no number. Declare output='class' and target="
+            f"the model answers made-up records with {shown!r}, which is not a number. Declare output='class' and target="
         )
     return float(np.nanmin(numbers)), float(np.nanmax(numbers))
 

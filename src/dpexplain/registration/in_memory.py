@@ -97,7 +97,7 @@ def count_rows(rows: Any) -> int:
         count = len(rows)
     else:
         raise DataError(
-            f"cannot read rows from {type(rows).__name__}. Pass a data frame, list of dicts, dict of columns or array"
+            f"cannot read rows from {type(rows).__name__}. Pass a data frame (a lazy one collected), list of dicts, dict of columns or array"
         )
     if count == 0:
         raise DataError("there are no rows. Register data with at least one row")

@@ -28,7 +28,7 @@ def column_selection(model: Any) -> Prepare | None:
 
 
 def _order_as_fitted(rows: Any, names: list[str], categories: dict[str, list[Any]]) -> Any:
-    """The table itself where it lacks a column of the model, or is no data frame: then the model raises its own error."""
+    """The table itself where it lacks a column of the model, or is not a data frame: then the model raises its own error."""
     import narwhals as nw
 
     frame = nw.from_native(rows, eager_only=True, pass_through=True)

@@ -32,7 +32,7 @@ class RegistrationOptions:
     `target="all"` asks about every class of a model with `classes_`, all for the price of one; for releases of tables, with reference
     records. `unit` names the column that says who owns a row; at most `max_rows_per_unit` of each owner's rows are kept, the
     first ones in order, whatever their values; rows without an owner are left out. `relation` is "add-remove" or "replace-one". `size` is
-    the public row count m̄ that sums are divided by; it defaults to the number of rows kept, which is thereby stated as public. `name`
+    the public row count m̄ that sums are divided by; it defaults to the number of rows kept, which then is public. `name`
     tells data sets apart in a ledger. `cap` is the most that all releases and explainers opened on these data may spend together, whichever
     ledgers they use; without one, `spent` states their total and nothing is refused beyond each budget. `model_card` says how private the
     model's training was (a `ModelCard`, a mapping, or a JSON file), for `data.guarantees`.
@@ -106,10 +106,10 @@ class OptionKeywords(TypedDict, total=False):
     model_card: ModelCard | Mapping[str, Any] | str | Path | None
 
 
-def with_options(door: F) -> F:
-    """Let `help` and `inspect` show each of the terms, its default and its meaning where `door` takes `**options`."""
-    own, texts = signature(door), [door.__doc__ and getdoc(door), getdoc(RegistrationOptions)]
+def document_options(function: F) -> F:
+    """A decorator of functions that take `**options`: `help` and `inspect` then show each option, its default and its meaning."""
+    own, texts = signature(function), [function.__doc__ and getdoc(function), getdoc(RegistrationOptions)]
     named = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
-    door.__signature__ = own.replace(parameters=[*named, *signature(RegistrationOptions).parameters.values()])  # type: ignore[attr-defined]
-    door.__doc__ = "\n\n".join(text for text in texts if text)
-    return door
+    function.__signature__ = own.replace(parameters=[*named, *signature(RegistrationOptions).parameters.values()])  # type: ignore[attr-defined]
+    function.__doc__ = "\n\n".join(text for text in texts if text)
+    return function

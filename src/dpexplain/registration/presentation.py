@@ -1,16 +1,15 @@
-"""Presents rows to a black box: as given, in two batches whose column types follow from declarations. `proofs/registration.md`.
+"""Presents rows to a black box: as given, in batches whose column types follow from declarations. `proofs/registration.md`.
 
-A table's types may depend on its values: one missing entry makes a whole column of integers a column of floats, and a model that reads 3.0 where it read
-3 may answer differently about every row. So rows that are complete are shown together and all others apart from them, and in both batches
-a declared number is a float64. A declared category that is numeric is an integer for complete rows and a float for the others. Which batch a row is
-in, and as what its entries are shown, follows from the row alone.
+A table's types may depend on its values: one missing entry makes a whole column of integers a column of floats, and one word makes a column of booleans
+a column of objects. A model that reads 3.0 where it read 3, or that refuses objects, may then answer differently about every row. So rows are shown in
+batches (`row_groups.py`). A declared number is always a float64. A declared category that is numeric is an integer for complete rows and a float for the
+others. Which batch a complete row is in, and as what its entries are shown, follows from the row alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import NoneType
 from typing import Any
 
 import narwhals as nw
@@ -21,15 +20,20 @@ from numpy.typing import NDArray
 
 from dpexplain.domain import Domain, DomainLike, TextDomain
 from dpexplain.domain.columns import plain_columns, read_columns
-from dpexplain.domain.features import Binary, Categorical, Numeric, Ordinal
+from dpexplain.domain.features import Numeric
 from dpexplain.domain.frames import open_frame, open_series
 from dpexplain.domain.image import COLUMN
-from dpexplain.domain.values import Column, floats, is_missing
+from dpexplain.domain.values import Column, floats
 from dpexplain.errors import DataError
-
-Mask = NDArray[np.bool_]
-EXACT = 2.0**53
-TEXT = "OUT"  # types of columns of Python objects and of text
+from dpexplain.registration.row_groups import (
+    EntryKind,
+    group_columns,
+    group_rows,
+    is_shown_as_integer,
+    kind_of,
+    other_integers,
+    split_groups,
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -41,8 +45,8 @@ class Batch:
 
 
 def present(rows: Any, domain: DomainLike, count: int) -> Iterator[Batch]:
-    """The rows in at most two batches: complete ones, and the rest."""
-    for positions, whole in _split_by_completeness(_complete(rows, domain, count)):
+    """The rows in one batch for each kind of complete rows, and one of the rest."""
+    for positions, whole in split_groups(group_rows(rows, domain, count)):
         chosen = rows if len(positions) == count else take(rows, positions)
         yield Batch(positions, _with_types(chosen, domain, whole))
 
@@ -52,18 +56,10 @@ def present_columns(columns: dict[str, Column], domain: DomainLike, count: int) 
     if not isinstance(domain, Domain):
         yield Batch(np.arange(count), columns)
         return
-    for positions, whole in _split_by_completeness(_declared_complete(columns.__getitem__, domain, count)):
+    for positions, whole in split_groups(group_columns(columns.__getitem__, domain, count)):
         chosen = columns if len(positions) == count else {name: column[positions] for name, column in columns.items()}
         typed = _convert_columns({name: (chosen[name], chosen[name].dtype) for name in domain.columns}, domain, whole)
         yield Batch(positions, {**chosen, **typed})
-
-
-def _split_by_completeness(complete: Mask) -> Iterator[tuple[NDArray[np.intp], bool]]:
-    """The positions of complete rows with True, and those of the others with False, where there are any."""
-    for whole in (True, False):
-        positions = np.flatnonzero(complete == whole)
-        if len(positions):
-            yield positions, whole
 
 
 def take(rows: Any, positions: NDArray[Any]) -> Any:
@@ -146,68 +142,6 @@ def _only_column(columns: dict[str, Any]) -> Any:
     return column
 
 
-def _complete(rows: Any, domain: DomainLike, count: int) -> Mask:
-    """Whether nothing that is declared is missing in a row, and its numeric categories are whole numbers."""
-    if isinstance(rows, (list, tuple)):
-        names = domain.columns
-        return np.fromiter((_is_complete(row, names) for row in rows), dtype=np.bool_, count=count)
-    if not isinstance(domain, Domain) or _is_matrix(rows):
-        return np.ones(count, dtype=np.bool_)
-    found = _declared_complete(lambda name: read_columns(rows, [name])[name], domain, count)
-    for name in () if isinstance(rows, Mapping) else _other_integers(open_frame(rows), domain):
-        found &= ~_find_missing(read_columns(rows, [name])[name])
-    return found
-
-
-def _declared_complete(read: Callable[[str], Column], domain: Domain, count: int) -> Mask:
-    """The same for the declared columns, which are read one at a time."""
-    found = np.ones(count, dtype=np.bool_)
-    for feature in domain.features:
-        column = read(feature.name)
-        found &= _whole(column) if _is_shown_as_integer(feature, column) else ~_find_missing(column)
-    return found
-
-
-def _is_complete(row: Any, names: tuple[str, ...]) -> bool:
-    if isinstance(row, Mapping):
-        return not any(is_missing(row.get(name)) for name in names)
-    return isinstance(row, (str, np.ndarray))
-
-
-def _is_matrix(rows: Any) -> bool:
-    return isinstance(rows, np.ndarray) or scipy.sparse.issparse(rows)
-
-
-def _find_missing(column: Column) -> Mask:
-    if column.dtype.kind == "f":
-        return np.isnan(column)
-    if column.dtype.kind in "mM":
-        return np.isnat(column)
-    if column.dtype.kind != "O":
-        return np.zeros(len(column), dtype=np.bool_)
-    items = column.tolist()
-    types = set(map(type, items))  # at C speed: most columns of text need no second look
-    if types <= {str}:
-        return np.zeros(len(column), dtype=np.bool_)
-    if types <= {str, NoneType}:
-        return np.fromiter((item is None for item in items), dtype=np.bool_, count=len(column))
-    return np.fromiter(map(is_missing, items), dtype=np.bool_, count=len(column))
-
-
-def _whole(column: Column) -> Mask:
-    numbers = floats(column)
-    with np.errstate(invalid="ignore"):
-        return np.asarray((np.abs(numbers) < EXACT) & (numbers == np.floor(numbers)))
-
-
-def _is_shown_as_integer(feature: Any, column: Column) -> bool:
-    """Whether a category is shown as an integer: by the type of its column, or because all its declared values are integers."""
-    if not isinstance(feature, (Categorical, Ordinal, Binary)):
-        return False
-    values = (feature.levels if isinstance(feature, Ordinal) else feature.values) or (None,)
-    return column.dtype.kind in "iuf" or (column.dtype.kind in TEXT and all(type(value) is int for value in values))
-
-
 def _with_types(rows: Any, domain: DomainLike, whole: bool) -> Any:
     """The rows with column types that `whole` and the declarations decide. What has the right type already is not copied."""
     if not isinstance(domain, Domain) or isinstance(rows, (list, tuple)) or scipy.sparse.issparse(rows):
@@ -225,30 +159,48 @@ def _typed_columns(rows: Mapping[str, Any], domain: Domain, whole: bool) -> dict
     given = {name: rows[name] for name in domain.columns if not isinstance(rows[name], (list, tuple))}
     read = {name: (read_columns(rows, [name])[name], getattr(column, "dtype", None)) for name, column in given.items()}
     made = _convert_columns(read, domain, whole)
-    return {
+    typed = {
         name: column if isinstance(given[name], np.ndarray) else _series_like(given[name], name, column)
         for name, column in made.items()
     }
+    series = {name: open_series(column) for name, column in given.items() if whole and not isinstance(column, np.ndarray)}
+    columns = {name: column for name, (column, _) in read.items() if name not in made}
+    return typed | {name: one.to_native() for name, one in _infer_types(series, columns).items()}
 
 
 def _series_like(given: Any, name: str, column: Column) -> Any:
     return _series(name, column, open_series(given).implementation).to_native()
 
 
+def _infer_types(series: dict[str, nw.Series[Any]], columns: dict[str, Column]) -> dict[str, nw.Series[Any]]:
+    """Those of the columns that pandas stores as text or objects, with the type that it infers for entries of one kind: an entry of another row
+    may have made the whole column one of objects."""
+    found = {}
+    for name, column in columns.items():
+        given = series.get(name)
+        if given is None or not given.implementation.is_pandas_like() or given.dtype not in (nw.Object, nw.String):
+            continue
+        kind, backend = kind_of(column[0]), given.implementation
+        if kind != EntryKind.TEXT or given.to_native().dtype != nw.new_series(name, ["text"], backend=backend).to_native().dtype:
+            found[name] = nw.new_series(name, column.tolist(), nw.Object if kind == EntryKind.OTHER else None, backend=backend)
+    return found
+
+
 def _typed_frame(frame: nw.DataFrame[Any], domain: Domain, whole: bool) -> Any:
     native, backend = frame.to_native(), frame.implementation
-    read = {name: (read_columns(native, [name])[name], _numpy_type(frame.schema[name])) for name in domain.columns}
-    made = _convert_columns(read, domain, whole)
-    for name in _other_integers(frame, domain):  # of which pandas makes floats where one is missing: there they are always
-        if not whole or (backend.is_pandas_like() and isinstance(native[name].dtype, np.dtype)):
+    pandas = backend.is_pandas_like()
+    read = {name: read_columns(native, [name])[name] for name in domain.columns}
+    nullable = {name for name in read if pandas and not isinstance(native[name].dtype, np.dtype)}
+    types = {name: None if name in nullable else _numpy_type(frame.schema[name]) for name in read}
+    made: dict[str, Any] = _convert_columns({name: (column, types[name]) for name, column in read.items()}, domain, whole)
+    for name in other_integers(frame, domain):  # of which pandas makes floats where one is missing: there they are always
+        if not whole or (pandas and isinstance(native[name].dtype, np.dtype)):
             made[name] = floats(read_columns(native, [name])[name])
     series = [_series(name, column, backend) for name, column in made.items()]
+    if whole:
+        left = {name: column for name, column in read.items() if name not in made}
+        series += _infer_types({name: frame[name] for name in left}, left).values()
     return frame.with_columns(*series).to_native() if series else native
-
-
-def _other_integers(frame: nw.DataFrame[Any], domain: Domain) -> list[str]:
-    """Columns of an integer type that the domain does not declare."""
-    return [name for name, dtype in frame.schema.items() if name not in domain.columns and dtype.is_integer()]
 
 
 def _series(name: str, column: Column, backend: Any) -> nw.Series[Any]:
@@ -280,7 +232,11 @@ def _shown_type(feature: Any, column: Column, whole: bool) -> np.dtype[Any] | No
     """The type that a column is shown with; None leaves it as it is."""
     if isinstance(feature, Numeric):
         return column.dtype if column.dtype == np.float32 else np.dtype(np.float64)
-    if _is_shown_as_integer(feature, column):
+    if is_shown_as_integer(feature, column):
         return np.dtype(np.int64 if whole else np.float64)
-    truth = isinstance(feature, Binary) and whole and column.dtype.kind == "O"
-    return np.dtype(np.bool_) if truth and all(isinstance(entry, (bool, np.bool_)) for entry in column) else None
+    if column.dtype.kind == "b":
+        return np.dtype(np.bool_)
+    return _TYPES_OF_KINDS.get(kind_of(column[0])) if whole and column.dtype.kind == "O" else None  # all entries are of this kind
+
+
+_TYPES_OF_KINDS = {EntryKind.TRUTH: np.dtype(np.bool_), EntryKind.NUMBER: np.dtype(np.int64)}

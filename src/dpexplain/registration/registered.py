@@ -33,7 +33,7 @@ class Registered:
 
     @property
     def other_columns(self) -> tuple[str, ...]:
-        """Columns of the registered table that are no features: who owns a row, and its label."""
+        """Columns of the registered table that are not features: who owns a row, and its label."""
         return tuple(name for name in (self.terms.unit, self.label_column) if name is not None)
 
     @property

@@ -16,7 +16,7 @@ from dpexplain.domain import DomainLike, TextDomain
 from dpexplain.domain.columns import plain_columns
 from dpexplain.errors import DataError, InputError
 from dpexplain.registration.cached_labels import Progress, cache_key, from_model
-from dpexplain.registration.declaration_check import check_declaration
+from dpexplain.registration.declaration_check import check_declaration, explain_failure
 from dpexplain.registration.declared_tables import declared_files, read_declared
 from dpexplain.registration.in_memory import register_labelled
 from dpexplain.registration.label_column import from_column
@@ -51,7 +51,9 @@ class DataSource:
 
     def __post_init__(self) -> None:
         if (self.label is None) == (self.model is None):
-            raise InputError("the rows need labels from one place. Name either a label column or a model")
+            raise InputError(
+                "the rows need labels from one place. Name either a column with the model's answers (label) or the model (model)"
+            )
         if not (self.stream is None or isinstance(self.stream, bool)):
             raise InputError(f"stream must be true or false, got {quote(self.stream)}. Leave it out to let free memory decide")
         if self.cache is not None and self.cache.is_dir():
@@ -122,8 +124,8 @@ def _read_rows(source: DataSource) -> pa.Table:
     numeric = source.label is not None and source.terms.output in ("probability", "value")
     if source.label is not None and not numeric and source.terms.target is None and files[0].suffix.lower() == ".csv":
         raise DataError(
-            f"the label column {source.label!r} of a CSV file has no type. Say which class to explain (target=), or that answers are "
-            "probabilities or values (output=)"
+            f"the label column {source.label!r} of a CSV file has no type. Say which class to explain (target=), or what answers are: "
+            "output='probability', or output='value' with bounds=(low, high), which are -1 and 1 for labels"
         )
     return read_declared(files, source.domain, source.columns, [str(source.label)] if numeric else [])
 
@@ -136,7 +138,10 @@ def _in_memory(source: DataSource, progress: Progress) -> Registered:
     else:
         model = source.model.open(source.domain)
         scale = check_declaration(model, declared, lambda: made_up_like(table, source.domain))
-        labels = _model_labels(source, model, table.select(list(source.domain.columns)), progress)
+        try:
+            labels = _model_labels(source, model, table.select(list(source.domain.columns)), progress)
+        except DataError as error:
+            raise explain_failure(error, model, declared, lambda: made_up_like(table, source.domain)) from None
     return register_labelled(table, source.domain, labels, source.terms, scale)
 
 

@@ -46,13 +46,16 @@ def read_query_file(path: str | Path, domain: DomainLike) -> list[dict[str, Any]
 def _from_csv(path: Path, domain: DomainLike) -> list[dict[str, Any]]:
     features = {feature.name: feature for feature in domain.features} if isinstance(domain, Domain) else {}
     with path.open(encoding="utf-8-sig", newline="") as lines:
+        rows = csv.DictReader(lines)
+        if rows.fieldnames is None:
+            raise QueryError(f"{path} is empty. Write the names of the columns on its first line")
         return [
             {
                 name: _declared_types(features[name], text) if name in features else text
                 for name, text in row.items()
                 if name is not None
             }
-            for row in csv.DictReader(lines)
+            for row in rows
         ]
 
 

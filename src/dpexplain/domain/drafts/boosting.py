@@ -13,7 +13,7 @@ from dpexplain.domain.drafts.draft import Draft, DraftFeature, round_out
 
 @dataclass(frozen=True, slots=True)
 class BoosterColumn:
-    """A column that a booster was fitted with. `categories` is None where it is no category; `low` and `high` come from training data."""
+    """A column that a booster was fitted with. `categories` is None where it is not a category; `low` and `high` come from training data."""
 
     name: str
     categories: tuple[Any, ...] | None = None

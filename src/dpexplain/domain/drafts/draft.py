@@ -58,7 +58,8 @@ class DraftFeature:
             return replace(self, kind=kind, known={**self.known, **{key: one for key, one in given.items() if key != "kind"}})
         if not isinstance(given, (list, tuple)) or not given:
             raise DomainError(
-                f"{self.name}: {quote(given)} is not a declaration. Declare {EXAMPLES.get(self.kind, EXAMPLES[None])}"
+                f"{self.name}: {quote(given)} is not a declaration. Declare {EXAMPLES.get(self.kind, EXAMPLES[None])}, or a feature such as "
+                f"dpx.Binary({self.name!r})"
             )
         kind = self.kind or ("numeric" if isinstance(given, tuple) and len(given) == 2 else "categorical")
         if kind == "numeric" and any(isinstance(one, str) for one in given):  # a model that has only the name of a column
@@ -104,7 +105,7 @@ class Draft:
         for name in given:
             if name not in known:
                 raise DomainError(
-                    f"declared {name!r}{hint(name, known)} is no column of {self.source}. Use only {format_list(known)}"
+                    f"declared {name!r}{hint(name, known)} is not a column of {self.source}. Use only {format_list(known)}"
                 )
         return replace(self, features=tuple(self._declare(one, given, suggested) for one in self.features))
 

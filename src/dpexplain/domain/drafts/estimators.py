@@ -32,7 +32,7 @@ def draft_of_estimator(model: Any) -> Draft:
     _walk(model, names, facts)
     taken = [
         name for name in names if "used" in facts[name] or "dropped" not in facts[name]
-    ]  # a column that the model drops is no feature
+    ]  # a column that the model drops is not a feature
     return Draft(tuple(_feature(name, facts[name]) for name in taken), source)
 
 

@@ -51,7 +51,7 @@ class ColumnSpread:
     deviation: Vector
 
 
-def scale_of(data: PrivateData) -> Vector | None:
+def column_scales(data: PrivateData) -> Vector | None:
     """The domain's scale of each column in distances; None where all are 1."""
     return Layout.of(data.domain.blocks).scale
 

@@ -23,7 +23,7 @@ from dpexplain.core.moments import LocalMoments
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.data import PrivateData
 from dpexplain.errors import DataError, ParameterError
-from dpexplain.evaluation.baselines.inputs import column_model, encoded_point, scale_of
+from dpexplain.evaluation.baselines.inputs import column_model, column_scales, encoded_point
 from dpexplain.mechanisms.influence import Others, influence_sum
 
 
@@ -52,4 +52,4 @@ def mim(
     if others != "against" and known:
         answer = column_model(data, model, target=target)(point[None])[0] if label is None else label
         sign = 1.0 if answer >= 0 else -1.0
-    return influence_sum(data.private_rows.local(LocalMoments(point, weight or Stable(), scale_of(data))), sign) / data.size
+    return influence_sum(data.private_rows.local(LocalMoments(point, weight or Stable(), column_scales(data))), sign) / data.size

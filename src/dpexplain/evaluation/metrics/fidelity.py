@@ -14,7 +14,7 @@ from dpexplain.core.moments import LocalMoments, Moments, RawMoments
 from dpexplain.core.plane import PAPER_RADIUS, Plane, plane_for
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.data import PrivateData
-from dpexplain.evaluation.baselines.inputs import encoded_point, scale_of
+from dpexplain.evaluation.baselines.inputs import column_scales, encoded_point
 from dpexplain.evaluation.metrics.agreement import cosine, strongest
 
 
@@ -94,14 +94,14 @@ def local_moments(
     """(A, b) of the plane's loss φᵀAφ - 2b·φ around a record of the domain, or around a point that is encoded already."""
     if (chosen := plane_for(plane, anchor)) == "fitted":
         point = encoded_point(data.domain, query)
-        return data.private_rows.raw(RawMoments(point, weight or Stable(), scale_of(data))).eliminate_intercept()
+        return data.private_rows.raw(RawMoments(point, weight or Stable(), column_scales(data))).eliminate_intercept()
     plain = local_moments_of(data, [query], weight)[0]
     return plain.relabelled_from(float(anchor)) if chosen == "anchored" and anchor is not None else plain
 
 
 def local_moments_of(data: PrivateData, queries: Iterable[Any], weight: Weight | None = None) -> list[Moments]:
     """(A, b) of the paper's plane around each of several queries, from one read of the rows."""
-    scale = scale_of(data)
+    scale = column_scales(data)
     asked = [LocalMoments(encoded_point(data.domain, query), weight or Stable(), scale) for query in queries]
     return data.private_rows.local_many(asked)
 

@@ -41,7 +41,7 @@ class Faithfulness:
 def measure_faithfulness(
     data: PrivateData, exact: ExactAnswers, private: Mapping[str, Matrix], optima: Matrix, seed: int, watch: ProgressCallback
 ) -> tuple[tuple[Faithfulness, ...], tuple[str, ...]]:
-    """(one line a method, what could not be measured); `private` has slopes by the name of their way, one row a record."""
+    """(one line for each method, what could not be measured); `private` has slopes by the name of their way, one row a record."""
     if data.column_model is None:
         return (), (NO_MODEL,)
     if not isinstance(data.private_rows, DivisibleRows):

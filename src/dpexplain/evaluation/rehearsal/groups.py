@@ -79,7 +79,7 @@ def _of_feature(domain: DomainLike, index: int, name: str, points: Matrix) -> It
 
 
 def compare_groups(groups: Mapping[str, Members], excess: Vector) -> tuple[GroupQuality, ...]:
-    """Every group against everybody else, the worst first; `excess` has one number a record, averaged over draws."""
+    """Every group against everybody else, the worst first; `excess` has one number for each record, averaged over draws."""
     found = [_compare(name, excess[members], excess[~members]) for name, members in groups.items()]
     return tuple(sorted(found, key=lambda one: one.others - one.excess))
 

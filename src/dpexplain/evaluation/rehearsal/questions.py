@@ -16,12 +16,12 @@ from dpexplain.core.weights import Custom, Gaussian, Weight, Window
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
 from dpexplain.errors import ParameterError, QueryError
-from dpexplain.evaluation.baselines.inputs import column_spread, scale_of
+from dpexplain.evaluation.baselines.inputs import column_scales, column_spread
 from dpexplain.evaluation.baselines.shap import draw_rows
 from dpexplain.evaluation.metrics.fidelity import minimiser
 from dpexplain.mechanisms.ports import DivisibleRows
 
-_SPARE = 4  # rows drawn for each that is asked about: some hold values that are no valid query
+_SPARE = 4  # rows drawn for each that is asked about: some hold values that are not valid in a query
 _UNBOUNDED = 1e300
 
 
@@ -108,7 +108,7 @@ class ExactAnswers:
 
     def _compute(self, index: int, weight: Weight) -> Exact:
         point = self.questions.points[index]
-        scale = scale_of(self.data)
+        scale = column_scales(self.data)
         sums = self.data.private_rows.raw(RawMoments(point, weight, scale))
         squares = self.data.private_rows.raw(RawMoments(point, square_weight(weight), scale))
         slopes = minimiser(moments := self._judge(sums, index), self.plane)

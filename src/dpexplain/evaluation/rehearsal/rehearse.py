@@ -47,7 +47,7 @@ _TOP = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Draw:
-    """Answers of one draw of the noise, one row a record; errors are None where the way has none."""
+    """Answers of one draw of the noise, one row for each record; errors are None where the way has none."""
 
     slopes: Matrix
     errors: Matrix | None
