@@ -18,8 +18,10 @@ from dpexplain.backends.oracle import OracleRows
 from dpexplain.core import baseline_shapley, row_hash, sensitivity
 from dpexplain.core.arrays import Vector
 from dpexplain.core.ball import Ball
+from dpexplain.core.cells import NumberCells
 from dpexplain.core.expected_labels import ExpectedLabels
 from dpexplain.core.layout import Layout
+from dpexplain.core.marginals import Histograms
 from dpexplain.core.plane import PLANES
 from dpexplain.core.reach import Codes, FreeReach, Reach
 from dpexplain.core.release_moments import NormalisedMoments
@@ -131,6 +133,13 @@ def _by_compared_labels(_: int) -> str | None:
     rows = OracleRows(np.ones((1, _BINARY.width)), np.array([-1.0]))
     moved = float(np.linalg.norm(query.vector(rows.normalised(query)))) / query.sensitivity()
     return None if moved <= 1 else f"single records: one moved the moments of a release by {moved:.3g} times their bound"
+
+
+def _by_counted_numbers(_: int) -> str | None:
+    """The histograms of one record with two numbers, against the bound that their noise is scaled to."""
+    asked = Histograms((NumberCells(0), NumberCells(1)))
+    moved = float(np.linalg.norm(OracleRows(np.array([[0.2, 0.7]]), np.zeros(1)).histograms(asked))) / asked.sensitivity()
+    return None if moved <= 1 else f"single records: one moved the histograms of two numbers by {moved:.3g} times their bound"
 
 
 def _by_the_door(_: int) -> str | None:
@@ -288,6 +297,10 @@ def _skip_clipping() -> AbstractContextManager[Any]:
     return patch.object(ExpectedLabels, "differences", differences)
 
 
+def _one_histogram_for_all() -> AbstractContextManager[Any]:
+    return patch.object(sensitivity, "histograms", lambda attributes: 1.0)
+
+
 def _skip_projection() -> AbstractContextManager[Any]:
     return patch.object(Ball, "project", lambda self, phi: phi)
 
@@ -321,5 +334,6 @@ MUTANTS = (
     Mutant("Shapley orders by position", _orders_by_position, _by_registration),
     Mutant("a start that is not projected", _skip_projection, _by_the_door),
     Mutant("labels that are compared and not clipped", _skip_clipping, _by_compared_labels),
+    Mutant("histograms of several numbers with the bound of one", _one_histogram_for_all, _by_counted_numbers),
     Mutant("further sums with half of the noise that is paid for", _quiet_further_sums, _by_raised_price),
 )
