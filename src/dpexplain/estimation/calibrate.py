@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import log2
+from math import log2, sqrt
 
 import numpy as np
 
@@ -173,7 +173,8 @@ def plane_factors(
 
 def equations_of(found: Estimate, layout: Layout) -> NoisyEquations:
     errors = found.centred_error, found.spread.s2
-    return NoisyEquations(found.values, found.vectors, found.t1, *errors, layout.numbers, found.expected)
+    rows = sqrt(2) * found.total  # at least: no row weighs more than 1/√2
+    return NoisyEquations(found.values, found.vectors, found.t1, *errors, layout.numbers, found.expected, rows)
 
 
 def replicates(layout: Layout) -> int:

@@ -11,8 +11,8 @@ There are two priors. The first is for labels that no model gave; where a model 
 - c = 0, v = ρf: slopes of any sign, all of about one size, times what is usual in the direction;
 - c = the slopes of the model's answers at public points, 1/v = 1/(ν/λ + m) + 1/(ρf): as far off as the slopes of a sample with residual variance ν would
   be that is drawn from another population, and never further than slopes of the usual size, or these ones themselves, are from 0.
-  ν is a share τ² of r², the points' squared residuals, averaged for each column over the points that differ from the mean there: a category
-  with large answers has larger residuals than others where few answers are large.
+  ν is a share τ² + 1/N of r²: N rows are a sample themselves, and r² are the points' squared residuals, averaged for each column over the points that
+  differ from the mean there: a category with large answers has larger residuals than others where few answers are large.
   Directions that hardly a point takes have their guess drawn to 0 by a share h, and v is larger by h^1.5 ρf: h²ρf for what this hides, and more
   because points with rare values are themselves only estimated to be typical. Where numbers nearly
   determine each other, as in total = rate x time, ν is larger: what is left of them is a curved relation among the rows, which the public points
@@ -97,6 +97,9 @@ class NoisyEquations:
     second_error: Vector | float
     numbers: Indices  # which columns are numbers
     expected: Vector | float = 0.0  # slopes that labels were compared with before noise was added
+    rows: Vector | float = (
+        np.inf
+    )  # that the exact slopes are of, at least so many: a sample of the population that public points are drawn from
 
     def slopes(self, guess: Guess | None = None) -> Slopes:
         """φ̂ under the likelier prior."""
@@ -122,7 +125,8 @@ class NoisyEquations:
         felt = np.square(guess.values) @ squared  # a column with a large slope may share it otherwise with another
         usual = [f * np.maximum((towards / f).mean(axis=-1, keepdims=True), 1e-12) + felt for f in self._usual_sizes]
         unseen = (few / (self.eigenvalues + few + 1e-300)) ** _HIDDEN
-        sampled = (_DOUBTS[:, None] + few[..., None, :]) * (residual / wide)[..., None, :]
+        drawn = few + 1 / np.asarray(self.rows)[..., None]  # points and rows alike are samples
+        sampled = (_DOUBTS[:, None] + drawn[..., None, :]) * (residual / wide)[..., None, :]
         strange = _CURVED * self._collinearity * residual / wide + np.broadcast_to(guess.margins, guess.values.shape) @ squared
         off = np.concatenate([sampled + share * strange[..., None, :] for share in _STRANGE], axis=-2)
         return np.concatenate([1 / (1 / off + 1 / f[..., None, :]) + (unseen * f)[..., None, :] for f in usual], axis=-2)
