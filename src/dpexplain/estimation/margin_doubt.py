@@ -1,6 +1,7 @@
 """How wrong the model's slopes at public points may be because numbers are distributed otherwise among the rows. Pure post-processing.
 
-Public points have the released means and variances of numbers, and Beta margins. Rows have the same two moments and other margins: longer tails, spikes.
+Public points have the released means and variances of numbers, and margins that are known in part (`estimation/margins.py`). Those of rows differ:
+longer tails, smaller spikes.
 Let q and p be the densities of rows and points, and q/p - 1 = a₃h₃(x) + a₄h₄(x), h₃ and h₄ the third and fourth orthonormal polynomials of a number x
 with mean μ and variance v. By itself the number's slope among the rows then differs from that at the points by
 
