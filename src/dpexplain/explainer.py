@@ -104,7 +104,7 @@ class Explainer:
     ) -> None:
         _require_arguments(data, budget, mechanism, noise)
         if release is not None and release.domain != data.facts.domain:
-            raise ParameterError("release= has another domain than the data. Pass a release of these data")
+            raise ParameterError("release= has a different domain from the data. Pass a release of these data")
         self._data, self._facts, self._release = data, data.facts, release
         self._mechanism = _with_model(mechanism or default_mechanism(), data.facts.column_model)
         self._alone = self._mechanism if isinstance(self._mechanism, HistoryFree) else None
