@@ -67,11 +67,13 @@ class ModelQuestions:
     ) -> Contributions:
         """SHAP values of `record`: what each feature adds to the model's answer, compared with the reference records. Free, any number of times.
 
-        They add up to the answer minus the average answer over the reference. `model` is anything `PrivateData` takes, shown records in the
-        domain's own terms; None is the model that labelled this release, in the process that made it. `target` is a class
-        that the release does not explain by itself. `background` is how many reference records to compare with: more take longer and err
-        less. Error bars hold the choice of records and orders, the privacy noise and the reference's estimated bias. Private for the explanation data by post-processing; what the model's answers reveal about its
-        training data is not covered (docs/shap.md).
+        They add up to the answer minus the average answer over the reference. Error bars hold the choice of records and orders, the privacy noise and
+        the reference's estimated bias. Private for the explanation data by post-processing; what the model's answers reveal about its training data is
+        not covered (docs/shap.md).
+
+        - `model` is anything `PrivateData` takes, shown records in the domain's own terms; None is the model that labelled this release, in the process
+          that made it. `target` is a class that the release does not explain by itself.
+        - `background` is how many reference records to compare with: more take longer and err less.
 
         Of a release of texts: what each word of the vocabulary adds, present or absent, compared with background texts that have the released
         frequencies and pairs of words, and what the other words add together (docs/text.md). Of a release of images: what each superpixel adds,
