@@ -16,7 +16,7 @@
     │   ├── LedgerCorrupt
     │   └── ReleaseCorrupt
     ├── RowsUnavailable: private rows on disk or on a cluster cannot be read, or are no longer those registered; nothing was released
-    ├── LedgerMismatch: a ledger was opened with other parameters than it was made with
+    ├── LedgerMismatch: a ledger was opened with parameters that differ from those it was made with
     ├── LedgerUnavailable: the ledger could not be read or written; nothing was released
     │   ├── LedgerBusy: other writers held it for too long
     │   └── LedgerMissing: there is no ledger, or no account in it, where one must be

@@ -84,11 +84,11 @@ class Question:
 class Explainer:
     """Answers "why?" about one point at a time, from a total budget, until it is spent.
 
-    Without a mechanism it is `Adaptive(epsilon=0.1, delta=1e-6)`: the first answer buys sums of all rows, and later ones use them for nothing.
-    `ledger` makes spending durable ("sqlite:///…", "postgresql://…" or a Ledger); None keeps it in memory. `noise` is secure unless a
-    test or experiment passes a seeded one. With `release=`, adaptive descents may start from that release, and answers go on from it for
-    nothing once the budget is gone. `baseline` is a record that stands for the average: an answer's contributions are then what its values
-    add compared with that record's. Without one, the means of a release stand for it.
+    - `mechanism` decides how an answer is computed and what it costs. By default it is `Adaptive(epsilon=0.1, delta=1e-6)`: the first answer buys sums
+      of all rows, and later answers use them at no cost.
+    - `ledger` makes spending durable ("sqlite:///…", "postgresql://…" or a Ledger); None keeps it in memory. `noise` is secure by default.
+    - `release` is a release of the same data. Adaptive descents may start from it, and it answers at no cost once the budget is spent.
+    - `baseline` is a public record that contributions are compared with, in place of the average.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Explainer:
     ) -> None:
         _require_arguments(data, budget, mechanism, noise)
         if release is not None and release.domain != data.facts.domain:
-            raise ParameterError("release= has another domain than the data. Pass a release of these data")
+            raise ParameterError("release= has a different domain from the data. Pass a release of these data")
         self._data, self._facts, self._release = data, data.facts, release
         self._mechanism = _with_model(mechanism or default_mechanism(), data.facts.column_model)
         self._alone = self._mechanism if isinstance(self._mechanism, HistoryFree) else None
@@ -162,8 +162,8 @@ class Explainer:
         """A private explanation of the model at `record`. Raises BudgetExhausted before touching a row, unless there is a release.
 
         Asking again with the same `request_id` returns the same answer and spends nothing. A value may be missing where the domain
-        declares what stands for it; `extra="ignore"` leaves out fields that the domain does not know, and `clip=True` asks about the
-        nearest value within the bounds. `.notes` of the answer says what was read how.
+        declares what stands for it; `extra="ignore"` leaves out fields that the domain does not declare, and `clip=True` asks about the
+        nearest value within the bounds. `.notes` of the answer states how values were read.
         """
         point, notes = read_query(self._facts.domain, record, self._facts.other_columns, extra, clip)
         question = Question(point, record, request_id or uuid4().hex, notes)

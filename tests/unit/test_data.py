@@ -229,3 +229,16 @@ def test_sparse_matrices_of_numbers_are_read_as_the_arrays_they_mean(form):
     assert (stored[0].A == stored[1].A).all()
     asked = dpx.PrivateData(sparse.csr_array(dense), domain, model=lambda rows: rows[:, [0]].sum(axis=1) - 0.5)
     assert asked.labeller({f"x{i}": np.array([0.25]) for i in range(6)}).tolist() == [-0.25]
+
+
+def test_columns_of_a_dict_keep_their_index():
+    """pandas aligns series by it: a new one would pair entries of different rows."""
+    frame = pd.DataFrame({"a": [0, 2, 4, 6], "b": [0.1, 0.2, 0.3, 0.4], "w": ["x", "y", "x", "x"]}, index=[3, 2, 1, 0])
+    frame["w"] = frame["w"].astype(object)
+    domain = dpx.Domain([dpx.Numeric("a", 0, 10), dpx.Numeric("b", 0, 1), dpx.Categorical("w", ["x", "y"])])
+
+    def labels(rows):
+        data = dpx.PrivateData(rows, domain, model=lambda t: t["a"] / 10 * t["b"] * (t["w"] == "x"), output="probability")
+        return [row[-1] for piece in data._rows.labelled_pieces() for row in piece]
+
+    assert labels({name: frame[name] for name in frame}) == labels(frame)

@@ -92,7 +92,7 @@ def test_a_row_that_the_model_cannot_answer_leaves_the_others_alone():
         (LinearRegression().fit(X, 100_000 * X[:, 0]), {}, r"output='value' with bounds="),
         (lambda rows: np.where(rows[:, 0] > 0.5, "yes", "no"), {}, "Declare output='class' and target="),
         (lambda rows: np.where(rows[:, 0] > 0.5, "yes", "no"), {"output": "class"}, "Pass target= one of them"),
-        (lambda rows: np.where(rows[:, 0] > 0.5, "yes", "no"), {"output": "probability"}, "no number"),
+        (lambda rows: np.where(rows[:, 0] > 0.5, "yes", "no"), {"output": "probability"}, "is not a number"),
         (lambda rows: 100_000 * rows[:, 0], {"output": "probability"}, "output='probability', but"),
         (lambda rows: 2 * rows[:, 0] - 1, {"output": "probability"}, "output='probability', but"),
         (first, {"output": "class"}, "output='class', but"),
@@ -297,3 +297,18 @@ def test_a_table_that_cannot_be_read_is_not_blamed_on_the_model():
     with pytest.raises(dpx.DpexplainError) as error:
         dpx.PrivateData(twice, domain, model=lambda rows: np.zeros(len(rows)), output="probability")
     assert str(error.value) == "the frame repeats a column name. Give every column its own name"
+
+
+def test_a_model_that_takes_the_domains_columns_alone_is_said_to_do_so():
+    def strict(rows):
+        if list(rows.columns) != ["x0", "x1"]:
+            raise ValueError(f"secret {rows.shape}")
+        return rows["x0"].to_numpy()
+
+    table = pd.DataFrame(X, columns=["x0", "x1"]).assign(who=1)
+    with pytest.raises(
+        DataError, match=r"raised ValueError on the private rows\..* if it takes no others, leave them out"
+    ) as error:
+        dpx.PrivateData(table, DOMAIN, model=strict, output="probability")
+    assert "secret" not in str(error.value)
+    assert dpx.PrivateData(table[["x0", "x1"]], DOMAIN, model=strict, output="probability").size == len(table)

@@ -112,7 +112,7 @@ def test_mistakes_are_found_before_anything_is_spent(data, release):
     with pytest.raises(DataError):
         release.relabel(lambda rows: np.full(len(rows["x0"]), np.nan))
     other = dpx.PrivateData({"y": np.zeros(50)}, dpx.Domain([dpx.Numeric("y", 0, 1)]), labels=np.zeros(50))
-    with pytest.raises(ParameterError, match="another domain"):
+    with pytest.raises(ParameterError, match="a different domain"):
         release.refine(other, second, spend=dpx.Budget(0.1, 1e-6))
     strict = dpx.PrivateData(people(100), DOMAIN, model=second, relation="replace-one")
     with pytest.raises(ParameterError, match="relation"):

@@ -192,7 +192,7 @@ def test_an_explainer_falls_back_to_the_release(data, release):
     assert "costs nothing" in free.details["budget"]
     assert free.guarantee.mu >= release.guarantee.mu
     other = dpx.PrivateData(np.random.default_rng(0).random((50, 2)), dpx.Domain.encoded(2), labels=np.ones(50))
-    with pytest.raises(ParameterError, match="another domain"):
+    with pytest.raises(ParameterError, match="a different domain"):
         dpx.Explainer(other, BUDGET, release=release)
 
 

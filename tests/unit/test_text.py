@@ -177,7 +177,7 @@ def test_descriptions_are_read_back_exactly(domain, tmp_path):
         ({"kind": "text"}, "at least one word"),
         ({"kind": "text", "vocabulary": "good"}, "Pass a list"),
         ({"kind": "text", "vocabulary": ["good"], "words": []}, "unknown key 'words'"),
-        ({"kind": "text", "vocabulary": ["good"], "tokeniser": "words-2"}, "another rule than 'words-1'"),
+        ({"kind": "text", "vocabulary": ["good"], "tokeniser": "words-2"}, "a different rule from 'words-1'"),
     ],
 )
 def test_descriptions_that_mean_something_else_are_refused(data, message):

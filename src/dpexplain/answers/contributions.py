@@ -34,9 +34,10 @@ _JSON = frozenset({bool, int, float, str})
 class Contributions(JsonText):
     """What each feature's value adds: `base + sum(values) == answer`, all in the answer's own units (`scale`).
 
-    `base` is the answer for the average record, or for what `average` names instead; `error` has the standard errors of `values` from the
-    privacy noise, where they are known. `record` has one raw value for each name, as it was asked; `titles` are names for people.
-    `details` says where the numbers come from: "quantity" ("plane", "shapley"), "source", "plane".
+    - `base` is the answer for the average record, or for what `average` names instead.
+    - `error` has the standard errors of `values` from the privacy noise, where they are known.
+    - `record` has one raw value for each name, as it was asked; `titles` are names for people.
+    - `details` says where the numbers come from: "quantity" ("plane", "shapley"), "source", "plane".
     """
 
     names: tuple[str, ...]

@@ -43,13 +43,12 @@ _STATED = 12  # changes that a table or a document shows
 class Explanation(JsonText):
     """A local linear explanation φ of a black box at `point`: one number for each encoded column.
 
-    `error` is the standard error of each value as an estimate of the exact answer, where it is known. `cost` is what this answer added to the total,
-    `guarantee` the total. `copied` answers were reused from a nearby query, free. `domain` and `record` (the query as it was asked, where
-    it is at hand) are for pictures; they do not travel in `to_dict`.
-
-    `plane` is the plane that was fitted ("fitted", "anchored", "paper") and `intercept` its value at the point, a label in [-1, 1] like the
-    slopes in `values`; both are None for quantities that are not planes. `scale` converts labels to the model's own units. `added` has the
-    contributions, or computes them when they are asked for.
+    - `values` are slopes in labels, one for each of `names`; `error` is the standard error of each as an estimate of the exact answer, where it is known.
+    - `cost` is what this answer added to the total, `guarantee` the total. `copied` answers were reused from a nearby query, at no cost.
+    - `plane` is the plane that was fitted ("fitted", "anchored", "paper") and `intercept` its value at the point, a label in [-1, 1] like the slopes; both
+      are None for quantities that are not planes.
+    - `scale` converts labels to the model's own units. `added` has the contributions, or computes them when they are asked for.
+    - `domain` and `record` (the query as it was asked, where it is at hand) are for pictures; they do not travel in `to_dict`.
     """
 
     values: Vector

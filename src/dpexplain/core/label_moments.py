@@ -56,7 +56,7 @@ class LabelMoments(NormalisedMoments):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelSums:
-    """Normalised moments of rows with other labels than they were registered with: `ask` gives encoded rows K labels each, (rows, K), row by row."""
+    """Normalised moments of rows with labels that differ from the registered ones: `ask` gives encoded rows K labels each, (rows, K), row by row."""
 
     moments: NormalisedMoments
     ask: Callable[[Matrix], Matrix]

@@ -76,7 +76,7 @@ def tell_story(console: Console, output: Path, count: int) -> None:
 
 
 def _train(count: int) -> tuple[Any, dict[str, list[Any]]]:
-    """A random forest on other people than those who are explained from."""
+    """A random forest trained on people who are not in the explanation data."""
     from sklearn.ensemble import RandomForestClassifier
 
     training, rich = people(min(count // 2, 20_000), seed=1)

@@ -48,7 +48,7 @@ class Domain(description.DomainDescription):
     `encode` is for private rows. It is total (no value in a row decides whether it raises; each feature documents what it does
     with missing, infinite, out-of-range and unknown values) and row-wise (a record's vector depends on that record alone). Only
     the table's schema can be refused. `encode_query` is for public queries and strict: a query outside the declared values is
-    refused rather than clamped, because the answer would explain another point than the one asked about. Only what the domain
+    refused rather than clamped, because the answer would explain a point that was not asked about. Only what the domain
     declares as the substitute of a missing or undeclared value (`missing=`, `other=`) takes its place, and the answer states it.
 
     `scale` defines distances: those between records are computed from columns multiplied by it, and by their feature's own. Encoded

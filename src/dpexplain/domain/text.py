@@ -168,7 +168,7 @@ class TextDomain(description.DomainDescription):
         description.require_known(data, {"kind", "tokeniser", "vocabulary", "column", "scale"}, "a text domain")
         if data.get("tokeniser", TOKENISER) != TOKENISER:
             raise DomainError(
-                f"this text domain cuts words by another rule than {TOKENISER!r}. Read it with the version that made it"
+                f"this text domain cuts words by a different rule from {TOKENISER!r}. Read it with the version that made it"
             )
         return cls(data.get("vocabulary", ()), data.get("column"), data.get("scale", UNSCALED))
 

@@ -5,7 +5,8 @@ By moments:      moments_plan.py (noisy sums of all rows), moments_answer.py (an
                  several answers use), released_centres.py (where sums are centred)
 By descent:      gradient.py (the bounded query), descent.py (the loop and its steps), start.py, model_start.py and warm.py (where it starts),
                  plane_choice.py (which plane), idle.py (directions that rows do not determine), measured.py (the paper's rule made private)
-Of releases:     release_plan.py, marginals_plan.py (counts for reference records), label_moments_plan.py (labels of another model)
+Of releases:     release_plan.py, histogram_counts.py (how columns are distributed), marginals_plan.py (counts for reference records),
+                 label_moments_plan.py (labels of another model)
 Before a domain: discovery_counts.py, misfit_counts.py
 The past:        history.py (what was released), history_prediction.py (free answers from it)
 Noise:           gaussian.py (how much, and on which grid), setting.py (the public facts it depends on)

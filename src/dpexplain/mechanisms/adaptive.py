@@ -51,15 +51,15 @@ FLOOR = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Adaptive:
-    """Explain from history: at most (ε, δ) a query, less where past answers are informative.
+    """Explain from history: at most (ε, δ) for each query, less where past answers are informative.
 
-    `by="moments"` pays only for what the history lacks, with error bars and contributions: usually (ε, δ) for the first answer and nothing for all others,
-    each as close as a fresh answer of `Basic` at (ε, δ). `by="descent"` starts from a prediction. None is moments where they are closer, as for `Basic`.
-    `steps`, the paper's T and the most iterations a query may take, asks for a descent; so does rule="paper". calibration="paper" follows the paper's rule
-    whatever `rule` says. `plane` and `radius` are as for `Basic`.
-
-    `stop_at`, for calibration="paper" only, is Algorithm 2's own total (ε, δ): the stream of queries ends with `PaperBudgetExhausted` where its test of
-    ε_spent and δ_spent, by strong composition, says so. The explainer's `Budget` counts exactly and is checked first, before rows are read.
+    - `by="moments"` pays only for what the history lacks, with error bars and contributions: usually (ε, δ) for the first answer and nothing for all others,
+      each as close as a fresh answer of `Basic` at (ε, δ). `by="descent"` starts from a prediction. None chooses as for `Basic`.
+    - `steps`, the paper's T and the most iterations a query may take, asks for a descent; so does rule="paper".
+    - calibration="paper" follows the paper's rule whatever `rule` says.
+    - `plane` and `radius` are as for `Basic`.
+    - `stop_at`, for calibration="paper" only, is Algorithm 2's own total (ε, δ): the stream of queries ends with `PaperBudgetExhausted` where its test of
+      ε_spent and δ_spent, by strong composition, says so. The explainer's `Budget` counts exactly and is checked first, before rows are read.
     """
 
     epsilon: float = 0.01

@@ -106,14 +106,13 @@ class NoisyDescent:
 class Basic:
     """Explain each query afresh at (ε, δ).
 
-    `by="moments"` pays for the sums that a release takes and fits the plane to them, with error bars and contributions; an explainer's answers centre
-    these sums at the mean of all centres they have released (`mechanisms/released_centres.py`). `by="descent"` takes noisy gradients. None is moments
-    where they are closer, by public facts: for fitted and anchored planes of at most 256 columns. `steps`, the paper's T, asks for a descent of so many
-    iterations; a descent without it chooses them from public quantities.
-
-    `plane` is "fitted" (free at the query, as LIME's is; the default), "anchored" (through the model's answer there, for which the model is asked
-    about the query, which is public) or "paper" (through 0). calibration="paper" implies the last. `radius` caps ‖φ‖; None chooses it from what
-    accuracy is paid for, and 1 for the paper's plane. An answer's details say whether the cap binds.
+    - `by="moments"` pays for the sums that a release takes and fits the plane to them, with error bars and contributions. An explainer's answers centre
+      these sums at the mean of all centres they have released (`mechanisms/released_centres.py`). `by="descent"` takes noisy gradients. None chooses by
+      public facts what is closer on most tables: moments for fitted and anchored planes of at most 256 columns.
+    - `steps`, the paper's T, asks for a descent of so many iterations; a descent without it chooses them from public quantities.
+    - `plane` is "fitted" (free at the query, as LIME's is; the default), "anchored" (through the model's answer at the query, about which the model is asked:
+      the query is public) or "paper" (through 0). calibration="paper" implies the last.
+    - `radius` caps ‖φ‖. None chooses it from what accuracy is paid for, and 1 for the paper's plane. An answer's details say whether the cap binds.
     """
 
     private: ClassVar[bool] = True

@@ -58,11 +58,13 @@ def discover(
 ) -> Domain:
     """The domain of private rows, with bounds and categories found privately and paid from `budget` (or `spend`, a part of it).
 
-    `columns` gives the kind of each column: {"age": "number", "children": "integer", "work": "category", "married": "yes-no", "opened": "date"},
-    or a draft or schema (`Domain.from_schema`). Arrow tables, polars frames and Parquet files have their own. `declare` gives what is known
-    and need not be paid for, as for `Domain.from_model`; `candidates` lists public values that categories may have, which makes those easier
-    to find. Only values that many rows share are found; the rest is read as "other". `unit`, `max_rows_per_unit`, `relation` and `name` are as
-    for `PrivateData`. The same `ledger` takes the release that follows; the same `request_id` gives the same answer and spends nothing.
+    - `columns` gives the kind of each column: {"age": "number", "children": "integer", "work": "category", "married": "yes-no", "opened": "date"},
+      or a draft or schema (`Domain.from_schema`). Arrow tables, polars frames and Parquet files have their own.
+    - `declare` gives what is known and need not be paid for, as for `Domain.from_model`.
+    - `candidates` lists public values that categories may have, which makes those easier to find. Only values that many rows share are found; the rest
+      is read as "other".
+    - `ledger` pays, and takes the release that follows. The same `request_id` gives the same answer and spends nothing.
+    - `unit`, `max_rows_per_unit`, `relation` and `name` are as for `PrivateData`.
     """
     _require_payment(budget, spend, ledger, options)
     terms = RegistrationOptions(**options)

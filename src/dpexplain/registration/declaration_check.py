@@ -17,7 +17,7 @@ from dpexplain.domain.interface import hint
 from dpexplain.domain.values import find, is_missing, lookup_table, number
 from dpexplain.errors import DataError
 from dpexplain.registration.declared_answers import UNDECLARED, AnswerDeclaration, WrongShape, as_answers
-from dpexplain.registration.labels import question_of
+from dpexplain.registration.labels import RAISED, question_of
 from dpexplain.registration.made_up import RECORDS
 
 
@@ -45,19 +45,19 @@ def check_declaration(model: Any, declared: AnswerDeclaration, records: Callable
 
 
 def explain_failure(error: DataError, model: Any, declared: AnswerDeclaration, records: Callable[[], Any]) -> DataError:
-    """The error of a model that answered no private row, with its error about made-up records. Made-up records are public, and so is that text."""
-    try:
-        made_up = records()
-    except Exception:  # the table itself cannot be read, which the error says already
+    """The error of a model that raised about the private rows, with what it says about made-up records. These are public, and so is that text."""
+    if not str(error).startswith(RAISED):
         return error
     try:
-        _answers(question_of(model, declared.kind_of(model)), lambda: made_up)
-    except WrongShape:
+        _answers(question_of(model, declared.kind_of(model)), records)
+    except (WrongShape, NotImplementedError):
         return error
     except Exception as found:
         text = " ".join(str(found).split())[:300]
         return DataError(f"{error}. About made-up records of the domain it says: {type(found).__name__}: {text}")
-    return error
+    return DataError(
+        f"{error}. It answers made-up records, which have the domain's columns alone: if it takes no others, leave them out of the table"
+    )
 
 
 def _answers(question: Callable[[Any], Any], records: Callable[[], Any]) -> Any:

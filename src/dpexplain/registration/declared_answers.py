@@ -163,7 +163,7 @@ class Reading:
             return self.label(entries[0])
         try:
             return float(self._vectors(np.array([entries]))[0])
-        except DataError:  # of this one answer: another number of classes than the model has
+        except DataError:  # this one answer has fewer or more classes than the model
             return nan
 
     def _vectors(self, answers: NDArray[Any]) -> Vector:

@@ -25,6 +25,7 @@ _TRIED = 32  # rows that are asked one by one before a model counts as one that 
 _MOST_CLIPPED = 0.1  # share of answers outside the range of probabilities or labels, at which they are something else
 _RANGES = {"probability": "probabilities", "label": "labels", "value": "bounds="}
 _INFRASTRUCTURE = (ConnectionError, TimeoutError, MemoryError)  # errors that do not depend on the rows
+RAISED = "the model raised"  # how messages about its own errors begin
 UNREADABLE = "none of the model's answers can be read. Try it on rows of the same columns and types first, and declare output="
 
 
@@ -181,6 +182,4 @@ def _failure(error: Exception, about: str, count: int) -> DataError:
         return error
     if isinstance(error, WrongShape):
         return DataError(f"the model must return one answer for each of the {count} rows: got {error}")
-    return DataError(
-        f"the model raised {type(error).__name__} on the {about} rows. Try it on rows of the same columns and types first"
-    )
+    return DataError(f"{RAISED} {type(error).__name__} on the {about} rows. Try it on rows of the same columns and types first")

@@ -26,16 +26,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 class RegistrationOptions:
     """Options of every way to register rows:
 
-    `output` declares what an answer is: "probability" (of the class `target`, which is 1 unless another is named; 0 to 1), "class" (+1 where it
-    is `target`) or "value" (a number within the public `bounds`, clipped to them). It may be left out for a classifier, for a function that
-    returns a probability for each class, and for labels in [-1, 1]. An answer that cannot be read counts as the middle.
-    `target="all"` asks about every class of a model with `classes_`, all for the price of one; for releases of tables, with reference
-    records. `unit` names the column that says who owns a row; at most `max_rows_per_unit` of each owner's rows are kept, the
-    first ones in order, whatever their values; rows without an owner are left out. `relation` is "add-remove" or "replace-one". `size` is
-    the public row count m̄ that sums are divided by; it defaults to the number of rows kept, which then is public. `name`
-    tells data sets apart in a ledger. `cap` is the most that all releases and explainers opened on these data may spend together, whichever
-    ledgers they use; without one, `spent` states their total and nothing is refused beyond each budget. `model_card` says how private the
-    model's training was (a `ModelCard`, a mapping, or a JSON file), for `data.guarantees`.
+    - `output` declares what an answer is: "probability" (of the class `target`; 0 to 1), "class" (+1 where it is `target`) or "value" (a number within
+      the public `bounds`, clipped to them). It may be left out for a classifier, for a function that returns a probability for each class, and for
+      labels in [-1, 1]. An answer that cannot be read counts as the middle.
+    - `target` is the class to explain, 1 unless another is named. `target="all"` explains every class of a model with `classes_`, all for the price
+      of one; for releases of tables, with reference records.
+    - `unit` names the column that says who owns a row, and at most `max_rows_per_unit` of each owner's rows are kept: the first ones in order,
+      whatever their values. Rows without an owner are left out.
+    - `relation` is "add-remove" or "replace-one": what the guarantee compares.
+    - `size` is the public row count m̄ that sums are divided by. By default it is the number of rows kept, which then is public.
+    - `name` tells data sets apart in a ledger.
+    - `cap` is the most that all releases and explainers opened on these data may spend together, whichever ledgers they use. Without one, `spent`
+      states their total and nothing is refused beyond each budget.
+    - `model_card` says how private the model's training was (a `ModelCard`, a mapping, or a JSON file), for `data.guarantees`.
     """
 
     target: Any = None

@@ -159,17 +159,16 @@ def _typed_columns(rows: Mapping[str, Any], domain: Domain, whole: bool) -> dict
     given = {name: rows[name] for name in domain.columns if not isinstance(rows[name], (list, tuple))}
     read = {name: (read_columns(rows, [name])[name], getattr(column, "dtype", None)) for name, column in given.items()}
     made = _convert_columns(read, domain, whole)
-    typed = {
-        name: column if isinstance(given[name], np.ndarray) else _series_like(given[name], name, column)
-        for name, column in made.items()
-    }
-    series = {name: open_series(column) for name, column in given.items() if whole and not isinstance(column, np.ndarray)}
-    columns = {name: column for name, (column, _) in read.items() if name not in made}
-    return typed | {name: one.to_native() for name, one in _infer_types(series, columns).items()}
+    series = {name: open_series(column) for name, column in given.items() if not isinstance(column, np.ndarray)}
+    left = {name: column for name, (column, _) in read.items() if whole and name not in made}
+    typed = {name: _series(name, made[name], one.implementation) for name, one in series.items() if name in made}
+    typed |= _infer_types(series, left)
+    return made | {name: _with_index_of(given[name], one.to_native()) for name, one in typed.items()}
 
 
-def _series_like(given: Any, name: str, column: Column) -> Any:
-    return _series(name, column, open_series(given).implementation).to_native()
+def _with_index_of(given: Any, made: Any) -> Any:
+    """The new series with the index of the given one, where they have one: pandas aligns columns by it."""
+    return made.set_axis(given.index) if hasattr(given, "index") and hasattr(made, "set_axis") else made
 
 
 def _infer_types(series: dict[str, nw.Series[Any]], columns: dict[str, Column]) -> dict[str, nw.Series[Any]]:

@@ -67,12 +67,13 @@ class ModelQuestions:
     ) -> Contributions:
         """SHAP values of `record`: what each feature adds to the model's answer, compared with the reference records. Free, any number of times.
 
-        They add up to the answer minus the average answer over the reference. `model` is anything `PrivateData` takes, shown records in the
-        domain's own terms; None is the model that labelled this release, in the process that made it. `target` is another class than the
-        release's. `background` is how many reference
-        records to compare with: more take longer and err less. Error bars hold the choice of records and orders, the privacy noise and
-        the reference's estimated bias. Private for the explanation data by post-processing; what the model's answers reveal about its
-        training data is not covered (docs/shap.md).
+        They add up to the answer minus the average answer over the reference. Error bars hold the choice of records and orders, the privacy noise and
+        the reference's estimated bias. Private for the explanation data by post-processing; what the model's answers reveal about its training data is
+        not covered (docs/shap.md).
+
+        - `model` is anything `PrivateData` takes, shown records in the domain's own terms; None is the model that labelled this release, in the process
+          that made it. `target` is a class that the release does not explain by itself.
+        - `background` is how many reference records to compare with: more take longer and err less.
 
         Of a release of texts: what each word of the vocabulary adds, present or absent, compared with background texts that have the released
         frequencies and pairs of words, and what the other words add together (docs/text.md). Of a release of images: what each superpixel adds,
@@ -248,9 +249,9 @@ class ModelQuestions:
         if not isinstance(name, str) or not name:
             raise ParameterError(f"the name of a model must be text, got {quote(name)}")
         if other.domain.fingerprint != self.domain.fingerprint:
-            raise ParameterError("the other release has another domain. Add what relabel or refine made of this one")
+            raise ParameterError("the other release has a different domain. Add what relabel or refine made of this one")
         if not _same_records(self.reference, other.reference) or other.guarantee.mu < self.first_guarantee.mu:
-            raise ParameterError("the other release has other records. Add what relabel or refine made of this one")
+            raise ParameterError("the other release has different records. Add what relabel or refine made of this one")
         named = {**self.named, name: replace(other, named={})}
         return replace(
             self._whole, guarantee=paid_together(self.first_guarantee, named.values()), first=self.first_guarantee, named=named

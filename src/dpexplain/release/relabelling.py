@@ -123,10 +123,10 @@ def refine(
 ) -> Release:
     """Buy the model's label moments on the private rows, n + 1 numbers, and make the release that they sharpen."""
     if release.domain.fingerprint != data.domain.fingerprint:
-        raise ParameterError("these data have another domain than the release. Register the rows that it was made from")
+        raise ParameterError("these data have a different domain from the release. Register the rows that it was made from")
     if release.guarantee.neighbours != data.setting.neighbours:
         raise ParameterError(
-            "these data have another relation or privacy unit than the release. Register them with the same relation= and unit="
+            "these data have a different relation or privacy unit from the release. Register them with the same relation= and unit="
         )
     if release.reference is None:
         raise ParameterError("this release has no reference records to label. Make it with dpx.release(…, reference=True)")

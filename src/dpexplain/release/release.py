@@ -103,19 +103,17 @@ class Release(ModelQuestions):
     ) -> Explanation:
         """Why the model answers as it does at `record`. Free: it reads the release only.
 
-        Another `weight` than the release's own asks for another locality; the farther it is from uniform, the more the answer relies on
-        the reference distribution. A release with labelled reference data answers from them, whatever the weight. `weights.Nearest(2000)`
-        chooses the width for each record, from what is released, so that about 2,000 rows count; `.details["width"]` has it.
-
-        The plane is "fitted" at the record, as LIME's is; "anchored" goes through `anchor`, the model's answer there in its own units
-        (`.scale`: a probability from 0 to 1, a value within its bounds, or a label from -1 to 1 where only labels were registered); "paper"
-        goes through 0, in a ball of radius 1. How strongly slopes are shrunk is chosen from the released moments and their noise; a `radius` holds
-        them in a ball as well, and `.details["cap"]` states where it binds.
-
-        A value may be missing where the domain declares a substitute; `extra="ignore"` leaves out fields that the domain does not
-        declare, and `clip=True` asks about the nearest value within the bounds. `.notes` of the answer states how values were read.
-
-        `target` is one of `.targets`: another class, or another model that was added to this release by name.
+        - `weight` asks for a locality that differs from the release's own. The farther it is from uniform, the more the answer relies on the
+          reference distribution. `weights.Nearest(2000)` chooses the width for each record, from what is released, so that about 2,000 rows
+          count; `.details["width"]` has it. A release with labelled reference data answers from them, whatever the weight.
+        - `plane` is "fitted" at the record, as LIME's is; "anchored" through `anchor`, the model's answer there in its own units (`.scale`: a
+          probability from 0 to 1, a value within its bounds, or a label from -1 to 1 where only labels were registered); or "paper",
+          through 0, in a ball of radius 1.
+        - `radius` holds the slopes in a ball, and `.details["cap"]` states where it binds. How strongly slopes are shrunk is chosen from the
+          released moments and their noise in any case.
+        - `target` is one of `.targets`: another class, or another model that was added to this release by name.
+        - `extra="ignore"` leaves out fields that the domain does not declare, and `clip=True` asks about the nearest value within the bounds. A
+          value may be missing where the domain declares a substitute. `.notes` of the answer states how values were read.
         """
         if target is not None:
             found = self.of(target).explain(record, weight, anchor, plane=plane, radius=radius, extra=extra, clip=clip)

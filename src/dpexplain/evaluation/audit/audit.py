@@ -131,14 +131,14 @@ def audit(
 ) -> Audit:
     """An empirical lower bound on what `mechanism` (or `evaluation.Releasing(ε, δ)`, for `dpx.release`) really costs, against what it claims.
 
-    Without `data` the audit makes up worst-case data, in `domain` if given. With `data` it uses them and a canary beside them; nothing is
-    charged. `view` is the output that guesses use: the "transcript", each released number, which is what accounting pays for; or the "answer" alone, which
-    for many noisy steps reveals less. `canary` is a record and its label; by default the record that moves the statistic most is searched. The data sets
-    differ in `copies` of it, because μ for one record is kμ for k, and errors are detected best near kμ = 2. `query` is a record or a list
-    of records that are asked about one after another; `queries` is their number where they are made up.
-
-    Of the runs on each data set the first fifth (30 to 200) choose the guess, on noise that both share; the others are counted, on `SecureNoise`
-    unless there is a `seed`. `noise` makes noise from a number instead: for tests with noise that is wrong.
+    - Without `data` the audit makes up worst-case data, in `domain` if given. With `data` it uses them and a canary beside them; nothing is charged.
+    - `view` is the output that guesses use: the "transcript", each released number, which is what accounting pays for; or the "answer" alone, which
+      reveals less where there are many noisy steps.
+    - `canary` is a record and its label; by default the record that moves the statistic most is searched. The data sets differ in `copies` of it: k
+      copies of a record show kμ, and errors are detected best near kμ = 2.
+    - `query` is a record or a list of records that are asked about one after another; `queries` is their number where they are made up.
+    - Of the `runs` on each data set the first fifth (30 to 200) choose the guess, on noise that both share. The others are counted, on `SecureNoise`
+      unless there is a `seed`. `noise` makes noise from a number instead: for tests with noise that is wrong.
     """
     _require(view, runs, confidence, data, domain)
     stage = _set_up(mechanism, data, _Scenario(domain, relation, query, queries, copies), view)
