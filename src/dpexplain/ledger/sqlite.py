@@ -28,6 +28,7 @@ from dpexplain.ledger.file_checks import (
     Inode,
     create_private,
     flush_directory,
+    inode_of,
     remove_with_logs,
     require_one_name,
     require_safe_folder,
@@ -66,10 +67,10 @@ TROUBLE = (*DRIVER, _NotInPlace, OSError)
 
 @dataclass(slots=True)
 class Opened:
-    """A connection, and the file it was opened on."""
+    """A connection, and the files it was opened on: the ledger, its log and the log's index."""
 
     connection: sqlite3.Connection
-    inode: Inode
+    inodes: tuple[Inode | None, ...]
 
     def close(self) -> None:
         self.connection.close()
@@ -81,6 +82,7 @@ class SqliteStore:
     def __init__(self, path: str | Path, *, timeout: float = 10.0, read_only: bool = False, may_create: bool = True) -> None:
         self._name = os.path.realpath(path)
         self.path = Path(self._name)
+        self._logs = (f"{self._name}-wal", f"{self._name}-shm")
         self._timeout, self._read_only = timeout, read_only
         self._may_create = may_create and not read_only
         self._writer, self._reader, self._prober = (Connection(Opened.close) for _ in range(3))
@@ -148,13 +150,16 @@ class SqliteStore:
         if isinstance(error, sqlite3.Error):
             return self._explain(error)
         if isinstance(error, _NotInPlace):
-            return LedgerUnavailable(f"the ledger {self.path} was moved, deleted or replaced while in use. {AGAIN}")
+            for one in (self._prober, self._reader, self._writer):  # the last to be closed saves what a deleted log holds
+                one.drop_if_unused()
+            return LedgerUnavailable(f"the ledger {self.path} or its log was moved, deleted or replaced while in use. {AGAIN}")
         return LedgerCorrupt(f"the ledger {self.path} is damaged ({type(error).__name__}). {RESTORE}")
 
     def _connect(self) -> Opened:
         with suppress(FileNotFoundError):
             inode = require_sound(self.path)
-            return Opened(self._open_connection(self._uri(), self._prepare), inode)
+            connection = self._open_connection(self._uri(), self._prepare)
+            return Opened(connection, (inode, *map(inode_of, self._logs)))
         if not self._may_create:
             raise LedgerMissing(
                 f"there is no ledger at {self.path}, and it is not created, because a new one would forget what was spent. Put the file back"
@@ -207,12 +212,12 @@ class SqliteStore:
             remove_with_logs(draft)
 
     def _require_in_place(self, opened: Opened) -> None:
-        """A file that was moved, replaced or linked under an open connection would take spending with it."""
+        """A file that was moved, replaced or linked under an open connection would take spending with it, and so would its log."""
         try:
             found = require_one_name(self._name)
         except FileNotFoundError:
             raise _NotInPlace from None
-        if found != opened.inode:
+        if (found, *map(inode_of, self._logs)) != opened.inodes:
             raise _NotInPlace
 
     def _immutable(self) -> str:
@@ -332,4 +337,4 @@ def runner(connection: sqlite3.Connection) -> Callable[[str, tuple[Any, ...]], l
 
 
 def file_uri(path: Path) -> str:
-    return f"file:{quote(str(path))}"
+    return f"file:{quote(os.fsencode(path))}"  # bytes: a name need not be text
