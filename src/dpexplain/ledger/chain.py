@@ -11,17 +11,15 @@ import json
 from dataclasses import fields
 from datetime import UTC, datetime
 from hashlib import sha256
+from importlib import import_module
+from importlib.util import find_spec
 from json.encoder import encode_basestring_ascii
 from typing import Any, NamedTuple
 
 from dpexplain.errors import InputError, LedgerCorrupt
 from dpexplain.ledger.port import Entry, Head
 
-try:
-    import orjson
-except ImportError:  # it comes with the service
-    orjson = None  # type: ignore[assignment]
-
+orjson: Any = import_module("orjson") if find_spec("orjson") else None  # it comes with the service
 _OPTIONS = 0 if orjson is None else orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS
 _ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode

@@ -34,9 +34,10 @@ from dpexplain.ledger.file_checks import (
     require_safe_folder,
     require_sound,
 )
+from dpexplain.ledger.numbered import NumberedSession
 from dpexplain.ledger.port import Account
-from dpexplain.ledger.schema import create, is_old, migrate, require_current
-from dpexplain.ledger.sql import JoinedSession, SqlSession
+from dpexplain.ledger.schema import SQLITE_MIGRATIONS, create, is_old, migrate
+from dpexplain.ledger.sql import SqlSession
 from dpexplain.ledger.store import Lookup
 from dpexplain.ledger.write_queue import AGAIN, Turn, WriteQueue
 
@@ -67,10 +68,18 @@ TROUBLE = (*DRIVER, _NotInPlace, OSError)
 
 @dataclass(slots=True)
 class Opened:
-    """A connection, and the files it was opened on: the ledger, its log and the log's index."""
+    """A connection, the files it was opened on (the ledger, its log and the log's index), and the numbers of accounts that it has read.
+
+    Tables of the first version have no numbers. They are read as they are, and replaced when the ledger is opened for writing.
+    """
 
     connection: sqlite3.Connection
     inodes: tuple[Inode | None, ...]
+    numbers: dict[str, int] | None
+
+    def session(self, expected: Sequence[Lookup] = ()) -> SqlSession:
+        run = runner(self.connection)
+        return SqlSession(run) if self.numbers is None else NumberedSession(run, self.numbers, expected)
 
     def close(self) -> None:
         self.connection.close()
@@ -94,7 +103,7 @@ class SqliteStore:
 
     def read(self, work: Callable[[SqlSession], T]) -> T:
         with self._use(self._reader) as opened, transaction(opened.connection, "BEGIN"):
-            return work(SqlSession(runner(opened.connection)))
+            return work(opened.session())
 
     def write(self, work: Callable[[SqlSession], T], expected: Sequence[Lookup] = ()) -> T:
         turn = Turn(work, expected, time.monotonic() + self._timeout)
@@ -125,7 +134,7 @@ class SqliteStore:
         try:
             opened = self._writer.get(self._connect_for_writing)
             self._require_in_place(opened)
-            take_turns(opened.connection, turns, deadline)
+            take_turns(opened, turns, deadline)
         except TROUBLE as error:
             raise self._translate(error, self._writer) from None
 
@@ -159,7 +168,8 @@ class SqliteStore:
         with suppress(FileNotFoundError):
             inode = require_sound(self.path)
             connection = self._open_connection(self._uri(), self._prepare)
-            return Opened(connection, (inode, *map(inode_of, self._logs)))
+            old = is_old(runner(connection), SQLITE_MIGRATIONS)
+            return Opened(connection, (inode, *map(inode_of, self._logs)), None if old else {})
         if not self._may_create:
             raise LedgerMissing(
                 f"there is no ledger at {self.path}, and it is not created, because a new one would forget what was spent. Put the file back"
@@ -190,11 +200,9 @@ class SqliteStore:
         self._may_create = False
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'dpexplain_schema'").fetchone():
             raise LedgerCorrupt(f"{self.path} is not a dpexplain ledger, or no longer. Name another file, or: {RESTORE}")
-        if self._read_only:
-            require_current(runner(connection))
-        elif is_old(runner(connection)):
+        if is_old(runner(connection), SQLITE_MIGRATIONS) and not self._read_only:
             with transaction(connection, "BEGIN IMMEDIATE"):
-                migrate(runner(connection))
+                migrate(runner(connection), SQLITE_MIGRATIONS)
 
     def _create(self) -> None:
         # Another process may be creating the ledger now: its file appears before its log, so the log is looked for first.
@@ -288,9 +296,9 @@ def take_write_lock(connection: sqlite3.Connection, deadline: float) -> None:
             time.sleep(next(pauses, PAUSES[-1]))
 
 
-def take_turns(connection: sqlite3.Connection, turns: Sequence[Turn], deadline: float) -> None:
+def take_turns(opened: Opened, turns: Sequence[Turn], deadline: float) -> None:
     """Do the turns in one write transaction. What the driver raises ends it; anything else undoes one turn alone."""
-    session = JoinedSession(runner(connection), expected=[lookup for turn in turns for lookup in turn.expected])
+    session, connection = opened.session([lookup for turn in turns for lookup in turn.expected]), opened.connection
     take_write_lock(connection, deadline)
     try:
         for turn in turns:
@@ -328,7 +336,7 @@ def make_tables(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     with transaction(connection, "BEGIN IMMEDIATE"):
         create(runner(connection))
-        migrate(runner(connection))
+        migrate(runner(connection), SQLITE_MIGRATIONS)
 
 
 def runner(connection: sqlite3.Connection) -> Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]:
