@@ -31,21 +31,21 @@ class NumberedSession(JoinedSession):
 
     def row(self, dataset: str, sequence: int) -> Row | None:
         new = [row for name, row in self._new if (name, row.sequence) == (dataset, sequence)]
-        found = new or self._between(dataset, sequence, sequence + 1, "", ())
+        found = new or self._read_range(dataset, sequence, sequence + 1, "", ())
         return found[0] if found else None
 
     def rows(self, dataset: str, after: int, limit: int) -> list[Row]:
-        return self._between(dataset, after + 1, 1 << BITS, "", (limit,))
+        return self._read_range(dataset, after + 1, 1 << BITS, "", (limit,))
 
     def answers(self, dataset: str, after: int, limit: int) -> list[Row]:
         """An answer has its own reservation before it, and the account's first entry: so many entries need not be looked at."""
-        return self._between(dataset, 2 * after + 3, 1 << BITS, "AND position > ?", (after, limit))
+        return self._read_range(dataset, 2 * after + 3, 1 << BITS, "AND position > ?", (after, limit))
 
     def datasets(self) -> list[str]:
         named = {str(name) for (name,) in self._run("SELECT dataset FROM dpexplain_accounts", ())}
         return sorted(named | set(self._stored_numbers()))
 
-    def _between(self, dataset: str, first: int, end: int, where: str, values: tuple[int, ...]) -> list[Row]:
+    def _read_range(self, dataset: str, first: int, end: int, where: str, values: tuple[int, ...]) -> list[Row]:
         number = self._number(dataset)
         if number is None:
             return []
