@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from benchmarks.ledger import account, bare_commit, commit_same_rows, spend
+from benchmarks.ledger import account, bare_commit, commit_numbered_rows, spend
 from dpexplain.ledger import open_ledger
 from dpexplain.ledger.sqlite import PRAGMAS
 
@@ -43,7 +43,7 @@ def commits_of(folder: Path) -> Iterator[dict[str, Callable[[int], object]]]:
     try:
         yield {
             "one short row": lambda number: bare_commit(short, "BEGIN IMMEDIATE", "INSERT INTO bare VALUES (?, 'x')", number),
-            "the same rows": commit_same_rows(rows, "BEGIN IMMEDIATE", "other", lambda sql: sql),
+            "the same rows": commit_numbered_rows(rows, "other"),
             "a ledger": lambda number: spend(ledger, f"spend-{number}"),
         }
     finally:

@@ -220,6 +220,25 @@ def replace_file(folder: Path) -> Iterator[Fault]:
     yield count_noticed("older copy put back", ledger.state, lambda: require_head(SqliteLedger(path, account()), head))
 
 
+def delete_logs(folder: Path) -> Fault:
+    """A log that is deleted while in use: what it held is saved by the process that notices, and found by the next."""
+    fault = Fault("log deleted while in use")
+    for number, suffixes in enumerate((("-wal",), ("-shm",), ("-wal", "-shm"))):
+        path = folder / f"{number}.ledger"
+        ledger = SqliteLedger(path, account())
+        spend(ledger, "a", event())
+        for suffix in suffixes:
+            Path(f"{path}{suffix}").unlink()
+        noticed = count_noticed(fault.what, lambda ledger=ledger: spend(ledger, "b", event()))
+        fault.injected, fault.noticed = fault.injected + 1, (fault.noticed or 0) + (noticed.noticed or 0)
+        after = SqliteLedger(path, account())
+        fault.too_little += after.state().spent_quanta < event().quanta
+        fault.lost += 1 - len(list(after.settled()))
+        after.close()
+        ledger.close()
+    return fault
+
+
 def count_noticed(what: str, *attempts: Callable[[], object]) -> Fault:
     fault = Fault(what, injected=len(attempts))
     for attempt in attempts:
@@ -254,7 +273,16 @@ def size(path: Path) -> int:
 
 def run() -> list[dict[str, object]]:
     found = []
-    for inject in (kill_at_any_moment, kill_at_each_step, several_writers, truncate_file, flip_bits, replace_file, hold_lock):
+    for inject in (
+        kill_at_any_moment,
+        kill_at_each_step,
+        several_writers,
+        truncate_file,
+        flip_bits,
+        replace_file,
+        delete_logs,
+        hold_lock,
+    ):
         with tempfile.TemporaryDirectory() as folder:
             faults = inject(Path(folder))
             found += [faults.row()] if isinstance(faults, Fault) else [one.row() for one in faults]

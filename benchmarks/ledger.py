@@ -17,7 +17,7 @@ import sqlite3
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -30,7 +30,9 @@ from rich.table import Table
 
 from dpexplain.ledger import Account, Ledger, Request, Settled, open_ledger
 from dpexplain.ledger.chain import seal
-from dpexplain.ledger.sql import MOVE, insertion
+from dpexplain.ledger.numbered import BITS
+from dpexplain.ledger.numbered import insertion as numbered_insertion
+from dpexplain.ledger.sql import MOVE, OPEN, insertion
 from dpexplain.ledger.sqlite import PRAGMAS as SQLITE_PRAGMAS
 from dpexplain.privacy.budget import Budget
 from dpexplain.privacy.events import GaussianEvent
@@ -124,7 +126,7 @@ def same_rows_sqlite(path: Path, name: str) -> float:
     for pragma in SQLITE_PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
     try:
-        return same_rows_rate(connection, "BEGIN IMMEDIATE", name, lambda sql: sql)
+        return rate(commit_numbered_rows(connection, name))
     finally:
         connection.close()
 
@@ -133,25 +135,29 @@ def same_rows_postgres(url: str, name: str) -> float:
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as connection:
-        return same_rows_rate(connection, "BEGIN", name, lambda sql: sql.replace("?", "%s"))
+        spelt = [sql.replace("?", "%s") for sql in (OPEN, insertion(1), MOVE)]
+        connection.execute(spelt[0], (0, "0" * 64, name))
+        return rate(commit_same_rows(connection, ("BEGIN", *spelt[1:]), name, ()))
 
 
-def same_rows_rate(connection: Any, begin: str, name: str, spell: Callable[[str], str]) -> float:
-    """How many commits a second, of reservation and answer in turn, for a data set of this name that has no account."""
-    return rate(commit_same_rows(connection, begin, name, spell))
+def commit_numbered_rows(connection: sqlite3.Connection, name: str) -> Callable[[int], None]:
+    """What writes row after row to SQLite's own tables, for a data set of this name that has no account yet."""
+    connection.execute(OPEN, (0, "0" * 64, name))
+    (first,) = connection.execute("SELECT number << ? FROM dpexplain_accounts WHERE dataset = ?", (BITS, name)).fetchone()
+    return commit_same_rows(connection, ("BEGIN IMMEDIATE", numbered_insertion(1), MOVE), name, (first,))
 
 
-def commit_same_rows(connection: Any, begin: str, name: str, spell: Callable[[str], str]) -> Callable[[int], None]:
-    """What writes row after row, numbered from 0."""
-    texts, insert, move = entry_texts(), spell(insertion(1)), spell(MOVE)
-    connection.execute(spell("INSERT INTO dpexplain_accounts (sequence, hash, dataset) VALUES (?, ?, ?)"), (0, "0" * 64, name))
+def commit_same_rows(connection: Any, statements: Sequence[str], name: str, start: tuple[int, ...]) -> Callable[[int], None]:
+    """What writes row after row, numbered from 0: reservation and answer in turn. Where keys are numbers they begin after `start`."""
+    texts, (begin, insert, move) = entry_texts(), statements
 
     def commit(number: int) -> None:
         asked, is_answer = divmod(number, 2)
         kind, text = texts[is_answer]
         digest = f"{number:064d}"
         connection.execute(begin)
-        values = (name, number + 1, kind, f"one-{asked}", asked + 1 if is_answer else None, text, digest)
+        key = tuple(first + number + 1 for first in start)
+        values = (*key, name, number + 1, kind, f"one-{asked}", asked + 1 if is_answer else None, text, digest)
         connection.execute(insert, values)
         connection.execute(move, (number + 1, digest, name))
         connection.execute("COMMIT")

@@ -11,6 +11,7 @@ import pytest
 from dpexplain.errors import LedgerCorrupt
 from dpexplain.ledger import Head, verify
 from dpexplain.ledger.chain import Row, digest, seal, unseal
+from dpexplain.ledger.numbered import BITS
 from ledger_support import account, ask, event, refund_request, spend
 
 ENTRIES = "dpexplain_entries"
@@ -105,7 +106,17 @@ def test_deleting_the_first_entry(filled_place):
 def test_two_entries_swapped(filled_place, first):
     for before, after in ((first, 1000), (first + 1, first), (1000, first + 1)):
         filled_place.execute(f"UPDATE {ENTRIES} SET sequence = ? WHERE sequence = ?", after, before)
-    caught(filled_place, f"entry {first} was edited")
+    caught(filled_place, f"entry ({first}|{first + 1}) was edited")
+
+
+def test_two_keys_swapped(filled_place):
+    """SQLite finds entries by keys of its own, which are in no text."""
+    if filled_place.kind != "sqlite":
+        return
+    (first,), (second,) = filled_place.execute(f"SELECT id FROM {ENTRIES} WHERE sequence IN (4, 5) ORDER BY id")
+    for before, after in ((first, 7), (second, first), (7, second)):
+        filled_place.execute(f"UPDATE {ENTRIES} SET id = ? WHERE id = ?", after, before)
+    caught(filled_place, "removed or moved")
 
 
 def test_a_truncated_tail(filled_place):
@@ -224,5 +235,6 @@ def rewrite(place, change):
     for values in found:
         row = seal(replace(change(unseal(Row(*values))), previous=previous))
         previous = row.hash
-        place.execute(f"INSERT INTO {ENTRIES} VALUES (?, ?, ?, ?, ?, ?, ?)", account().dataset, *row)
+        key = [(1 << BITS) + row.sequence] if place.kind == "sqlite" else []
+        place.execute(f"INSERT INTO {ENTRIES} VALUES ({', '.join('?' * (len(key) + 7))})", *key, account().dataset, *row)
     place.execute("UPDATE dpexplain_accounts SET hash = ?", previous)

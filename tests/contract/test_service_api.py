@@ -334,6 +334,22 @@ def test_other_methods_and_addresses_are_problems_too(api):
     problem(api.get("/docs"), 404, "not-found")
 
 
+def test_an_address_with_a_slash_too_many_is_not_redirected(api):
+    """The address of a redirection would have no TLS where a proxy adds it, and the key would be sent to it."""
+    problem(
+        api.client.post("/v1/explain/", json={"record": RECORD}, headers=api.analyst, follow_redirects=False), 404, "not-found"
+    )
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/v1/models", "/v1/domain", "/metrics"])
+def test_head_is_answered_as_get_without_a_body(api, path):
+    full, bare = (api.client.request(method, path, headers=api.analyst) for method in ("GET", "HEAD"))
+    assert (bare.status_code, bare.content) == (200, b"")
+    assert bare.headers["content-type"] == full.headers["content-type"]
+    problem(api.client.delete(path, headers=api.analyst), 405, "method-not-allowed")
+    assert api.client.request("HEAD", "/v1/explain", headers=api.analyst).status_code == 405
+
+
 def test_headers_and_no_cross_origin(api):
     for path in ("/", "/v1/domain", "/healthz", "/v1/nothing"):
         response = api.client.get(path, headers=api.analyst | {"Origin": "https://elsewhere.example"})

@@ -15,7 +15,7 @@ import pytest
 from dpexplain.errors import BudgetExhausted, DpexplainError, LedgerCorrupt, LedgerUnavailable
 from dpexplain.ledger import PostgresLedger, Request, SqliteLedger, open_existing, verify
 from dpexplain.ledger.book import Book
-from dpexplain.ledger.schema import MIGRATIONS, migrate
+from dpexplain.ledger.schema import SQLITE_MIGRATIONS, migrate
 from dpexplain.ledger.sqlite import runner
 from dpexplain.privacy.events import GaussianEvent, mu_of
 from ledger_support import SmallStore, account, ask, children, event, postgres_execute, spend
@@ -403,17 +403,17 @@ def test_a_newer_schema_is_refused_with_the_remedy(place):
 
 
 def test_a_migration_is_recorded_by_the_transaction_that_applies_it(whole):
-    more = (*MIGRATIONS, ("ALTER TABLE dpexplain_entries ADD COLUMN note TEXT", "SELECT fails FROM nowhere"))
+    more = (*SQLITE_MIGRATIONS, ("ALTER TABLE dpexplain_entries ADD COLUMN note TEXT", "SELECT fails FROM nowhere"))
     connection = sqlite3.connect(whole, isolation_level=None)
     connection.execute("BEGIN IMMEDIATE")
     with pytest.raises(sqlite3.OperationalError):
         migrate(runner(connection), more)
     connection.execute("ROLLBACK")
-    assert versions(connection) == [1]
-    connection.execute("BEGIN IMMEDIATE")
-    migrate(runner(connection), (*MIGRATIONS, more[-1][:1]))
-    connection.execute("COMMIT")
     assert versions(connection) == [1, 2]
+    connection.execute("BEGIN IMMEDIATE")
+    migrate(runner(connection), (*SQLITE_MIGRATIONS, more[-1][:1]))
+    connection.execute("COMMIT")
+    assert versions(connection) == [1, 2, 3]
     connection.close()
     with pytest.raises(LedgerUnavailable, match="newer version"):
         SqliteLedger(whole, account())

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from dpexplain.errors import BudgetExhausted, DpexplainError, LedgerUnavailable
-from dpexplain.ledger import Reservation, Settled, SqliteLedger, open_existing, verify
+from dpexplain.errors import BudgetExhausted, DpexplainError, LedgerCorrupt, LedgerUnavailable, ParameterError
+from dpexplain.ledger import Reservation, Settled, SqliteLedger, open_existing, open_ledger, verify
 from dpexplain.ledger.anchor import require_head
 from dpexplain.ledger.port import Head, Settlement
 from ledger_support import account, affordable, ask, children, event, postgres_execute, spend
@@ -114,6 +114,51 @@ def test_a_deleted_ledger_is_never_a_fresh_budget(ledger, path):
     with pytest.raises(LedgerUnavailable, match="not created"):
         SqliteLedger(path, account(), may_create=False)
     assert not path.exists()
+
+
+@pytest.mark.parametrize("deleted", [["-wal"], ["-shm"], ["-wal", "-shm"]])
+def test_a_log_that_is_deleted_while_in_use_takes_no_spending_with_it(ledger, path, deleted):
+    """Spending would go to a log without a name, which a kill forgets, and other processes would begin a second one."""
+    spend(ledger, "second")
+    counted = ledger.state().spent_quanta
+    for suffix in deleted:
+        path.with_name(path.name + suffix).unlink()
+    with pytest.raises(LedgerUnavailable, match="its log was moved, deleted or replaced"):
+        spend(ledger, "third")
+    assert ledger.state().spent_quanta == counted
+    spend(ledger, "third")
+    other = SqliteLedger(path, account())
+    assert other.state().spent_quanta == ledger.state().spent_quanta > counted
+    assert verify(other).answers == 3
+    other.close()
+
+
+def test_a_log_that_another_process_began_is_noticed(ledger, path):
+    """Deleted while in use, then begun anew by a worker that was started later: two logs would be two budgets."""
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink()
+    code = "import sys; from ledger_support import account; from dpexplain.ledger import SqliteLedger\n"
+    code += "ledger = SqliteLedger(sys.argv[1], account()); print('open', flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        try:
+            other.stdout.readline()
+            for _ in range(3):
+                with pytest.raises((LedgerUnavailable, LedgerCorrupt)):
+                    spend(ledger, "second")
+        finally:
+            other.stdin.close()
+
+
+def test_a_ledgers_name_need_not_be_text_but_is_one(tmp_path):
+    name = os.fsdecode(os.fsencode(tmp_path) + b"/\xff?mode=memory#%20\n.ledger")
+    opened = SqliteLedger(name, account())
+    spend(opened, "first")
+    opened.close()
+    again = SqliteLedger(name, account(), may_create=False)
+    assert verify(again).answers == 1
+    again.close()
+    with pytest.raises(ParameterError, match="cannot open a ledger"):
+        open_ledger("sqlite:///a\0b", account())
 
 
 def test_an_account_is_made_only_where_it_may_be(place):

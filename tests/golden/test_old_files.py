@@ -5,12 +5,14 @@
 
 import json
 import shutil
+import sqlite3
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dpexplain as dpx
+from dpexplain.ledger import SqliteLedger, open_existing, verify
 
 FILES = Path(__file__).parent / "files"
 THEN = json.loads((FILES / "answers-0.1.0.json").read_text())
@@ -66,3 +68,26 @@ def test_an_old_ledger_opens_counts_the_same_and_repeats_its_answers(tmp_path):
             name = f"{type(mechanism).__name__}-{i}"
             assert explainer.explain(record, request_id=name).values.tolist() == given[name]
         assert explainer.spent.mu == pytest.approx(THEN["ledger"]["mu"])
+
+
+def test_an_old_ledger_is_read_as_it_is_and_stays_whole_when_it_gets_new_tables(tmp_path):
+    path = tmp_path / "then.ledger"
+    shutil.copy(FILES / "ledger-0.1.0.sqlite", path)
+    before = [verify(account) for account in open_existing(f"sqlite:///{path}")]
+    assert versions_of(path) == [1]
+    (account,) = open_existing(f"sqlite:///{path}")
+    upgraded = SqliteLedger(path, account.account, may_create=False)
+    assert versions_of(path) == [1, 2]
+    assert verify(upgraded, before[0].head) == before[0]
+    assert list(upgraded.settled()) == list(account.settled())
+    assert list(upgraded.settled(after=1)) == list(account.settled(after=1))
+    upgraded.close()
+    assert [verify(account) for account in open_existing(f"sqlite:///{path}")] == before
+
+
+def versions_of(path):
+    connection = sqlite3.connect(path)
+    try:
+        return [version for (version,) in connection.execute("SELECT version FROM dpexplain_schema ORDER BY version")]
+    finally:
+        connection.close()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dpexplain.errors import InputError
 from dpexplain.ledger import MemoryLedger, Request, verify
-from dpexplain.ledger.chain import canonical, copy_as_stored, seal, unseal
+from dpexplain.ledger.chain import _encode_quickly, canonical, copy_as_stored, seal, unseal
 from ledger_support import account, ask, event, spend
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -45,6 +45,26 @@ def test_a_copy_is_what_would_be_read_back(value):
     copied, read = copy_as_stored(value, text), json.loads(text)
     assert copied == read
     assert json.dumps(copied) == json.dumps(read)  # types and the order of keys, too
+
+
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+EVERYDAY = st.floats(-1e17, 1e17) | st.floats(-1e-3, 1e-3) | st.decimals(-1000, 1000, places=5).map(float)
+
+
+@given(VALUES | ODD | st.lists(FLOATS) | st.lists(EVERYDAY))
+def test_the_text_is_that_of_the_standard_library_whatever_is_installed(value):
+    assert canonical(value) == json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+@pytest.mark.parametrize("value", [float("nan"), [float("inf")], {"a": {1, 2}}, {"a": [object()]}])
+def test_what_is_no_json_is_refused_whatever_is_installed(value):
+    with pytest.raises(InputError, match="stores JSON"):
+        canonical(value)
+
+
+def test_everyday_answers_are_written_quickly():
+    pytest.importorskip("orjson")
+    assert _encode_quickly({"values": [0.5, -1 / 3, 12.0, 0.0001], "kept": True, "name": "a\\b"}) is not None
 
 
 def test_an_answer_that_is_changed_later_changes_nothing():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import stat
 
 import numpy as np
@@ -25,7 +26,7 @@ from dpexplain.service.keys import KeyFile
 from dpexplain.service.limits import RateLimit
 from dpexplain.service.problems import Problem, problem_of
 from dpexplain.service.prometheus_metrics import Metrics
-from dpexplain.service.run import threads_of_worker
+from dpexplain.service.run import require_free_address, serve, threads_of_worker
 from service_support import release_only, write_config, write_owner_files
 
 
@@ -42,6 +43,20 @@ def test_workers_share_the_cores(monkeypatch, cores, workers, each):
 @pytest.fixture
 def keys(tmp_path):
     return KeyFile(tmp_path / "keys.json")
+
+
+def test_an_address_that_is_in_use_is_told_before_anything_is_read(owner, monkeypatch):
+    """uvicorn ends with code 3, which means a spent budget here."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        KeyFile(owner / "keys.json").add("analyst")
+        config = load_config(write_config(owner, service={"port": port}))
+        monkeypatch.setattr("dpexplain.service.run.open_backend", lambda *_: pytest.fail("it was read"))
+        with pytest.raises(ParameterError, match=f"cannot listen at 127.0.0.1:{port} .*another host or port"):
+            serve(config)
+    require_free_address("127.0.0.1", port)
+    with pytest.raises(ParameterError, match=r"cannot listen at 192\.0\.2\.1"):
+        require_free_address("192.0.2.1", port)
 
 
 def test_a_key_is_shown_once_and_kept_as_a_salted_hash(keys):

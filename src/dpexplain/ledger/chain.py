@@ -11,12 +11,17 @@ import json
 from dataclasses import fields
 from datetime import UTC, datetime
 from hashlib import sha256
+from importlib import import_module
+from importlib.util import find_spec
 from json.encoder import encode_basestring_ascii
 from typing import Any, NamedTuple
 
 from dpexplain.errors import InputError, LedgerCorrupt
 from dpexplain.ledger.port import Entry, Head
 
+orjson: Any = import_module("orjson") if find_spec("orjson") else None  # it comes with the service
+_OPTIONS = 0 if orjson is None else orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS
+_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 quote_text = encode_basestring_ascii  # the canonical text of a string
 _SCALARS = frozenset({float, int, str, bool, type(None)})
@@ -46,12 +51,31 @@ def utc_now() -> datetime:
 
 def canonical(value: Any) -> str:
     """The one text of a JSON value."""
+    text = _encode_quickly(value)
+    if text is not None:
+        return text
     try:
         return _encode(value)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"a ledger stores JSON and cannot store this ({error}). Pass plain finite numbers, text, lists and dicts"
         ) from None
+
+
+def _encode_quickly(value: Any) -> str | None:
+    """The canonical text by orjson, in a tenth of the time; None where that is not installed, or may write something else.
+
+    Both write the shortest digits that read back as the same float. They differ about floats below 1e-4 and from 1e16 on, not-a-number, characters beyond
+    ASCII, and types that JSON has not. A text that could hold one of these is not used, so what is stored does not depend on what is installed.
+    """
+    if orjson is None:
+        return None
+    try:
+        text: bytes = orjson.dumps(value, option=_OPTIONS)
+    except TypeError:
+        return None
+    plain = text.isascii() and b"null" not in text and b"\x7f" not in text
+    return text.decode() if plain and b"0.0000" not in text and b"0e" not in text.translate(_ZEROS) else None
 
 
 def copy_as_stored(value: Any, text: str) -> Any:

@@ -53,6 +53,14 @@ class Connection(Generic[C]):
             if opened is not None:
                 self._close(opened)
 
+    def drop_if_unused(self) -> None:
+        """Close it unless another thread is using it."""
+        if self.lock.acquire(blocking=False):
+            try:
+                self.drop()
+            finally:
+                self.lock.release()
+
     def __del__(self) -> None:
         with suppress(Exception):
             self.drop()

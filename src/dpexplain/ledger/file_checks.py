@@ -53,6 +53,15 @@ def require_one_name(path: str | Path) -> Inode:
     return found.st_dev, found.st_ino
 
 
+def inode_of(path: str) -> Inode | None:
+    """Which file it is; None where there is none."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def require_safe_folder(path: Path) -> None:
     mode = path.parent.stat().st_mode
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:

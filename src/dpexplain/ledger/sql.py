@@ -65,21 +65,16 @@ class SqlSession:
 
     def flush(self) -> None:
         """Write what was appended, and move the marks to it."""
-        if len(self._new) == 1:
-            ((dataset, row),) = self._new
-            self._run(insertion(1), (dataset, *row))
-            self._run(OPEN if row.sequence == 1 else MOVE, (row.sequence, row.hash, dataset))
-        else:
-            self._flush_many()
+        for dataset in [dataset for dataset, row in self._new if row.sequence == 1]:
+            self._run(OPEN, (0, "", dataset))
+        for start in range(0, len(self._new), MOST_ROWS):
+            self._insert(self._new[start : start + MOST_ROWS])
+        for dataset, row in dict(self._new).items():
+            self._run(MOVE, (row.sequence, row.hash, dataset))
         self._new.clear()
 
-    def _flush_many(self) -> None:
-        for start in range(0, len(self._new), MOST_ROWS):
-            some = self._new[start : start + MOST_ROWS]
-            self._run(insertion(len(some)), self._values(some))
-        opened = [dataset for dataset, row in self._new if row.sequence == 1]
-        for dataset, row in dict(self._new).items():
-            self._run(OPEN if dataset in opened else MOVE, (row.sequence, row.hash, dataset))
+    def _insert(self, rows: Sequence[tuple[str, Row]]) -> None:
+        self._run(insertion(len(rows)), self._values(rows))
 
     @staticmethod
     def _values(rows: Sequence[tuple[str, Row]]) -> tuple[Any, ...]:

@@ -28,14 +28,16 @@ from dpexplain.ledger.file_checks import (
     Inode,
     create_private,
     flush_directory,
+    inode_of,
     remove_with_logs,
     require_one_name,
     require_safe_folder,
     require_sound,
 )
+from dpexplain.ledger.numbered import NumberedSession
 from dpexplain.ledger.port import Account
-from dpexplain.ledger.schema import create, is_old, migrate, require_current
-from dpexplain.ledger.sql import JoinedSession, SqlSession
+from dpexplain.ledger.schema import SQLITE_MIGRATIONS, create, is_old, migrate
+from dpexplain.ledger.sql import SqlSession
 from dpexplain.ledger.store import Lookup
 from dpexplain.ledger.write_queue import AGAIN, Turn, WriteQueue
 
@@ -66,10 +68,18 @@ TROUBLE = (*DRIVER, _NotInPlace, OSError)
 
 @dataclass(slots=True)
 class Opened:
-    """A connection, and the file it was opened on."""
+    """A connection, the files it was opened on (the ledger, its log and the log's index), and the numbers of accounts that it has read.
+
+    Tables of the first version have no numbers. They are read as they are, and replaced when the ledger is opened for writing.
+    """
 
     connection: sqlite3.Connection
-    inode: Inode
+    inodes: tuple[Inode | None, ...]
+    numbers: dict[str, int] | None
+
+    def session(self, expected: Sequence[Lookup] = ()) -> SqlSession:
+        run = runner(self.connection)
+        return SqlSession(run) if self.numbers is None else NumberedSession(run, self.numbers, expected)
 
     def close(self) -> None:
         self.connection.close()
@@ -81,6 +91,7 @@ class SqliteStore:
     def __init__(self, path: str | Path, *, timeout: float = 10.0, read_only: bool = False, may_create: bool = True) -> None:
         self._name = os.path.realpath(path)
         self.path = Path(self._name)
+        self._logs = (f"{self._name}-wal", f"{self._name}-shm")
         self._timeout, self._read_only = timeout, read_only
         self._may_create = may_create and not read_only
         self._writer, self._reader, self._prober = (Connection(Opened.close) for _ in range(3))
@@ -92,7 +103,7 @@ class SqliteStore:
 
     def read(self, work: Callable[[SqlSession], T]) -> T:
         with self._use(self._reader) as opened, transaction(opened.connection, "BEGIN"):
-            return work(SqlSession(runner(opened.connection)))
+            return work(opened.session())
 
     def write(self, work: Callable[[SqlSession], T], expected: Sequence[Lookup] = ()) -> T:
         turn = Turn(work, expected, time.monotonic() + self._timeout)
@@ -123,7 +134,7 @@ class SqliteStore:
         try:
             opened = self._writer.get(self._connect_for_writing)
             self._require_in_place(opened)
-            take_turns(opened.connection, turns, deadline)
+            take_turns(opened, turns, deadline)
         except TROUBLE as error:
             raise self._translate(error, self._writer) from None
 
@@ -148,13 +159,17 @@ class SqliteStore:
         if isinstance(error, sqlite3.Error):
             return self._explain(error)
         if isinstance(error, _NotInPlace):
-            return LedgerUnavailable(f"the ledger {self.path} was moved, deleted or replaced while in use. {AGAIN}")
+            for one in (self._prober, self._reader, self._writer):  # the last to be closed saves what a deleted log holds
+                one.drop_if_unused()
+            return LedgerUnavailable(f"the ledger {self.path} or its log was moved, deleted or replaced while in use. {AGAIN}")
         return LedgerCorrupt(f"the ledger {self.path} is damaged ({type(error).__name__}). {RESTORE}")
 
     def _connect(self) -> Opened:
         with suppress(FileNotFoundError):
             inode = require_sound(self.path)
-            return Opened(self._open_connection(self._uri(), self._prepare), inode)
+            connection = self._open_connection(self._uri(), self._prepare)
+            old = is_old(runner(connection), SQLITE_MIGRATIONS)
+            return Opened(connection, (inode, *map(inode_of, self._logs)), None if old else {})
         if not self._may_create:
             raise LedgerMissing(
                 f"there is no ledger at {self.path}, and it is not created, because a new one would forget what was spent. Put the file back"
@@ -185,11 +200,9 @@ class SqliteStore:
         self._may_create = False
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'dpexplain_schema'").fetchone():
             raise LedgerCorrupt(f"{self.path} is not a dpexplain ledger, or no longer. Name another file, or: {RESTORE}")
-        if self._read_only:
-            require_current(runner(connection))
-        elif is_old(runner(connection)):
+        if is_old(runner(connection), SQLITE_MIGRATIONS) and not self._read_only:
             with transaction(connection, "BEGIN IMMEDIATE"):
-                migrate(runner(connection))
+                migrate(runner(connection), SQLITE_MIGRATIONS)
 
     def _create(self) -> None:
         # Another process may be creating the ledger now: its file appears before its log, so the log is looked for first.
@@ -207,12 +220,12 @@ class SqliteStore:
             remove_with_logs(draft)
 
     def _require_in_place(self, opened: Opened) -> None:
-        """A file that was moved, replaced or linked under an open connection would take spending with it."""
+        """A file that was moved, replaced or linked under an open connection would take spending with it, and so would its log."""
         try:
             found = require_one_name(self._name)
         except FileNotFoundError:
             raise _NotInPlace from None
-        if found != opened.inode:
+        if (found, *map(inode_of, self._logs)) != opened.inodes:
             raise _NotInPlace
 
     def _immutable(self) -> str:
@@ -283,9 +296,9 @@ def take_write_lock(connection: sqlite3.Connection, deadline: float) -> None:
             time.sleep(next(pauses, PAUSES[-1]))
 
 
-def take_turns(connection: sqlite3.Connection, turns: Sequence[Turn], deadline: float) -> None:
+def take_turns(opened: Opened, turns: Sequence[Turn], deadline: float) -> None:
     """Do the turns in one write transaction. What the driver raises ends it; anything else undoes one turn alone."""
-    session = JoinedSession(runner(connection), expected=[lookup for turn in turns for lookup in turn.expected])
+    session, connection = opened.session([lookup for turn in turns for lookup in turn.expected]), opened.connection
     take_write_lock(connection, deadline)
     try:
         for turn in turns:
@@ -323,7 +336,7 @@ def make_tables(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     with transaction(connection, "BEGIN IMMEDIATE"):
         create(runner(connection))
-        migrate(runner(connection))
+        migrate(runner(connection), SQLITE_MIGRATIONS)
 
 
 def runner(connection: sqlite3.Connection) -> Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]:
@@ -332,4 +345,4 @@ def runner(connection: sqlite3.Connection) -> Callable[[str, tuple[Any, ...]], l
 
 
 def file_uri(path: Path) -> str:
-    return f"file:{quote(str(path))}"
+    return f"file:{quote(os.fsencode(path))}"  # bytes: a name need not be text

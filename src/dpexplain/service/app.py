@@ -136,6 +136,7 @@ def create_app(service: Service) -> ASGIApp:
         version="1",
         docs_url=None,  # FastAPI's pages load scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,  # behind a proxy with TLS the redirection would lead to an address without
         lifespan=_lifespan,
     )
     app.state.service = service

@@ -1,7 +1,8 @@
 """Closes idle connections, so that they cannot block new ones.
 
-A request's headers and its body have to arrive in time, however slowly they trickle. When there are too many connections, those that are
-not being answered are closed, oldest first, so that a new caller always gets a turn; if all are being answered, only health checks are answered.
+A request's headers and its body have to arrive in time, however slowly they trickle, and its response has to be read in time. When there are
+too many connections, those that wait for their caller are closed, oldest first, so that a new caller always gets a turn; if all are being
+answered, only health checks are answered.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dpexplain.service.problems import Problem
 
 HEADER_SECONDS = 10.0  # from the first moment a request may begin until its headers are complete
 BODY_SECONDS = 20.0  # from then until its body is complete
+READ_SECONDS = 20.0  # from the moment that a caller leaves too much of a response unread until it has read most of it
 MOST = 1000  # connections of one worker
 MOST_OF_ONE = 200  # … from one address
 SPARE_FILES = 100  # file handles that are not for connections
@@ -67,6 +69,7 @@ class HttpConnection(H11Protocol):
         self.crowd = crowd_of_this_worker()
         self._timer: asyncio.TimerHandle | None = None
         self._timed: object = None
+        self._unread: asyncio.TimerHandle | None = None
         if not self.crowd.enter(self, network_of(self.client[0]) if self.client else ""):
             self.app = health_only(self.app)
         self._watch()
@@ -79,21 +82,30 @@ class HttpConnection(H11Protocol):
         self._stop()
         super().on_response_complete()  # from here on its own timer runs, until the next request's first byte
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(READ_SECONDS, self.end)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._forget_unread()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop()
+        self._forget_unread()
         self.crowd.leave(self)
         super().connection_lost(exc)
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is being answered: it has not sent one whole, or has its answer."""
-        return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
+        """Whether it is the caller's turn: it has not sent a request whole, does not read its response, or has read it."""
+        return self.cycle is None or self.cycle.response_complete or self.cycle.more_body or self.flow.write_paused
 
     def end(self) -> None:
-        """Close the connection without a response."""
+        """Close the connection without a response, or what is left of one."""
         self._stop()
-        if not self.transport.is_closing():
-            self.transport.abort()
+        self._forget_unread()
+        self.transport.abort()  # also if it is closing already, which waits for the caller to read
 
     def _watch(self) -> None:
         """One deadline for headers, then one for the body, and none while an answer is being made."""
@@ -111,6 +123,11 @@ class HttpConnection(H11Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _forget_unread(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
 
 @cache

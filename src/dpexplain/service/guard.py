@@ -43,6 +43,8 @@ class Guard:
             await self._app(scope, receive, send)
             return
         watch = _Watch(scope, send)
+        if scope["method"] == "HEAD":  # what GET is answered with, without the body
+            scope = {**scope, "method": "GET"}
         try:
             await self._limit_size(scope, receive, watch)
         except Exception as error:  # the last handler: an error's text may quote private data, so only its type is logged
@@ -93,6 +95,8 @@ class _Watch:
             given = list(message.get("headers", ()))
             present = {name.lower() for name, _ in given}
             message["headers"] = given + [pair for pair in _RAW if pair[0] not in present]
+        elif self.facts["method"] == "HEAD":
+            message["body"] = b""
         await self._send(message)
 
     def line(self) -> str:

@@ -49,6 +49,7 @@ def serve(config: ServiceConfig, progress: Progress = iter, report: Callable[[st
         raise ParameterError(
             f"there are no keys in {config.keys}, so nobody could ask. Run: dpexplain serve keys add --role analyst"
         )
+    require_free_address(settings.host, settings.port)
     raise_file_limit()
     with shared_folder() as folder:
         config = sharing_labels(stream_if_needed(config), folder)
@@ -80,6 +81,19 @@ def threads_of_worker(workers: int) -> dict[str, str]:
     """How many threads read rows and do linear algebra in each worker, unless the owner has set it: all of them together use each core once."""
     each = str(max(1, (os.cpu_count() or 1) // workers))
     return {name: os.environ.get(name, each) for name in (THREADS, "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+
+
+def require_free_address(host: str, port: int) -> None:
+    """Raise ParameterError if nobody can be served there: asked before anything is read, which may take minutes."""
+    try:
+        for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+    except OSError as error:
+        raise ParameterError(
+            f"cannot listen at {host}:{port} ({error.strerror}). Stop what listens there, or set another host or port under [service]"
+        ) from None
 
 
 def run_workers(config: uvicorn.Config) -> None:

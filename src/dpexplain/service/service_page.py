@@ -16,6 +16,7 @@ from dpexplain.service.backend import SpendingSummary
 from dpexplain.service.config import Settings
 
 
+@cache
 def render_page(settings: Settings, scale: AnswerScale) -> str:
     """The page is the same for all readers: it holds no data, asks for a key where one is needed, and fetches the data with it."""
     data = json.dumps({"open": settings.open})
@@ -33,6 +34,7 @@ def render_page(settings: Settings, scale: AnswerScale) -> str:
     return web.page("service.html", parts)
 
 
+@cache
 def page_policy() -> str:
     """The content security policy: only this script and style, and requests to this service only."""
     return f"{policy(web.inline_modules('service.js'), _style())}; connect-src 'self'; frame-ancestors 'none'"
