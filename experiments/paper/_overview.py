@@ -127,11 +127,11 @@ def iterations(kept: Kept) -> list[str]:
     def value(name: str) -> str:
         return " and ".join(pick(kept, "figure-5", "mean T'", data=data, mechanism=name) for data in ("ACS", "Text"))
 
-    text = next(iter(fitted(kept, "mean T'", "Text, a third", "adaptive")), UNKNOWN)
+    text = next(iter(plane_numbers(kept, "mean T'", "Text, a third", "adaptive")), UNKNOWN)
     return ["121 and 149", value("adaptive, paper"), value("adaptive, ours"), f"none (by sums) and {text}", NO_STEPS]
 
 
-def fitted(kept: Kept, key: str, data: str, kind: str, digits: int = 3) -> list[str]:
+def plane_numbers(kept: Kept, key: str, data: str, kind: str, digits: int = 3) -> list[str]:
     """Numbers of the fitted planes' rows about these data whose explanation begins so."""
     rows = [row for row in kept.get("fitted-planes", {}).get("rows", ()) if row["data"] == data and key in row]
     return [number(row, key, digits) for row in rows if row["explanation"].startswith(kind)]
@@ -139,7 +139,7 @@ def fitted(kept: Kept, key: str, data: str, kind: str, digits: int = 3) -> list[
 
 def of_models(kept: Kept, key: str, data: str, models: tuple[str, ...], kind: str, digits: int = 3) -> str:
     """The same about several models of our own trainer."""
-    return " and ".join(next(iter(fitted(kept, key, f"{data}, own {model}", kind, digits)), UNKNOWN) for model in models)
+    return " and ".join(next(iter(plane_numbers(kept, key, f"{data}, own {model}", kind, digits)), UNKNOWN) for model in models)
 
 
 def likeness(kept: Kept) -> list[str]:
@@ -197,7 +197,7 @@ def regions(kept: Kept) -> list[str]:
         found = [pick(kept, "figure-9", key, queries_about=place, mechanism=name) for place in places]
         return f"{', '.join(found[:3])}; {' and '.join(found[3:])}"
 
-    total = next(iter(fitted(kept, "total ε", "ACS, a third", "adaptive", 2)), UNKNOWN)
+    total = next(iter(plane_numbers(kept, "total ε", "ACS, a third", "adaptive", 2)), UNKNOWN)
     paid = f"the same for all: sums are bought once ({total} for any queries and labels)"
     return ["rising; rising", value("adaptive, paper", BOOKED), value("adaptive, ours", EXACT), paid, "the same for all"]
 
