@@ -82,5 +82,5 @@ STUDY = Study(
     quick=10,
     run=run,
     draw=draw,
-    minutes=40,
+    minutes=60,
 )
