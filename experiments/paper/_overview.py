@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import hypot
 from typing import Any
 
 Kept = dict[str, Any]
 HEADER = ("artefact", "what", "the paper", "its formulas here", "exact accounting", "fitted plane, paid", "release")
-UNKNOWN, NONE = "-", "none"  # not measured; there is nothing to measure
+UNKNOWN = "not measured"
+NO_STEPS = "not applicable: takes no steps"  # sums and releases are paid for before a record is known
 FREE = {"labels": ", as in the paper", "regression": ", our default for such planes", "neighbour": ""}
 SHARED, BOOKED, EXACT, LOST = "shared with LIME", "ε by the paper's bookkeeping", "total ε, exact", "relative excess"
 
@@ -55,9 +57,9 @@ def words(kept: Kept) -> list[str]:
     return ["3.9", value("paper, noise of 8.8 M reviews"), value(exact), paid, release]
 
 
-def losses(data: str, reported: str, other: str, fitted: tuple[str, str, str]) -> Callable[[Kept], list[str]]:
+def losses(data: str, reported: str, other: str, fitted: tuple[str, str, str], grid: str = "") -> Callable[[Kept], list[str]]:
     """Excess loss at ε = 0.1 with columns in [0, 1], relative excess behind it; `other` is a scale of the columns. `fitted` names the data, the paid
-    answers and the release among fitted planes."""
+    answers and the release among fitted planes; `grid` are their superpixels."""
 
     def make(kept: Kept) -> list[str]:
         def value(columns: str, *kinds: str) -> str:
@@ -70,14 +72,10 @@ def losses(data: str, reported: str, other: str, fitted: tuple[str, str, str]) -
         printed = ("paper, noise of its size", "paper")
         formulas = f"{value('[0, 1]', *printed)}; in {other} {value(other, *printed)}"
         exact = value("[0, 1]", "ours, μ of its size", "ours", "exact noise")
-        paid, once = (_in_brackets(pick(kept, "fitted-planes", LOST, 2, data=fitted[0], explanation=name)) for name in fitted[1:])
-        return [reported, formulas, exact, paid, once]
+        paid, once = (pick(kept, "fitted-planes", LOST, 2, data=fitted[0], explanation=name) for name in fitted[1:])
+        return [reported, formulas, exact, f"{grid}({paid})", f"{grid}({once})"]
 
     return make
-
-
-def _in_brackets(value: str) -> str:
-    return value if value == UNKNOWN else f"({value})"
 
 
 def maps(kept: Kept) -> list[str]:
@@ -122,14 +120,26 @@ def paths(kept: Kept) -> list[str]:
         places = ("at the start", "at worst", "at the end")
         return " to ".join(pick(kept, "figure-4", key, 2, mechanism=name) for key in places)
 
-    return ["up, and back", value("adaptive, paper"), value("adaptive, ours"), UNKNOWN, NONE]
+    return ["up, and back", value("adaptive, paper"), value("adaptive, ours"), NO_STEPS, NO_STEPS]
 
 
 def iterations(kept: Kept) -> list[str]:
     def value(name: str) -> str:
         return " and ".join(pick(kept, "figure-5", "mean T'", data=data, mechanism=name) for data in ("ACS", "Text"))
 
-    return ["121 and 149", value("adaptive, paper"), value("adaptive, ours"), UNKNOWN, NONE]
+    text = next(iter(plane_numbers(kept, "mean T'", "Text, a third", "adaptive")), UNKNOWN)
+    return ["121 and 149", value("adaptive, paper"), value("adaptive, ours"), f"none (by sums) and {text}", NO_STEPS]
+
+
+def plane_numbers(kept: Kept, key: str, data: str, kind: str, digits: int = 3) -> list[str]:
+    """Numbers of the fitted planes' rows about these data whose explanation begins so."""
+    rows = [row for row in kept.get("fitted-planes", {}).get("rows", ()) if row["data"] == data and key in row]
+    return [number(row, key, digits) for row in rows if row["explanation"].startswith(kind)]
+
+
+def of_models(kept: Kept, key: str, data: str, models: tuple[str, ...], kind: str, digits: int = 3) -> str:
+    """The same about several models of our own trainer."""
+    return " and ".join(next(iter(plane_numbers(kept, key, f"{data}, own {model}", kind, digits)), UNKNOWN) for model in models)
 
 
 def likeness(kept: Kept) -> list[str]:
@@ -141,8 +151,10 @@ def likeness(kept: Kept) -> list[str]:
         "f's map shows the mouth, f_0.5's nothing",
         value("paper, pixels, ε = 0.1"),
         f"12×12 {value('ours, 12×12, ε = 1')}",
-        UNKNOWN,
-        UNKNOWN,
+        *(
+            f"12×12, own f and f_0.02: {of_models(kept, 'cosine', 'Faces, 12×12', ('f', 'f_0.02'), kind, 2)}"
+            for kind in ("basic", "release")
+        ),
     ]
 
 
@@ -151,13 +163,32 @@ def distances(kept: Kept) -> list[str]:
         key = "distance from f's optimum"
         return " and ".join(pick(kept, "figure-7", key, model=model, mechanism=name) for model in ("f_10", "f_0.5"))
 
-    return ["f_0.5 farther than f_10", value("paper, T=200"), value("ours, ε = 1"), UNKNOWN, UNKNOWN]
+    own = ("f_10", "f_0.5", "f_0.01")
+    paid, once = (
+        f"own {', '.join(own)}: {of_models(kept, key, 'Text', own, kind)}"
+        for key in ("distance from f's optimum",)
+        for kind in ("basic", "release")
+    )
+    return ["f_0.5 farther than f_10", value("paper, T=200"), value("ours, ε = 1"), paid, once]
 
 
 def correlations(kept: Kept) -> list[str]:
-    rows = kept.get("figure-8", {}).get("rows", [])
-    above = sum(row["from"] > 0 for row in rows)
-    return ["above 0, every model", f"{above} of {len(rows)} intervals", UNKNOWN, UNKNOWN, UNKNOWN]
+    rows, planes = (kept.get(study, {}).get("rows", []) for study in ("figure-8", "fitted-planes"))
+    models = [row for row in planes if "correlation" in row and row["data"] != "Text, own f"]
+    paid, once = ([row for row in models if row["explanation"].startswith(kind)] for kind in ("basic", "release"))
+    counts = (
+        _count_above(rows, "from"),
+        _count_above(rows, "from, ours"),
+        _count_above(paid, "from"),
+        _count_above(once, "from"),
+    )
+    return ["above 0, every model", *counts]
+
+
+def _count_above(rows: list[dict[str, Any]], key: str) -> str:
+    known = [row[key] > 0 for row in rows if key in row]
+    reviews = [row.get("reviews of ours" if "ours" in key else "reviews", row.get("queries")) for row in rows if key in row]
+    return f"{sum(known)} of {len(known)} intervals ({reviews[0]:,} reviews)" if known else UNKNOWN
 
 
 def regions(kept: Kept) -> list[str]:
@@ -166,7 +197,9 @@ def regions(kept: Kept) -> list[str]:
         found = [pick(kept, "figure-9", key, queries_about=place, mechanism=name) for place in places]
         return f"{', '.join(found[:3])}; {' and '.join(found[3:])}"
 
-    return ["rising; rising", value("adaptive, paper", BOOKED), value("adaptive, ours", EXACT), UNKNOWN, "the same for all"]
+    total = next(iter(plane_numbers(kept, "total ε", "ACS, a third", "adaptive", 2)), UNKNOWN)
+    paid = f"the same for all: sums are bought once ({total} for any queries and labels)"
+    return ["rising; rising", value("adaptive, paper", BOOKED), value("adaptive, ours", EXACT), paid, "the same for all"]
 
 
 def minorities(kept: Kept) -> list[str]:
@@ -176,7 +209,29 @@ def minorities(kept: Kept) -> list[str]:
     def value(name: str) -> str:
         return notes[name].split(" times")[0] if name in notes else UNKNOWN
 
-    return ["said, not measured", value("paper, ε = 0.1"), value("ours, ε = 0.1"), UNKNOWN, value("release, ε = 0.1 once")]
+    paid, once = (_worst_group(kept, kind) for kind in ("adaptive", "release"))
+    return [
+        "said, not measured",
+        value("paper, ε = 0.1"),
+        value("ours, ε = 0.1"),
+        paid,
+        f"{value('release, ε = 0.1 once')}; fitted {once}",
+    ]
+
+
+def _worst_group(kept: Kept, kind: str) -> str:
+    """The worst group's relative excess over the majority's, by fitted planes, with an error as if groups shared no noise."""
+    rows = [
+        row
+        for row in kept.get("fitted-planes", {}).get("rows", ())
+        if row["data"].startswith("ACS, ") and "third" not in row["data"]
+    ]
+    first, *others = [row for row in rows if row["explanation"].startswith(kind)] or [None]
+    if first is None or not others:
+        return UNKNOWN
+    worst = max(others, key=lambda row: row[LOST])
+    ratio = worst[LOST] / first[LOST]
+    return f"{ratio:.2f} ± {ratio * hypot(*(row[f'± {LOST}'] / row[LOST] for row in (worst, first))):.2f}"
 
 
 LINES: tuple[tuple[str, str, Callable[[Kept], list[str]]], ...] = (
@@ -191,7 +246,11 @@ LINES: tuple[tuple[str, str, Callable[[Kept], list[str]]], ...] = (
         "excess loss, ε = 0.1",
         losses("Text", "4.3e-4", "[0, 0.3]", ("Text", "basic, ε = 0.1, μ of 8.8 M", "release, ε = 1 once")),
     ),
-    ("Table 3, faces", "excess loss, ε = 0.1", losses("Face", "2.2e-3", "[0, 0.025]", ("", "", ""))),
+    (
+        "Table 3, faces",
+        "excess loss, ε = 0.1",
+        losses("Face", "2.2e-3", "[0, 0.025]", ("Faces, 12×12", "basic, ε = 0.1", "release, ε = 0.1 once"), "12×12 "),
+    ),
     ("Figure 1", "cosine of pixels, ε = 1", maps),
     ("Figure 2", "total ε of adaptive", spending("figure-2", "below 1.1, far below basic", "ACS, a third", "0.1")),
     ("Figure 3", "total ε of adaptive", spending("figure-3", "far below basic", "Text, a third", "1")),

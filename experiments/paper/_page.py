@@ -113,10 +113,17 @@ def number(row: dict[str, Any], key: str) -> str:
 
 
 def columns(rows: Rows, *names: str, where: Callable[[dict[str, Any]], bool] = lambda _: True) -> list[str]:
-    """One table with these columns; those that no row has are left out."""
+    """One table with these columns; those that no row has are left out, and so is a table without rows."""
     some = [row for row in rows if where(row)]
+    if not some:
+        return []
     names = tuple(name for name in names if any(name in row for row in some))
     return [markdown(names, [[number(row, name) for name in names] for row in some])]
+
+
+def of_group_or_model(row: dict[str, Any]) -> bool:
+    """Whether a row of fitted planes is about a group of people or one of several models."""
+    return ", own " in row["data"] or (row["data"].startswith("ACS, ") and row["data"] != "ACS, a third")
 
 
 def words_shared(rows: Rows) -> list[str]:
@@ -193,8 +200,18 @@ TABLES: dict[str, Callable[[Rows], list[str]]] = {
     ),
     "figure-8": lambda rows: columns(rows, "model", "correlation", "from", "to", "reviews"),
     "figure-9": lambda rows: columns(rows, "queries about", "mechanism", *STREAM),
-    "fitted-planes": lambda rows: columns(
-        rows, "data", "explanation", "total ε", "relative excess", "cosine", "queries", "seeds"
-    ),
+    "fitted-planes": lambda rows: [
+        *columns(
+            rows,
+            *("data", "explanation", "total ε", "mean T'", "relative excess", "cosine", "queries", "seeds"),
+            where=lambda row: not of_group_or_model(row),
+        ),
+        *columns(
+            rows,
+            *("data", "explanation", "relative excess", "cosine", "distance from f's optimum", "correlation", "from", "to"),
+            *("queries", "seeds"),
+            where=of_group_or_model,
+        ),
+    ],
     "minorities": lambda rows: columns(rows, *(key for key in rows[0] if not key.startswith("± ") and key != "people")),
 }

@@ -13,18 +13,32 @@ from experiments.paper import figure_7
 from experiments.paper._study import TEXT_FILES, Study, digits, figure
 
 MECHANISM = "paper, T=500"
+OURS = ("correlation, ours", "from, ours", "to, ours")
 
 
 def run(inputs, queries):
     told = inputs.result(figure_7.STUDY, queries)["told"]
-    points = {name: [one["wrong nearby"], one[f"{MECHANISM}: excess"]] for name, one in told.items() if name != "f"}
-    return {"rows": [row(name, *pairs) for name, pairs in points.items()], "points": points}
+    models = [name for name in told if name != "f"]
+    points = {name: [told[name]["wrong nearby"], told[name][f"{MECHANISM}: excess"]] for name in models}
+    rows = [row(name, *pairs) | by_ours(told[name]) for name, pairs in points.items()]
+    return {"rows": rows, "points": points}
 
 
 def row(name, wrong, excess):
     found, low, high = correlation(wrong, excess)
     largest = digits(max(excess))
     return {"model": name, "correlation": found, "from": low, "to": high, "largest excess loss": largest, "reviews": len(wrong)}
+
+
+def by_ours(told):
+    """The same by our answers, which are about some of the reviews."""
+    excess = told[f"{figure_7.OURS}: excess"]
+    wrong = np.concatenate([part[:: figure_7.OURS_EVERY] for part in pieces(told["wrong nearby"])])
+    return dict(zip(OURS, correlation(wrong, excess), strict=True)) | {"reviews of ours": len(excess)}
+
+
+def pieces(values):
+    return [np.asarray(values[i : i + figure_7.PIECE]) for i in range(0, len(values), figure_7.PIECE)]
 
 
 def correlation(wrong, excess):

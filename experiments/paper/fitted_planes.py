@@ -2,11 +2,13 @@
 
 The paper's plane goes through 0 at the record, so it explains the average answer too (erratum 10). Here a plane is judged with the best constant
 beside it: relative excess 0 is the exact fitted plane, 1 knows the average only. The exact optimum of the paper's plane is judged the same way. Text has
-the noise that exact accounting would have at the paper's number of reviews, as in Figure 3.
+the noise that exact accounting would have at the paper's number of reviews, as in Figure 3. Models of Figures 6 to 8 are those of our own trainer, which
+needs no torch; one draw of noise for each model.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,37 +21,49 @@ from dpexplain.plots.style import SERIES, heading, tidy
 from dpexplain.privacy import gdp
 from dpexplain.progress import with_bar
 from experiments.datasets import random_records
-from experiments.paper import _streams
+from experiments.paper import _streams, _training, figure_7, figure_8, minorities
+from experiments.paper._private_models import OnImages
 from experiments.paper._study import ACS_FILE, FACE_FILE, SEED, TEXT_FILES, Study, figure
 
 THE_PAPERS = "the paper's plane, exact"
+FAR, NEARBY = (
+    "distance from f's optimum",
+    ("correlation", "from", "to"),
+)  # of excess loss with errors nearby, and its 95 % interval
 WHOLE_DELTA = 1e-6  # of Table 3's queries
 GRID, FACE_DELTA, FEWER, ACROSS = 12, 1e-5, 5, 3
 SEEDS = 2  # a paid answer takes half a second from all rows of ACS
+MODELS = {
+    "Text": {"own f": None, "own f_10": 10.0, "own f_0.5": 0.5, "own f_0.01": 0.01},
+    "Faces": {"own f": None, "own f_0.02": 0.02},
+}  # ε̂
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One data set of the paper with its (ε, δ) a query; `release` is the ε of one release for all queries. Totals of paid answers are those of `factor`
+    """One data set of the paper with its (ε, δ) a query; `releases` are the ε of releases for all queries. Totals of paid answers are those of `factor`
     times as many rows."""
 
     title: str
     data: dpx.PrivateData
     records: list
     mechanisms: dict[str, Any]
-    release: float
+    releases: tuple[float, ...]
     factor: float = 1.0
     shared: int = SEEDS  # draws of noise that all answers share: of a release, or of the first adaptive answer
+    first_draw: int = 0
+    plain: dpx.PrivateData | None = None  # labelled by the plain model: distances from its optimum are measured
+    wrong_nearby: Callable[[Any], float] | None = None  # how often the model is wrong about rows near a record
 
     def seeds_of(self, name):
         """Answers by `Basic` have noise of their own, so few draws of it do."""
-        return SEEDS if name.startswith("basic") else self.shared
+        return min(SEEDS, self.shared) if name.startswith("basic") else self.shared
 
 
 def run(inputs, queries):
     parts, rows = inputs.parts("fitted-planes", queries), []
     for make in SETTINGS:
-        scored = parts.get(make.__name__, lambda make=make: score_setting(make(inputs, queries)), STUDY.minutes / len(SETTINGS))
+        scored = parts.get(make.__name__, lambda make=make: score_settings(make(inputs, queries)), STUDY.minutes / len(SETTINGS))
         rows += [describe(name, one) for name, one in scored.items()]
     return {"rows": rows}
 
@@ -58,14 +72,25 @@ def acs_third(inputs, queries):
     """Figure 2's: the first of three shards."""
     data = inputs.acs
     shard = data.with_model(name="ACS").split(_streams.SHARDS)[0]
-    return Setting("ACS, a third", shard, random_records(data, queries, SEED), default_mechanisms(0.01), 0.1, shared=inputs.seeds)
+    records, chosen = random_records(data, queries, SEED), default_mechanisms(0.01)
+    yield Setting("ACS, a third", shard, records, chosen, (0.1,), shared=inputs.seeds)
 
 
 def acs_whole(inputs, queries):
     """Table 3's."""
     data = inputs.acs
     chosen = {f"basic, ε = {epsilon:g}": dpx.Basic(epsilon, WHOLE_DELTA) for epsilon in (0.01, 0.1)}
-    return Setting("ACS", data.with_model(), random_records(data, queries, SEED), chosen, 0.1, shared=inputs.seeds)
+    yield Setting("ACS", data.with_model(), random_records(data, queries, SEED), chosen, (0.1,), shared=inputs.seeds)
+
+
+def acs_groups(inputs, queries):
+    """The minorities', adaptive: one payment for everybody."""
+    data, rng = inputs.acs, np.random.default_rng(SEED)
+    race, private = data.frame.RAC1P.to_numpy(), data.with_model()
+    chosen = {"adaptive, ε = 0.1": dpx.Adaptive(0.1, WHOLE_DELTA)}
+    for code, group in minorities.GROUPS.items():
+        records = minorities.records_of(data, rng.choice(np.flatnonzero(race == code), max(2, queries // FEWER)))
+        yield Setting(f"ACS, {minorities.one_line(group)}", private, records, chosen, (0.1,), shared=inputs.seeds)
 
 
 def text_third(inputs, queries):
@@ -74,7 +99,7 @@ def text_third(inputs, queries):
     shard = dpx.PrivateData(reviews.texts, reviews.domain, labels=reviews.truth, name="Text").split(_streams.SHARDS)[0]
     exact = gdp.epsilon(gdp.mu(0.006, _streams.DELTA) * reviews.factor, _streams.DELTA)
     chosen = {name.replace(f"{exact:g}", "0.006, μ of 8.8 M"): mechanism for name, mechanism in default_mechanisms(exact).items()}
-    return Setting("Text, a third", shard, draw_texts(reviews, queries), chosen, 1.0, reviews.factor)
+    yield Setting("Text, a third", shard, draw_texts(reviews, queries), chosen, (1.0,), reviews.factor)
 
 
 def text_whole(inputs, queries):
@@ -83,24 +108,69 @@ def text_whole(inputs, queries):
     data = dpx.PrivateData(reviews.texts, reviews.domain, labels=reviews.truth)
     exact = gdp.epsilon(gdp.mu(0.1, WHOLE_DELTA) * reviews.factor, WHOLE_DELTA)
     chosen = {"basic, ε = 0.1, μ of 8.8 M": dpx.Basic(exact, WHOLE_DELTA)}
-    return Setting("Text", data, draw_texts(reviews, max(2, queries // FEWER)), chosen, 1.0, reviews.factor)
+    yield Setting("Text", data, draw_texts(reviews, max(2, queries // FEWER)), chosen, (1.0,), reviews.factor)
 
 
-def draw_texts(reviews, queries):
-    return [reviews.texts[i] for i in reviews.draw_positions(queries)]
+def text_models(inputs, queries):
+    """Figure 7's and 8's: distance from the plain model's optimum, and errors nearby."""
+    reviews = inputs.reviews
+    rows, rng = reviews.domain.encode(reviews.texts), np.random.default_rng(SEED)
+    training = rng.permutation(rows.shape[0])[: rows.shape[0] * 7 // 10]
+    asked = draw_texts(reviews, max(4, queries // 2), SEED + 1)
+    plain = None
+    for draw_number, (name, epsilon) in enumerate(models_of("Text", inputs)):
+        labels = _training.train(rows[training], reviews.truth[training], epsilon)(rows)
+        data = dpx.PrivateData(reviews.texts, reviews.domain, labels=labels)
+        plain = plain or data
+
+        def wrong_nearby(text, labels=labels):
+            near = figure_7.weigh(rows, reviews.domain.encode_query(text))[1]
+            return float((labels[near] != reviews.truth[near]).mean())
+
+        basic = {"basic, ε = 1": dpx.Basic(1.0, FACE_DELTA)}
+        yield Setting(f"Text, {name}", data, asked, basic, (1.0,), 1.0, 1, draw_number, plain, wrong_nearby)
+
+
+def draw_texts(reviews, queries, seed=SEED):
+    return [reviews.texts[i] for i in reviews.draw_positions(queries, seed)]
 
 
 def faces(inputs, queries):
-    """Figure 1's, in superpixels; single pixels are too many columns for a release."""
+    """Figure 1's and Table 3's, in superpixels; single pixels are too many columns for a release."""
     images = inputs.faces
-    domain = dpx.ImageDomain(shape=images.training.shape[1:], grid=(GRID, GRID))
-    data = dpx.PrivateData(images.training, domain, model=inputs.face_model)
+    data = dpx.PrivateData(images.training, superpixels(images), model=inputs.face_model)
+    chosen = {"basic, ε = 1": dpx.Basic(1.0, FACE_DELTA), "basic, ε = 0.1": dpx.Basic(0.1, WHOLE_DELTA)}
+    yield Setting(f"Faces, {GRID}×{GRID}", data, draw_faces(images, queries), chosen, (1.0, 0.1), shared=inputs.seeds)
+
+
+def face_models(inputs, queries):
+    """Figure 6's."""
+    images = inputs.faces
+    truth, chosen = np.where(images.training_happy, 1.0, -1.0), {"basic, ε = 1": dpx.Basic(1.0, FACE_DELTA)}
+    small = tuple(min(side, 24) for side in images.training.shape[1:])
+    for draw_number, (name, epsilon) in enumerate(models_of("Faces", inputs)):
+        model = OnImages(_training.train(OnImages.standardise(images.training, small), truth, epsilon, scale=0.3), small)
+        data = dpx.PrivateData(images.training, superpixels(images), labels=model(images.training))
+        title = f"Faces, {GRID}×{GRID}, {name}"
+        yield Setting(title, data, draw_faces(images, queries), chosen, (1.0,), shared=SEEDS, first_draw=SEEDS * draw_number)
+
+
+def models_of(kind, inputs):
+    """(name, ε̂) of the models that are trained; in a quick run the plain and the weakest one."""
+    every = list(MODELS[kind].items())
+    return [every[0], every[-1]] if inputs.quick else every
+
+
+def superpixels(images):
+    return dpx.ImageDomain(shape=images.training.shape[1:], grid=(GRID, GRID))
+
+
+def draw_faces(images, queries):
     chosen = np.random.default_rng(SEED).permutation(len(images.test))[: max(2, queries // FEWER)]
-    records, basic = list(images.test[chosen]), {"basic, ε = 1": dpx.Basic(1.0, FACE_DELTA)}
-    return Setting(f"Faces, {GRID}×{GRID}", data, records, basic, 1.0, shared=inputs.seeds)
+    return list(images.test[chosen])
 
 
-SETTINGS = (acs_third, acs_whole, text_third, text_whole, faces)
+SETTINGS = (acs_third, acs_whole, acs_groups, text_third, text_whole, text_models, faces, face_models)
 
 
 def default_mechanisms(epsilon):
@@ -113,28 +183,60 @@ def default_mechanisms(epsilon):
     }
 
 
-def score_setting(setting):
-    """{"data/mechanism": {quantity: (seeds, queries)}}."""
+def score_settings(settings):
+    """{"data/mechanism": {quantity: (seeds, queries)}}. Settings of the same data share releases and explainers."""
+    found, last, sources = {}, None, ({}, {})
+    for setting in settings:
+        if last is None or last.data is not setting.data:
+            last, sources = setting, make_sources(setting)
+        found |= score_setting(setting, *sources)
+    return found
+
+
+def make_sources(setting):
+    """(explainers, releases) by name, one a draw of noise."""
     data = setting.data
     evaluation.remember(data, most=2)
+
+    def noises(count):
+        return [SeededNoise(setting.first_draw + k) for k in range(count)]
+
     explainers = {
-        name: [dpx.Explainer(data, _streams.BUDGET, one, noise=SeededNoise(k)) for k in range(setting.seeds_of(name))]
+        name: [dpx.Explainer(data, _streams.BUDGET, one, noise=noise) for noise in noises(setting.seeds_of(name))]
         for name, one in setting.mechanisms.items()
     }
-    budget = dpx.Budget(setting.release, _streams.TOTAL_DELTA)
-    releases = [dpx.release(data, budget, noise=SeededNoise(k)) for k in range(setting.shared)]
-    sources: dict[str, Any] = explainers | {f"release, ε = {setting.release:g} once": releases}
-    scores = {name: [] for name in (*sources, THE_PAPERS)}
+    budgets = {f"release, ε = {epsilon:g} once": dpx.Budget(epsilon, _streams.TOTAL_DELTA) for epsilon in setting.releases}
+    releases = {name: [dpx.release(data, one, noise=noise) for noise in noises(setting.shared)] for name, one in budgets.items()}
+    return explainers, releases
+
+
+def score_setting(setting, explainers, releases):
+    data, scores = setting.data, {name: [] for name in (*explainers, *releases, THE_PAPERS)}
     for record in with_bar(setting.records, setting.title):
         moments, best = evaluation.local_moments(data, record), evaluation.optimum(data, record)
-        answers = {name: [one.explain(record, plane="fitted") if name[:7] == "release" else one.explain(record) for one in each]
-                   for name, each in sources.items()}  # fmt: skip
-        values = {name: [answer.values for answer in each] for name, each in answers.items()}
+        paid = {name: [one.explain(record) for one in each] for name, each in explainers.items()}
+        free = {name: [one.explain(record, plane="fitted") for one in each] for name, each in releases.items()}
+        values = {name: [answer.values for answer in each] for name, each in (paid | free).items()}
         values[THE_PAPERS] = [evaluation.optimum(data, record, plane="paper")]
         spent = {name: {"mu": np.array([one.spent.mu / setting.factor for one in each])} for name, each in explainers.items()}
+        iterations = {name: {"iterations": np.array([steps_of(answer) for answer in each])} for name, each in paid.items()}
         for name, each in values.items():
-            scores[name].append(compare_all(each, best, moments, data.size) | spent.get(name, {}))
+            told = compare_all(each, best, moments, data.size) | compare_models(setting, record, np.asarray(each))
+            scores[name].append(told | spent.get(name, {}) | iterations.get(name, {}))
     return {f"{setting.title}/{name}": _streams.stack(lines) for name, lines in scores.items()}
+
+
+def steps_of(answer):
+    """T' of a descent; 0 for an answer by sums."""
+    return answer.details["gradients"] + 1 if answer.details.get("gradients") else 0
+
+
+def compare_models(setting, record, values):
+    """Distances from the plain model's optimum, and errors nearby, of each draw."""
+    if setting.plain is None:
+        return {}
+    far = np.linalg.norm(values - evaluation.optimum(setting.plain, record), axis=1)
+    return {"distance": far, "wrong_nearby": np.full(len(values), setting.wrong_nearby(record))}
 
 
 def compare_all(each, best, moments, size):
@@ -147,13 +249,22 @@ def describe(name, scored):
     row = {"data": title, "explanation": mechanism}
     if "mu" in scored:
         row |= _streams.with_error("total ε", [gdp.epsilon(mu, _streams.TOTAL_DELTA) for mu in scored["mu"][:, -1]])
-    for key, heading_of in (("relative_excess", "relative excess"), ("cosine", "cosine")):
-        row |= _streams.with_both_errors(heading_of, scored[key], 3)
+    if scored.get("iterations", np.zeros(1)).any():
+        row |= _streams.with_error("mean T'", scored["iterations"].mean(axis=1), 3)
+    for key, heading_of in (("relative_excess", "relative excess"), ("cosine", "cosine"), ("distance", FAR)):
+        row |= _streams.with_both_errors(heading_of, scored[key], 3) if key in scored else {}
+    if "wrong_nearby" in scored:
+        wrong, excess = (scored[key].mean(axis=0) for key in ("wrong_nearby", "excess_loss"))
+        row |= dict(zip(NEARBY, figure_8.correlation(wrong, excess), strict=True))
     return row | {"seeds": len(scored["cosine"]), "queries": scored["cosine"].shape[1]}
 
 
+DRAWN = ("ACS, a third", "ACS", "Text, a third", "Text", f"Faces, {GRID}×{GRID}")
+
+
 def draw(found):
-    titles = list(dict.fromkeys(row["data"] for row in found["rows"]))
+    """The paper's settings; groups and models are in the table."""
+    titles = [title for title in DRAWN if any(row["data"] == title for row in found["rows"])]
     drawn, axes = figure(ACROSS, -(-len(titles) // ACROSS), width=4.6, height=2.7)
     for ax in axes.flat[len(titles) :]:
         ax.set_axis_off()
@@ -180,5 +291,5 @@ STUDY = Study(
     quick=4,
     run=run,
     draw=draw,
-    minutes=12,
+    minutes=20,
 )

@@ -29,7 +29,7 @@ def run(inputs, queries):
     rows, spread, names = [], {}, (PRINTED, *OURS, RELEASE)
     for code, title in GROUPS.items():
         each = told[str(code)]
-        row = {"group": title.replace("\n", " "), "of all": f"{(race == code).mean():.1%}"}
+        row = {"group": one_line(title), "of all": f"{(race == code).mean():.1%}"}
         row["excess loss of no explanation"] = mean(each["gain"])
         for name in names:
             row |= with_both_errors(name, each[name], 3) if name == RELEASE else with_error(name, each[name].mean(axis=0), 3)
@@ -80,9 +80,16 @@ def explain_by_releases(data, chosen, seeds):
 
 def ask(data, private, positions):
     """(record, its problem) of each of these people."""
+    return zip(records_of(data, positions), problems(private, data.encoded[positions]), strict=True)
+
+
+def records_of(data, positions):
     names = [feature.name for feature in data.domain.features]
-    records = data.frame[names].iloc[positions].to_dict("records")
-    return zip(records, problems(private, data.encoded[positions]), strict=True)
+    return data.frame[names].iloc[positions].to_dict("records")
+
+
+def one_line(group):
+    return group.replace("\n", " ")
 
 
 def ratio(name, groups):

@@ -46,7 +46,6 @@ from dpexplain.privacy.events import price
 T = TypeVar("T")
 MAX_BATCH = 32  # questions that share a read of the rows, and so many reservations a crash can leave without answers
 MAX_BATCH_BYTES = 1 << 25  # of the sums they share it with
-PAPER_NOISE = "Its noise follows the paper's formulas (calibration='paper', for reproduction); the cost stated is exact."
 
 
 class FreeAnswers(Protocol):
@@ -120,8 +119,10 @@ class Explainer:
         if not self._mechanism.private and ledger is not None:
             raise NotPrivateError("this mechanism is for offline reproduction and is not private. Use it without a ledger")
         asked_model = isinstance(self._mechanism, WithModel)
-        private = self._mechanism.private
-        self._spending = Spending.open(data, budget, ledger, noise, private=private, model_answers=asked_model)
+        private, by_paper = self._mechanism.private, self._described.get("calibration") == "paper"
+        self._spending = Spending.open(
+            data, budget, ledger, noise, private=private, model_answers=asked_model, paper_noise=by_paper
+        )
         self._ledger = self._spending.ledger
         self._past: PastAnswers | None = None
         self._lock = RLock()
@@ -360,9 +361,7 @@ class Explainer:
     def _qualify(self, guarantee: Guarantee) -> Guarantee:
         """The guarantee, with a note where noise follows the paper's formulas or came from a seed, or where the mechanism is not private."""
         if self._mechanism.private:
-            stated = self._data.qualify(guarantee)
-            by_paper = stated.private and self._described.get("calibration") == "paper"
-            return replace(stated, note=" ".join(filter(None, [stated.note, PAPER_NOISE]))) if by_paper else stated
+            return self._data.qualify(guarantee)
         return replace(
             guarantee, private=False, note="the paper's own calibration reads an exact gradient norm without paying for it."
         )

@@ -78,8 +78,22 @@ def test_the_papers_calibration_is_named_in_every_guarantee_and_paid_exactly(tmp
     seeded = dpx.Explainer(data, dpx.Budget(1, 1e-6), mechanism, noise=SeededNoise(1)).explain([0.5, 0.5])
     assert "calibration='paper'" in seeded.cost.note
     assert "seed" in seeded.cost.note
-    usual = dpx.Explainer(data, dpx.Budget(1, 1e-6), dpx.Basic(0.1, 1e-6, steps=20)).explain([0.5, 0.5])
-    assert "calibration" not in usual.cost.note
+
+
+def test_a_ledger_stores_that_the_papers_noise_was_used(tmp_path):
+    """The total contains it for as long as the account exists, whoever answers later."""
+    table = np.random.default_rng(0).random((2000, 2))
+    labels, ledger = np.sign(table[:, 0] - 0.5), f"sqlite:///{tmp_path}/x.ledger"
+
+    def ask(calibration, ledger):
+        data = dpx.PrivateData(table, dpx.Domain.encoded(2), labels=labels)
+        mechanism = dpx.Basic(0.1, 1e-6, steps=20, calibration=calibration, plane="paper")
+        return dpx.Explainer(data, dpx.Budget(1, 1e-6), mechanism, ledger=ledger).explain(table[0]).guarantee
+
+    assert "calibration" not in ask("exact", None).note
+    assert "calibration" not in ask("exact", ledger).note
+    assert "calibration='paper'" in ask("paper", ledger).note
+    assert "calibration='paper'" in ask("exact", ledger).note
 
 
 def test_the_schedule_depends_on_public_numbers_and_makes_sense():

@@ -12,10 +12,11 @@ import dpexplain as dpx
 from dpexplain.core.ball import Ball
 from dpexplain.errors import InputError
 from dpexplain.estimation.regression import PENALTIES, LevelledRegression, Ridge
+from dpexplain.mechanisms import start
 from dpexplain.mechanisms.history import History, ReleasedAnswer
 from dpexplain.mechanisms.history_prediction import by_regression
 from dpexplain.mechanisms.setting import Setting
-from dpexplain.mechanisms.start import cold_start, predict_start
+from dpexplain.mechanisms.start import PastPlanes, cold_start, fitted_count, predict_start
 from dpexplain.privacy.relation import Neighbours
 
 SETTING = Setting(6, 1000, Neighbours(), 1e-13)
@@ -159,3 +160,36 @@ def test_predictions_do_not_depend_on_the_unit_of_the_columns(intercept, seed, s
         assert scaled.intercept == pytest.approx(found.intercept, rel=1e-5, abs=1e-9)
     starts = [predict_start(past(s), here * s, Ball(100.0 / s), SETTING, cold_start(6), 0.1) for s in (1.0, scale)]
     assert starts[1].distance == pytest.approx(starts[0].distance, rel=1e-5)
+
+
+def test_a_long_history_is_fitted_again_only_once_in_a_while(monkeypatch):
+    """Answers by a descent may not become slower with each past one: a fit serves up to 128 starts, and leaves out less than a sixteenth."""
+    counts = [fitted_count(n) for n in range(1, 20_000)]
+    assert counts[:33] == [*range(1, 33), 32]
+    assert all(0 <= n - count < min(128, n / 16) for n, count in enumerate(counts, 1))
+    assert len(set(counts[:1500])) < 160
+    fits, fit = [], PastPlanes.fit
+    monkeypatch.setattr(start.PastPlanes, "fit", lambda *given: fits.append(len(given[0])) or fit(*given))
+    rng, history = np.random.default_rng(0), History()
+    for _ in range(300):
+        point = rng.random(6)
+        history.append(ReleasedAnswer(point, np.ones(6) + 0.1 * rng.normal(size=6)))
+        predict_start(history, point, Ball(100.0), SETTING, cold_start(6), 0.1)
+    assert fits == sorted(set(fits))
+    assert len(fits) < 100
+
+
+def test_a_kept_fit_predicts_what_a_fresh_one_does():
+    """What is predicted follows from the history alone, whether it was asked before or has just been read back."""
+    rng, point = np.random.default_rng(1), np.full(6, 0.5)
+    kept = History()
+    for _ in range(77):
+        kept.append(ReleasedAnswer(rng.random(6), np.ones(6) + 0.1 * rng.normal(size=6)))
+        predict_start(kept, point, Ball(100.0), SETTING, cold_start(6), 0.1)
+        by_regression(kept, point, Ball(100.0)) if len(kept) > 5 else None
+    fresh = History.from_json(kept.to_json())
+    starts = [predict_start(one, point, Ball(100.0), SETTING, cold_start(6), 0.1) for one in (kept, fresh)]
+    assert starts[0].values == pytest.approx(starts[1].values, rel=1e-12)
+    assert starts[0].distance == pytest.approx(starts[1].distance, rel=1e-12)
+    found = [by_regression(one, point, Ball(100.0)) for one in (kept, fresh)]
+    assert found[0].values == pytest.approx(found[1].values, rel=1e-12)

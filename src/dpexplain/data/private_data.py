@@ -31,7 +31,7 @@ from dpexplain.ledger.port import (
 from dpexplain.mechanisms.door import PlanResult, run_plans
 from dpexplain.mechanisms.ports import ChangeDetecting, Closable, DivisibleRows, Noise, Plan, RelabelledRows, Rows
 from dpexplain.mechanisms.setting import Setting
-from dpexplain.privacy.budget import SEEDED_NOISE, Budget, Guarantee, warn_if_weak
+from dpexplain.privacy.budget import PAPER_NOISE, SEEDED_NOISE, USED_PAPER_NOISE, Budget, Guarantee, warn_if_weak
 from dpexplain.privacy.events import quanta_up
 from dpexplain.privacy.model_card import ModelCard
 from dpexplain.privacy.person_guarantees import PersonGuarantees
@@ -131,6 +131,7 @@ class PrivateData:
         self._elsewhere: dict[str, Guarantee] = {}  # releases that other ledgers paid for
         self._model_answers = False  # whether the model's own answers were published
         self._seeded = False  # whether noise that came from a seed was used
+        self._paper_noise = False  # whether noise by the paper's formulas was used
         self._leak = ""  # the uses of these rows that no accounting covers
         self._shards: tuple[PrivateData, ...] = ()
         cap = self._terms.cap
@@ -188,10 +189,11 @@ class PrivateData:
         return PersonGuarantees.of(self.spent, self.size, self.model_card)
 
     def qualify(self, guarantee: Guarantee) -> Guarantee:
-        """The guarantee with a note on what accounting does not cover: unpaid reads, and noise from a seed."""
+        """The guarantee with a note on what accounting does not cover, unpaid reads and noise from a seed, and on noise by the paper's formulas."""
         if self._leak:
             return replace(guarantee, private=False, note=self._leak)
-        return replace(guarantee, note=SEEDED_NOISE) if self._seeded else guarantee
+        notes = [note for note, used in ((SEEDED_NOISE, self._seeded), (PAPER_NOISE, self._paper_noise)) if used]
+        return replace(guarantee, note=" ".join(notes)) if notes else guarantee
 
     def _worst_shard(self) -> Guarantee:
         each = [shard.spent for shard in self._shards]
@@ -257,17 +259,26 @@ class PrivateData:
         warn_if_weak(budget, self.size)
         return Account(self.name, self.facts.fingerprint, budget, self.setting.neighbours)
 
-    def attach(self, ledger: Ledger, *, private: bool = True, model_answers: bool = False, seeded: bool = False) -> None:
+    def attach(
+        self,
+        ledger: Ledger,
+        *,
+        private: bool = True,
+        model_answers: bool = False,
+        seeded: bool = False,
+        paper_noise: bool = False,
+    ) -> None:
         """Count what this ledger spends among everything spent on these data; `private=False` marks them as no longer protected.
 
         `model_answers` says that answers of the model at public points are published beside noisy sums over rows. `seeded` noise can be
-        drawn again by whoever knows the seed: from then on every guarantee about these data states it. The ledger stores the flags of
-        earlier processes.
+        drawn again by whoever knows the seed: from then on every guarantee about these data states it, as it does `paper_noise`, noise
+        by the paper's formulas. The ledger stores the flags of earlier processes.
         """
         self._require_whole()
         self._ledgers[ledger.identity] = ledger
         used = ledger.state().uses
         self._seeded = self._seeded or seeded or USED_SEED in used
+        self._paper_noise = self._paper_noise or paper_noise or USED_PAPER_NOISE in used
         self._model_answers = self._model_answers or model_answers or USED_MODEL_ANSWERS in used
         if not private or USED_UNPAID in used:
             self._leak = "a mechanism for offline reproduction was used on these data, which reads them without paying."

@@ -19,7 +19,7 @@ from dpexplain.ledger.port import USED_MODEL_ANSWERS, USED_SEED, USED_UNPAID, Le
 from dpexplain.mechanisms.door import PlanResult, run_plans
 from dpexplain.mechanisms.ports import Noise, Plan, Rows
 from dpexplain.noise.secure import SecureNoise
-from dpexplain.privacy.budget import Budget, Guarantee
+from dpexplain.privacy.budget import USED_PAPER_NOISE, Budget, Guarantee
 from dpexplain.privacy.events import price
 
 Result = TypeVar("Result")
@@ -73,12 +73,18 @@ class Spending:
         *,
         private: bool = True,
         model_answers: bool = False,
+        paper_noise: bool = False,
     ) -> Spending:
         """Open the ledger that pays and count it among those of `data`. Without `noise` the source is secure. The flags are those of `attach`."""
         opened = open_ledger(ledger, data.account(budget))
         seeded = not (noise is None or noise.secure)
-        used = {USED_SEED: seeded, USED_MODEL_ANSWERS: model_answers, USED_UNPAID: not private}
-        data.attach(opened, private=private, model_answers=model_answers, seeded=seeded)
+        used = {
+            USED_SEED: seeded,
+            USED_MODEL_ANSWERS: model_answers,
+            USED_UNPAID: not private,
+            USED_PAPER_NOISE: private and paper_noise,
+        }
+        data.attach(opened, private=private, model_answers=model_answers, seeded=seeded, paper_noise=paper_noise)
         return cls(data, opened, noise or SecureNoise(), private, tuple(use for use, so in used.items() if so))
 
     def reserve_many(self, requests: Sequence[PlannedRequest[Result]]) -> list[PaidRequest[Result] | Settled | DpexplainError]:

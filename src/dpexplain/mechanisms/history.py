@@ -103,7 +103,7 @@ class History:
         self._lock = RLock()  # a service appends and searches from several threads
         self._sums: list[PaidSums] = []
         self.stopped: dict[str, Any] | None = None
-        self.planes, self.sketches, self.label_names, self._pools = (Latest() for _ in range(4))
+        self.planes, self.sketches, self.label_names, self.starts, self.regressions, self._pools = (Latest() for _ in range(6))
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -162,10 +162,15 @@ class History:
         """How many answers were computed, not copied."""
         return len(self._computed)
 
-    def latest(self, most: int) -> tuple[Matrix, Matrix]:
-        """(points, states) of the last `most` computed answers, one a row, oldest first; a state is φ, or (φ, a) where a was found too."""
+    def latest(self, most: int, count: int | None = None) -> tuple[Matrix, Matrix]:
+        """(points, states) of the last `most` computed answers, or of the last of the first `count`, one a row, oldest first.
+
+        A state is φ, or (φ, a) where a was found too.
+        """
         with self._lock:
-            return self._points.rows[-most:], self._values.rows[-most:]
+            end = self.computed_count if count is None else count
+            some = slice(max(end - most, 0), end)
+            return self._points.rows[some], self._values.rows[some]
 
     def __len__(self) -> int:
         return len(self._released)

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from dpexplain.core.arrays import Vector
+from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.ball import Ball
 from dpexplain.core.weights import Weight
 from dpexplain.errors import InputError
@@ -36,13 +36,17 @@ def by_regression(history: History, point: Vector, ball: Ball) -> Prediction:
     """
     if history.computed_count < FEWEST:
         return by_neighbour(history, point)
-    (points, states), width = history.latest(MEMORY), len(point)
-    if states.shape[1] == width:
-        levelled = LevelledRegression.fit(points, states)
-        return Prediction(ball.project(levelled.predict(point)), None, levelled.errors * levelled.ridge.spread(point))
-    ridge = Ridge.fit(points, states)
+    width = len(point)
+    fitted = history.regressions.find(history.computed_count, lambda: _fit(*history.latest(MEMORY)))
+    if isinstance(fitted, LevelledRegression):
+        return Prediction(ball.project(fitted.predict(point)), None, fitted.errors * fitted.ridge.spread(point))
+    ridge: Ridge = fitted
     state, error = ridge.predict(point), np.sqrt(np.square(ridge.left_out).mean(axis=0)) * ridge.spread(point)
     return Prediction(ball.project(state[:width]), float(np.clip(state[-1], -1.0, 1.0)), error[:width])
+
+
+def _fit(points: Matrix, states: Matrix) -> LevelledRegression | Ridge:
+    return LevelledRegression.fit(points, states) if states.shape[1] == points.shape[1] else Ridge.fit(points, states)
 
 
 def by_labels(history: History, point: Vector, ball: Ball, weight: Weight) -> Prediction:

@@ -38,6 +38,8 @@ class Budget:
 
 
 SEEDED_NOISE = "Its noise came from a seed: it is for tests and experiments, not for publication."
+PAPER_NOISE = "Noise by the paper's formulas is part of it (calibration='paper', for reproduction); the cost stated is exact."
+USED_PAPER_NOISE = "the paper's noise"  # as ledgers store it
 
 
 @dataclass(frozen=True, slots=True)
