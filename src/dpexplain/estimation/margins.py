@@ -25,7 +25,7 @@ from dpexplain.core.cells import Cells, NumberCells
 
 _SEEN = 4.0  # standard deviations of noise from which a spike or a split of counts is followed
 _BESIDE = 4  # cells on either side of a spike
-_LEAST_REST = 0.01  # share of rows that spikes leave
+_LEAST_REST = 24.0  # standard deviations of noise: where spikes leave less, nothing is known about the rest, and no count is followed
 _EMPTY = 1e-12  # share of a stretch that the Beta leaves out
 _LEAST_ERROR = 1e-5  # of a mean and of a variance: what is known better than this need not be matched better
 _ROUNDS, _CLOSE = 40, 1e-12  # of Newton's method
@@ -61,7 +61,9 @@ def cell_shares(
     middles = _middles(cell)
     order = np.argsort(middles, kind="stable")
     spikes = _find_spikes(counted, sigma) if isinstance(cell, NumberCells) else np.zeros(cell.count)
-    rest = max(1 - float(spikes.sum()), _LEAST_REST)
+    rest = 1 - float(spikes.sum())
+    if not rest > _LEAST_REST * sigma:
+        return _beta_shares(cell, middles, *moments)
     expected = _beta_shares(cell, middles, *_moments_of_rest(moments, spikes, middles, rest))
     found = spikes[order] + rest * _follow_counts(expected[order], (counted - spikes)[order] / rest, sigma / rest)
     shares = np.empty(cell.count)
