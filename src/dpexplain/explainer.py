@@ -193,8 +193,8 @@ class Explainer:
         read = read_queries(self._facts.domain, records, QueryRules(extra, clip, on_error, self._facts.other_columns))
         count = len(read.rows) + len(read.skipped)
         ids = [uuid4().hex for _ in range(count)] if request_ids is None else request_ids
-        if len(ids) != count:
-            raise ParameterError(f"{len(ids)} request_ids for {count} records. Pass one for each")
+        if len(ids) != count or len(set(map(repr, ids))) != count:
+            raise ParameterError(f"{len(set(map(repr, ids)))} different request_ids for {count} records. Pass one for each")
         asked_ids = [ids[row] for row in read.rows]
         questions = [Question(*one) for one in zip(read.points, read.records, asked_ids, read.notes, strict=True)]
         answers = answer_in_batches(questions, self._answer, self._batch_size)

@@ -208,8 +208,10 @@ def test_an_id_that_stands_for_another_question_stops_the_batch_after_what_was_p
 
 def test_what_is_wrong_is_said_before_anything_is_spent(data):
     explainer = make(data)
-    with pytest.raises(ParameterError, match="3 request_ids for 9 records"):
+    with pytest.raises(ParameterError, match="3 different request_ids for 9 records"):
         explainer.explain_many(POINTS, request_ids=IDS[:3])
+    with pytest.raises(ParameterError, match="8 different request_ids for 9 records"):
+        explainer.explain_many(POINTS, request_ids=[*IDS[:8], IDS[0]])
     asked = []
 
     def answer_then_fail(rows):

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 import dpexplain as dpx
-from dpexplain.answers.contributions import Contributions, feature_names, feature_values, per_feature
+from dpexplain.answers.contributions import Contributions, feature_names, feature_values, frame_of, per_feature
 from dpexplain.answers.contributions_batch import ContributionsBatch
 from dpexplain.answers.explanation_batch import batch_of
 from dpexplain.answers.paid import PaidExplanations
@@ -195,3 +195,8 @@ def test_features_are_not_columns():
     words = dpx.TextDomain(["good", "bad"])
     assert feature_names(words) == ("good", "bad")
     assert feature_values(words, np.array([[1.0, 0.0]])) == [(True, False)]
+
+
+def test_a_frame_of_an_unknown_package_is_refused():
+    with pytest.raises(ParameterError, match=r"backend must be one of 'pandas', 'polars', 'pyarrow', got 'excel'"):
+        frame_of({"name": ["age"]}, "excel")

@@ -8,6 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import dpexplain as dpx
+from dpexplain import evaluation
 from dpexplain.answers.contributions import Contributions
 from dpexplain.errors import DataError, DomainError, DpexplainError, InputError, ParameterError, QueryError
 from dpexplain.privacy.budget import round_up
@@ -304,3 +305,14 @@ def test_a_release_of_texts_says_that_it_has_no_reference_records():
     for ask in (lambda: release.summary(model=len), release.surrogate):
         with pytest.raises(ParameterError, match="texts and images"):
             ask()
+
+
+def test_evaluation_and_checks_name_what_cannot_be_used():
+    domain = dpx.Domain.encoded(2)
+    data = dpx.PrivateData(np.random.default_rng(0).random((50, 2)), domain, labels=np.zeros(50))
+    with pytest.raises(ParameterError, match="values must be 2 slopes, one for each encoded column, got shape"):
+        evaluation.score(np.zeros(3), data, [0.5, 0.5])
+    with pytest.raises(ParameterError, match=r"mechanism cannot be 'basic' \(str\). Pass one such as dpx.Basic"):
+        evaluation.audit("basic")
+    with pytest.raises(ParameterError, match="frame must be one of 'pandas', 'polars', 'pyarrow', got 'excel'"):
+        dpx.check(domain, model=lambda rows: rows, frame="excel")

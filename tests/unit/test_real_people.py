@@ -2,6 +2,7 @@
 
 from datetime import UTC, date, datetime
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -269,3 +270,17 @@ def test_every_kind_of_answer_says_what_was_read_how(release):
     later = dpx.NonInteractive(explainer.history)
     assert later.explain(asked).notes == {"income": "missing, read as 30.0"}
     assert later.explain_many([WHOLE, asked])[1].notes == {"income": "missing, read as 30.0"}
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_a_model_that_reads_times_can_be_asked_about_synthetic_records_of_every_library(backend):
+    """polars has no times in seconds, which is what a domain decodes."""
+    domain = dpx.Domain([dpx.Datetime("opened", "2020-01-01T00:00:00", "2026-01-01T00:00:00"), dpx.Numeric("x", 0, 1)])
+    times = np.datetime64("2021-03-01T12:00:00", "us") + np.arange(40) * np.timedelta64(1, "D")
+    frame = nw.from_dict({"opened": times, "x": np.linspace(0, 1, 40)}, backend=backend).to_native()
+
+    def year(rows):
+        return (nw.from_native(rows, eager_only=True)["opened"].dt.year().to_numpy() - 2020) / 6
+
+    data = dpx.PrivateData(frame, domain, model=year, output="probability")
+    assert data.column_model(domain.encode(frame)) == pytest.approx([2 * (1 / 6) - 1] * 40)

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpexplain import plots
 from dpexplain.answers.json_text import JsonText
-from dpexplain.arguments import require_whole
+from dpexplain.arguments import quote, require_whole
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain import Domain, DomainLike, Ordinal
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "dpexplain.contributions", 1
 AVERAGE = "the average"
+FRAMES = ("pandas", "polars", "pyarrow")  # packages that `to_frame` can make data frames of
 _JSON = frozenset({bool, int, float, str})
 
 
@@ -319,7 +320,9 @@ def frame_of(columns: dict[str, Any], backend: str | None) -> Any:
     """Columns as a data frame of the named package, or of the first one installed."""
     import narwhals as nw
 
-    chosen = backend or next(name for name in ("pandas", "polars", "pyarrow") if find_spec(name))
+    if backend is not None and backend not in FRAMES:
+        raise ParameterError(f"backend must be one of {', '.join(map(repr, FRAMES))}, got {quote(backend)}")
+    chosen = backend or next(name for name in FRAMES if find_spec(name))
     return nw.from_dict(columns, backend=chosen).to_native()  # type: ignore[arg-type]
 
 

@@ -110,5 +110,11 @@ def _not_a_table(rows: Any) -> NoReturn:
 
 
 def plain_columns(columns: Mapping[str, Column]) -> dict[str, Any]:
-    """Columns of Python objects as lists: every data frame library reads those."""
-    return {name: column.tolist() if column.dtype == object else column for name, column in columns.items()}
+    """Columns as every data frame library reads them: Python objects as lists, and times in microseconds (polars has no seconds)."""
+    return {name: _plain_column(column) for name, column in columns.items()}
+
+
+def _plain_column(column: Column) -> Any:
+    if column.dtype == object:
+        return column.tolist()
+    return column.astype("datetime64[us]") if column.dtype == np.dtype("datetime64[s]") else column

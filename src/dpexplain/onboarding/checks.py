@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from time import perf_counter
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from dpexplain.arguments import quote
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.data import PrivateData
@@ -111,6 +112,8 @@ def _with_model(
         yield Finding("note", "records of this kind cannot be made up, so the model was not asked")
         return
     kind: Frame = options.pop("frame") or ("pandas" if find_spec("pandas") else "pyarrow")
+    if kind not in get_args(Frame):
+        raise ParameterError(f"frame must be one of {', '.join(map(repr, get_args(Frame)))}, got {quote(kind)}")
     try:
         table = nw.from_dict(plain_columns(domain.decode(made_up_records(domain))), backend=kind).to_native()
         registered = PrivateData(table, domain, model=model, **options)

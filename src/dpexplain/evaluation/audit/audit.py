@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from dpexplain.arguments import quote
+from dpexplain.arguments import quote, require_method
 from dpexplain.core.arrays import Vector
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
@@ -140,6 +140,12 @@ def audit(
     - Of the `runs` on each data set the first fifth (30 to 200) choose the guess, on noise that both share. The others are counted, on `SecureNoise`
       unless there is a `seed`. `noise` makes noise from a number instead: for tests with noise that is wrong.
     """
+    require_method(
+        "mechanism",
+        mechanism,
+        "to_dict",
+        "Pass one such as dpx.Basic(epsilon=1.0, delta=1e-6), or evaluation.Releasing(1.0, 1e-6)",
+    )
     _require(view, runs, confidence, data, domain)
     stage = _set_up(mechanism, data, _Scenario(domain, relation, query, queries, copies), view)
     subject = subject_of(mechanism, stage.queries, view)

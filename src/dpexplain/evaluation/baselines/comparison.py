@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
 from rich.console import Group
 from rich.table import Table
 
 from dpexplain import plots
-from dpexplain.answers.contributions import feature_names
+from dpexplain.answers.contributions import feature_names, frame_of
 from dpexplain.arguments import quote
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import Plane
@@ -66,9 +64,8 @@ class Comparison:
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Names and one column for each method: pandas, polars or pyarrow, whichever is installed first or is named."""
-        chosen = backend or next(name for name in ("pandas", "polars", "pyarrow") if find_spec(name))
         columns = {"name": list(self.names)} | {name: list(map(float, values)) for name, values in self.methods.items()}
-        return nw.from_dict(columns, backend=chosen).to_native()  # type: ignore[arg-type]
+        return frame_of(columns, backend)
 
     def plot(self, top: int = 10, *, title: str = "One answer, explained by several methods", ax: Axes | None = None) -> Figure:
         """One marker for each method, the reference first, each scaled to length 1."""

@@ -14,6 +14,7 @@ from dpexplain.core.moments import LocalMoments, Moments, RawMoments
 from dpexplain.core.plane import PAPER_RADIUS, Plane, plane_for
 from dpexplain.core.weights import Stable, Weight
 from dpexplain.data import PrivateData
+from dpexplain.errors import ParameterError
 from dpexplain.evaluation.baselines.inputs import column_scales, encoded_point
 from dpexplain.evaluation.metrics.agreement import cosine, strongest
 
@@ -67,7 +68,10 @@ def score(
     """Compare `values` with the exact optimum of the same plane at `query`; `k` is for the overlap of the strongest features."""
     moments = local_moments(data, query, weight, plane=plane, anchor=anchor)
     best = minimiser(moments, plane_for(plane, anchor), radius, norm)
-    return compare(np.asarray(values, dtype=np.float64), best, moments, data.size, k)
+    given = np.asarray(values, dtype=np.float64)
+    if given.shape != best.shape:
+        raise ParameterError(f"values must be {len(best)} slopes, one for each encoded column, got shape {given.shape}")
+    return compare(given, best, moments, data.size, k)
 
 
 def minimise(A: Matrix, b: Vector, *, radius: float = PAPER_RADIUS, norm: int = 2) -> Vector:
