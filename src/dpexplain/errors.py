@@ -140,3 +140,7 @@ class ServiceError(DpexplainError):
 
 class WeakBudget(UserWarning):
     """A budget that promises little to the people in the data: a very large ε, or a δ above one over the row count."""
+
+
+class UnaskedModel(UserWarning):
+    """A registered model cannot answer about synthetic records, so that what it could have improved at no cost is left as it is."""

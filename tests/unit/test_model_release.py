@@ -1,6 +1,7 @@
 """One line for a fitted estimator, and a release in an MLflow run."""
 
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -72,3 +73,18 @@ def test_without_mlflow_the_error_says_how_to_get_it(frame, model, monkeypatch):
     monkeypatch.setitem(sys.modules, "mlflow", None)
     with pytest.raises(ParameterError, match="pip install mlflow"):
         log_release(release)
+
+
+def test_a_model_that_needs_other_columns_is_announced_before_anything_is_spent():
+    rng = np.random.default_rng(0)
+    rows = {"a": rng.random(500), "other": rng.random(500)}
+    data = dpx.PrivateData(
+        rows, dpx.Domain([dpx.Numeric("a", 0, 1)]), model=lambda x: (x["a"] + x["other"]) / 2, output="probability"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dpx.errors.UnaskedModel)
+        with pytest.raises(dpx.errors.UnaskedModel, match=r"synthetic records .* dpx\.check"):
+            dpx.release(data, dpx.Budget(1.0, 1e-6))
+    assert data.spent.epsilon == 0  # refused before a row was read
+    with pytest.warns(dpx.errors.UnaskedModel):
+        assert dpx.release(data, dpx.Budget(1.0, 1e-6)).explain({"a": 0.5}).error[0] > 0

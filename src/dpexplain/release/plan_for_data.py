@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 from dpexplain.core.cells import cells_of
 from dpexplain.core.layout import Layout
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
-from dpexplain.errors import ParameterError
+from dpexplain.errors import ParameterError, UnaskedModel
 from dpexplain.estimation.public_points import PublicModel
 from dpexplain.mechanisms.release_plan import ReleasePlan, plan_moments, plan_with_reference
 from dpexplain.release.reference_data import trial_columns
@@ -17,18 +19,36 @@ WIDEST = 2048  # columns: a release holds n² moments, and rehearsing it takes n
 def plan_release(data: PrivateData, mu: float, reference: int) -> ReleasePlan:
     """A plan that costs at most `mu`; `reference` is how many records to draw, 0 for none.
 
-    A domain that is too wide and a model that cannot answer raise here, before anything is spent.
+    A domain that is too wide raises here, before anything is spent, and so does a model that cannot answer about records of the domain if reference
+    records are to be labelled by it; else it is not used, and UnaskedModel warns of that.
     """
     _require_narrow(data)
     facts = data.facts
     layout = facts.setting.layout or Layout.of(facts.domain.blocks)
     model = None if facts.column_model is None else PublicModel(facts.column_model)
     if not reference:
+        _warn_if_unanswered(data)
         return plan_moments(layout, mu, facts.setting, model)
     domain = require_tabular(data)
     if facts.labeller is not None:
         facts.labeller(trial_columns(domain))
     return plan_with_reference(layout, cells_of(domain.blocks, domain.levels), reference, mu, facts.setting, model)
+
+
+def _warn_if_unanswered(data: PrivateData) -> None:
+    """Warn where the model cannot be asked about public records. These are synthetic, so that the cause says nothing about a row."""
+    domain, labeller = data.facts.domain, data.facts.labeller
+    if labeller is None or not isinstance(domain, Domain):
+        return
+    try:
+        labeller(trial_columns(domain))
+    except Exception as error:  # whatever a foreign model raises
+        warnings.warn(
+            f"the model cannot answer about synthetic records of the domain ({type(error).__name__}), so the release is made from the rows' answers alone "
+            "and is less accurate. Let the model take the domain's columns as dpx.check(data) shows them",
+            UnaskedModel,
+            stacklevel=5,
+        )
 
 
 def _require_narrow(data: PrivateData) -> None:
