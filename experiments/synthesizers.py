@@ -1,12 +1,15 @@
 """Synthetic records by MST and AIM on the package `mbi` 2.0 (`pip install mbi==2.0`), for the experiment `excess_by_budget`.
 
 Numbers are binned by noisy histograms, as in the library. MST (McKenna, Miklau & Sheldon 2021) measures a spanning tree of pairs. AIM
-(McKenna et al. 2022), with pairs as workload and equal rounds, measures in each of a few rounds the pairs that the model so far gets most
-wrong. Both choose by the exponential mechanism; an ε of it is charged as μ = ε/2, its zCDP, which is in their favour.
+(McKenna et al. 2022) measures in each round the table that the model so far gets most wrong beyond noise, and halves the noise when a round
+taught the model no more than noise would. Both choose by the exponential mechanism; an ε of it is charged as μ = ε/2, its zCDP, which is in
+their favour. What differs from AIM as published: 4 MB instead of 80 for the model, fewer iterations between rounds, and tables of the model
+are judged on records drawn from it.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
 from math import sqrt
 
@@ -18,10 +21,10 @@ jax.config.update("jax_enable_compilation_cache", False)
 import mbi  # noqa: E402  (warns unless JAX was told before)
 
 RECORDS = 1 << 15
-HISTOGRAMS, ONE_WAY, MST_CHOICE, AIM_CHOICE = 0.1, 0.1, 0.2, 0.1  # shares of μ²: bins; then single features, and choosing pairs
+HISTOGRAMS, ONE_WAY, MST_CHOICE, AIM_CHOICE = 0.1, 0.1, 0.2, 0.1  # shares of μ²: bins; MST's single features; choosing tables
 CELLS, BINS = 256, 16  # of a number
-ROUNDS, LARGEST = 4, 1.0  # AIM: rounds, and megabytes of the model
-ITERATIONS, QUICK = 500, 60  # of mirror descent: at last, and between rounds
+WORKLOAD, ROUNDS, LARGEST = 3, 16, 4.0  # AIM: features of a table, at most so many rounds a feature, megabytes of the model
+ITERATIONS, QUICK = 500, 100  # of mirror descent: at last, and between rounds
 
 
 class Bins:
@@ -88,7 +91,7 @@ class Counts:
         self.codes, self.mu, self.random, self.total = codes, mu, random, float(len(codes))  # whose number is public
         self.domain = mbi.Domain(tuple(range(len(sizes))), sizes)
         self.pairs = list(combinations(range(len(sizes)), 2))
-        self.exact = {pair: self._table(codes, pair) for pair in self.pairs}
+        self.exact = {}
 
     def _table(self, codes, clique):
         shape = self.domain.project(clique).shape
@@ -100,15 +103,17 @@ class Counts:
         tables = {clique: self._table(self.codes, clique) for clique in cliques}
         return [mbi.LinearMeasurement(t + self.random.normal(0, sigma, len(t)), clique, sigma) for clique, t in tables.items()]
 
-    def choose(self, scores, share):
-        """The exponential mechanism for scores of sensitivity one: exp(ε·score/2), ε = 2μ."""
+    def choose(self, scores, share, allowed=lambda clique: True):
+        """The exponential mechanism among allowed cliques for scores of sensitivity one: exp(ε·score/2), ε = 2μ."""
         noisy = self.mu * sqrt(share) * np.array(list(scores.values())) + self.random.gumbel(size=len(scores))
-        return list(scores)[int(np.argmax(noisy))]
+        cliques = list(scores)
+        return next(cliques[place] for place in np.argsort(-noisy) if allowed(cliques[place]))
 
-    def misses(self, model, pairs):
-        """By how many records (L1) the model misses each pair's table, judged on records drawn from it."""
-        drawn = self.draw(model)
-        return {pair: np.abs(self.exact[pair] - self._table(drawn, pair) * (self.total / RECORDS)).sum() for pair in pairs}
+    def misses(self, model, cliques):
+        """By how many records (L1) the model misses each table, judged on records drawn from it."""
+        drawn, scale = self.draw(model), self.total / RECORDS
+        self.exact |= {clique: self._table(self.codes, clique) for clique in cliques if clique not in self.exact}
+        return {clique: np.abs(self.exact[clique] - self._table(drawn, clique) * scale).sum() for clique in cliques}
 
     def fit(self, measurements, iterations, before=None):
         descent = mbi.estimation.MirrorDescent()
@@ -134,30 +139,41 @@ def mst(counts):
 
 
 def aim(counts):
-    """Single features, then in rounds the pairs that the model misses most beyond noise, while the model stays small; as many as features."""
-    together = -(-len(counts.domain) // ROUNDS)
-    each = (1 - ONE_WAY) / (ROUNDS * together)
-    bias = sqrt(2 / np.pi) / (counts.mu * sqrt(each * (1 - AIM_CHOICE)))  # what noise would miss, a cell
-    found = counts.measure([(a,) for a in counts.domain], ONE_WAY)
+    """Single features, then in each round the table that the model misses most beyond noise, until nothing is left of the budget.
+
+    The workload is all tables of three features, so that a table counts as much as it has features. The model may be as large a part of the
+    limit as the budget that is used.
+    """
+    features = list(counts.domain)
+    cliques = [clique for size in range(1, WORKLOAD + 1) for clique in combinations(features, size)]
+    share, left = 1 / (ROUNDS * len(features)), 1 - (1 - AIM_CHOICE) / ROUNDS  # of μ²: a round, and after single features
+    found = counts.measure([(a,) for a in features], 1 - left)
     model = counts.fit(found, QUICK)
-    for _ in range(ROUNDS):
-        scores = {p: miss - bias * len(counts.exact[p]) for p, miss in counts.misses(model, counts.pairs).items()}
-        for _ in range(together):
-            cliques = [one.clique for one in found]
-            small = {p: s for p, s in scores.items() if _megabytes(counts, [*cliques, p]) <= LARGEST and p not in cliques}
-            if small:
-                found += counts.measure([counts.choose(small, each * AIM_CHOICE)], each * (1 - AIM_CHOICE))
-        model = counts.fit(found, QUICK, model)
+    while left > 0:
+        share = left if left <= 2 * share else share
+        left -= share
+        noise = sqrt(2 / np.pi / (share * (1 - AIM_CHOICE))) / counts.mu  # expected, a cell
+        fits = partial(_fits, counts, [one.clique for one in found], (1 - left) * LARGEST)
+        missed = counts.misses(model, cliques)
+        scores = {c: len(c) / WORKLOAD * (miss - noise * counts.domain.size(c)) for c, miss in missed.items()}
+        chosen = counts.choose(scores, share * AIM_CHOICE, fits)
+        found += counts.measure([chosen], share * (1 - AIM_CHOICE))
+        before, model = model, counts.fit(found, QUICK, model)
+        moved = np.abs(model.project(chosen).datavector() - before.project(chosen).datavector()).sum()
+        share *= 4 if moved <= noise * counts.domain.size(chosen) else 1
     return counts.fit(found, ITERATIONS, model)
 
 
-def _megabytes(counts, cliques):
-    return mbi.junction_tree.hypothetical_model_size(counts.domain, cliques)
+def _fits(counts, measured, megabytes, clique):
+    return mbi.junction_tree.hypothetical_model_size(counts.domain, [*measured, clique]) <= megabytes
 
 
-def synthesize(domain, encoded, mu, seed):
-    """{name: encoded records}, each for the whole of `mu`."""
+MODELS = {"MST": mst, "AIM": aim}
+
+
+def synthesize(name, domain, encoded, mu, seed):
+    """Encoded records by MST or AIM for the whole of `mu`."""
     random = np.random.default_rng(seed)
     bins = Bins(domain, encoded, mu * sqrt(HISTOGRAMS), random)
     counts = Counts(bins.codes(encoded), bins.sizes, mu * sqrt(1 - HISTOGRAMS), random)
-    return {name: bins.fill(counts.draw(model(counts))) for name, model in (("MST", mst), ("AIM", aim))}
+    return bins.fill(counts.draw(MODELS[name](counts)))
