@@ -8,7 +8,7 @@ from typing import Any
 
 Kept = dict[str, Any]
 HEADER = ("artefact", "what", "the paper", "its formulas here", "exact accounting", "fitted plane, paid", "release")
-UNKNOWN = "not measured"
+UNKNOWN, TOO_FEW = "not measured", "not measured: takes 1,000 answers about each model"
 NO_STEPS = "not applicable: takes no steps"  # sums and releases are paid for before a record is known
 FREE = {"labels": ", as in the paper", "regression": ", our default for such planes", "neighbour": ""}
 SHARED, BOOKED, EXACT, LOST = "shared with LIME", "ε by the paper's bookkeeping", "total ε, exact", "relative excess"
@@ -163,31 +163,19 @@ def distances(kept: Kept) -> list[str]:
         key = "distance from f's optimum"
         return " and ".join(pick(kept, "figure-7", key, model=model, mechanism=name) for model in ("f_10", "f_0.5"))
 
-    own = ("f_10", "f_0.5", "f_0.01")
-    paid, once = (
-        f"own {', '.join(own)}: {of_models(kept, key, 'Text', own, kind)}"
-        for key in ("distance from f's optimum",)
-        for kind in ("basic", "release")
-    )
+    key, own = "distance from f's optimum", ("f_10", "f_0.5")
+    paid, once = (f"own models: {of_models(kept, key, 'Text', own, kind)}" for kind in ("basic", "release"))
     return ["f_0.5 farther than f_10", value("paper, T=200"), value("ours, ε = 1"), paid, once]
 
 
 def correlations(kept: Kept) -> list[str]:
-    rows, planes = (kept.get(study, {}).get("rows", []) for study in ("figure-8", "fitted-planes"))
-    models = [row for row in planes if "correlation" in row and row["data"] != "Text, own f"]
-    paid, once = ([row for row in models if row["explanation"].startswith(kind)] for kind in ("basic", "release"))
-    counts = (
-        _count_above(rows, "from"),
-        _count_above(rows, "from, ours"),
-        _count_above(paid, "from"),
-        _count_above(once, "from"),
-    )
-    return ["above 0, every model", *counts]
+    rows = kept.get("figure-8", {}).get("rows", [])
+    return ["above 0, every model", _count_above(rows, "from"), _count_above(rows, "from, ours"), TOO_FEW, TOO_FEW]
 
 
 def _count_above(rows: list[dict[str, Any]], key: str) -> str:
     known = [row[key] > 0 for row in rows if key in row]
-    reviews = [row.get("reviews of ours" if "ours" in key else "reviews", row.get("queries")) for row in rows if key in row]
+    reviews = [row["reviews of ours" if "ours" in key else "reviews"] for row in rows if key in row]
     return f"{sum(known)} of {len(known)} intervals ({reviews[0]:,} reviews)" if known else UNKNOWN
 
 

@@ -208,8 +208,7 @@ TABLES: dict[str, Callable[[Rows], list[str]]] = {
         ),
         *columns(
             rows,
-            *("data", "explanation", "relative excess", "cosine", "distance from f's optimum", "correlation", "from", "to"),
-            *("queries", "seeds"),
+            *("data", "explanation", "relative excess", "cosine", "distance from f's optimum", "queries", "seeds"),
             where=of_group_or_model,
         ),
     ],

@@ -2,13 +2,12 @@
 
 The paper's plane goes through 0 at the record, so it explains the average answer too (erratum 10). Here a plane is judged with the best constant
 beside it: relative excess 0 is the exact fitted plane, 1 knows the average only. The exact optimum of the paper's plane is judged the same way. Text has
-the noise that exact accounting would have at the paper's number of reviews, as in Figure 3. Models of Figures 6 to 8 are those of our own trainer, which
+the noise that exact accounting would have at the paper's number of reviews, as in Figure 3. Models of Figures 6 and 7 are those of our own trainer, which
 needs no torch; one draw of noise for each model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,20 +20,17 @@ from dpexplain.plots.style import SERIES, heading, tidy
 from dpexplain.privacy import gdp
 from dpexplain.progress import with_bar
 from experiments.datasets import random_records
-from experiments.paper import _streams, _training, figure_7, figure_8, minorities
+from experiments.paper import _streams, _training, minorities
 from experiments.paper._private_models import OnImages
 from experiments.paper._study import ACS_FILE, FACE_FILE, SEED, TEXT_FILES, Study, figure
 
 THE_PAPERS = "the paper's plane, exact"
-FAR, NEARBY = (
-    "distance from f's optimum",
-    ("correlation", "from", "to"),
-)  # of excess loss with errors nearby, and its 95 % interval
+FAR = "distance from f's optimum"
 WHOLE_DELTA = 1e-6  # of Table 3's queries
 GRID, FACE_DELTA, FEWER, ACROSS = 12, 1e-5, 5, 3
 SEEDS = 2  # a paid answer takes half a second from all rows of ACS
 MODELS = {
-    "Text": {"own f": None, "own f_10": 10.0, "own f_0.5": 0.5, "own f_0.01": 0.01},
+    "Text": {"own f": None, "own f_10": 10.0, "own f_0.5": 0.5},
     "Faces": {"own f": None, "own f_0.02": 0.02},
 }  # ε̂
 
@@ -53,7 +49,6 @@ class Setting:
     shared: int = SEEDS  # draws of noise that all answers share: of a release, or of the first adaptive answer
     first_draw: int = 0
     plain: dpx.PrivateData | None = None  # labelled by the plain model: distances from its optimum are measured
-    wrong_nearby: Callable[[Any], float] | None = None  # how often the model is wrong about rows near a record
 
     def seeds_of(self, name):
         """Answers by `Basic` have noise of their own, so few draws of it do."""
@@ -112,23 +107,18 @@ def text_whole(inputs, queries):
 
 
 def text_models(inputs, queries):
-    """Figure 7's and 8's: distance from the plain model's optimum, and errors nearby."""
+    """Figure 7's: distance from the plain model's optimum."""
     reviews = inputs.reviews
     rows, rng = reviews.domain.encode(reviews.texts), np.random.default_rng(SEED)
     training = rng.permutation(rows.shape[0])[: rows.shape[0] * 7 // 10]
-    asked = draw_texts(reviews, max(4, queries // 2), SEED + 1)
+    asked = draw_texts(reviews, max(2, queries // FEWER), SEED + 1)
     plain = None
     for draw_number, (name, epsilon) in enumerate(models_of("Text", inputs)):
         labels = _training.train(rows[training], reviews.truth[training], epsilon)(rows)
         data = dpx.PrivateData(reviews.texts, reviews.domain, labels=labels)
         plain = plain or data
-
-        def wrong_nearby(text, labels=labels):
-            near = figure_7.weigh(rows, reviews.domain.encode_query(text))[1]
-            return float((labels[near] != reviews.truth[near]).mean())
-
         basic = {"basic, ε = 1": dpx.Basic(1.0, FACE_DELTA)}
-        yield Setting(f"Text, {name}", data, asked, basic, (1.0,), 1.0, 1, draw_number, plain, wrong_nearby)
+        yield Setting(f"Text, {name}", data, asked, basic, (1.0,), 1.0, 1, draw_number, plain)
 
 
 def draw_texts(reviews, queries, seed=SEED):
@@ -232,11 +222,10 @@ def steps_of(answer):
 
 
 def compare_models(setting, record, values):
-    """Distances from the plain model's optimum, and errors nearby, of each draw."""
+    """Distances from the plain model's optimum, of each draw."""
     if setting.plain is None:
         return {}
-    far = np.linalg.norm(values - evaluation.optimum(setting.plain, record), axis=1)
-    return {"distance": far, "wrong_nearby": np.full(len(values), setting.wrong_nearby(record))}
+    return {"distance": np.linalg.norm(values - evaluation.optimum(setting.plain, record), axis=1)}
 
 
 def compare_all(each, best, moments, size):
@@ -253,9 +242,6 @@ def describe(name, scored):
         row |= _streams.with_error("mean T'", scored["iterations"].mean(axis=1), 3)
     for key, heading_of in (("relative_excess", "relative excess"), ("cosine", "cosine"), ("distance", FAR)):
         row |= _streams.with_both_errors(heading_of, scored[key], 3) if key in scored else {}
-    if "wrong_nearby" in scored:
-        wrong, excess = (scored[key].mean(axis=0) for key in ("wrong_nearby", "excess_loss"))
-        row |= dict(zip(NEARBY, figure_8.correlation(wrong, excess), strict=True))
     return row | {"seeds": len(scored["cosine"]), "queries": scored["cosine"].shape[1]}
 
 
