@@ -205,7 +205,7 @@ def owner(tmp_path):
         ({"ledger": None}, "lacks url"),
         ({"mechanism": {"kind": "magic"}}, "kind must be one of"),
         ({"mechanism": {"kind": "basic", "stpes": 3}}, "stpes"),
-        ({"data": {"label": None}}, "either a label column or a model"),
+        ({"data": {"label": None}}, "labels from one place"),
         ({"data": {"lable": "y"}}, "lable"),
         ({"data": {"domain": "none.toml"}}, "cannot read the domain"),
         ({"extra": {"x": 1}}, "extra"),
