@@ -334,6 +334,14 @@ def test_other_methods_and_addresses_are_problems_too(api):
     problem(api.get("/docs"), 404, "not-found")
 
 
+def test_of_a_name_that_is_there_twice_the_last_counts(api):
+    text = json.dumps({"record": RECORD, "request_id": "twice"})
+    twice = text.replace('"age": 46', '"age": 22, "age": 46').replace('{"record"', '{"request_id": "other", "record"')
+    headers = api.analyst | {"Content-Type": "application/json"}
+    answers = [api.client.post("/v1/explain", content=one.encode(), headers=headers).json() for one in (text, twice)]
+    assert answers[0]["values"] == answers[1]["values"]
+
+
 def test_an_address_with_a_slash_too_many_is_not_redirected(api):
     """The address of a redirection would have no TLS where a proxy adds it, and the key would be sent to it."""
     problem(

@@ -21,6 +21,7 @@ from dpexplain.errors import BudgetExhausted, DpexplainError, LedgerCorrupt, Led
 from dpexplain.ledger import Reservation, Settled, SqliteLedger, open_existing, open_ledger, verify
 from dpexplain.ledger.anchor import require_head
 from dpexplain.ledger.port import Head, Settlement
+from dpexplain.service.heads import HeadFile, HeadKeeper, open_checked
 from ledger_support import account, affordable, ask, children, event, postgres_execute, spend
 
 SPEND = """
@@ -131,6 +132,48 @@ def test_a_log_that_is_deleted_while_in_use_takes_no_spending_with_it(ledger, pa
     assert other.state().spent_quanta == ledger.state().spent_quanta > counted
     assert verify(other).answers == 3
     other.close()
+
+
+@pytest.mark.parametrize("deleted", [["-wal"], ["-shm"], ["-wal", "-shm"]])
+def test_a_log_that_several_processes_use_is_saved_by_the_first_to_notice(ledger, path, deleted):
+    code = "import sys; from ledger_support import account, spend; from dpexplain.errors import DpexplainError\n"
+    code += "from dpexplain.ledger import SqliteLedger\n"
+    code += "ledger = SqliteLedger(sys.argv[1], account()); spend(ledger, 'theirs'); print('open', flush=True)\n"
+    code += "sys.stdin.readline()\n"
+    code += "try: spend(ledger, 'refused')\nexcept DpexplainError: print('noticed', flush=True)\n"
+    code += "spend(ledger, 'again'); ledger.close()"
+    words = [sys.executable, "-c", code, str(path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "open\n"
+        counted = ledger.state().spent_quanta
+        for suffix in deleted:
+            path.with_name(path.name + suffix).unlink()
+        with pytest.raises(LedgerUnavailable, match="its log was moved, deleted or replaced"):
+            spend(ledger, "second")
+        assert ledger.state().spent_quanta == counted
+        spend(ledger, "second")
+        out, _ = other.communicate("go on\n", timeout=60)
+        assert out == "noticed\n"
+        assert other.returncode == 0
+    ledger.close()
+    last = SqliteLedger(path, account(), may_create=False)
+    assert verify(last).answers == 4
+    last.close()
+
+
+def test_a_service_keeps_the_head_that_it_has_seen_when_the_ledger_is_gone(ledger, path, tmp_path):
+    """A head is stored once a minute: one that is newer was only in memory, and the next start would not have missed the ledger."""
+    file = HeadFile(tmp_path / "heads.json")
+    file.keep(ledger)
+    keeper = HeadKeeper(ledger, file)
+    spend(ledger, "second")
+    seen = ledger.head()
+    for one in path.parent.glob(f"{path.name}*"):
+        one.unlink()
+    keeper.close()
+    assert file.read() == {account().dataset: seen}
+    with pytest.raises(LedgerCorrupt, match="had 5 entries, and now there is none"):
+        open_checked(f"sqlite:///{path}", account(), file)
 
 
 def test_a_log_that_another_process_began_is_noticed(ledger, path):

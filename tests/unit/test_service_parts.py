@@ -106,6 +106,17 @@ def test_revoking_works_at_once_and_a_broken_file_lets_nobody_in(keys):
         keys.list_keys()
 
 
+def test_a_file_that_everybody_may_write_lets_nobody_in(keys):
+    key = keys.add("analyst")
+    assert keys.find(key)
+    keys.path.chmod(0o666)
+    assert keys.find(key) is None
+    with pytest.raises(IntegrityError, match=r"everybody may write to .* chmod 600"):
+        keys.list_keys()
+    keys.path.chmod(0o600)
+    assert keys.find(key)
+
+
 def test_key_mistakes_are_told(keys):
     with pytest.raises(dpx.DpexplainError, match="role must be"):
         keys.add("root")
@@ -194,7 +205,7 @@ def owner(tmp_path):
         ({"ledger": None}, "lacks url"),
         ({"mechanism": {"kind": "magic"}}, "kind must be one of"),
         ({"mechanism": {"kind": "basic", "stpes": 3}}, "stpes"),
-        ({"data": {"label": None}}, "either a label column or a model"),
+        ({"data": {"label": None}}, "labels from one place"),
         ({"data": {"lable": "y"}}, "lable"),
         ({"data": {"domain": "none.toml"}}, "cannot read the domain"),
         ({"extra": {"x": 1}}, "extra"),

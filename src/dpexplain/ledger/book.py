@@ -144,6 +144,10 @@ class Book:
     def head(self) -> Head:
         return self._read(required_last).head
 
+    @property
+    def seen(self) -> Head:
+        return self._seen.head
+
     def reserve_many(self, requests: Sequence[Request]) -> list[Reservation | Settled | DpexplainError]:
         for request in requests:
             require_id("request id", request.id)

@@ -177,6 +177,11 @@ class Ledger(Protocol):
         """The last entry's number, hash and running total, read afresh."""
         ...
 
+    @property
+    def seen(self) -> Head:
+        """The end that this process has seen last, without reading anything: the ledger must contain it from then on."""
+        ...
+
     def require_writable(self, seconds: float) -> None:
         """Raise LedgerUnavailable if spending could not be written down within `seconds`; nothing is written."""
         ...

@@ -46,6 +46,7 @@ PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "trusted_schema = OFF", "cell
 UNDECODABLE = (UnicodeDecodeError, OverflowError, MemoryError)  # the driver's errors, over bytes that cannot be right
 DRIVER = (sqlite3.Error, *UNDECODABLE)
 PAUSES = (0.0005, 0.001, 0.001, 0.002, 0.002, 0.005)  # seconds between attempts to get the write lock
+SAVING = 1000  # milliseconds that others may keep a deleted log busy
 RECENT = 0.25  # seconds: who has just written need not ask whether writing is possible
 LOCKED = ("is locked by another process", f"Find who holds it (fuser FILE) or wait. {AGAIN}")
 TROUBLES = {  # what SQLite calls it: what it means, and what to do
@@ -159,7 +160,7 @@ class SqliteStore:
         if isinstance(error, sqlite3.Error):
             return self._explain(error)
         if isinstance(error, _NotInPlace):
-            for one in (self._prober, self._reader, self._writer):  # the last to be closed saves what a deleted log holds
+            for one in (self._prober, self._reader, self._writer):
                 one.drop_if_unused()
             return LedgerUnavailable(f"the ledger {self.path} or its log was moved, deleted or replaced while in use. {AGAIN}")
         return LedgerCorrupt(f"the ledger {self.path} is damaged ({type(error).__name__}). {RESTORE}")
@@ -225,7 +226,10 @@ class SqliteStore:
             found = require_one_name(self._name)
         except FileNotFoundError:
             raise _NotInPlace from None
-        if (found, *map(inode_of, self._logs)) != opened.inodes:
+        now = (found, *map(inode_of, self._logs))
+        if now != opened.inodes:
+            if all(one in (None, before) for one, before in zip(now, opened.inodes, strict=True)):
+                save_log(opened.connection)
             raise _NotInPlace
 
     def _immutable(self) -> str:
@@ -320,6 +324,13 @@ def take_turn(session: SqlSession, turn: Turn) -> None:
     except Exception as error:
         turn.error = error
         session.undo(size)
+
+
+def save_log(connection: sqlite3.Connection) -> None:
+    """Copy what a deleted log holds into the ledger, as long as nobody has begun another log: this connection still has the old one."""
+    with suppress(sqlite3.Error):
+        connection.execute(f"PRAGMA busy_timeout = {SAVING}")
+        connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
 
 
 def forget(connection: Connection[Opened]) -> None:

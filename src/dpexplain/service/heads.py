@@ -30,7 +30,10 @@ class HeadFile:
 
     def keep(self, ledger: Ledger) -> None:
         """Store the ledger's head, unless a newer one is stored already."""
-        heads, head, name = self.read(), ledger.head(), ledger.account.dataset
+        self.keep_head(ledger.account.dataset, ledger.head())
+
+    def keep_head(self, name: str, head: Head) -> None:
+        heads = self.read()
         known = heads.get(name)
         if known is None or known.sequence < head.sequence:
             write_heads(self.path, heads | {name: head})
@@ -80,5 +83,9 @@ class HeadKeeper:
             self._keep()
 
     def _keep(self) -> None:
+        """Store the head of the ledger; where that is gone or cannot be read, the last that was seen, so that the next start misses it."""
         with suppress(DpexplainError):  # the health check reports it; the next minute tries again
             self._file.keep(self._ledger)
+            return
+        with suppress(DpexplainError):
+            self._file.keep_head(self._ledger.account.dataset, self._ledger.seen)

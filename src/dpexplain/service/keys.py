@@ -13,6 +13,7 @@ import json
 import os
 import re
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -58,7 +59,7 @@ class KeyFile:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._lock = Lock()
-        self._seen: tuple[int, int, int] | None = None
+        self._seen: tuple[int, ...] | None = None
         self._keys: dict[str, Key] = {}
 
     def add(self, role: str, name: str = "") -> str:
@@ -92,7 +93,7 @@ class KeyFile:
         with self._lock:
             try:
                 found = self.path.stat()
-                stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
+                stamp = (found.st_mtime_ns, found.st_ino, found.st_size, found.st_mode)
                 if stamp != self._seen:
                     self._keys, self._seen = {key.id: key for key in _read(self.path)}, stamp
             except (OSError, IntegrityError):
@@ -116,6 +117,10 @@ class KeyFile:
 def _read(path: Path) -> list[Key]:
     try:
         require_regular_file(path)
+        if path.stat().st_mode & stat.S_IWOTH:
+            raise IntegrityError(
+                f"everybody may write to {path}, so anybody could have added a key. Check it, and run: chmod 600 {path}"
+            )
         data: Any = json.loads(path.read_text(encoding="utf-8"))
         if data["format"] != "dpexplain.keys" or data["version"] != 1:
             raise ValueError("format")
