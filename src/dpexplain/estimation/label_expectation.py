@@ -29,6 +29,7 @@ from dpexplain.estimation.public_points import PublicModel
 from dpexplain.estimation.reference import Reference, draw
 
 _NOTHING = 1e-9  # missing mass that rounding leaves
+_VAGUE = 1.0  # error of means and variances beside histograms: the first stage knows them less well than these do
 _LARGEST = 1.6  # a typical distance beyond the last edge
 _MIDDLES = np.concatenate([[EDGES[0] / 2], np.sqrt(EDGES[1:] * EDGES[:-1]), [_LARGEST]])  # of bins
 _GOES_WITH = 0.25  # ρ: how much of what clipping cuts off goes with the columns
@@ -99,7 +100,7 @@ def _independent_estimate(query: NormalisedMoments) -> Estimate:
         t1=nothing,
         missing=np.where(~np.array(layout.is_number) & (layout.sizes > 1) & (left > _NOTHING), left, 0.0),
         total=1.0,
-        spread=Spread(*[0.0] * 6),
+        spread=replace(Spread(*[0.0] * 6), s1=_VAGUE, squares=_VAGUE),
         idle=np.zeros_like(covariance),
         shrunk=covariance,
         expected=nothing,
