@@ -25,7 +25,7 @@ from dpexplain.core.cells import Cells, NumberCells
 
 _SEEN = 4.0  # standard deviations of noise from which a spike or a split of counts is followed
 _BESIDE = 4  # cells on either side of a spike
-_LEAST_REST = 48.0  # standard deviations of noise: where spikes leave less, tails cannot be seen, and no count is followed
+_LEAST_REST = 24.0  # standard deviations of noise: where spikes leave less, tails cannot be seen, and no count is followed
 _EMPTY = 1e-12  # share of a stretch that the Beta leaves out
 _LEAST_ERROR = 1e-5  # of a mean and of a variance: what is known better than this need not be matched better
 _ROUNDS, _CLOSE = 40, 1e-12  # of Newton's method
