@@ -24,6 +24,7 @@ from dpexplain.ledger.port import Head, Settlement
 from dpexplain.service.heads import HeadFile, HeadKeeper, open_checked
 from ledger_support import account, affordable, ask, children, event, postgres_execute, spend
 
+WITH_SUPPORT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}  # for processes that import `ledger_support`
 SPEND = """
 import sys
 from dpexplain.errors import LedgerUnavailable
@@ -143,7 +144,7 @@ def test_a_log_that_several_processes_use_is_saved_by_the_first_to_notice(ledger
     code += "try: spend(ledger, 'refused')\nexcept DpexplainError: print('noticed', flush=True)\n"
     code += "spend(ledger, 'again'); ledger.close()"
     words = [sys.executable, "-c", code, str(path)]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=WITH_SUPPORT) as other:
         assert other.stdout.readline() == "open\n"
         counted = ledger.state().spent_quanta
         for suffix in deleted:
@@ -182,9 +183,10 @@ def test_a_log_that_another_process_began_is_noticed(ledger, path):
         path.with_name(path.name + suffix).unlink()
     code = "import sys; from ledger_support import account; from dpexplain.ledger import SqliteLedger\n"
     code += "ledger = SqliteLedger(sys.argv[1], account()); print('open', flush=True); sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+    words = [sys.executable, "-c", code, str(path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=WITH_SUPPORT) as other:
         try:
-            other.stdout.readline()
+            assert other.stdout.readline() == b"open\n"
             for _ in range(3):
                 with pytest.raises((LedgerUnavailable, LedgerCorrupt)):
                     spend(ledger, "second")

@@ -133,7 +133,7 @@ def test_one_odd_row_in_a_file_does_not_change_how_the_others_are_read(odd):
         (RECORDS[0], r"age: expected a column.*pass \[record\]"),
         (COLUMNS | {"age": np.zeros((4, 2))}, r"one-dimensional, got shape \(4, 2\)"),
         (COLUMNS | {"age": np.ma.masked_array([1, 2, 3, 4])}, "age: masked arrays are not read"),
-        (pl.DataFrame(COLUMNS).lazy(), "Collect lazy frames first"),
+        (pl.DataFrame(COLUMNS).lazy(), "Collect a lazy frame first"),
         (pd.DataFrame([[1, 2]], columns=["age", "age"]), "repeats a column name"),
         ([[1, 2], [3, 4]], "rows must be a pandas or polars data frame.*got list"),
         (7, "got int"),

@@ -212,7 +212,7 @@ def test_several_models_share_a_file_and_state_the_total(data, release, tmp_path
     np.testing.assert_allclose(read.explain(RECORD, target="v2").values, v2.explain(RECORD).values, atol=1e-9)
     assert read.with_model("v4", v3).guarantee.mu == pytest.approx(np.sqrt(release.guarantee.mu**2 + 3 * spend.mu**2), rel=1e-6)
     assert (tmp_path / "models.dpx").stat().st_size < 4 * _size(release, tmp_path)
-    with pytest.raises(ParameterError, match="other records"):
+    with pytest.raises(ParameterError, match="different records"):
         release.with_model(
             "x", dpx.release(dpx.PrivateData(people(), DOMAIN, model=second), BUDGET, reference=2048, noise=SeededNoise(3))
         )

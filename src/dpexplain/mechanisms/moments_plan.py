@@ -118,7 +118,7 @@ class SketchPlan:
     def run(self, door: Door, centres: ReleasedCentres | None = None, margins: NumberCounts | None = None) -> NoisySketch:
         """With `centres`, sums are taken around the mean of all that were released, this plan's own included. `margins` were released elsewhere."""
         around = (centres or ReleasedCentres()).add(door.release(self.centre), self.centre.sigma, self.query_around)
-        query = self._learn_between(replace(around.query, margins=margins), door)
+        query = self._learn_between(around.query if margins is None else replace(around.query, margins=margins), door)
         released = door.release(self.moments, query)
         sums = NormalisedSums.from_vector(released, query.scales, self.layout)
         return NoisySketch(sums, query, self.moments.sigma, around.sigma / self.size)
