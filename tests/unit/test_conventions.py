@@ -168,7 +168,7 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield node.module, tuple(alias.name for alias in node.names)
 
 
-LISTED = ("answers", "backends", "core", "data", "mechanisms", "privacy", "registration", "release")
+LISTED = ("answers", "backends", "core", "data", "estimation", "mechanisms", "privacy", "registration", "release")
 
 
 @pytest.mark.parametrize("folder", LISTED)
