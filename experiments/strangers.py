@@ -18,6 +18,12 @@ from sklearn.preprocessing import StandardScaler
 import dpexplain as dpx
 
 TRAINED = 6_000  # rows that a model is trained on
+MODELS = {
+    "boosted": lambda: HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, random_state=0),
+    "forest": lambda: RandomForestClassifier(25, max_depth=9, min_samples_leaf=5, random_state=0),
+    "linear": lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),
+    "neural": lambda: make_pipeline(StandardScaler(), MLPClassifier((24,), max_iter=60, random_state=0)),
+}
 
 
 @dataclass(frozen=True)
@@ -247,13 +253,7 @@ def _model(make, encoded, seen, rng):
     line = x @ rng.standard_normal(len(chosen)) + 0.8 * (x[:, 0] > 0.5) * x[:, 1] + 0.8 * x[:, 2] * x[:, 3]
     chance = line / line.std() + 0.5 * rng.logistic(size=len(line)) / 1.8
     outcome = chance > np.quantile(chance, 1 - make.positives)
-    kinds = {
-        "boosted": lambda: HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, random_state=0),
-        "forest": lambda: RandomForestClassifier(25, max_depth=9, min_samples_leaf=5, random_state=0),
-        "linear": lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),
-        "neural": lambda: make_pipeline(StandardScaler(), MLPClassifier((24,), max_iter=60, random_state=0)),
-    }
-    trained = kinds[make.model]().fit(seen[:TRAINED], outcome[:TRAINED])
+    trained = MODELS[make.model]().fit(seen[:TRAINED], outcome[:TRAINED])
     cut = np.quantile(trained.predict_proba(seen[:TRAINED])[:, 1], 1 - make.positives)
 
     def answers(rows):

@@ -67,3 +67,46 @@ def test_slopes_of_a_code_with_missing_values_are_within_their_errors():
     found = dpx.release(data, dpx.Budget(0.3, 1e-6), noise=SeededNoise(1)).explain(query)
     assert exact[1:].mean() > 0.5
     assert (np.abs(found.values - exact) <= 3 * found.error).all()
+
+
+def release_of_people(missing, epsilon=1.0, seed=1):
+    """(exact slopes, explanation) of 60,000 people of whom so many did not say how they live; the model answers otherwise about these."""
+    rng = np.random.default_rng(4)
+    home = rng.choice(["own", "rent", "family"], 60_000).astype(object)
+    home[:missing] = None
+    domain = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("home", values=["own", "rent", "family"])])
+
+    def model(rows):
+        known = np.array([one is not None and one == one for one in np.asarray(rows["home"], dtype=object)])
+        return np.where(known, 0.2, -0.1) + 0.004 * np.asarray(rows["age"], dtype=float)
+
+    data = dpx.PrivateData(
+        {"age": rng.uniform(0, 100, 60_000), "home": home}, domain, model=model, output="value", bounds=(-1, 1)
+    )
+    query = {"age": 40.0, "home": "rent"}
+    exact = evaluation.optimum(data, domain.encode_queries([query])[0], plane="fitted")
+    return exact, dpx.release(data, dpx.Budget(epsilon, 1e-6), noise=SeededNoise(seed)).explain(query)
+
+
+@pytest.mark.parametrize(("missing", "epsilon"), [(25, 1.0), (25, 0.4)])
+def test_a_handful_of_missing_values_is_in_the_errors_of_slopes_and_not_of_contributions(missing, epsilon):
+    """At the smaller ε noise nearly hides them."""
+    exact, few = release_of_people(missing, epsilon)
+    _, none = release_of_people(0, epsilon)
+    assert exact[1:].min() > 0.2  # from 25 people
+    assert (np.abs(few.values - exact) <= 2 * few.error).all()
+    assert few.error[1:].min() > 5 * none.error[1:].max()
+    assert few.contributions().error[1] < 4 * none.contributions().error[1]
+
+
+def test_directions_of_complete_codes_are_sums_of_one_code_each():
+    """The eigenvalue that all of them share leaves the basis open; a code's own direction is needed to make its slopes alone uncertain."""
+    layout = Layout((0, 1, 4), (1, 4, 8), (True, False, False))
+    rng = np.random.default_rng(3)
+    x = np.column_stack([rng.random(5000), np.eye(3)[rng.integers(0, 3, 5000)], np.eye(4)[rng.integers(0, 4, 5000)]])
+    query = NormalisedMoments(layout, np.array([0.5, *[1 / 3] * 3, *[0.25] * 4]), np.full(8, 0.1))
+    found = estimate(query.sums(OracleRows(x, x[:, 0]).normalised(query)), query, 0.0)
+    sums = [one for one in found.vectors.T if np.isclose(np.abs(one[1:].sum()), np.sqrt([3, 4])).any()]
+    assert len(sums) == 2
+    assert all(np.count_nonzero(np.abs(one) > 1e-9) in (3, 4) for one in sums)
+    assert found.vectors @ np.diag(found.values) @ found.vectors.T == pytest.approx(found.shrunk + found.idle, abs=1e-6)

@@ -7,7 +7,6 @@ import pytest
 
 from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Gaussian
-from dpexplain.estimation import global_slopes
 from dpexplain.estimation.global_slopes import Guess, NoisyEquations, Slopes, guessed_slopes
 from dpexplain.estimation.planes import Average, hold_in_ball
 from dpexplain.estimation.reference_planes import ReferencePlanes
@@ -96,17 +95,39 @@ def test_residuals_count_by_the_points_that_a_column_concerns():
     assert residual[1] == pytest.approx(0.99 + 0.01 * 0.01, rel=0.15)
 
 
-def test_what_may_be_strange_about_numbers_is_so_where_the_moments_say_so(monkeypatch):
-    """Six numbers that nearly determine each other: with right guesses their doubt is dropped, with wrong ones answers follow the moments."""
-    phi = np.array([0.5, -0.3, 0.8, 0.2, -0.6, 0.4])
-    made, vectors = equations(phi, np.array([0.5, *[1e-3] * 5]), 5e-4, numbers=range(6))
-    right, far = Guess(phi, 0.01, few=1e-5), Guess(phi + 5 * vectors[:, 1:].sum(axis=1), 0.01, few=1e-5)
-    kept, moved = made.slopes(right), made.slopes(far)
-    assert np.linalg.norm(moved.values - phi) < 0.3 * np.linalg.norm(far.values - phi)
-    monkeypatch.setattr(global_slopes, "_STRANGE", (1.0,))
-    doubted = made.slopes(right)
-    assert kept.spread[1:].mean() < 0.8 * doubted.spread[1:].mean()
-    assert np.linalg.norm(kept.values - phi) < 0.8 * np.linalg.norm(doubted.values - phi)
+def tied_numbers(slope, error, noise=None):
+    """Three numbers of which the third nearly follows from the others, with a slope along the direction in which they hardly vary."""
+    vectors, _ = np.linalg.qr(np.array([[1.0, 0.2, 0.7], [0.3, 1.0, -0.6], [0.1, 0.4, 0.4]]))
+    vectors, eigenvalues = vectors[:, ::-1], np.array([2e-4, 0.04, 0.08])
+    phi = vectors @ [slope, 0.3, -0.2]
+    t1 = vectors @ (eigenvalues * (phi @ vectors)) + (0.0 if noise is None else noise)
+    return NoisyEquations(eigenvalues, vectors, t1, error, error, np.arange(3)), phi
+
+
+def test_errors_along_numbers_that_determine_each_other_do_not_depend_on_the_usual_size_of_slopes():
+    """Slopes of 0.3 elsewhere, and of 4 along a direction that noise hides: the model's guess of 0.5 is no evidence against 4."""
+    made, phi = tied_numbers(4.0, 1e-3)
+    found = made.slopes(Guess(made.vectors @ [0.5, 0.3, -0.2], 0.04, few=1e-4))
+    errors = found.errors(made.vectors)
+    assert np.abs(found.values - phi).max() > 1.0  # noise hides it
+    assert (np.abs(found.values - phi) <= 2 * errors).all()
+    straight = made.slopes(Guess(made.vectors @ [0.5, 0.3, -0.2], 1e-5, few=1e-4))  # a model that does not bend
+    assert straight.errors(made.vectors).max() < 0.2 * errors.max()
+
+
+def test_moments_that_show_a_slope_along_tied_numbers_are_followed():
+    made, phi = tied_numbers(4.0, 2e-5)
+    found = made.slopes(Guess(made.vectors @ [0.5, 0.3, -0.2], 0.04, few=1e-4))
+    assert found.values == pytest.approx(phi, abs=0.6)
+    assert found.spread[0] < 0.5
+
+
+def test_half_of_the_models_slope_is_expected_where_noise_hides_whether_numbers_vary():
+    made, _ = tied_numbers(0.0, 3e-3)
+    along = made.slopes(Guess(made.vectors @ [0.5, 0.3, -0.2], 0.04, few=1e-4)).values @ made.vectors
+    assert along[0] == pytest.approx(0.25, abs=0.08)
+    kept = made.slopes(Guess(made.vectors @ [0.5, 0.3, -0.2], 1e-6, few=1e-4)).values @ made.vectors
+    assert kept[0] == pytest.approx(0.5, abs=0.05)  # a straight model has the same slopes everywhere
 
 
 def test_slopes_outside_a_ball_are_moved_to_its_nearest_point_in_prediction():

@@ -153,9 +153,10 @@ def plane_factors(
     found, moved, stated = calibrated.found, [], []
     shift, rehearsal, covariance = found.mean - query.centre, NoiseRehearsal(query, sigma, 1.0, DEFAULT_WEIGHT), found.covariance
     root, dimension = slopes.root(found.vectors), normalised_dimension(query.layout)
+    root = root - found.idle @ root  # rehearsed rows have every complete code
 
     def compare(again: Estimate, truth: Matrix) -> None:
-        repeated = equations_of(again, query.layout).slopes(guess)
+        repeated = slopes_of(again, query.layout, guess)
         moved.append(np.atleast_2d(np.abs(repeated.values - truth)))
         stated.append(np.atleast_2d(repeated.errors(again.vectors)))
 
@@ -169,6 +170,14 @@ def plane_factors(
         sums = as_sums(replace(found, t1=covariance @ truth), query)
         compare(estimate(rehearsal.with_noise(sums, normals(dimension)), query, sigma), truth)
     return _SHORTER * column_factors(np.concatenate(moved)[:, None], np.concatenate(stated)[:, None])
+
+
+def slopes_of(found: Estimate, layout: Layout, guess: Guess | None) -> Slopes:
+    """The slopes of the plane through all rows. Those of a code that may have unknown values after all can be wrong by one amount of their usual size."""
+    slopes = equations_of(found, layout).slopes(guess)
+    common = np.square(layout.per_attribute(found.vectors, -2)) * found.doubtful[..., :, None]  # only a code's own sum has any
+    wide = common.sum(axis=-2) * np.square(slopes.values).mean(axis=-1, keepdims=True)
+    return replace(slopes, spread=np.sqrt(np.square(slopes.spread) + wide))
 
 
 def equations_of(found: Estimate, layout: Layout) -> NoisyEquations:

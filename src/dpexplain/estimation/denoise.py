@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.expected_labels import ExpectedLabels
-from dpexplain.core.layout import Layout
+from dpexplain.core.layout import Indices, Layout
 from dpexplain.core.marginals import NumberCounts
 from dpexplain.core.release_moments import SIGNIFICANT, SMALLEST_VARIANCE, NormalisedMoments, NormalisedSums
 
@@ -25,6 +25,7 @@ WIDE = 128  # columns from which faster arithmetic is used, whose results differ
 SMALLEST_MEAN = 1e-5
 _FEW = 64  # columns up to which checks of arguments take longer than what is computed
 RIDGE = 1e-7  # makes every direction determined; far below any variance that matters
+_DOUBTFUL = 2.0  # standard errors of missing mass from which a complete code's slopes may have a part in common
 _POOLED = 4.0  # how many entries' worth of evidence the common ρ is given against a pair's own
 _CLIPPED = 0.5  # how much of what clipping cuts off may go with a column
 
@@ -69,6 +70,7 @@ class Estimate:
     t0: Numbers
     t1: Vector
     missing: Vector  # per attribute: mass of unknown values, 0 where columns are taken to sum to one
+    doubtful: Flags  # per attribute: whether some values may be unknown although columns are taken to sum to one
     total: Numbers  # Σw, cleaned
     spread: Spread
     idle: Matrix  # the projection onto directions that no record takes
@@ -110,6 +112,7 @@ def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, sh
     shrunk = _sum_both_to_zero(covariance * kept, complete, layout)  # each column was shrunk by itself
     idle = _idle(complete, layout)
     values, vectors = _eigenvectors(shrunk + idle)
+    vectors = _name_idle_directions(vectors, complete, layout)
     found = Estimate(
         mean=mean,
         values=np.maximum(values, 0.0) + RIDGE,
@@ -117,6 +120,7 @@ def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, sh
         t0=t0[()],
         t1=_sum_to_zero(t1, complete, layout),
         missing=missing,
+        doubtful=complete & ~_complete(query.centre, absent, spread.absent, layout, _DOUBTFUL),
         total=total[()],
         spread=spread,
         idle=idle,
@@ -202,10 +206,10 @@ def _absent(counted: Vector, layout: Layout) -> Vector:
     return found
 
 
-def _complete(centre: Vector, absent: Vector, error: Numbers, layout: Layout) -> Flags:
-    """Which codes have no significant mass of unknown values, in either stage."""
+def _complete(centre: Vector, absent: Vector, error: Numbers, layout: Layout, most: float = SIGNIFICANT) -> Flags:
+    """Which codes have a mass of unknown values of at most so many standard errors, in either stage."""
     closed = np.abs(layout.per_attribute(centre) - 1) < 1e-9
-    return np.asarray(closed & (absent <= SIGNIFICANT * _column(error) + 1e-6))
+    return np.asarray(closed & (absent <= most * _column(error) + 1e-6))
 
 
 def _sum_to_zero(values: Matrix, complete: Flags, layout: Layout) -> Matrix:
@@ -232,6 +236,21 @@ def _idle(complete: Flags, layout: Layout) -> Matrix:
     """11ᵀ/k on the block of each complete code of k columns."""
     shares = np.where(complete, 1 / layout.sizes, 0.0)[..., layout.owner]
     return np.asarray(shares[..., None] * layout.same_attribute())
+
+
+def _name_idle_directions(vectors: Matrix, complete: Flags, layout: Layout) -> Matrix:
+    """Eigenvectors with the sums of complete codes one by one: all have the same eigenvalue, so that any basis of them would do."""
+    flat, flags = vectors.reshape(-1, layout.width, layout.width), complete.reshape(-1, layout.attributes)
+    for one, codes in zip(flat, flags, strict=True):
+        sums = _sum_directions(np.flatnonzero(codes & (layout.sizes > 0)), layout)
+        along = np.square(sums.T @ one).sum(axis=0)
+        one[:, np.argsort(-along, kind="stable")[: sums.shape[1]]] = sums
+    return vectors
+
+
+def _sum_directions(codes: Indices, layout: Layout) -> Matrix:
+    """The direction of the sum of each code's columns, of length one; one column a code."""
+    return np.asarray((layout.owner[:, None] == codes) / np.sqrt(layout.sizes[codes]))
 
 
 def _means(raw: Vector, complete: Flags, layout: Layout) -> tuple[Vector, Vector]:

@@ -9,14 +9,20 @@ where vλ² ≫ s² the estimate is τ/λ; where vλ² ≪ s² it is the prior's
 There are two priors. The first is for labels that no model gave; where a model answers, it needs a likelihood that is _ODDS times larger:
 
 - c = 0, v = ρf: slopes of any sign, all of about one size, times what is usual in the direction;
-- c = the slopes of the model's answers at public points, 1/v = 1/(ν/λ + m) + 1/(ρf): as far off as the slopes of a sample with residual variance ν would
-  be that is drawn from another population, and never further than slopes of the usual size, or these ones themselves, are from 0.
+- c = the slopes of the model's answers at public points, v = 1/(1/(ν/λ + ηm) + 1/(ρf)) + u: as far off as the slopes of a sample with residual variance
+  ν would be that is drawn from another population, and never further than slopes of the usual size, or these ones themselves, are from 0.
   ν is a share τ² + 1/N of r²: N rows are a sample themselves, and r² are the points' squared residuals, averaged for each column over the points that
-  differ from the mean there: a category with large answers has larger residuals than others where few answers are large.
-  Directions that hardly a point takes have their guess drawn to 0 by a share h, and v is larger by h^1.5 ρf: h²ρf for what this hides, and more
-  because points with rare values are themselves only estimated to be typical. Where numbers nearly
-  determine each other, as in total = rate x time, ν is larger: what is left of them is a curved relation among the rows, which the public points
-  do not have. m is what other margins of numbers would add. On some tables both hardly matter, on others fully: they are multiplied by a share η.
+  differ from the mean there: a category with large answers has larger residuals than others where few answers are large. m is what other margins of
+  numbers would add: on some tables it hardly matters, on others fully, by a share η.
+
+u has two parts. Directions that hardly a point takes have their guess drawn to 0 by a share h, and add h^1.5 ρf: h²ρf for what this hides, and more
+because points with rare values are themselves only estimated to be typical. And numbers that nearly determine each other or follow from codes, as total =
+rate x time, a number and its square, or a rate and its grade, have a direction in which they hardly vary. What is left of them there is a curved relation
+among the rows, which public points do not have. A slope in this direction may explain a share of what the plane leaves unexplained, so that it adds k⁴ times
+a part of r²/λ, whatever size slopes have otherwise: k says how nearly they determine each other, and λ is not taken for smaller than a part of its own
+noise. Where noise hides whether there is any variance at all, half of the model's slope is expected: where there is none, the exact slope is 0.
+
+Following noise costs more than following the model, therefore k⁴. Errors of the estimate are those under a prior with k in the place of k⁴.
 
 A number that hardly varies usually has larger slopes than one that varies much, because models respond to variation among the records, not to units:
 f averages (v̄/variance)^γ over a direction's numbers, v̄ the columns' mean variance, and 1 over its codes. γ is 0, 1/2 or 1. ρ or τ² and η, and γ, are
@@ -41,8 +47,11 @@ _USUAL_DOUBT, _DECADES = 5e-4, 0.7  # what τ² is on other tables: its median, 
 _ODDS = 1e3  # of the second prior against the first beforehand: answers of the model itself seldom mislead, few noisy moments often do
 _POWERS = (0.0, 0.5, 1.0)  # values of γ that are tried
 _HIDDEN = 1.5  # power of the share of a guess that shrinkage hides
-_CURVED = 0.1  # how much τ² grows where numbers determine each other
-_STRANGE = (0.05, 1.0)  # values of η that are tried
+_TIED = 0.06  # share of the residuals that a direction of numbers that determine each other may explain
+_SURELY = 4  # power of how nearly they do, for the estimate; for its error it is 1
+_LEAST = 0.1  # of what noise moves eigenvalues by: the smallest one that such a direction is taken to have
+_MISLED = 0.5  # how much of the model's slope at public points is not expected where noise hides whether numbers vary at all
+_MARGINS = (0.05, 1.0)  # values of η that are tried
 _TOGETHER = 1 << 10  # points that are summed together: they stay in the processor's cache
 _ROUNDS = 5  # s² depends on ‖φ‖², which depends on s²
 _FEW = 1 / POINTS  # least `few` of numbers: however many points there are, relations among numbers are not known better
@@ -105,31 +114,56 @@ class NoisyEquations:
         """φ̂ under the likelier prior."""
         n, usual = self.t1.shape[-1], np.stack(self._usual_sizes, axis=-1)
         flat = np.zeros(usual.shape[-1] * len(_SIZES))
-        likelihood, plain = self._posterior(np.zeros(n), (usual, _SIZES), flat, flat)
+        likelihood, plain = self._posterior(np.zeros_like(self.t1), (usual, _SIZES), flat, flat)
         if guess is None:
             return Slopes(plain.values, plain.spread, DOUBT_WITHOUT_MODEL)
-        few = np.broadcast_to(guess.few, (n,))
-        priors = self._priors_around(guess, few @ np.square(self.vectors))
+        few, nearly = np.broadcast_to(guess.few, (n,)), self._collinearity
+        residual = np.maximum(np.broadcast_to(guess.residual, guess.values.shape) @ np.square(self.vectors), 1e-12)
+        tied = _TIED * residual / np.maximum(self._wide, _LEAST * self._hidden)
+        priors = self._priors_around(guess, few @ np.square(self.vectors), residual, nearly**_SURELY * tied)
         times = priors.shape[-2] // len(_DOUBTS)
         doubts = np.tile(_DOUBTS + float(few.max()), times)  # plus the error of a sample this large
         before = np.tile(-0.5 * np.square(np.log10(_DOUBTS / _USUAL_DOUBT) / _DECADES), times)
-        guessed_likelihood, guessed = self._posterior(guess.values, (priors.swapaxes(-2, -1), np.ones(1)), doubts, before)
+        centre = self._expected_slopes(guess, nearly**_SURELY, tied)
+        guessed_likelihood, guessed = self._posterior(centre, (priors.swapaxes(-2, -1), np.ones(1)), doubts, before)
+        spread = self._spread_under(nearly * tied, guessed)
         kept = (guessed_likelihood + log(_ODDS) >= likelihood)[..., None]
-        return Slopes(np.where(kept, guessed.values, plain.values), np.where(kept, guessed.spread, plain.spread), guessed.doubt)
+        return Slopes(np.where(kept, guessed.values, plain.values), np.where(kept, spread, plain.spread), guessed.doubt)
 
-    def _priors_around(self, guess: Guess, few: Vector) -> Matrix:
-        """v of each direction: one row for each γ, η and doubt. `few` is one over the number of points in each direction."""
+    def _priors_around(self, guess: Guess, few: Vector, residual: Vector, tied: Vector) -> Matrix:
+        """v of each direction: one row for each γ, η and doubt. `few` is one over the number of points in each direction, `residual` r²."""
         towards, squared = np.square(guess.values @ self.vectors), np.square(self.vectors)
-        residual = np.maximum(np.broadcast_to(guess.residual, guess.values.shape) @ squared, 1e-12)
-        wide = np.maximum(self.eigenvalues, PRECISION * self.eigenvalues.max(axis=-1, keepdims=True))
         felt = np.square(guess.values) @ squared  # a column with a large slope may share it otherwise with another
         usual = [f * np.maximum((towards / f).mean(axis=-1, keepdims=True), 1e-12) + felt for f in self._usual_sizes]
         unseen = (few / (self.eigenvalues + few + 1e-300)) ** _HIDDEN
         drawn = few + 1 / np.asarray(self.rows)[..., None]  # points and rows alike are samples
-        sampled = (_DOUBTS[:, None] + drawn[..., None, :]) * (residual / wide)[..., None, :]
-        strange = _CURVED * self._collinearity * residual / wide + np.broadcast_to(guess.margins, guess.values.shape) @ squared
-        off = np.concatenate([sampled + share * strange[..., None, :] for share in _STRANGE], axis=-2)
-        return np.concatenate([1 / (1 / off + 1 / f[..., None, :]) + (unseen * f)[..., None, :] for f in usual], axis=-2)
+        sampled = (_DOUBTS[:, None] + drawn[..., None, :]) * (residual / self._wide)[..., None, :]
+        margins = np.broadcast_to(guess.margins, guess.values.shape) @ squared
+        off = np.concatenate([sampled + (share * margins)[..., None, :] for share in _MARGINS], axis=-2)
+        return np.concatenate([1 / (1 / off + 1 / f[..., None, :]) + (unseen * f + tied)[..., None, :] for f in usual], axis=-2)
+
+    @property
+    def _wide(self) -> Vector:
+        """Eigenvalues, where they are more than rounding errors."""
+        return np.asarray(np.maximum(self.eigenvalues, PRECISION * self.eigenvalues.max(axis=-1, keepdims=True)))
+
+    @property
+    def _hidden(self) -> Vector:
+        """How far noise moves eigenvalues."""
+        return np.asarray(self.second_error)[..., None] * sqrt(self.t1.shape[-1])
+
+    def _expected_slopes(self, guess: Guess, nearly: Vector, tied: Vector) -> Vector:
+        """The model's slopes at public points in each direction; less where noise hides whether numbers vary at all, and the model bends."""
+        slopes, hidden = np.asarray(guess.values @ self.vectors), nearly * self._hidden / (self._hidden + self.eigenvalues)
+        bent = nearly * tied
+        return np.asarray(slopes * (1 - _MISLED * hidden * bent / (bent + np.square(slopes) + 1e-300)))
+
+    def _spread_under(self, tied: Vector, found: Slopes) -> Vector:
+        """The error of slopes in each direction if priors were wider by `tied`, of which the moments take back as much as of the priors themselves."""
+        length = np.square(found.values - self.expected).sum(axis=-1, keepdims=True)
+        noise = np.square(np.asarray(self.label_error)[..., None]) + np.square(np.asarray(self.second_error)[..., None]) * length
+        left = np.clip(1 - np.square(self.eigenvalues * found.spread) / np.maximum(noise, 1e-300), 0.0, 1.0)
+        return np.asarray(np.sqrt(np.square(found.spread) + np.square(left) * tied))
 
     @property
     def _usual_sizes(self) -> list[Vector]:
@@ -150,13 +184,13 @@ class NoisyEquations:
         shares = apart[..., self.numbers, :].sum(axis=-2) / total
         return np.asarray(shares * np.clip(1 - self.eigenvalues / total, 0.0, 1.0) ** 2)
 
-    def _posterior(self, centre: Vector, priors: tuple[Matrix, Vector], doubts: Vector, before: Vector) -> tuple[Vector, Slopes]:
+    def _posterior(self, middle: Vector, priors: tuple[Matrix, Vector], doubts: Vector, before: Vector) -> tuple[Vector, Slopes]:
         """(log likelihood, posterior) under prior variances, (columns, kinds), times each of some factors, with the prior log probabilities `before`."""
         from dpexplain.estimation._slope_kernels import find_posterior  # numba takes long to load
 
         shape, n = self.t1.shape, self.t1.shape[-1]
         across = self.vectors.swapaxes(-2, -1)
-        middle, eigenvalues = np.asarray(centre @ self.vectors), self.eigenvalues
+        eigenvalues = self.eigenvalues
         target = _apply(across, self.t1) - eigenvalues * middle
         smallest = 1e-18 + PRECISION**2 * np.square(target).sum(axis=-1)
         errors = [np.square(self.label_error), np.square(self.second_error), smallest, np.full(shape[:-1], float(_ROUNDS))]

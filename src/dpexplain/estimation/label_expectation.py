@@ -99,6 +99,7 @@ def _independent_estimate(query: NormalisedMoments) -> Estimate:
         t0=0.0,
         t1=nothing,
         missing=np.where(~np.array(layout.is_number) & (layout.sizes > 1) & (left > _NOTHING), left, 0.0),
+        doubtful=np.zeros(layout.attributes, dtype=bool),
         total=1.0,
         spread=replace(Spread(*[0.0] * 6), s1=_VAGUE, squares=_VAGUE),
         idle=np.zeros_like(covariance),

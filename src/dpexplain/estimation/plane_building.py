@@ -8,9 +8,10 @@ from math import sqrt
 import numpy as np
 
 from dpexplain.core.arrays import Vector
+from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.answer import Solver
-from dpexplain.estimation.calibrate import Calibrated, Normals, equations_of, plane_factors, rehearse_moments
+from dpexplain.estimation.calibrate import Calibrated, Normals, plane_factors, rehearse_moments, slopes_of
 from dpexplain.estimation.denoise import Estimate, NoisySketch
 from dpexplain.estimation.global_slopes import Guess
 from dpexplain.estimation.local_reference import MomentRaking, MomentTargets
@@ -36,7 +37,7 @@ def build_planes(
     found, points = calibrated.found, solver.reference.points(solver.layout)
     labels = solver.reference.labels if answered is None else answered.labels[: len(points)]
     guess = None if model is None or answered is None else _guess_slopes(calibrated, model, answered, guessed)
-    slopes = equations_of(found, solver.layout).slopes(guess)
+    slopes = slopes_of(found, solver.layout, guess)
     return MomentPlanes(
         mean=found.mean,
         t0=found.t0,
@@ -49,10 +50,18 @@ def build_planes(
         inverse_weight=solver.reference.inverse_weight,
         raked=MomentRaking(points, labels, np.ones(len(points)), moment_targets(solver, slopes.values, found)).weights(),
         average=Average(sketch.query.centre if sketch.average is None else sketch.average, sketch.centre_error),
-        factors=plane_factors(calibrated, sketch.query, sketch.sigma, guess, slopes, normals),
+        factors=_alike_where_incomplete(
+            plane_factors(calibrated, sketch.query, sketch.sigma, guess, slopes, normals), found, solver.layout
+        ),
         t0_error=found.spread.t0 * sqrt(1 + found.t0**2),  # E y is a ratio of two noisy sums
         second_error=found.spread.s2,
     )
+
+
+def _alike_where_incomplete(factors: Vector, found: Estimate, layout: Layout) -> Vector:
+    """One factor for all columns of a code with unknown values: its slopes have a part in common that is uncertain, and cancels in contributions."""
+    alike = np.sqrt(layout.per_attribute(np.square(factors)) / layout.sizes)
+    return np.where((found.doubtful | (found.missing > 0))[layout.owner], alike[layout.owner], factors)
 
 
 def _guess_slopes(calibrated: Calibrated, model: PublicModel, answered: PublicPoints, count: int) -> Guess:

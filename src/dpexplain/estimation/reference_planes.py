@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _PRIOR_ROWS = 1.0  # how many rows' worth of evidence the plane through all rows has against the local ones
 _DRAWN, _TABLES = 3.0, 2.5  # factors of variances, as measured: of drawing records and rows, and of the noise of tables
 _WRONG = 0.05  # … and of residuals that are wrong by a share τ
-_OPEN = 0.5  # factor of the errors of φ₀ in open directions
+_OPEN = 1.0  # factor of the errors of φ₀ in open directions
 _CROWDED = 0.05  # least share of the private rows' freedom that is left after fitting them
 _PER_COLUMN, _FEWEST = 128, 1 << 13  # records that A and errors are computed from: those of the most weight, some of the others
 _REFINEMENTS, _CLOSE = 3, 0.01

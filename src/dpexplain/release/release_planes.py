@@ -11,7 +11,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Layout
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.answer import Solver
-from dpexplain.estimation.calibrate import equations_of
+from dpexplain.estimation.calibrate import slopes_of
 from dpexplain.estimation.denoise import Estimate
 from dpexplain.estimation.global_slopes import Guess, NoisyEquations, Slopes, guessed_slopes
 from dpexplain.estimation.local_reference import LocalReference
@@ -28,7 +28,7 @@ _ARRAYS = ("slopes", "spread", "factors", "labels", "raked", "average")
 def reference_slopes(points: Matrix, labels: Vector, base: Vector, found: Estimate, layout: Layout) -> Slopes:
     """The slopes of the plane through all rows, with labelled records for a guess; `base` weighs them as the moments weigh rows."""
     guess: Guess = guessed_slopes(points, labels, base)
-    return equations_of(found, layout).slopes(guess)
+    return slopes_of(found, layout, guess)
 
 
 def reference_planes(reference: ReferenceData, moments: MomentPlanes, rows: int) -> MixedPlanes | None:
