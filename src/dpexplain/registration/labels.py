@@ -55,16 +55,16 @@ class Labeller:
         """Labels of rows that are given as NumPy columns. Errors are raised: rows that are public may decide about them."""
         count = len(next(iter(columns.values())))
         if self.domain is None:
-            return self._ask(columns, count)
+            return self._ask(self.table(columns), count)
         from dpexplain.registration.presentation import present_columns  # here, and not above: it loads libraries of data frames
 
         labels = np.empty(count)
-        for batch in present_columns(columns, self.domain, count):
+        for batch in present_columns(columns, self.domain, count, self.table):
             labels[batch.positions] = self._ask(batch.rows, len(batch.positions))
         return labels
 
-    def _ask(self, columns: dict[str, Any], count: int) -> Vector:
-        return ask_model(self.model, self.table(columns), count, self._reading, "reference")
+    def _ask(self, rows: Any, count: int) -> Vector:
+        return ask_model(self.model, rows, count, self._reading, "reference")
 
 
 def ask_model(model: Any, rows: Any, count: int, reading: Reading, about: str) -> Vector:
