@@ -176,7 +176,7 @@ def digest(text):
     return int.from_bytes(sha256(text.encode("utf-8", "backslashreplace")).digest()[:4], "big") / 2**32
 
 
-def shown(table, count, domain=DOMAIN):
+def show_rows(table, count, domain=DOMAIN):
     """What the model is shown of each row, in the rows' order."""
     found = [None] * count
     for batch in present(table, domain, count):
@@ -199,16 +199,16 @@ SETTINGS = settings(
 @example(record={**FULL[0], "work": "rare", "school": "rare"}, place=3)
 @example(record={**FULL[0], "seen": datetime(2020, 1, 1, tzinfo=UTC)}, place=3)
 def test_what_is_shown_of_a_row_follows_from_the_row(kind, record, place):
-    base = shown(TABLES[kind](BASE), len(BASE))
-    more = shown(make(kind, [*BASE[:place], record, *BASE[place:]]), len(BASE) + 1)
+    base = show_rows(TABLES[kind](BASE), len(BASE))
+    more = show_rows(make(kind, [*BASE[:place], record, *BASE[place:]]), len(BASE) + 1)
     assert [*more[:place], *more[place + 1 :]] == base
 
 
 @pytest.mark.parametrize("kind", TABLES)
 def test_what_is_shown_of_a_row_is_the_same_when_it_is_alone(kind):
-    together = shown(TABLES[kind](BASE), len(BASE))
+    together = show_rows(TABLES[kind](BASE), len(BASE))
     for position in range(len(BASE)):
-        assert shown(TABLES[kind](BASE[position : position + 1]), 1) == [together[position]], position
+        assert show_rows(TABLES[kind](BASE[position : position + 1]), 1) == [together[position]], position
 
 
 # --- Rows in files, arrays, texts, and rows that a domain decodes.
@@ -280,8 +280,8 @@ def test_what_is_shown_of_a_row_of_numbers_follows_from_the_row(features, row, p
     except (ValueError, OverflowError, TypeError):
         assume(False)
     assume(table.shape == (4, 2))
-    more = shown(table, 4, domain)
-    assert [*more[:place], *more[place + 1 :]] == shown(np.array(base), 3, domain)
+    more = show_rows(table, 4, domain)
+    assert [*more[:place], *more[place + 1 :]] == show_rows(np.array(base), 3, domain)
 
 
 @pytest.mark.parametrize(

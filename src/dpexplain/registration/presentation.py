@@ -72,7 +72,7 @@ def take(rows: Any, positions: NDArray[Any]) -> Any:
     if isinstance(rows, np.ndarray):
         return rows[positions]
     if is_pandas_dataframe(rows) or is_pandas_series(rows):
-        return rows.take(positions)
+        return rows.take(positions).reset_index(drop=True)
     if isinstance(rows, (pa.Table, pa.RecordBatch, pa.Array, pa.ChunkedArray)):
         return rows.take(pa.array(positions))
     if hasattr(rows, "tocsr"):

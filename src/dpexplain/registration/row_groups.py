@@ -40,7 +40,7 @@ class EntryKinds:
     complete: Mask | bool = True
     yes_no: bool = False
 
-    def at(self, position: int) -> int:
+    def kind_at(self, position: int) -> int:
         return int(self.kinds if isinstance(self.kinds, int) else self.kinds[position])
 
     def for_rows(self, complete: Mask) -> Kinds | int:
@@ -100,6 +100,6 @@ def _positions(keys: NDArray[np.intp]) -> Iterable[NDArray[np.intp]]:
 
 def _group(positions: NDArray[np.intp], complete: bool, columns: Mapping[Any, EntryKinds]) -> Group:
     first = int(positions[0])
-    kinds = {name: column.at(first) for name, column in columns.items()}
+    kinds = {name: column.kind_at(first) for name, column in columns.items()}
     as_numbers = {name for name, column in columns.items() if column.yes_no and not complete and kinds[name] == EntryKind.TRUTH}
     return Group(positions, complete, kinds | dict.fromkeys(as_numbers, int(EntryKind.NUMBER)))

@@ -53,12 +53,12 @@ def show_typed_frame(frame: nw.DataFrame[Any], features: Mapping[str, Feature], 
 def show_typed(series: nw.Series[Any], feature: Feature | None, *, complete: bool) -> nw.Series[Any]:
     dtype = series.dtype
     if isinstance(feature, Numeric):
-        return series if dtype in (nw.Float32, nw.Float64) else _converted(series, np.float64)
+        return series if dtype in (nw.Float32, nw.Float64) else _convert_numbers(series, np.float64)
     if _is_integer(dtype, feature):
         wanted = np.int64 if complete else np.float64
-        return series if dtype in _NUMPY_TYPES and _NUMPY_TYPES[type(dtype)] is wanted else _converted(series, wanted)
+        return series if dtype in _NUMPY_TYPES and _NUMPY_TYPES[type(dtype)] is wanted else _convert_numbers(series, wanted)
     if not complete and _is_whole(dtype):
-        return _converted(series, np.float64)
+        return _convert_numbers(series, np.float64)
     return _without_categories(series) if dtype == nw.Categorical else _with_declared_type(series, feature)
 
 
@@ -72,7 +72,7 @@ def _is_whole(dtype: nw.dtypes.DType) -> bool:
     return dtype.is_integer() or dtype == nw.Boolean
 
 
-def _converted(series: nw.Series[Any], wanted: Any) -> nw.Series[Any]:
+def _convert_numbers(series: nw.Series[Any], wanted: Any) -> nw.Series[Any]:
     return _series(series.name, floats(read_column(series)).astype(wanted), series.implementation)
 
 
