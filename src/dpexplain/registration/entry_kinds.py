@@ -116,8 +116,13 @@ def find_whole(column: Column) -> Mask:
 
 
 def missing_kind(feature: Feature | None) -> EntryKind:
-    """What a missing entry counts as: what the domain declares for its column, and text where it declares nothing."""
-    if isinstance(feature, Numeric) or is_yes_no(feature):
+    """What a missing entry counts as: what the domain declares for its column, and text where it declares nothing.
+
+    True, 1 and "yes" may stand in the column of a yes/no feature, so a missing entry of it is a kind of its own.
+    """
+    if is_yes_no(feature):
+        return EntryKind.MISSING
+    if isinstance(feature, Numeric):
         return EntryKind.NUMBER
     if isinstance(feature, Datetime):
         return EntryKind.INSTANT
@@ -133,7 +138,7 @@ def category_values(feature: Any) -> tuple[Value, ...]:
 
 
 def is_yes_no(feature: Any) -> bool:
-    """Whether a feature is declared to be true or false, with no values of its own. Where something is missing, true and false are 1 and 0."""
+    """Whether a feature is declared to be true or false, with no values of its own."""
     return isinstance(feature, Binary) and feature.values is None
 
 

@@ -110,12 +110,13 @@ def label_rows(
     `prepare` makes of a table what the model takes. DataError where the declaration does not fit the model, or where the model answers none of the
     rows. For `part` of a table the latter is raised only if it has many rows, because a few odd rows may be all of a part.
     """
+    from dpexplain.registration.missing_marks import mark_batches
     from dpexplain.registration.presentation import present
 
     reading = declared.resolve(model)
     ask = question_of(model, reading.kind)
     question = ask if prepare is None else lambda table: ask(prepare(table))
-    batches = list(present(rows, domain, count))
+    batches = mark_batches(list(present(rows, domain, count)), question, rows, domain)
     found = [_ask_together(question, reading, batch.rows, len(batch.positions)) for batch in batches]
     failures = [one for one in found if isinstance(one, DataError)]
     if len(failures) == len(found) and not (part and count < _TRIED):

@@ -40,13 +40,15 @@ class Batch:
 
     positions: NDArray[np.intp]
     rows: Any
+    unknown: tuple[str, ...] = ()  # yes/no columns in which all entries are missing
 
 
 def present(rows: Any, domain: DomainLike, count: int) -> Iterator[Batch]:
     """The rows in one batch for each kind of complete rows, and one for each of the others."""
     for group in group_by_kinds(_describe(rows, domain), count):
         chosen = rows if len(group.positions) == count else take(rows, group.positions)
-        yield Batch(group.positions, _show(chosen, domain, group))
+        unknown = tuple(name for name, kind in group.kinds.items() if kind == EntryKind.MISSING)
+        yield Batch(group.positions, _show(chosen, domain, group), unknown)
 
 
 def present_columns(
@@ -213,7 +215,11 @@ def _show(rows: Any, domain: DomainLike, group: Group) -> Any:
 
 def _show_matrix(rows: NDArray[Any], features: Mapping[str, Feature]) -> NDArray[Any]:
     """Floats where only numbers are declared; what is text, and not numbers, is shown as objects, as NumPy stores it beside None."""
-    if features and rows.ndim == 2 and all(missing_kind(feature) == EntryKind.NUMBER for feature in features.values()):
+    if (
+        features
+        and rows.ndim == 2
+        and all(missing_kind(feature) in (EntryKind.NUMBER, EntryKind.MISSING) for feature in features.values())
+    ):
         return rows if rows.dtype.kind == "f" else floats(readable(rows).reshape(-1)).reshape(rows.shape)
     return rows.astype(object) if rows.dtype.kind == "U" else rows
 

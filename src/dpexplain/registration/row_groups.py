@@ -25,7 +25,6 @@ from dpexplain.registration.entry_kinds import (
     find_missing,
     find_whole,
     has_whole_values,
-    is_yes_no,
     missing_kind,
 )
 
@@ -38,16 +37,9 @@ class EntryKinds:
 
     kinds: Kinds | int
     complete: Mask | bool = True
-    yes_no: bool = False
 
     def kind_at(self, position: int) -> int:
         return int(self.kinds if isinstance(self.kinds, int) else self.kinds[position])
-
-    def for_rows(self, complete: Mask) -> Kinds | int:
-        """Where something is missing in a row, true and false count as 1 and 0."""
-        if not self.yes_no or isinstance(self.kinds, int):
-            return self.kinds
-        return np.where(~complete & (self.kinds == EntryKind.TRUTH), np.int16(EntryKind.NUMBER), self.kinds)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -75,7 +67,7 @@ def describe_kinds(kinds: Kinds, read: Callable[[], Column], feature: Feature | 
         complete = kinds != EntryKind.MISSING
         if (kinds == EntryKind.NUMBER).any():
             complete &= (kinds != EntryKind.NUMBER) | find_whole(read())
-    return EntryKinds(np.where(kinds == EntryKind.MISSING, np.int16(missing_kind(feature)), kinds), complete, is_yes_no(feature))
+    return EntryKinds(np.where(kinds == EntryKind.MISSING, np.int16(missing_kind(feature)), kinds), complete)
 
 
 def group_by_kinds(columns: Mapping[Any, EntryKinds], count: int) -> list[Group]:
@@ -85,7 +77,7 @@ def group_by_kinds(columns: Mapping[Any, EntryKinds], count: int) -> list[Group]
         complete &= column.complete
     keys = (~complete).astype(np.intp)
     for column in columns.values():
-        kinds = column.for_rows(complete)
+        kinds = column.kinds
         if not isinstance(kinds, int) and (kinds != kinds[0]).any():
             keys = np.unique(keys * (int(kinds.max()) + 1) + kinds, return_inverse=True)[1]
     return [_group(positions, bool(complete[positions[0]]), columns) for positions in _positions(keys)]
@@ -100,6 +92,4 @@ def _positions(keys: NDArray[np.intp]) -> Iterable[NDArray[np.intp]]:
 
 def _group(positions: NDArray[np.intp], complete: bool, columns: Mapping[Any, EntryKinds]) -> Group:
     first = int(positions[0])
-    kinds = {name: column.kind_at(first) for name, column in columns.items()}
-    as_numbers = {name for name, column in columns.items() if column.yes_no and not complete and kinds[name] == EntryKind.TRUTH}
-    return Group(positions, complete, kinds | dict.fromkeys(as_numbers, int(EntryKind.NUMBER)))
+    return Group(positions, complete, {name: column.kind_at(first) for name, column in columns.items()})

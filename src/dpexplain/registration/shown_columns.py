@@ -1,7 +1,7 @@
 """Columns as a model is shown them: NumPy arrays and series of pandas, whose types may follow from their entries. `proofs/registration.md`.
 
 `describe_series` says of which kind the entries are. `show_array` and `show_series` convert a column whose entries are of one kind: its type then follows from
-the kind and from what is declared. A missing entry is NaN in a series, and NaN or None in an array: None among text and objects.
+the kind and from what is declared. A missing entry is NaN in a series, and None in an array unless it holds numbers.
 """
 
 from __future__ import annotations
@@ -44,10 +44,12 @@ def show_array(column: Column, feature: Feature | None, kind: int, *, complete: 
     """An array of entries of one kind."""
     if feature is None and _is_typed_array(column):
         return column.astype(np.float64) if column.dtype.kind in "iu" else column
-    column = readable(column)
+    column = readable(column) if column.dtype.kind in "Sc" else column
     wanted = _numeric_type(column.dtype, feature, kind, complete=complete)
     if wanted is not None:
         return _convert(column, wanted)
+    if kind == EntryKind.MISSING:
+        return np.full(len(column), None, dtype=object)
     if kind != EntryKind.TEXT or column.dtype.kind == "T":
         return column
     return column if complete and column.dtype == object else _none_for_missing(column)
@@ -203,7 +205,7 @@ def _describe_categories(series: pd.Series[Any], feature: Feature | None) -> Ent
     kinds = [_category_kind(value, declared) for value in series.cat.categories.astype(object)]
     codes = series.cat.codes.to_numpy()
     found = describe_kinds(np.array([*kinds, missing], dtype=np.int16)[codes], lambda: read_entries(series), feature)
-    return EntryKinds(found.kinds, found.complete & (codes >= 0) if declared else found.complete, found.yes_no)
+    return EntryKinds(found.kinds, found.complete & (codes >= 0) if declared else found.complete)
 
 
 def _category_kind(value: Any, declared: frozenset[Any]) -> EntryKind:
@@ -258,8 +260,13 @@ def _series_like(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
     return pd.Series(column, index=series.index, name=series.name, dtype=column.dtype)
 
 
+def _as_missing(series: pd.Series[Any], _: Feature | None) -> pd.Series[Any]:
+    return _series_like(series, np.full(len(series), np.nan, dtype=object))
+
+
 _SHOWN: dict[int, Callable[[Any, Feature | None], pd.Series[Any]]] = {
     EntryKind.TEXT: _as_text,
     EntryKind.CATEGORY: _as_categories,
     EntryKind.OTHER: _as_objects,
+    EntryKind.MISSING: _as_missing,
 }

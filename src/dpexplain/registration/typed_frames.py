@@ -1,7 +1,8 @@
 """Data frames with declared types, such as those of polars and Arrow: a column's type counts as declared, and an entry is null or of that type.
 
-Where something is missing in a row, its whole numbers and booleans are shown as floats: a model that converts the table to pandas or NumPy then gets the same
-types whether or not a null is among its rows. Categories are shown as the values themselves: a list of categories names those of other rows.
+A model that converts the table to pandas or NumPy gets the same types whether or not a null is among other rows: where something is missing in a row,
+its whole numbers are shown as floats, and rows with a null among booleans are shown apart. Categories are shown as the values themselves: a list of
+categories names those of other rows.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dpexplain.registration.entry_kinds import (
     find_whole,
     has_whole_values,
     is_yes_no,
+    mark_missing,
     missing_kind,
 )
 from dpexplain.registration.row_groups import AS_GIVEN, EntryKinds
@@ -38,8 +40,11 @@ def describe_typed_frame(frame: nw.DataFrame[Any], features: Mapping[str, Featur
 
 
 def describe_typed(series: nw.Series[Any], feature: Feature | None) -> EntryKinds:
-    """Which entries are complete; all are of one kind, that of the column's type."""
+    """Which entries are complete; all are of one kind, that of the column's type, but for nulls among booleans."""
     column = read_column(series)
+    if series.dtype == nw.Boolean:
+        missing = find_missing(column)
+        return EntryKinds(mark_missing(EntryKind.TRUTH, missing), ~missing)
     return EntryKinds(AS_GIVEN, find_whole(column) if _is_integer(series.dtype, feature) else ~find_missing(column))
 
 
@@ -57,7 +62,7 @@ def show_typed(series: nw.Series[Any], feature: Feature | None, *, complete: boo
     if _is_integer(dtype, feature):
         wanted = np.int64 if complete else np.float64
         return series if dtype in _NUMPY_TYPES and _NUMPY_TYPES[type(dtype)] is wanted else _convert_numbers(series, wanted)
-    if not complete and _is_whole(dtype):
+    if not complete and dtype.is_integer():
         return _convert_numbers(series, np.float64)
     return _without_categories(series) if dtype == nw.Categorical else _with_declared_type(series, feature)
 
