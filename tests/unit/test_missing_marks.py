@@ -13,7 +13,7 @@ ROWS = pd.DataFrame({"age": [20.0, 40.0, 60.0, 80.0], "owner": [True, False, Non
 
 def refuse_objects(frame):
     """As LightGBM does."""
-    if any(dtype == object for dtype in frame.dtypes):
+    if any(dtype.kind == "O" for dtype in frame.dtypes):
         raise ValueError("object")
     return np.where(frame["owner"].isna(), 0.9, 0.1)
 
