@@ -246,6 +246,25 @@ def test_a_null_in_a_file_changes_nothing_that_an_estimator_is_shown_of_other_ro
     assert not base - more
 
 
+def test_types_that_pandas_noted_in_a_file_are_not_shown(tmp_path):
+    """Many encoders refuse pandas' nullable types, and a file's own types say enough."""
+    frame = (
+        pd.DataFrame(columns_of(BASE))
+        .astype({"married": "boolean", "code": "Int64"})
+        .set_axis([f"{i}" for i in range(len(BASE))])
+    )
+    frame.to_parquet(tmp_path / "noted.parquet")
+    pq.write_table(pa.Table.from_pylist(BASE, schema=SCHEMA), tmp_path / "plain.parquet")
+    noted, plain = (
+        dpx.PrivateData.scan(tmp_path / f"{name}.parquet", DOMAIN, model=Seeing(DOMAIN.columns), progress=False)
+        for name in ("noted", "plain")
+    )
+    labels = [
+        [row[-1] for part in data._rows._parts() for piece in part.labelled_pieces() for row in piece] for data in (noted, plain)
+    ]
+    assert labels[0] == labels[1]
+
+
 @pytest.mark.parametrize("kind", [kind for kind in TABLES if kind != "pandas from records"])
 def test_a_decoded_row_is_shown_as_it_is_alone(kind):
     """Decoded rows are put to the model when a question is asked: in any company."""
