@@ -41,7 +41,7 @@ def imports() -> set[Arrow]:
     graph = grimp.build_graph("dpexplain")
     pairs = {(m, other) for m in graph.modules for other in graph.find_modules_directly_imported_by(m)}
     rooms = {(room(m), room(other)) for m, other in pairs}
-    return {(a, b) for a, b in rooms if a and b and a != b}
+    return {(a, b) for a, b in rooms if a and b and a not in (b, "__main__")}
 
 
 def room(module: str) -> str:

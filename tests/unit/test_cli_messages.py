@@ -1,6 +1,8 @@
 """Messages of the command line name its options, not Python's arguments."""
 
 import json
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.feather
@@ -170,3 +172,8 @@ def test_a_demo_that_cannot_be_written_is_not_run(owner):
 
 def test_a_ledger_has_no_negative_number_of_entries():
     assert run("ledger", "show", "sqlite:///none.ledger", "--last", -3).exit_code == 2
+
+
+def test_the_package_runs_as_the_command_line():
+    done = subprocess.run([sys.executable, "-m", "dpexplain", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == dpx.__version__

@@ -1,5 +1,6 @@
 """What people get wrong: each mistake is a typed error that says what was passed and what to do, before anything is spent."""
 
+import warnings
 from functools import cache
 
 import numpy as np
@@ -47,6 +48,14 @@ MISTAKES = {
     "delta as text": (lambda: dpx.Budget(1.0, "1e-6"), ParameterError, "Write Budget"),
     "delta zero": (lambda: dpx.Budget(1.0, 0), ParameterError, "Try 1e-6"),
     "delta one": (lambda: dpx.Budget(1.0, 1), ParameterError, "Try 1e-6"),
+    # rows
+    "a file for rows": (lambda: dpx.PrivateData("rows.csv", DOMAIN, labels=[1.0]), DataError, "PrivateData.scan"),
+    "one record for rows": (lambda: dpx.PrivateData(RECORD, DOMAIN, labels=[1.0]), DataError, "pass [record]"),
+    "a shorter column": (
+        lambda: dpx.PrivateData({"age": [31.0, 32.0], "work": ["a"]}, DOMAIN, model=lambda rows: [1.0], output="probability"),
+        DataError,
+        "different lengths [1, 2]",
+    ),
     # releases
     "a number for a budget": (lambda: dpx.release(DATA, 1.0), ParameterError, "dpx.Budget(epsilon=1.0"),
     "rows for data": (lambda: dpx.release(ROWS, BUDGET), ParameterError, "Register the rows first"),
@@ -211,6 +220,16 @@ def test_a_message_about_a_wrong_argument_quotes_no_row(rows):
         with pytest.raises(ParameterError) as error:
             attempt()
         assert "3" not in str(error.value).split(":")[0]
+
+
+def test_a_warning_of_the_model_is_named_without_its_text():
+    def model(rows):
+        warnings.warn("the person of 31.25", RuntimeWarning, stacklevel=2)
+        return np.full(len(rows), 0.5)
+
+    with pytest.warns(UserWarning, match="the model gave a RuntimeWarning on the private rows") as given:
+        dpx.PrivateData(pd.DataFrame(ROWS), DOMAIN, model=model, output="probability")
+    assert [str(one.message) for one in given if "31.25" in str(one.message)] == []
 
 
 # Where a table, or a column of it, may be passed by mistake.

@@ -77,6 +77,14 @@ test("examples can be asked about and do not change", () => {
     features.forEach((feature, i) => assert.equal(refusal(feature, record[i]), null));
 });
 
+test("an example has a value of every category, and a record without one is not known", () => {
+  const feature = { kind: "categorical", name: "job", values: ["rare", "usual"], optional: true, start: 0, columns: 2 };
+  const reference = { labels: [0.5, 0.5], points: [[2, 1]] };
+  const release = { layout: [{ start: 0, stop: 2, kind: "category" }], mean: [0.01, 0.4], reference };
+  assert.deepEqual(presets([feature], release).map(({ record }) => record), Array(4).fill(["usual"]));
+  assert.deepEqual(decode([feature], new Float64Array(2)), [null]);
+});
+
 test("descriptions in short form, and kinds from the future, become columns", () => {
   const [first, second] = featuresOf({ kind: "encoded", width: 2, low: [0, -1], high: 5 }, ["a", "b"]);
   assert.deepEqual([first.low, first.high, second.low, second.high, second.start], [0, 5, -1, 5, 1]);

@@ -82,18 +82,11 @@ def explain(
         raise ParameterError("records come from one place. Pass either --record with JSON, or --rows with a file")
     _require_used(rows is not None, "--rows", {"--output": output, "--skip-errors": skip or None})
     _require_used(method == "plane", "--method plane", {"--plane": plane, "--anchor": anchor, "--skip-errors": skip or None})
-    if method not in METHODS:
-        raise ParameterError(f"--method must be {', '.join(METHODS[:-1])} or {METHODS[-1]}, got {method!r}")
-    if method == "shapley" and model is None:
-        raise ParameterError("--method shapley asks the model. Pass --model")
-    if method == "plane" and model is not None:
-        raise ParameterError("--method plane does not ask the model. Leave --model out, or pass --method shapley or surrogate")
+    _require_method(method, model, weight)
     made = load(file)
     asked = None if plane is None else require_plane(plane)
     rules: dict[str, Any] = {"extra": "ignore" if ignore_extra else "refuse", "clip": clip}
     local = {} if weight is None else {"weight": from_text(weight)}
-    if local and method == "shapley":
-        raise ParameterError("SHAP values have no locality. Leave out either --weight or --method shapley")
     if method != "plane":
         from dpexplain.cli.shapley_request import ShapleyRequest, explain_by_shapley
 
@@ -106,6 +99,18 @@ def explain(
         explain_file(
             made, rows, output, anchor, as_json, rules | local | {"plane": asked, "on_error": "skip" if skip else "raise"}
         )
+
+
+def _require_method(method: str, model: str | None, weight: str | None) -> None:
+    """A method that exists, with the options it needs and no others."""
+    if method not in METHODS:
+        raise ParameterError(f"--method must be {', '.join(METHODS[:-1])} or {METHODS[-1]}, got {method!r}")
+    if method == "shapley" and model is None:
+        raise ParameterError("--method shapley asks the model. Pass --model")
+    if method == "plane" and model is not None:
+        raise ParameterError("--method plane does not ask the model. Leave --model out, or pass --method shapley or surrogate")
+    if method == "shapley" and weight is not None:
+        raise ParameterError("SHAP values have no locality. Leave out either --weight or --method shapley")
 
 
 def show(made: Release, record: Any, anchor: str | None, as_json: bool, rules: dict[str, Any]) -> None:

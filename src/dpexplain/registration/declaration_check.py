@@ -56,7 +56,8 @@ def explain_failure(error: DataError, model: Any, declared: AnswerDeclaration, r
         text = " ".join(str(found).split())[:300]
         return DataError(f"{error}. About made-up records of the domain it says: {type(found).__name__}: {text}")
     return DataError(
-        f"{error}. It answers made-up records, which have the domain's columns alone: if it takes no others, leave them out of the table"
+        f"{error}. It answers made-up records, which have the domain's columns alone, in plain types: leave other columns out of the table, or"
+        " give the columns the types that the model was fitted with"
     )
 
 

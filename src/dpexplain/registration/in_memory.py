@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -88,9 +89,11 @@ def register_labelled(
 
 
 def count_rows(rows: Any) -> int:
-    """The number of rows of any kind of table."""
-    if isinstance(rows, dict):
-        count = len(next(iter(rows.values()), ()))
+    """The number of rows of any kind of table. All columns of a dict are equally long."""
+    if isinstance(rows, (str, bytes, Path)):
+        raise DataError("rows are not read from a name. Pass the table itself, or use PrivateData.scan for files")
+    if isinstance(rows, Mapping):
+        count = _count_entries(rows)
     elif hasattr(rows, "shape"):
         count = int(rows.shape[0])
     elif hasattr(rows, "__len__"):
@@ -102,6 +105,19 @@ def count_rows(rows: Any) -> int:
     if count == 0:
         raise DataError("there are no rows. Register data with at least one row")
     return count
+
+
+def _count_entries(columns: Mapping[Any, Any]) -> int:
+    """The length of the columns of a dict."""
+    for name, column in columns.items():
+        if not hasattr(column, "__len__") or isinstance(column, str):
+            raise DataError(
+                f"{name}: expected a column (list, array or series), got {type(column).__name__}. For a single record pass [record]"
+            )
+    lengths = sorted({len(column) for column in columns.values()})
+    if len(lengths) > 1:
+        raise DataError(f"columns have different lengths {lengths}. Pass one entry per row in every column")
+    return lengths[0] if lengths else 0
 
 
 def _store(chunks: Iterator[Any], labels: Vector, width: int, most: int) -> Rows:

@@ -6,9 +6,11 @@ declaration. They go to the owner and name the kind of failure, never the row: a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, warn
 
 import numpy as np
 
@@ -19,6 +21,9 @@ from dpexplain.domain import DomainLike
 from dpexplain.domain.values import Column
 from dpexplain.errors import DataError
 from dpexplain.registration.declared_answers import AnswerDeclaration, Output, Reading, WrongShape
+
+if TYPE_CHECKING:
+    from dpexplain.registration.presentation import Batch
 
 Prepare = Callable[[Any], Any]
 _TRIED = 32  # rows that are asked one by one before a model counts as one that answers none
@@ -55,16 +60,16 @@ class Labeller:
         """Labels of rows that are given as NumPy columns. Errors are raised: rows that are public may decide about them."""
         count = len(next(iter(columns.values())))
         if self.domain is None:
-            return self._ask(columns, count)
+            return self._ask(self.table(columns), count)
         from dpexplain.registration.presentation import present_columns  # here, and not above: it loads libraries of data frames
 
         labels = np.empty(count)
-        for batch in present_columns(columns, self.domain, count):
+        for batch in present_columns(columns, self.domain, count, self.table):
             labels[batch.positions] = self._ask(batch.rows, len(batch.positions))
         return labels
 
-    def _ask(self, columns: dict[str, Any], count: int) -> Vector:
-        return ask_model(self.model, self.table(columns), count, self._reading, "reference")
+    def _ask(self, rows: Any, count: int) -> Vector:
+        return ask_model(self.model, rows, count, self._reading, "reference")
 
 
 def ask_model(model: Any, rows: Any, count: int, reading: Reading, about: str) -> Vector:
@@ -110,12 +115,18 @@ def label_rows(
     `prepare` makes of a table what the model takes. DataError where the declaration does not fit the model, or where the model answers none of the
     rows. For `part` of a table the latter is raised only if it has many rows, because a few odd rows may be all of a part.
     """
+    from dpexplain.registration.missing_marks import mark_batches
     from dpexplain.registration.presentation import present
 
     reading = declared.resolve(model)
     ask = question_of(model, reading.kind)
     question = ask if prepare is None else lambda table: ask(prepare(table))
-    batches = list(present(rows, domain, count))
+    batches = mark_batches(list(present(rows, domain, count)), question, rows, domain)
+    with _hide_warnings():
+        return _label_batches(batches, count, question, reading, part=part)
+
+
+def _label_batches(batches: list[Batch], count: int, question: Callable[[Any], Any], reading: Reading, *, part: bool) -> Vector:
     found = [_ask_together(question, reading, batch.rows, len(batch.positions)) for batch in batches]
     failures = [one for one in found if isinstance(one, DataError)]
     if len(failures) == len(found) and not (part and count < _TRIED):
@@ -126,6 +137,15 @@ def label_rows(
             one = _ask_apart(question, reading, batch.rows, np.arange(len(batch.positions)))
         labels[batch.positions] = one
     return labels
+
+
+@contextmanager
+def _hide_warnings() -> Iterator[None]:
+    """Warnings of the model without their text, which may quote private rows."""
+    with catch_warnings(record=True) as given:
+        yield
+    for kind in sorted({one.category.__name__ for one in given}):
+        warn(f"the model gave a {kind} on the private rows. Ask it about rows of your own to read it", stacklevel=2)
 
 
 def question_of(model: Any, kind: Kind) -> Callable[[Any], Any]:

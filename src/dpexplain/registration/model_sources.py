@@ -189,7 +189,7 @@ class Estimator:
 
 def _frame(table: pa.Table) -> Any:
     _require_module("pandas")
-    return table.to_pandas()
+    return table.to_pandas(ignore_metadata=True)  # the index and the nullable types that pandas notes down are left out
 
 
 def _open_endpoint(source: ModelSource, domain: DomainLike) -> Model:

@@ -2,8 +2,8 @@
 
 A table's types may depend on its values: one missing entry makes a whole column of integers a column of floats, and one word makes a column of booleans
 a column of objects. A model that reads 3.0 where it read 3, or that refuses objects, may then answer differently about every row. So rows are shown in
-batches (`row_groups.py`). A declared number is always a float64. A declared category that is numeric is an integer for complete rows and a float for the
-others. Which batch a complete row is in, and as what its entries are shown, follows from the row alone.
+batches (`row_groups.py`). A declared number is always a float. A declared category that is numeric is an integer for complete rows and a float for the
+others. Which batch a row is in, and as what its entries are shown, follows from the row alone.
 """
 
 from __future__ import annotations
@@ -16,24 +16,22 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import scipy
+from narwhals.dependencies import is_pandas_dataframe, is_pandas_series
 from numpy.typing import NDArray
 
 from dpexplain.domain import Domain, DomainLike, TextDomain
+from dpexplain.domain.catalogue import Feature
 from dpexplain.domain.columns import plain_columns, read_columns
-from dpexplain.domain.features import Numeric
 from dpexplain.domain.frames import open_frame, open_series
 from dpexplain.domain.image import COLUMN
-from dpexplain.domain.values import Column, floats
+from dpexplain.domain.values import Column, floats, is_missing, objects, readable
 from dpexplain.errors import DataError
-from dpexplain.registration.row_groups import (
-    EntryKind,
-    group_columns,
-    group_rows,
-    is_shown_as_integer,
-    kind_of,
-    other_integers,
-    split_groups,
-)
+from dpexplain.registration.entry_kinds import EntryKind, missing_kind
+from dpexplain.registration.row_groups import AS_GIVEN, EntryKinds, Group, describe_column, group_by_kinds
+from dpexplain.registration.shown_columns import describe_array, describe_series, show_array, show_frame, show_series
+from dpexplain.registration.typed_frames import describe_typed, describe_typed_frame, show_typed, show_typed_frame
+
+COLUMN_OF_A_SERIES = "row"  # the name of the only column, where a table has none
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -42,34 +40,41 @@ class Batch:
 
     positions: NDArray[np.intp]
     rows: Any
+    unknown: tuple[str, ...] = ()  # yes/no columns in which all entries are missing
 
 
 def present(rows: Any, domain: DomainLike, count: int) -> Iterator[Batch]:
-    """The rows in one batch for each kind of complete rows, and one of the rest."""
-    for positions, whole in split_groups(group_rows(rows, domain, count)):
-        chosen = rows if len(positions) == count else take(rows, positions)
-        yield Batch(positions, _with_types(chosen, domain, whole))
+    """The rows in one batch for each kind of complete rows, and one for each of the others."""
+    for group in group_by_kinds(_describe(rows, domain), count):
+        chosen = rows if len(group.positions) == count else take(rows, group.positions)
+        unknown = tuple(name for name, kind in group.kinds.items() if kind == EntryKind.MISSING)
+        yield Batch(group.positions, _show(chosen, domain, group), unknown)
 
 
-def present_columns(columns: dict[str, Column], domain: DomainLike, count: int) -> Iterator[Batch]:
-    """`present` for columns that were read already, such as those that a domain decodes."""
-    if not isinstance(domain, Domain):
-        yield Batch(np.arange(count), columns)
-        return
-    for positions, whole in split_groups(group_columns(columns.__getitem__, domain, count)):
-        chosen = columns if len(positions) == count else {name: column[positions] for name, column in columns.items()}
-        typed = _convert_columns({name: (chosen[name], chosen[name].dtype) for name in domain.columns}, domain, whole)
-        yield Batch(positions, {**chosen, **typed})
+def present_columns(
+    columns: dict[str, Column], domain: DomainLike, count: int, table: Callable[[dict[str, Any]], Any]
+) -> Iterator[Batch]:
+    """`present` for columns that were read already, such as those that a domain decodes; `table` makes rows of them."""
+    features = _features(domain)
+    described = {name: describe_column(column, features[name]) for name, column in columns.items() if name in features}
+    for group in group_by_kinds(described, count):
+        chosen = columns if len(group.positions) == count else {name: one[group.positions] for name, one in columns.items()}
+        typed = {
+            name: show_array(chosen[name], features[name], kind, complete=group.complete) for name, kind in group.kinds.items()
+        }
+        yield Batch(group.positions, _show(table({**chosen, **typed}), domain, group))
 
 
 def take(rows: Any, positions: NDArray[Any]) -> Any:
     """Some rows of any kind of table."""
-    if isinstance(rows, dict):
+    if isinstance(rows, Mapping):
         return {name: take(column, positions) for name, column in rows.items()}
     if isinstance(rows, (list, tuple)):
         return [rows[i] for i in positions]
     if isinstance(rows, np.ndarray):
         return rows[positions]
+    if is_pandas_dataframe(rows) or is_pandas_series(rows):
+        return rows.take(positions).reset_index(drop=True)
     if isinstance(rows, (pa.Table, pa.RecordBatch, pa.Array, pa.ChunkedArray)):
         return rows.take(pa.array(positions))
     if hasattr(rows, "tocsr"):
@@ -142,100 +147,88 @@ def _only_column(columns: dict[str, Any]) -> Any:
     return column
 
 
-def _with_types(rows: Any, domain: DomainLike, whole: bool) -> Any:
-    """The rows with column types that `whole` and the declarations decide. What has the right type already is not copied."""
-    if not isinstance(domain, Domain) or isinstance(rows, (list, tuple)) or scipy.sparse.issparse(rows):
-        return rows
-    if isinstance(rows, np.ndarray):
-        numeric = rows.ndim == 2 and all(isinstance(feature, Numeric) for feature in domain.features)
-        return rows if rows.dtype.kind == "f" or not numeric else floats(rows.reshape(-1)).reshape(rows.shape)
+def _features(domain: DomainLike) -> dict[str, Feature]:
+    return {feature.name: feature for feature in domain.features} if isinstance(domain, Domain) else {}
+
+
+def _describe(rows: Any, domain: DomainLike) -> dict[Any, EntryKinds]:
+    """Of which kinds the entries of each column are; nothing where all rows are shown alike."""
+    if isinstance(rows, (list, tuple)):
+        return _describe_list(rows, domain)
+    if not isinstance(domain, (Domain, TextDomain)) or isinstance(rows, np.ndarray) or scipy.sparse.issparse(rows):
+        return {}
+    if is_pandas_series(rows):
+        return {COLUMN_OF_A_SERIES: describe_series(rows, None)}
+    features = _features(domain)
+    if features:
+        read_columns(take(rows, np.arange(0)), list(features))  # DataError where a column is missing
     if isinstance(rows, Mapping):
-        return {**rows, **_typed_columns(rows, domain, whole)}
-    return _typed_frame(open_frame(rows), domain, whole)
+        return {name: _describe_one(column, features.get(name)) for name, column in rows.items()}
+    if is_pandas_dataframe(rows):
+        return {name: describe_series(rows[name], features.get(name)) for name in rows.columns}
+    return describe_typed_frame(open_frame(rows), features) if features else {}
 
 
-def _typed_columns(rows: Mapping[str, Any], domain: Domain, whole: bool) -> dict[str, Any]:
-    """Of a dict of columns, those that are to have another type. Lists hold Python objects, each with its own type: they stay."""
-    given = {name: rows[name] for name in domain.columns if not isinstance(rows[name], (list, tuple))}
-    read = {name: (read_columns(rows, [name])[name], getattr(column, "dtype", None)) for name, column in given.items()}
-    made = _convert_columns(read, domain, whole)
-    series = {name: open_series(column) for name, column in given.items() if not isinstance(column, np.ndarray)}
-    left = {name: column for name, (column, _) in read.items() if whole and name not in made}
-    typed = {name: _series(name, made[name], one.implementation) for name, one in series.items() if name in made}
-    typed |= _infer_types(series, left)
-    return made | {name: _with_index_of(given[name], one.to_native()) for name, one in typed.items()}
+def _describe_list(rows: Any, domain: DomainLike) -> dict[Any, EntryKinds]:
+    """Records, of which a model may make a data frame by itself; and lists of other things, such as texts."""
+    if isinstance(domain, Domain):
+        columns = read_columns(rows, list(domain.columns))
+        return {feature.name: describe_column(columns[feature.name], feature) for feature in domain.features}
+    complete = [isinstance(row, (str, np.ndarray)) or _is_complete(row, domain.columns) for row in rows]
+    return {COLUMN_OF_A_SERIES: EntryKinds(AS_GIVEN, np.array(complete, dtype=np.bool_))}
 
 
-def _with_index_of(given: Any, made: Any) -> Any:
-    """The new series with the index of the given one, where they have one: pandas aligns columns by it."""
-    return made.set_axis(given.index) if hasattr(given, "index") and hasattr(made, "set_axis") else made
+def _is_complete(row: Any, names: tuple[str, ...]) -> bool:
+    return isinstance(row, Mapping) and not any(is_missing(row.get(name)) for name in names)
 
 
-def _infer_types(series: dict[str, nw.Series[Any]], columns: dict[str, Column]) -> dict[str, nw.Series[Any]]:
-    """Those of the columns that pandas stores as text or objects, with the type that it infers for entries of one kind: an entry of another row
-    may have made the whole column one of objects."""
-    found = {}
-    for name, column in columns.items():
-        given = series.get(name)
-        if given is None or not given.implementation.is_pandas_like() or given.dtype not in (nw.Object, nw.String):
-            continue
-        kind, backend = kind_of(column[0]), given.implementation
-        if kind != EntryKind.TEXT or given.to_native().dtype != nw.new_series(name, ["text"], backend=backend).to_native().dtype:
-            found[name] = nw.new_series(name, column.tolist(), nw.Object if kind == EntryKind.OTHER else None, backend=backend)
-    return found
+def _describe_one(column: Any, feature: Feature | None) -> EntryKinds:
+    """Of one column in a dict of columns. Lists hold Python objects, each with its own type: they are shown as they are."""
+    if is_pandas_series(column):
+        return describe_series(column, feature)
+    if isinstance(column, np.ndarray):
+        return describe_array(column, feature)
+    if feature is None:
+        return EntryKinds(AS_GIVEN)
+    return (
+        describe_column(objects(column), feature)
+        if isinstance(column, (list, tuple))
+        else describe_typed(open_series(column), feature)
+    )
 
 
-def _typed_frame(frame: nw.DataFrame[Any], domain: Domain, whole: bool) -> Any:
-    native, backend = frame.to_native(), frame.implementation
-    pandas = backend.is_pandas_like()
-    read = {name: read_columns(native, [name])[name] for name in domain.columns}
-    nullable = {name for name in read if pandas and not isinstance(native[name].dtype, np.dtype)}
-    types = {name: None if name in nullable else _numpy_type(frame.schema[name]) for name in read}
-    made: dict[str, Any] = _convert_columns({name: (column, types[name]) for name, column in read.items()}, domain, whole)
-    for name in other_integers(frame, domain):  # of which pandas makes floats where one is missing: there they are always
-        if not whole or (pandas and isinstance(native[name].dtype, np.dtype)):
-            made[name] = floats(read_columns(native, [name])[name])
-    series = [_series(name, column, backend) for name, column in made.items()]
-    if whole:
-        left = {name: column for name, column in read.items() if name not in made}
-        series += _infer_types({name: frame[name] for name in left}, left).values()
-    return frame.with_columns(*series).to_native() if series else native
+def _show(rows: Any, domain: DomainLike, group: Group) -> Any:
+    """The rows of a group with column types that the group and the declarations decide. What has the right type already is not copied."""
+    if isinstance(rows, (list, tuple)) or not isinstance(domain, (Domain, TextDomain)) or scipy.sparse.issparse(rows):
+        return rows
+    features = _features(domain)
+    if isinstance(rows, np.ndarray):
+        return _show_matrix(rows, features)
+    if is_pandas_series(rows):
+        return show_series(rows, None, group.kinds[COLUMN_OF_A_SERIES], complete=group.complete).reset_index(drop=True)
+    if isinstance(rows, Mapping):
+        return {name: _show_one(column, features.get(name), group.kinds[name], group) for name, column in rows.items()}
+    if is_pandas_dataframe(rows):
+        return show_frame(rows, features, group)
+    return show_typed_frame(open_frame(rows), features, complete=group.complete) if features else rows
 
 
-def _series(name: str, column: Column, backend: Any) -> nw.Series[Any]:
-    """NaN is null for all libraries but pandas, which alone takes one for the other."""
-    series = nw.new_series(name, column, backend=backend)
-    if backend.is_pandas_like() or column.dtype.kind != "f":
-        return series
-    nothing = nw.new_series(name, [None] * len(column), nw.Float64, backend=backend)
-    return series.zip_with(~series.is_nan(), nothing)
+def _show_matrix(rows: NDArray[Any], features: Mapping[str, Feature]) -> NDArray[Any]:
+    """Floats where only numbers are declared; what is text, and not numbers, is shown as objects, as NumPy stores it beside None."""
+    if (
+        features
+        and rows.ndim == 2
+        and all(missing_kind(feature) in (EntryKind.NUMBER, EntryKind.MISSING) for feature in features.values())
+    ):
+        return rows if rows.dtype.kind == "f" else floats(readable(rows).reshape(-1)).reshape(rows.shape)
+    return rows.astype(object) if rows.dtype.kind == "U" else rows
 
 
-def _numpy_type(dtype: nw.dtypes.DType) -> np.dtype[Any] | None:
-    known: dict[Any, type] = {nw.Float64: np.float64, nw.Float32: np.float32, nw.Int64: np.int64, nw.Boolean: np.bool_}
-    return next((np.dtype(numpy) for mine, numpy in known.items() if dtype == mine), None)
-
-
-def _convert_columns(columns: dict[str, tuple[Column, Any]], domain: Domain, whole: bool) -> dict[str, Column]:
-    """Columns, each with the type it has in its table, that are to have another one."""
-    found = {}
-    for feature in domain.features:
-        column, has = columns.get(feature.name, (None, None))
-        wanted = None if column is None else _shown_type(feature, column, whole)
-        if column is not None and wanted is not None and (has is None or wanted != has):
-            found[feature.name] = column.astype(wanted) if wanted.kind == "b" else floats(column).astype(wanted)
-    return found
-
-
-def _shown_type(feature: Any, column: Column, whole: bool) -> np.dtype[Any] | None:
-    """The type that a column is shown with; None leaves it as it is."""
-    if isinstance(feature, Numeric):
-        return column.dtype if column.dtype == np.float32 else np.dtype(np.float64)
-    if is_shown_as_integer(feature, column):
-        return np.dtype(np.int64 if whole else np.float64)
-    if column.dtype.kind == "b":
-        return np.dtype(np.bool_)
-    return _TYPES_OF_KINDS.get(kind_of(column[0])) if whole and column.dtype.kind == "O" else None  # all entries are of this kind
-
-
-_TYPES_OF_KINDS = {EntryKind.TRUTH: np.dtype(np.bool_), EntryKind.NUMBER: np.dtype(np.int64)}
+def _show_one(column: Any, feature: Feature | None, kind: int, group: Group) -> Any:
+    if isinstance(column, (list, tuple)):
+        return column
+    if is_pandas_series(column):
+        return show_series(column, feature, kind, complete=group.complete).reset_index(drop=True)
+    if isinstance(column, np.ndarray):
+        return show_array(column, feature, kind, complete=group.complete)
+    return column if feature is None else show_typed(open_series(column), feature, complete=group.complete).to_native()

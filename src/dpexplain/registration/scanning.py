@@ -84,7 +84,7 @@ class ModelLabels:
 
     def model_input(self, table: pa.Table) -> Any:
         names = getattr(self.model, "feature_names_in_", None)
-        return table if names is None else table.select(_require_columns(names, table)).to_pandas()
+        return table if names is None else table.select(_require_columns(names, table)).to_pandas(ignore_metadata=True)
 
     def scale(self, schema: pa.Schema) -> AnswerScale:
         """DataError where the declaration does not fit the model's answers about made-up records."""

@@ -55,14 +55,15 @@ def release(
 ) -> Release:
     """Release private moments of `data` once; the result explains any number of records free of further charge.
 
-    `budget` is the total of the account that pays and `spend` how much of it to use, by default all. Raises BudgetExhausted before a row
-    is read. `weight`, `plane` and `radius` define the local plane of explanations, unless a question has its own (`Release.explain`).
-    A model that the data were registered with is asked about 40,000 to 80,000 public points, which sharpens the answers at no cost.
-    The ledger stores the release: asking again with the same `request_id`, after a crash say, returns it and spends nothing.
-    `fingerprint` is any text by which the owner recognises the data set later; it is stored as given, and never computed from rows.
-    With `reference=True`, or the number of reference records wanted, half of what is spent goes to a private model of the records:
-    reference data labelled by the model, and explanations of any locality (docs/locality.md). True is 131,072 records, and 524,288 from
-    a million rows on, if these have at most 128 columns.
+    - `budget` is the total of the account that pays, and `spend` how much of it to use, by default all. BudgetExhausted is raised
+      before a row is read.
+    - `weight`, `plane` and `radius` define the local plane of explanations, unless a question has its own (`Release.explain`).
+    - `reference=True`, or a number of records, spends half on synthetic records that the model labels: they give SHAP values and
+      explanations of any locality (docs/locality.md).
+    - `request_id`: asking again with the same one, after a crash say, returns the release that the ledger stores and spends nothing.
+    - `fingerprint` is a text by which the owner recognises the data set later. It is stored as given.
+
+    A model that the data were registered with is asked about public points too, which sharpens the answers at no cost.
     """
     _require_arguments(data, budget, weight, spend, noise)
     _require_one_anchor(anchors)

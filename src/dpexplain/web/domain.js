@@ -132,6 +132,7 @@ export function decode(features, point) {
     const values = valuesOf(feature);
     if (feature.kind !== "categorical") return values[Math.round(x * (values.length - 1))];
     const block = Array.from(point.subarray(feature.start, feature.start + feature.columns));
+    if (mayBeMissing(feature) && block.every((entry) => entry === 0)) return null;
     return values[block.indexOf(Math.max(...block))];
   });
 }

@@ -8,7 +8,7 @@ export function presets(features, release) {
 
 function fromReference(features, release) {
   const { labels } = release.reference;
-  const near = Array.from(labels, (_, r) => -distance(release, r));
+  const near = Array.from(labels, (_, r) => (isWhole(release, r) ? -distance(release, r) : -Infinity));
   const best = (score) => score.reduce((chosen, value, r) => (value > score[chosen] ? r : chosen), 0);
   // An example should also be an ordinary record: distance from the centre counts against it.
   const among = (wanted) => best(Array.from(labels, (label, r) => wanted(label) + 0.15 * near[r]));
@@ -24,6 +24,11 @@ function pointOf({ layout, reference, mean }, row) {
     else if (code < stop - start) point[start + code] = 1;
   });
   return point;
+}
+
+/** Whether a record has a value of every category: none of them lies nearer to the centre than the most frequent one. */
+function isWhole({ layout, reference }, row) {
+  return layout.every(({ start, stop }, k) => stop - start === 1 || reference.points[k][row] < stop - start);
 }
 
 function distance(release, row) {

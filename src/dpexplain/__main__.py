@@ -1,0 +1,5 @@
+"""`python -m dpexplain`: the command line."""
+
+from dpexplain.cli import app
+
+app()

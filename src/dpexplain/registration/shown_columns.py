@@ -1,0 +1,272 @@
+"""Columns as a model is shown them: NumPy arrays and series of pandas, whose types may follow from their entries. `proofs/registration.md`.
+
+`describe_series` says of which kind the entries are. `show_array` and `show_series` convert a column whose entries are of one kind: its type then follows from
+the kind and from what is declared. A missing entry is NaN in a series, and None in an array unless it holds numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpexplain.domain import Numeric
+from dpexplain.domain.catalogue import Feature
+from dpexplain.domain.values import Column, floats, readable
+from dpexplain.registration.entry_kinds import (
+    EntryKind,
+    Kinds,
+    category_values,
+    find_kinds,
+    find_missing,
+    has_whole_values,
+    kind_of,
+    mark_missing,
+)
+from dpexplain.registration.row_groups import AS_GIVEN, EntryKinds, Group, describe_column, describe_kinds
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_UNUSUAL = len(EntryKind)  # kinds from here on: instants that a column of the usual type does not hold, by their own type
+
+
+def describe_array(column: NDArray[Any], feature: Feature | None) -> EntryKinds:
+    """Of which kind the entries are. A typed array that no feature declares is shown as it is, but for integers."""
+    return EntryKinds(AS_GIVEN) if feature is None and _is_typed_array(column) else describe_column(readable(column), feature)
+
+
+def show_array(column: Column, feature: Feature | None, kind: int, *, complete: bool) -> Column:
+    """An array of entries of one kind."""
+    if feature is None and _is_typed_array(column):
+        return column.astype(np.float64) if column.dtype.kind in "iu" else column
+    column = readable(column) if column.dtype.kind in "Sc" else column
+    wanted = _numeric_type(column.dtype, feature, kind, complete=complete)
+    if wanted is not None:
+        return _convert(column, wanted)
+    if kind == EntryKind.MISSING:
+        return np.full(len(column), None, dtype=object)
+    if kind != EntryKind.TEXT or column.dtype.kind == "T":
+        return column
+    return column if complete and column.dtype == object else _none_for_missing(column)
+
+
+def _is_typed_array(column: NDArray[Any]) -> bool:
+    return column.ndim != 1 or column.dtype.kind not in "OUSc"
+
+
+def _numeric_type(given: Any, feature: Feature | None, kind: int, *, complete: bool) -> np.dtype[Any] | None:
+    """The type of a column of numbers or booleans; None for others. Categories are whole numbers where all is complete."""
+    if kind == EntryKind.TRUTH:
+        return np.dtype(np.bool_)
+    if kind != EntryKind.NUMBER:
+        return None
+    if complete and feature is not None and not isinstance(feature, Numeric):
+        return np.dtype(np.int64)
+    return np.dtype(np.float32 if given == np.float32 else np.float64)
+
+
+def _convert(column: Column, wanted: np.dtype[Any]) -> Column:
+    if column.dtype == wanted:
+        return column
+    return column.astype(wanted) if wanted.kind == "b" else floats(column).astype(wanted)
+
+
+def _none_for_missing(column: Column) -> Column:
+    found = column.astype(object)
+    found[find_missing(column)] = None
+    return found
+
+
+def describe_series(series: pd.Series[Any], feature: Feature | None) -> EntryKinds:
+    """Of which kind the entries are. A typed column that no feature declares is shown as it is, whatever it holds."""
+    import pandas as pd
+
+    if feature is None and _is_typed(series.dtype):
+        return EntryKinds(AS_GIVEN)
+    if isinstance(feature, Numeric) or has_whole_values(feature):
+        return describe_column(read_entries(series), feature)
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        return _describe_categories(series, feature)
+    return describe_kinds(_series_kinds(series), lambda: read_entries(series), feature)
+
+
+def show_series(series: pd.Series[Any], feature: Feature | None, kind: int, *, complete: bool) -> pd.Series[Any]:
+    """A series of entries of one kind."""
+    if feature is None and _is_typed(series.dtype):
+        integers = isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu"
+        return series.astype(np.float64) if integers else series
+    wanted = _numeric_type(series.dtype, feature, kind, complete=complete)
+    if wanted is not None:
+        return series if series.dtype == wanted else _series_like(series, _convert(read_entries(series), wanted))
+    convert = _SHOWN[kind] if kind in _SHOWN else _as_instants  # noqa: SIM401  which mypy cannot follow
+    return convert(series, feature)
+
+
+def show_frame(frame: pd.DataFrame, features: Mapping[str, Feature], group: Group) -> pd.DataFrame:
+    """Without the index, which says how many rows were before each: rows are numbered from 0 in each batch."""
+    import pandas as pd
+
+    found = frame.copy(deep=False)
+    for name in frame.columns:
+        given = frame[name]
+        shown = show_series(given, features.get(name), group.kinds.get(name, AS_GIVEN), complete=group.complete)
+        if shown is not given:
+            found[name] = shown
+    found.index = pd.RangeIndex(len(frame))
+    return found
+
+
+def _is_typed(dtype: Any) -> bool:
+    """Whether the type of a column says what its entries are: those of objects and of categories do not."""
+    import pandas as pd
+
+    return not pd.api.types.is_object_dtype(dtype) and not isinstance(dtype, pd.CategoricalDtype)
+
+
+def read_entries(series: pd.Series[Any]) -> Column:
+    """The entries as numbers where the column has a type of numbers, and as objects elsewhere."""
+    import pandas as pd
+
+    dtype = series.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "biufM":
+        return series.to_numpy()
+    if isinstance(dtype, np.dtype) and dtype.kind == "c":  # one complex number made all of them complex
+        return np.fromiter((one.real if one.imag == 0 else one for one in series.tolist()), dtype=object, count=len(series))
+    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
+        return series.to_numpy(np.float64, na_value=np.nan)
+    return series.astype(object).to_numpy()
+
+
+def _series_kinds(series: pd.Series[Any]) -> Kinds:
+    import pandas as pd
+
+    dtype = series.dtype
+    if isinstance(dtype, pd.StringDtype):
+        return mark_missing(EntryKind.TEXT, series.isna().to_numpy())
+    if _holds_instants(dtype):
+        return mark_missing(EntryKind.INSTANT if dtype == _usual_types()[1] else _UNUSUAL, series.isna().to_numpy())
+    entries = read_entries(series)
+    return _split_instants(find_kinds(entries), entries) if entries.dtype == object else find_kinds(entries)
+
+
+def _holds_instants(dtype: Any) -> bool:
+    import pandas as pd
+
+    return dtype.kind == "M" and not isinstance(dtype, pd.ArrowDtype)
+
+
+def _split_instants(kinds: Kinds, entries: Column) -> Kinds:
+    """Instants of a time zone or of an unusual unit are kinds of their own, as a column holds those of one type only."""
+    known: dict[Any, int] = {_usual_types()[1]: EntryKind.INSTANT, None: EntryKind.OTHER}
+    found = kinds.copy()
+    for i in np.flatnonzero(kinds == EntryKind.INSTANT):
+        found[i] = known.setdefault(_instant_type(entries[i]), _UNUSUAL - 2 + len(known))
+    return found
+
+
+def _instant_type(entry: Any) -> Any:
+    """The type of a column that holds this instant; None where pandas has none for it."""
+    import pandas as pd
+
+    try:
+        stamp, usual = pd.Timestamp(entry), np.datetime_data(_usual_types()[1])[0]
+        unit: Any = usual if usual == "ns" or type(entry) is datetime else stamp.unit
+        stamp.as_unit(unit)
+        return _type_of_instants(unit, stamp.tz)
+    except Exception:  # out of its range, or a time zone of somebody's own
+        return None
+
+
+@cache
+def _type_of_instants(unit: Any, zone: Any) -> Any:
+    import pandas as pd
+
+    return pd.Series([pd.Timestamp(2000, 1, 1, tzinfo=zone).as_unit(unit)]).dtype
+
+
+@cache
+def _usual_types() -> tuple[Any, Any]:
+    """The types that pandas gives a column of text, and one of instants."""
+    import pandas as pd
+
+    return pd.Series(["text"]).dtype, pd.Series([datetime(2000, 1, 1)]).dtype
+
+
+def _describe_categories(series: pd.Series[Any], feature: Feature | None) -> EntryKinds:
+    """Declared texts stay categories, and so does a missing entry among them; other values are shown by their own kinds."""
+    values = category_values(feature)
+    declared = frozenset(values) if values and all(isinstance(value, str) for value in values) else frozenset()
+    missing = EntryKind.CATEGORY if declared else EntryKind.MISSING
+    kinds = [_category_kind(value, declared) for value in series.cat.categories.astype(object)]
+    codes = series.cat.codes.to_numpy()
+    found = describe_kinds(np.array([*kinds, missing], dtype=np.int16)[codes], lambda: read_entries(series), feature)
+    return EntryKinds(found.kinds, found.complete & (codes >= 0) if declared else found.complete)
+
+
+def _category_kind(value: Any, declared: frozenset[Any]) -> EntryKind:
+    kind = kind_of(value)
+    if kind == EntryKind.TEXT and value in declared:
+        return EntryKind.CATEGORY
+    return EntryKind.OTHER if kind == EntryKind.INSTANT else kind
+
+
+def _as_categories(series: pd.Series[Any], feature: Feature | None) -> pd.Series[Any]:
+    """With the declared values as categories: in their own order where the column is ordered, sorted as pandas does it elsewhere."""
+    values, ordered = [str(value) for value in category_values(feature)], bool(series.cat.ordered)
+    if ordered and set(series.cat.categories) == set(values):
+        return series
+    return series.cat.set_categories(values if ordered else sorted(values), ordered=ordered)
+
+
+def _as_text(series: pd.Series[Any], _: Feature | None) -> pd.Series[Any]:
+    import pandas as pd
+
+    text = _usual_types()[0]
+    if series.dtype == text and isinstance(text, pd.StringDtype):
+        return series
+    entries, missing = series.astype(object), series.isna()
+    return (entries.where(~missing, np.nan) if missing.any() else entries).astype(text)
+
+
+def _as_instants(series: pd.Series[Any], _: Feature | None) -> pd.Series[Any]:
+    """Of the usual type where all are missing; else of the type of the first that is not."""
+    import pandas as pd
+
+    present = series[series.notna()]
+    wanted = _usual_types()[1]
+    if len(present):
+        wanted = series.dtype if _holds_instants(series.dtype) else _instant_type(present.iloc[0])
+    if series.dtype == wanted:
+        return series
+    if not len(present):
+        return _series_like(series, np.full(len(series), "NaT", dtype=wanted))
+    entries = series.astype(object).where(series.notna(), None).tolist()
+    found: pd.Series[Any] = pd.Series(entries, index=series.index, dtype=wanted, name=series.name)
+    return found
+
+
+def _as_objects(series: pd.Series[Any], _: Feature | None) -> pd.Series[Any]:
+    return series if series.dtype == object else _series_like(series, read_entries(series).astype(object))
+
+
+def _series_like(series: pd.Series[Any], column: Column) -> pd.Series[Any]:
+    import pandas as pd
+
+    return pd.Series(column, index=series.index, name=series.name, dtype=column.dtype)
+
+
+def _as_missing(series: pd.Series[Any], _: Feature | None) -> pd.Series[Any]:
+    return _series_like(series, np.full(len(series), np.nan, dtype=object))
+
+
+_SHOWN: dict[int, Callable[[Any, Feature | None], pd.Series[Any]]] = {
+    EntryKind.TEXT: _as_text,
+    EntryKind.CATEGORY: _as_categories,
+    EntryKind.OTHER: _as_objects,
+    EntryKind.MISSING: _as_missing,
+}

@@ -1,0 +1,324 @@
+"""What a model is shown of a row follows from that row: `proofs/registration.md`, "What the model is shown".
+
+A table is registered with and without one more record, with a model whose answer about a row is a digest of everything it can see of it: the kind of table, the
+names, order and types of the columns, the categories of a category, the index, and the type and spelling of every entry. Half of the rows have missing entries.
+"""
+
+from collections import Counter
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from hashlib import sha256
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
+
+import dpexplain as dpx
+from dpexplain.registration.presentation import present
+from hypothesis_support import examples
+
+DOMAIN = dpx.Domain(
+    [
+        dpx.Numeric("age", 0, 100),
+        dpx.Categorical("code", values=[1, 2, 3]),
+        dpx.Categorical("work", values=["a", "b"], other="else"),
+        dpx.Ordinal("school", levels=["low", "middle", "high"]),
+        dpx.Ordinal("half", levels=[0.5, 1, 1.5]),
+        dpx.Binary("married"),
+        dpx.Datetime("seen", "2000-01-01", "2030-01-01"),
+    ]
+)
+FULL = [
+    {"age": 20, "code": 3, "work": "a", "school": "low", "half": 0.5, "married": True, "seen": datetime(2020, 1, 1), "note": "x", "more": 1.5},
+    {"age": 41, "code": 1, "work": "b", "school": "high", "half": 1.5, "married": False, "seen": datetime(2021, 1, 1), "note": "y", "more": 2.0},
+    {"age": 63, "code": 2, "work": "c", "school": "middle", "half": 1, "married": True, "seen": datetime(2020, 1, 1), "note": "x", "more": 2.5},
+]  # fmt: skip
+BASE = [
+    *FULL,
+    *({**FULL[i % 3], name: None} for i, name in enumerate(DOMAIN.columns)),
+    {**FULL[0], "work": None, "married": None},
+    {**FULL[1], "seen": None, "age": None, "code": None},
+    {"note": "z", "more": 0.5} | dict.fromkeys(DOMAIN.columns),
+]
+NAMES = list(FULL[0])
+ODD = [
+    None, float("nan"), float("inf"), 2**70, 10**400, 0, 1, 2.5, True, "", "abc", "7", "nan", "3", "é\ud800", b"7", date(2020, 1, 1), datetime(2020, 1, 1, 12),
+    datetime(9999, 12, 31), datetime(2020, 1, 1, tzinfo=UTC), pd.Timestamp("2020-01-01", tz="Europe/Berlin"), Decimal("1.5"), Decimal("NaN"), 1 + 2j, (1, 2),
+    [1], {"a": 1}, np.int8(3), np.timedelta64(1, "s"), pd.Timedelta(3, "h"), pd.NaT, pd.NA, object,
+]  # fmt: skip
+odd = st.sampled_from(ODD) | st.floats() | st.integers() | st.text(max_size=5)
+records = st.fixed_dictionaries({}, optional=dict.fromkeys(NAMES, odd))
+
+
+# --- Ways in. The schema of a typed table is declared; the types of the others follow from their entries.
+
+
+def columns_of(rows):
+    return {name: [row.get(name) for row in rows] for name in NAMES}
+
+
+def arrays_of(rows):
+    """Typed where NumPy finds one type of numbers, text or times, as objects elsewhere."""
+    objects = {name: np.fromiter(column, dtype=object, count=len(column)) for name, column in columns_of(rows).items()}
+    return {name: _as_numpy_would(column) for name, column in objects.items()}
+
+
+def _as_numpy_would(column):
+    kinds = {type(entry) for entry in column}
+    if kinds <= {int, float} or kinds <= {bool} or kinds <= {str}:
+        return np.array(column.tolist())
+    return column
+
+
+SCHEMA = pa.schema(
+    {
+        "age": pa.float64(), "code": pa.int64(), "work": pa.string(), "school": pa.dictionary(pa.int32(), pa.string()), "half": pa.float64(),
+        "married": pa.bool_(), "seen": pa.timestamp("us"), "note": pa.string(), "more": pa.float64(),
+    }
+)  # fmt: skip
+POLARS = {
+    "age": pl.Float64, "code": pl.Int64, "work": pl.Categorical, "school": pl.String, "half": pl.Float64, "married": pl.Boolean, "seen": pl.Datetime("us")
+}  # fmt: skip
+
+
+def categories(rows):
+    frame = pd.DataFrame(columns_of(rows))
+    return frame.astype(dict.fromkeys(["work", "school", "code", "note"], "category"))
+
+
+def numbered_oddly(rows):
+    """An index of strings, some twice."""
+    frame = pd.DataFrame(columns_of(rows))
+    return frame.set_axis([f"row {i // 2}" for i in range(len(rows))])
+
+
+TABLES = {
+    "pandas": lambda rows: pd.DataFrame(columns_of(rows)),
+    "pandas from records": lambda rows: pd.DataFrame(rows, columns=NAMES),
+    "pandas objects": lambda rows: pd.DataFrame(columns_of(rows), dtype=object),
+    "pandas categories": categories,
+    "pandas with an index": numbered_oddly,
+    "pandas nullable": lambda rows: pd.DataFrame(columns_of(rows)).convert_dtypes()[list(DOMAIN.columns)],
+    "pandas pyarrow": lambda rows: pd.DataFrame(columns_of(rows)).convert_dtypes(dtype_backend="pyarrow")[list(DOMAIN.columns)],
+    "polars": lambda rows: pl.DataFrame(
+        {name: column for name, column in columns_of(rows).items() if name in POLARS}, schema=POLARS, strict=False
+    ),
+    "pyarrow": lambda rows: pa.Table.from_pylist([{name: row.get(name) for name in NAMES} for row in rows], schema=SCHEMA),
+    "records": list,
+    "columns": columns_of,
+    "arrays": arrays_of,
+    "series": lambda rows: {name: pd.Series(column) for name, column in columns_of(rows).items()},
+}
+
+
+def make(kind, rows):
+    try:
+        return TABLES[kind](rows)
+    except (Exception, pl.exceptions.PanicException):  # the library has no such table
+        assume(False)
+
+
+# --- The model that sees everything.
+
+
+def see(table):
+    """For each row of a batch, all that a model can tell about it without looking at the others."""
+    if isinstance(table, list):
+        return [repr({key: spell(entry) for key, entry in row.items()}) for row in table]
+    if isinstance(table, np.ndarray):
+        return [f"{table.dtype.kind}{[spell(entry) for entry in row]}" for row in table]
+    index = f"{table.index}" if isinstance(table, pd.DataFrame) and not same_index(table) else ""
+    names = (
+        list(table)
+        if isinstance(table, (dict, pd.DataFrame))
+        else table.columns
+        if isinstance(table, pl.DataFrame)
+        else table.column_names
+    )
+    parts = [[f"{type(table)}{index}{names}"] * len(entries_of(table[names[0]]))]
+    parts += [[f"{type_of(table[name])}={spell(entry)}" for entry in entries_of(table[name])] for name in names]
+    return ["|".join(row) for row in zip(*parts, strict=True)]
+
+
+def same_index(table):
+    return type(table.index) is pd.RangeIndex and table.index.equals(pd.RangeIndex(len(table)))
+
+
+def entries_of(column):
+    if isinstance(column, pa.ChunkedArray):
+        return column.to_pylist()
+    if isinstance(column, pl.Series) and column.dtype.is_temporal():  # Python has no year 0
+        return column.cast(pl.Int64).to_list()
+    return column.to_list() if hasattr(column, "to_list") else list(column)
+
+
+def type_of(column):
+    if isinstance(column, list):
+        return "list"
+    if isinstance(column, pd.Series):
+        assert same_index(column)
+        return f"{column.dtype!r}{column.cat.categories.tolist() if isinstance(column.dtype, pd.CategoricalDtype) else ''}"
+    return str(column.type if isinstance(column, pa.ChunkedArray) else column.dtype)
+
+
+def spell(entry):
+    """True and 1 are the same to NumPy, which stores True beside NaN as 1.0: here, too."""
+    number = entry.item() if isinstance(entry, (np.bool_, np.integer, np.floating)) else entry
+    return f"{type(number).__name__} {number!r}"
+
+
+def digest(text):
+    return int.from_bytes(sha256(text.encode("utf-8", "backslashreplace")).digest()[:4], "big") / 2**32
+
+
+def show_rows(table, count, domain=DOMAIN):
+    """What the model is shown of each row, in the rows' order."""
+    found = [None] * count
+    for batch in present(table, domain, count):
+        for position, text in zip(batch.positions.tolist(), see(batch.rows), strict=True):
+            found[position] = text
+    return found
+
+
+SETTINGS = settings(
+    max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+)
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@SETTINGS
+@given(record=records, place=st.integers(0, len(BASE)))
+@example(record={**FULL[0], "work": 3.5, "married": "?", "seen": "?", "half": "x", "code": "x"}, place=3)
+@example(record={**FULL[0], "note": 1, "age": "old"}, place=0)
+@example(record={**FULL[0], "work": None, "school": float("nan"), "seen": pd.NaT}, place=3)
+@example(record={**FULL[0], "work": "rare", "school": "rare"}, place=3)
+@example(record={**FULL[0], "seen": datetime(2020, 1, 1, tzinfo=UTC)}, place=3)
+def test_what_is_shown_of_a_row_follows_from_the_row(kind, record, place):
+    base = show_rows(TABLES[kind](BASE), len(BASE))
+    more = show_rows(make(kind, [*BASE[:place], record, *BASE[place:]]), len(BASE) + 1)
+    assert [*more[:place], *more[place + 1 :]] == base
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_what_is_shown_of_a_row_is_the_same_when_it_is_alone(kind):
+    together = show_rows(TABLES[kind](BASE), len(BASE))
+    for position in range(len(BASE)):
+        assert show_rows(TABLES[kind](BASE[position : position + 1]), 1) == [together[position]], position
+
+
+# --- Rows in files, arrays, texts, and rows that a domain decodes.
+
+
+class Seeing:
+    """An estimator that was fitted on a data frame of pandas, and that sees everything."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, names):
+        self.feature_names_in_ = np.array(names)
+
+    def predict_proba(self, frame):
+        assert isinstance(frame, pd.DataFrame)
+        p = np.array([digest(text) for text in see(frame)])
+        return np.column_stack([1 - p, p])
+
+
+FILED = pa.schema([*SCHEMA, pa.field("flag", pa.bool_()), pa.field("count", pa.int32()), pa.field("day", pa.date32())])
+FILE_BASE = [{**row, "flag": i % 2 == 0, "count": i, "day": date(2020, 1, 1)} for i, row in enumerate(BASE)]
+
+
+def labels_of_file(path, rows):
+    pq.write_table(pa.Table.from_pylist(rows, schema=FILED), path)
+    data = dpx.PrivateData.scan(path, DOMAIN, model=Seeing(FILED.names), progress=False, size=len(BASE))
+    return Counter(row[-1] for part in data._rows._parts() for piece in part.labelled_pieces() for row in piece)
+
+
+@pytest.mark.parametrize("name", [*FILED.names, "all"])
+def test_a_null_in_a_file_changes_nothing_that_an_estimator_is_shown_of_other_rows(name, tmp_path):
+    base = labels_of_file(tmp_path / "base.parquet", FILE_BASE)
+    record = dict.fromkeys(FILED.names) if name == "all" else {**FILE_BASE[0], name: None}
+    more = labels_of_file(tmp_path / "more.parquet", [*FILE_BASE[:2], record, *FILE_BASE[2:]])
+    assert not base - more
+
+
+def test_types_that_pandas_noted_in_a_file_are_not_shown(tmp_path):
+    """Many encoders refuse pandas' nullable types, and a file's own types say enough."""
+    frame = (
+        pd.DataFrame(columns_of(BASE))
+        .astype({"married": "boolean", "code": "Int64"})
+        .set_axis([f"{i}" for i in range(len(BASE))])
+    )
+    frame.to_parquet(tmp_path / "noted.parquet")
+    pq.write_table(pa.Table.from_pylist(BASE, schema=SCHEMA), tmp_path / "plain.parquet")
+    noted, plain = (
+        dpx.PrivateData.scan(tmp_path / f"{name}.parquet", DOMAIN, model=Seeing(DOMAIN.columns), progress=False)
+        for name in ("noted", "plain")
+    )
+    labels = [
+        [row[-1] for part in data._rows._parts() for piece in part.labelled_pieces() for row in piece] for data in (noted, plain)
+    ]
+    assert labels[0] == labels[1]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TABLES if kind != "pandas from records"])
+def test_a_decoded_row_is_shown_as_it_is_alone(kind):
+    """Decoded rows are put to the model when a question is asked: in any company."""
+    seen = []
+
+    def model(table):
+        texts = see(table)
+        seen.extend(texts)
+        return [digest(text) for text in texts]
+
+    data = dpx.PrivateData(TABLES[kind](BASE), DOMAIN, model=model, output="probability")
+    rows = DOMAIN.encode(
+        columns_of([{**row, "code": [1, 99][i % 2], "work": ["a", None, "z"][i % 3]} for i, row in enumerate(BASE)])
+    )
+    together = data.column_model(rows)
+    assert [data.column_model(rows[[i]])[0] for i in range(len(rows))] == together.tolist()
+    assert len(set(seen)) > len(DOMAIN.columns)
+
+
+@pytest.mark.parametrize(
+    "features",
+    [[dpx.Numeric("x", 0, 9), dpx.Binary("y")], [dpx.Categorical("x", values=[1, 2]), dpx.Ordinal("y", levels=[0.5, 1])]],
+)
+@SETTINGS
+@given(row=st.tuples(odd, odd), place=st.integers(0, 3))
+@example(row=(None, 1), place=0)
+@example(row=("x", 1), place=3)
+def test_what_is_shown_of_a_row_of_numbers_follows_from_the_row(features, row, place):
+    domain, base = dpx.Domain(features), [(1, 0.5), (2, 1), (1, 1)]
+    try:
+        table = np.array([*base[:place], row, *base[place:]])
+    except (ValueError, OverflowError, TypeError):
+        assume(False)
+    assume(table.shape == (4, 2))
+    more = show_rows(table, 4, domain)
+    assert [*more[:place], *more[place + 1 :]] == show_rows(np.array(base), 3, domain)
+
+
+@pytest.mark.parametrize(
+    "container", [pd.Series, lambda texts: pd.DataFrame({"text": texts}), lambda texts: np.array(texts, dtype=object)]
+)
+@SETTINGS
+@given(text=odd, place=st.integers(0, 4))
+def test_what_is_shown_of_a_text_follows_from_the_text(container, text, place):
+    texts, domain = ["a good film", None, "bad", "good"], dpx.TextDomain(["good", "bad"], column="text")
+
+    def register(given):
+        seen = {}
+        for batch in present(container(given), domain, len(given)):
+            column = batch.rows["text"] if isinstance(batch.rows, pd.DataFrame) else batch.rows
+            seen |= {
+                i: f"{type_of(column)}{spell(one)}" for i, one in zip(batch.positions.tolist(), entries_of(column), strict=True)
+            }
+        return [seen[i] for i in range(len(given))]
+
+    more = register([*texts[:place], text, *texts[place:]])
+    assert [*more[:place], *more[place + 1 :]] == register(texts)
