@@ -524,6 +524,15 @@ def test_a_text_is_described_as_a_text():
     assert record_schema(dpx.TextDomain(["good", "bad"]))["type"] == "string"
 
 
+def test_a_scrape_reads_the_end_of_the_ledger_alone(api, monkeypatch):
+    """However many answers there are: Prometheus asks every few seconds."""
+    for number in range(3):
+        assert api.ask(request_id=f"q{number}").status_code == 200
+    monkeypatch.setattr(type(api.backend.ledger), "settled", None)
+    monkeypatch.setattr(type(api.backend.ledger), "totals", None)
+    assert "dpexplain_answers 3" in api.get("/metrics").text
+
+
 def test_metrics_are_what_promtool_accepts(api, tmp_path):
     """Every family has help, type and samples under its own name; `promtool check metrics` agrees where it is installed."""
     import shutil

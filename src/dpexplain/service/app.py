@@ -266,7 +266,7 @@ def guarantee(service: Serving, caller: Caller) -> Response:
             "remaining": found.remaining and found.remaining.to_dict(),
             "budget": found.budget and {"epsilon": found.budget.epsilon, "delta": found.budget.delta},
             "answers": found.answers,
-            "curve": found.curve,
+            "curve": service.backend.curve(),
             "exhausted": found.exhausted,
             "promise": promise(found),
             "people": found.people and found.people.to_dict(),

@@ -47,13 +47,12 @@ CURVE = 60  # points of the spending curve that a page draws
 
 @dataclass(frozen=True, slots=True)
 class SpendingSummary:
-    """The state of the budget: all of it public. `curve` is (answers given, ε spent by then), at most CURVE points."""
+    """The state of the budget: all of it public."""
 
     spent: Guarantee
     remaining: Guarantee | None  # None: answers cost nothing
     budget: Budget | None
     answers: int | None
-    curve: tuple[tuple[int, float], ...] = ()
     exhausted: bool = False  # no further answer can be paid for
     people: PersonGuarantees | None = None  # by where a person's records are; None where the model has no card
 
@@ -87,7 +86,13 @@ class Backend(Protocol):
         """All are checked before any is paid for; at a refusal the answers before it are kept."""
         ...
 
-    def spending(self) -> SpendingSummary: ...
+    def spending(self) -> SpendingSummary:
+        """Read from the end of the ledger: as quick after a million answers."""
+        ...
+
+    def curve(self) -> tuple[tuple[int, float], ...]:
+        """(answers given, ε spent by then), at most CURVE points."""
+        ...
 
     def history(self, after: int, limit: int) -> list[dict[str, Any]]:
         """Stored answers, for owners."""
@@ -207,6 +212,9 @@ class ReleaseBackend:
         people = None if self.release.model_card is None else self.release.guarantees
         return SpendingSummary(self.release.guarantee, None, None, None, people=people)
 
+    def curve(self) -> tuple[tuple[int, float], ...]:
+        return ()
+
     def history(self, after: int, limit: int) -> list[dict[str, Any]]:
         del after, limit
         return []
@@ -291,27 +299,26 @@ class LedgerBackend:
 
     def spending(self) -> SpendingSummary:
         state, account = self.ledger.state(), self.ledger.account
-        count, left = len(self._read()), state.remaining
+        count, left = self.ledger.answer_count(), state.remaining
         people = None if self.data.model_card is None else self.data.guarantees
-        return SpendingSummary(state.spent, left, account.budget, count, self._curve(), self._is_exhausted(left), people)
+        return SpendingSummary(state.spent, left, account.budget, count, self._is_exhausted(left), people)
 
     def _is_exhausted(self, left: Guarantee) -> bool:
         """Whether the next answer will be refused, whatever it is about; answers that may be free are never ruled out."""
         price = self.mechanism.to_dict()
         return isinstance(self.mechanism, HistoryFree) and Budget(price["epsilon"], price["delta"]).mu > left.mu
 
-    def _read(self) -> list[int]:
-        """Totals after each answer so far, of all processes, as a list in order of position from 1."""
-        for done in self.ledger.settled(after=len(self._totals)):
-            if done.position == len(self._totals) + 1:  # another thread may have been first
-                self._totals.append(done.spent_quanta)
-        return self._totals
-
-    def _curve(self) -> tuple[tuple[int, float], ...]:
-        totals, account = self._totals, self.ledger.account
+    def curve(self) -> tuple[tuple[int, float], ...]:
+        totals, account = self._read_totals(), self.ledger.account
         step = max(-(-len(totals) // CURVE), 1)
         chosen = sorted({*range(step - 1, len(totals), step), len(totals) - 1} - {-1})
         return tuple((i + 1, _epsilon(totals[i], account.budget.delta)) for i in chosen)
+
+    def _read_totals(self) -> list[int]:
+        """Quanta after each answer so far, of all processes; only those since the last time are read."""
+        known = self._totals  # replaced as a whole: another thread may do the same
+        self._totals = known + self.ledger.totals(after=len(known))
+        return self._totals
 
     def history(self, after: int, limit: int) -> list[dict[str, Any]]:
         found = islice(self.ledger.settled(after=after), limit)
