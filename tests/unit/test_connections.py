@@ -38,7 +38,7 @@ def crowd(monkeypatch, request):
 
 @pytest.fixture
 def port(crowd):
-    options = {"http": HttpConnection, "lifespan": "off", "log_level": "critical"}
+    options = {"http": HttpConnection, "lifespan": "off", "log_level": "warning", "log_config": None}
     server = uvicorn.Server(uvicorn.Config(answer, port=0, **options))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -152,6 +152,14 @@ def test_who_asks_ahead_makes_room_for_a_new_caller(port, crowd):
     assert ANSWERED.count("/busy") < 1000
     for one in callers:
         one.close()
+
+
+def test_a_web_socket_is_not_opened(port, crowd, caplog):
+    asked = b"GET /small HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as caller, caller.makefile("rb") as response:
+        caller.sendall(asked)
+        assert response.readline() == b"HTTP/1.1 200 OK\r\n"
+    assert not [one for one in caplog.records if "pgrade" in one.getMessage()]
 
 
 def send_all(connection, data):

@@ -124,6 +124,10 @@ class HttpConnection(H11Protocol):
         self._forget_unread()
         self.transport.abort()  # also if it is closing already, which waits for the caller to read
 
+    def _should_upgrade(self) -> bool:
+        """No: a web socket would leave these limits, and a warning for each that is asked for would fill the log."""
+        return False
+
     def _is_urgent(self, scope: Scope) -> bool:
         """Whether a request is the first of its connection, as a monitor's is, and quick to answer."""
         is_new, self._is_new = self._is_new, False
