@@ -154,26 +154,33 @@ class ReleaseBackend:
 
     def explain_each(self, questions: Sequence[Question]) -> list[Explanation | Exception]:
         """The answer to each question, or its error; questions about the same target are answered together."""
+        targets = {target for _, _, target in questions}
+        if len(targets) == 1:
+            return self._explain_or_fail([question[:2] for question in questions], targets.pop())
         found: dict[int, Explanation | Exception] = {}
-        for target in dict.fromkeys(target for _, _, target in questions):
+        for target in targets:
             places = [i for i, question in enumerate(questions) if question[2] == target]
-            try:
-                found |= zip(places, self._explain_together([questions[i][:2] for i in places], target), strict=True)
-            except DpexplainError as error:
-                found |= dict.fromkeys(places, error)
+            found |= zip(places, self._explain_or_fail([questions[i][:2] for i in places], target), strict=True)
         return [found[i] for i in range(len(questions))]
+
+    def _explain_or_fail(self, asked: Sequence[tuple[Any, str]], target: str | None) -> list[Explanation | Exception]:
+        try:
+            return self._explain_together(asked, target)
+        except DpexplainError as error:
+            return [error] * len(asked)
 
     def _explain_together(self, asked: Sequence[tuple[Any, str]], target: str | None) -> list[Explanation | Exception]:
         if self.over is not None:
             return [self.explain(record, request_id, target) for record, request_id in asked]
         release = self.release if target is None else self.release.of(target)
         answers = release.explain_many([record for record, _ in asked], plane=self.plane, on_error="skip")
-        found: list[Explanation | Exception] = [QueryError("")] * len(asked)
+        more = self.release.target_details
+        if not answers.skipped:
+            return [answers.explanation_at(i, record, more, request_id) for i, (record, request_id) in enumerate(asked)]
+        found: dict[int, Explanation | Exception] = {one.row: QueryError(one.reason) for one in answers.skipped}
         for i, row in enumerate(answers.rows):
-            found[row] = answers.explanation_at(i, asked[row][0], self.release.target_details, asked[row][1])
-        for one in answers.skipped:
-            found[one.row] = QueryError(one.reason)
-        return found
+            found[row] = answers.explanation_at(i, asked[row][0], more, asked[row][1])
+        return [found[row] for row in range(len(asked))]
 
     def explain(self, record: Any, request_id: str, target: str | None = None) -> Explanation:
         answer = replace(self.release.explain(record, plane=self.plane, target=target), request_id=request_id)
