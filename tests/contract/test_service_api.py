@@ -524,6 +524,13 @@ def test_a_text_is_described_as_a_text():
     assert record_schema(dpx.TextDomain(["good", "bad"]))["type"] == "string"
 
 
+@pytest.mark.parametrize("path", ["/v1/explain", "/v1/models/income:explain"])
+def test_a_body_is_not_read_before_the_key(api, path):
+    """Whoever has no key cannot make the service parse anything, nor find out what it would accept."""
+    response = api.client.post(path, content=b"[" * 60_000, headers={"Content-Type": "application/json"})
+    problem(response, 401, "unauthorised")
+
+
 def test_a_scrape_reads_the_end_of_the_ledger_alone(api, monkeypatch):
     """However many answers there are: Prometheus asks every few seconds."""
     for number in range(3):

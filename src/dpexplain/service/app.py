@@ -212,10 +212,16 @@ async def explain(request: Request) -> Response:
     return Response(orjson.dumps(answer.to_dict()), media_type="application/json")
 
 
-@router.post("/v1/models/{name}:explain", responses=describe_problems(400, 401, 403, 404, 409, 413, 422, 429, 503))
-async def explain_instances(name: str, body: Instances, request: Request, service: Serving, caller: Caller) -> Response:
+@router.post(
+    "/v1/models/{name}:explain",
+    responses=describe_problems(400, 401, 403, 404, 409, 413, 422, 429, 503),
+    openapi_extra=request_body_of(Instances, BEARER),
+)
+async def explain_instances(name: str, request: Request, service: Serving) -> Response:
     """The same in KServe's V1 shape. All instances are checked before any is paid for; what was paid for is never withheld."""
+    service.caller(request, bearer_of(request))  # before the body is read, which may be large
     _require_name(name, service)
+    body = parse_body(Instances, request, await request.body())
     if len(body.instances) > service.settings.max_instances:
         raise Problem(413, f"At most {service.settings.max_instances} instances at a time.")
     answers = await service.explain_many(request, body.instances, body.id, body.target)
