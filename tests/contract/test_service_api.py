@@ -383,13 +383,15 @@ def test_the_log_has_no_records_unless_asked(make, caplog):
         assert "Bearer" not in caplog.text
 
 
-def test_a_lost_ledger_is_a_503_that_says_no_path_and_releases_nothing(api, monkeypatch):
+def test_a_lost_ledger_is_a_503_that_says_no_path_and_releases_nothing(api, monkeypatch, caplog):
     def raise_unavailable(*_):
         raise LedgerUnavailable("the ledger /secret/place cannot be opened")
 
     monkeypatch.setattr(type(api.backend.ledger), "reserve_many", raise_unavailable)
     monkeypatch.setattr(type(api.backend.ledger), "head", raise_unavailable)
-    assert "secret" not in api.ask().text
+    with caplog.at_level("INFO", "dpexplain.service"):
+        assert "secret" not in api.ask().text
+    assert json.loads(caplog.messages[-1])["why"] == "the ledger /secret/place cannot be opened"  # in the owner's log
     problem(api.ask(), 503, "ledger-unavailable")
     problem(api.get("/readyz"), 503, "ledger-unavailable")
     assert api.get("/healthz").status_code == 200

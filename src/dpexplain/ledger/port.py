@@ -191,7 +191,7 @@ class Ledger(Protocol):
         ...
 
     def require_writable(self, seconds: float) -> None:
-        """Raise LedgerUnavailable if spending could not be written down within `seconds`; nothing is written."""
+        """Raise LedgerUnavailable if spending could not be written down within `seconds`; the ledger is not changed."""
         ...
 
     def check(self) -> None:
