@@ -533,6 +533,26 @@ def test_a_body_is_not_read_before_the_key(api, path):
     problem(response, 401, "unauthorised")
 
 
+@pytest.mark.parametrize("damage", ["gone", "half", "writable by everybody"])
+def test_keys_that_cannot_be_read_admit_nobody_and_health_says_so(api, caplog, damage):
+    path, whole = api.keys.path, api.keys.path.read_text()
+    if damage == "gone":
+        path.unlink()
+    elif damage == "half":
+        path.write_text(whole[: len(whole) // 2])
+    else:
+        path.chmod(0o666)
+    with caplog.at_level("INFO", "dpexplain.service"):
+        problem(api.ask(), 401, "unauthorised")
+        problem(api.get("/readyz"), 503, "keys-unreadable")
+    assert all("keys.json" in json.loads(line)["why"] for line in caplog.messages)
+    assert api.get("/healthz").status_code == 200
+    path.write_text(whole)
+    path.chmod(0o600)
+    assert api.get("/readyz").status_code == 200
+    assert api.ask().status_code == 200
+
+
 def test_a_scrape_reads_the_end_of_the_ledger_alone(api, monkeypatch):
     """However many answers there are: Prometheus asks every few seconds."""
     for number in range(3):
