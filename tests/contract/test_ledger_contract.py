@@ -165,6 +165,18 @@ def test_answers_with_a_part_are_found_among_others(ledger, monkeypatch):
     assert ledger.settled_with("sums", after=end) == ([], end)
 
 
+def test_totals_are_read_without_parsing_answers(ledger, monkeypatch):
+    assert (ledger.totals(), ledger.answer_count()) == ([], 0)
+    for number in range(4):
+        spend(ledger, f"{number}", event(0.001), answer={"note": '"total":"7"}'})  # as the end of an entry looks
+    ledger.reserve(ask("pending"))
+    expected = [done.spent_quanta for done in ledger.settled()]
+    monkeypatch.setattr("dpexplain.ledger.chain.parse", None)
+    assert ledger.totals() == expected
+    assert ledger.totals(after=3) == expected[3:]
+    assert ledger.answer_count() == 4
+
+
 def test_long_histories_are_read_in_pages(ledger, monkeypatch):
     monkeypatch.setattr("dpexplain.ledger.book.PAGE", 3)
     for number in range(10):

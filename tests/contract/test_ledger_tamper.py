@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -51,6 +52,14 @@ def test_an_edited_number(filled_place, sequence):
     edited = document.replace('"total":"', '"total":"1', 1)
     filled_place.execute(f"UPDATE {ENTRIES} SET document = ? WHERE sequence = ?", edited, sequence)
     caught(filled_place, f"entry {sequence} was edited")
+
+
+def test_an_edited_total_is_not_drawn(filled_place):
+    ledger = filled_place.open()
+    edited = columns(filled_place, 3).document.replace('"total":"', '"total":"1', 1)
+    filled_place.execute(f"UPDATE {ENTRIES} SET document = ? WHERE sequence = 3", edited)
+    with closing(ledger), pytest.raises(LedgerCorrupt, match="entry 3 was edited"):
+        ledger.totals()
 
 
 @pytest.mark.parametrize("column", ["kind", "request", "position", "hash"])

@@ -383,13 +383,15 @@ def test_the_log_has_no_records_unless_asked(make, caplog):
         assert "Bearer" not in caplog.text
 
 
-def test_a_lost_ledger_is_a_503_that_says_no_path_and_releases_nothing(api, monkeypatch):
+def test_a_lost_ledger_is_a_503_that_says_no_path_and_releases_nothing(api, monkeypatch, caplog):
     def raise_unavailable(*_):
         raise LedgerUnavailable("the ledger /secret/place cannot be opened")
 
     monkeypatch.setattr(type(api.backend.ledger), "reserve_many", raise_unavailable)
     monkeypatch.setattr(type(api.backend.ledger), "head", raise_unavailable)
-    assert "secret" not in api.ask().text
+    with caplog.at_level("INFO", "dpexplain.service"):
+        assert "secret" not in api.ask().text
+    assert json.loads(caplog.messages[-1])["why"] == "the ledger /secret/place cannot be opened"  # in the owner's log
     problem(api.ask(), 503, "ledger-unavailable")
     problem(api.get("/readyz"), 503, "ledger-unavailable")
     assert api.get("/healthz").status_code == 200
@@ -522,6 +524,42 @@ def test_a_text_is_described_as_a_text():
     from dpexplain.service.openapi import record_schema
 
     assert record_schema(dpx.TextDomain(["good", "bad"]))["type"] == "string"
+
+
+@pytest.mark.parametrize("path", ["/v1/explain", "/v1/models/income:explain"])
+def test_a_body_is_not_read_before_the_key(api, path):
+    """Whoever has no key cannot make the service parse anything, nor find out what it would accept."""
+    response = api.client.post(path, content=b"[" * 60_000, headers={"Content-Type": "application/json"})
+    problem(response, 401, "unauthorised")
+
+
+@pytest.mark.parametrize("damage", ["gone", "half", "writable by everybody"])
+def test_keys_that_cannot_be_read_admit_nobody_and_health_says_so(api, caplog, damage):
+    path, whole = api.keys.path, api.keys.path.read_text()
+    if damage == "gone":
+        path.unlink()
+    elif damage == "half":
+        path.write_text(whole[: len(whole) // 2])
+    else:
+        path.chmod(0o666)
+    with caplog.at_level("INFO", "dpexplain.service"):
+        problem(api.ask(), 401, "unauthorised")
+        problem(api.get("/readyz"), 503, "keys-unreadable")
+    assert all("keys.json" in json.loads(line)["why"] for line in caplog.messages)
+    assert api.get("/healthz").status_code == 200
+    path.write_text(whole)
+    path.chmod(0o600)
+    assert api.get("/readyz").status_code == 200
+    assert api.ask().status_code == 200
+
+
+def test_a_scrape_reads_the_end_of_the_ledger_alone(api, monkeypatch):
+    """However many answers there are: Prometheus asks every few seconds."""
+    for number in range(3):
+        assert api.ask(request_id=f"q{number}").status_code == 200
+    monkeypatch.setattr(type(api.backend.ledger), "settled", None)
+    monkeypatch.setattr(type(api.backend.ledger), "totals", None)
+    assert "dpexplain_answers 3" in api.get("/metrics").text
 
 
 def test_metrics_are_what_promtool_accepts(api, tmp_path):

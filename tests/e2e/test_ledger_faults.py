@@ -7,13 +7,14 @@ import random
 import resource
 import shutil
 import sqlite3
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from dpexplain.errors import BudgetExhausted, DpexplainError, LedgerCorrupt, LedgerUnavailable
-from dpexplain.ledger import PostgresLedger, Request, SqliteLedger, open_existing, verify
+from dpexplain.ledger import PostgresLedger, Request, SqliteLedger, open_existing, sqlite, verify
 from dpexplain.ledger.book import Book
 from dpexplain.ledger.schema import SQLITE_MIGRATIONS, migrate
 from dpexplain.ledger.sqlite import runner
@@ -57,6 +58,36 @@ def test_a_full_disk_refuses_and_loses_nothing(whole):
     spend(roomy, f"r{answered}", event(0.001))  # the refused request continues
     verify(roomy)
     roomy.close()
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_full_disk_is_reported_at_once(whole, monkeypatch, asked):
+    """After a question was refused, or before one is: whatever was found a moment ago."""
+    monkeypatch.setattr(sqlite, "RECENT", 60.0 if asked else 0.0)
+    monkeypatch.setattr(sqlite, "ROOMY", 60.0 if asked else 0.0)
+    ledger = SqliteLedger(whole, account(), may_create=False)
+    ledger.require_writable(0.2)
+    before = set(whole.parent.iterdir())
+    with files_limited_to(1 << 15):
+        if asked:
+            with pytest.raises(LedgerUnavailable):
+                spend(ledger, "large", event(0.001), answer={"values": [0.1] * 20_000})
+        with pytest.raises(LedgerUnavailable, match="cannot grow: nothing can be written beside it"):
+            ledger.require_writable(0.2)
+    ledger.require_writable(0.2)
+    assert set(whole.parent.iterdir()) <= before
+    ledger.close()
+
+
+@contextmanager
+def files_limited_to(size):
+    """A real write error for every file that is larger."""
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, hard))
 
 
 def fill_up(path, log):

@@ -6,13 +6,16 @@ added or taken out. `web/changes.js` does the same for pages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from dpexplain.core.arrays import Vector
 from dpexplain.domain import Domain, DomainLike, TextDomain
 from dpexplain.domain.features import Binary, Categorical, Ordinal
 from dpexplain.plots.steps import format_value
+
+_FIRST = itemgetter(0)
 
 
 class Change(NamedTuple):
@@ -49,32 +52,34 @@ def changes_of(domain: DomainLike, point: Vector, values: Vector, error: Vector 
 
     The error of a difference of two slopes is at most the sum of theirs, and is stated so.
     """
-    slopes, errors = values.tolist(), None if error is None else error.tolist()
-    moves = [
-        (move.sign * slopes[move.column] - (0.0 if move.leaving is None else slopes[move.leaving]), move)
-        for move in _moves(domain, point)
-    ]
-    moves.sort(key=lambda one: -abs(one[0]))
-    return [_change(value, move, errors) for value, move in moves[:most]]
+    slopes, errors, found = values.tolist(), None if error is None else error.tolist(), []
+    for move in _moves(domain, point):
+        _, _, _, column, sign, leaving = move
+        value = sign * slopes[column] - (0.0 if leaving is None else slopes[leaving])
+        found.append((-abs(value), value, move))
+    found.sort(key=_FIRST)
+    return [_change(value, move, errors) for _, value, move in found[:most]]
 
 
 def _change(value: float, move: _Move, errors: Sequence[float] | None) -> Change:
-    spread = None if errors is None else errors[move.column] + (0.0 if move.leaving is None else errors[move.leaving])
-    return Change(move.name, move.before, move.after, value, spread)
+    name, before, after, column, _, leaving = move
+    spread = None if errors is None else errors[column] + (0.0 if leaving is None else errors[leaving])
+    return Change(name, before, after, value, spread)
 
 
-def _moves(domain: DomainLike, point: Vector) -> Iterator[_Move]:
+def _moves(domain: DomainLike, point: Vector) -> list[_Move]:
+    entries = point.tolist()
     if isinstance(domain, Domain):
-        entries, memory = point.tolist(), domain.memory
+        memory, found = domain.memory, list[_Move]()
         for i, block in enumerate(domain.blocks):
             own = () if block.kind == "numeric" else entries[block.start : block.stop]  # that of a number does not matter
             key = ("moves", i, *own)
-            yield from memory.get(key) or domain.remember(key, _moves_of(domain, i, point))
-        return
-    words = isinstance(domain, TextDomain)
-    for j, (name, entry) in enumerate(zip(domain.titles, point.tolist(), strict=True)):
-        there = words and entry > 0.5
-        yield _Move(name, "", "taken out" if there else "added", j, -1 if there else 1) if words else _Move(name, "0", "1", j)
+            found += memory.get(key) or domain.remember(key, _moves_of(domain, i, point))
+        return found
+    titled = enumerate(zip(domain.titles, entries, strict=True))
+    if not isinstance(domain, TextDomain):
+        return [_Move(name, "0", "1", j) for j, (name, _) in titled]
+    return [_Move(name, "", *(("taken out", j, -1) if entry > 0.5 else ("added", j, 1))) for j, (name, entry) in titled]
 
 
 def _moves_of(domain: Domain, index: int, point: Vector) -> tuple[_Move, ...]:

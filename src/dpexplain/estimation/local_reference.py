@@ -39,6 +39,7 @@ _PRIOR = 0.1  # how large θ is expected to be, for columns of unit spread
 _LEAST, _LEAST_SQUARED = 1e-4, 1e-6  # ridges; θ of a square is large, because squares of numbers are small
 _STEPS, _HESSIANS, _WORTH = 40, 12, 0.5
 _BLOCK = 4096
+_CACHED = 256  # rows whose features are made while they are in the processor's cache
 _PER_FEATURE, _FEWEST = 64, 1 << 14  # records by which covariances of features are known well enough to step by
 _UNDETERMINED = 1e-6  # of the largest eigenvalue of A
 _PER_COLUMN, _FEWEST_ROWS = 128, 1 << 13  # rows that errors are computed from
@@ -147,8 +148,8 @@ def _features(points: Matrix, labels: Vector, found: MomentTargets, squares: Pos
     """f of each row."""
     n = points.shape[1]
     out = np.empty((len(points), 2 * n + 1 + len(squares)), dtype=np.float32)
-    for start in range(0, len(points), _BLOCK):
-        part = slice(start, start + _BLOCK)
+    for start in range(0, len(points), _CACHED):
+        part = slice(start, start + _CACHED)
         v = (points[part] - found.mean).astype(np.float32)
         residual = (labels[part] - v @ found.start).astype(np.float32)
         out[part, 0], out[part, 1 : n + 1] = labels[part], v

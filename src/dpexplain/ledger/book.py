@@ -29,6 +29,7 @@ from dpexplain.ledger.chain import (
     damage_error,
     digest,
     quote_text,
+    total_of,
     unseal,
     utc_now,
 )
@@ -201,6 +202,14 @@ class Book:
             if text in row.document:
                 found.append(settled_of(unseal(row)))
         return [done for done in found if part in done.answer], after
+
+    def totals(self, after: int = 0) -> list[int]:
+        dataset = self.account.dataset
+        rows = self._stream(lambda last, session: session.answers(dataset, last.position or 0, PAGE), position=after)
+        return [total_of(row) for row in rows]
+
+    def answer_count(self) -> int:
+        return self._read(required_last).answers
 
     def entries(self, after: int = 0) -> Iterator[Entry]:
         dataset = self.account.dataset

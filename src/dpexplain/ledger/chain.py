@@ -132,6 +132,14 @@ def parse(row: Row) -> Entry:
         raise damage_error(row.sequence, "is not an entry this version can read") from None
 
 
+def total_of(row: Row) -> int:
+    """`unseal(row).total`, checked as well, without parsing the rest: the total is the last member of every entry's text."""
+    _, found, end = row.document.rpartition('"total":"')
+    if digest_or_none(row.document) != row.hash or not (found and end.endswith('"}') and end[:-2].isdecimal()):
+        return unseal(row).total
+    return int(end[:-2])
+
+
 def digest_or_none(document: str) -> str | None:
     try:
         return digest(document)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from dpexplain.ledger.chain import RESTORE
 
 MOUNTS = Path("/proc/self/mountinfo")
 LOGS = ("", "-wal", "-shm", "-journal")
+ROOM = 1 << 16  # bytes: a few commits
 Inode = tuple[int, int]
 
 
@@ -68,6 +70,19 @@ def require_safe_folder(path: Path) -> None:
         raise LedgerUnavailable(
             f"everybody may replace files in {path.parent}, so a ledger there could be swapped. Run: chmod o-w {path.parent}"
         )
+
+
+def require_room(path: Path) -> None:
+    """Raise LedgerUnavailable if the disk cannot store a few further commits: a file without a name is written beside the ledger, and gone at once."""
+    try:
+        with tempfile.TemporaryFile(dir=path.parent) as probe:
+            probe.write(bytes(ROOM))
+            probe.flush()
+            os.fsync(probe.fileno())
+    except OSError as error:
+        raise LedgerUnavailable(
+            f"the ledger {path} cannot grow: nothing can be written beside it ({error.strerror}). Free some space, or check the disk"
+        ) from None
 
 
 def is_mount_point(path: Path) -> bool:

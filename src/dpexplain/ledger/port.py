@@ -169,6 +169,14 @@ class Ledger(Protocol):
         """
         ...
 
+    def totals(self, after: int = 0) -> list[int]:
+        """The `spent_quanta` of those of `settled`, whose answers are checked and not parsed."""
+        ...
+
+    def answer_count(self) -> int:
+        """How many answers are stored, by any process: read from the last entry alone."""
+        ...
+
     def entries(self, after: int = 0) -> Iterator[Entry]:
         """All entries in order, those with `sequence > after`; each is checked against its hash."""
         ...
@@ -183,7 +191,7 @@ class Ledger(Protocol):
         ...
 
     def require_writable(self, seconds: float) -> None:
-        """Raise LedgerUnavailable if spending could not be written down within `seconds`; nothing is written."""
+        """Raise LedgerUnavailable if spending could not be written down within `seconds`; the ledger is not changed."""
         ...
 
     def check(self) -> None:

@@ -31,6 +31,7 @@ from dpexplain.ledger.file_checks import (
     inode_of,
     remove_with_logs,
     require_one_name,
+    require_room,
     require_safe_folder,
     require_sound,
 )
@@ -48,6 +49,7 @@ DRIVER = (sqlite3.Error, *UNDECODABLE)
 PAUSES = (0.0005, 0.001, 0.001, 0.002, 0.002, 0.005)  # seconds between attempts to get the write lock
 SAVING = 1000  # milliseconds that others may keep a deleted log busy
 RECENT = 0.25  # seconds: who has just written need not ask whether writing is possible
+ROOMY = 5.0  # seconds for which room on the disk is taken for granted: whoever asks often must not wear it out
 LOCKED = ("is locked by another process", f"Find who holds it (fuser FILE) or wait. {AGAIN}")
 TROUBLES = {  # what SQLite calls it: what it means, and what to do
     "SQLITE_BUSY": LOCKED,
@@ -97,6 +99,7 @@ class SqliteStore:
         self._may_create = may_create and not read_only
         self._writer, self._reader, self._prober = (Connection(Opened.close) for _ in range(3))
         self._queue = WriteQueue()
+        self._had_room = float("-inf")  # when room was last found, by the monotonic clock
 
     @property
     def address(self) -> str:
@@ -115,10 +118,13 @@ class SqliteStore:
         return self._writer.lock
 
     def require_writable(self, dataset: str, seconds: float) -> None:
-        if time.monotonic() - self._queue.committed < RECENT:
+        if self._queue.committed > max(time.monotonic() - RECENT, self._queue.failed):
             return
         with self._use(self._prober) as opened, exclusively(opened.connection, seconds):
             pass
+        if self._had_room < max(time.monotonic() - ROOMY, self._queue.failed):
+            require_room(self.path)
+            self._had_room = time.monotonic()
 
     def check(self) -> None:
         with self._use(self._reader) as opened:

@@ -75,7 +75,7 @@ class WriteQueue:
     def __init__(self) -> None:
         self._process = os.getpid()
         self._waiting: deque[Turn] = deque()
-        self.committed = float("-inf")  # when a transaction last ended well, by the monotonic clock
+        self.committed = self.failed = float("-inf")  # when a transaction last ended well, and badly, by the monotonic clock
 
     def run(self, turn: Turn, lock: Callable[[], RLock], lead: Lead) -> Any:
         """Return the result of a turn after its commit. `lock` is called each time, because a fork replaces the lock."""
@@ -127,6 +127,7 @@ class WriteQueue:
         except LedgerBusy as error:
             self._fail_expired(turns, error)
         except DpexplainError as error:
+            self.failed = time.monotonic()
             for turn in turns:
                 turn.fail(type(error)(*error.args))
         except BaseException:  # an interrupt of this thread: the others' work was undone with it and is done again

@@ -81,6 +81,13 @@ class Service:
             raise Problem(429, "Ask again later.", headers={"Retry-After": str(int(wait) + 1)})
         return key
 
+    async def check(self, request: Request) -> None:
+        """Raise if nobody could be answered now."""
+        await run_sync(self.backend.check, limiter=self.health_threads)
+        if self.keys is not None and (why := self.keys.find_trouble()):
+            request.state.log["why"] = why
+            raise Problem(503, "The keys cannot be read. Their owner has to look after them.", "keys-unreadable")
+
     def _require_key(self, request: Request, token: str | None) -> Key:
         if self.keys is None:
             return ANYONE
@@ -88,6 +95,8 @@ class Service:
         if key is not None:
             return key
         self.metrics.count_refusal("key")
+        if why := self.keys.find_trouble():
+            request.state.log["why"] = why
         if wait := self.failures.wait(_address(request)):
             raise Problem(429, "Too many wrong keys.", headers={"Retry-After": str(int(wait) + 1)})
         raise Problem(401, "Send `Authorization: Bearer dpx_…`.", headers={"WWW-Authenticate": "Bearer"})
@@ -212,10 +221,16 @@ async def explain(request: Request) -> Response:
     return Response(orjson.dumps(answer.to_dict()), media_type="application/json")
 
 
-@router.post("/v1/models/{name}:explain", responses=describe_problems(400, 401, 403, 404, 409, 413, 422, 429, 503))
-async def explain_instances(name: str, body: Instances, request: Request, service: Serving, caller: Caller) -> Response:
+@router.post(
+    "/v1/models/{name}:explain",
+    responses=describe_problems(400, 401, 403, 404, 409, 413, 422, 429, 503),
+    openapi_extra=request_body_of(Instances, BEARER),
+)
+async def explain_instances(name: str, request: Request, service: Serving) -> Response:
     """The same in KServe's V1 shape. All instances are checked before any is paid for; what was paid for is never withheld."""
+    service.caller(request, bearer_of(request))  # before the body is read, which may be large
     _require_name(name, service)
+    body = parse_body(Instances, request, await request.body())
     if len(body.instances) > service.settings.max_instances:
         raise Problem(413, f"At most {service.settings.max_instances} instances at a time.")
     answers = await service.explain_many(request, body.instances, body.id, body.target)
@@ -266,7 +281,7 @@ def guarantee(service: Serving, caller: Caller) -> Response:
             "remaining": found.remaining and found.remaining.to_dict(),
             "budget": found.budget and {"epsilon": found.budget.epsilon, "delta": found.budget.delta},
             "answers": found.answers,
-            "curve": found.curve,
+            "curve": service.backend.curve(),
             "exhausted": found.exhausted,
             "promise": promise(found),
             "people": found.people and found.people.to_dict(),
@@ -314,9 +329,9 @@ async def live() -> Response:
 
 @router.get("/readyz", responses=describe_problems(503))
 @router.get("/v2/health/ready", responses=describe_problems(503))
-async def ready(service: Serving) -> Response:
-    """The service can answer now: the rows are available, and the ledger can be read and written."""
-    await run_sync(service.backend.check, limiter=service.health_threads)
+async def ready(request: Request, service: Serving) -> Response:
+    """The service can answer now: the rows are available, the ledger can be read and written, and keys can be checked."""
+    await service.check(request)
     return JSONResponse({"ready": True})
 
 
@@ -328,10 +343,10 @@ async def models(service: Serving) -> Response:
 
 @router.get("/v1/models/{name}", responses=describe_problems(404, 503))
 @router.get("/v2/models/{name}/ready", responses=describe_problems(404, 503))
-async def model_ready(name: str, service: Serving) -> Response:
+async def model_ready(name: str, request: Request, service: Serving) -> Response:
     """KServe: whether this model could be explained now."""
     _require_name(name, service)
-    await run_sync(service.backend.check, limiter=service.health_threads)
+    await service.check(request)
     return JSONResponse({"name": name, "ready": True})
 
 

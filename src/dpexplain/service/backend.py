@@ -47,13 +47,12 @@ CURVE = 60  # points of the spending curve that a page draws
 
 @dataclass(frozen=True, slots=True)
 class SpendingSummary:
-    """The state of the budget: all of it public. `curve` is (answers given, ε spent by then), at most CURVE points."""
+    """The state of the budget: all of it public."""
 
     spent: Guarantee
     remaining: Guarantee | None  # None: answers cost nothing
     budget: Budget | None
     answers: int | None
-    curve: tuple[tuple[int, float], ...] = ()
     exhausted: bool = False  # no further answer can be paid for
     people: PersonGuarantees | None = None  # by where a person's records are; None where the model has no card
 
@@ -87,7 +86,13 @@ class Backend(Protocol):
         """All are checked before any is paid for; at a refusal the answers before it are kept."""
         ...
 
-    def spending(self) -> SpendingSummary: ...
+    def spending(self) -> SpendingSummary:
+        """Read from the end of the ledger: as quick after a million answers."""
+        ...
+
+    def curve(self) -> tuple[tuple[int, float], ...]:
+        """(answers given, ε spent by then), at most CURVE points."""
+        ...
 
     def history(self, after: int, limit: int) -> list[dict[str, Any]]:
         """Stored answers, for owners."""
@@ -149,26 +154,33 @@ class ReleaseBackend:
 
     def explain_each(self, questions: Sequence[Question]) -> list[Explanation | Exception]:
         """The answer to each question, or its error; questions about the same target are answered together."""
+        targets = {target for _, _, target in questions}
+        if len(targets) == 1:
+            return self._explain_or_fail([question[:2] for question in questions], targets.pop())
         found: dict[int, Explanation | Exception] = {}
-        for target in dict.fromkeys(target for _, _, target in questions):
+        for target in targets:
             places = [i for i, question in enumerate(questions) if question[2] == target]
-            try:
-                found |= zip(places, self._explain_together([questions[i][:2] for i in places], target), strict=True)
-            except DpexplainError as error:
-                found |= dict.fromkeys(places, error)
+            found |= zip(places, self._explain_or_fail([questions[i][:2] for i in places], target), strict=True)
         return [found[i] for i in range(len(questions))]
+
+    def _explain_or_fail(self, asked: Sequence[tuple[Any, str]], target: str | None) -> list[Explanation | Exception]:
+        try:
+            return self._explain_together(asked, target)
+        except DpexplainError as error:
+            return [error] * len(asked)
 
     def _explain_together(self, asked: Sequence[tuple[Any, str]], target: str | None) -> list[Explanation | Exception]:
         if self.over is not None:
             return [self.explain(record, request_id, target) for record, request_id in asked]
         release = self.release if target is None else self.release.of(target)
         answers = release.explain_many([record for record, _ in asked], plane=self.plane, on_error="skip")
-        found: list[Explanation | Exception] = [QueryError("")] * len(asked)
+        more = self.release.target_details
+        if not answers.skipped:
+            return [answers.explanation_at(i, record, more, request_id) for i, (record, request_id) in enumerate(asked)]
+        found: dict[int, Explanation | Exception] = {one.row: QueryError(one.reason) for one in answers.skipped}
         for i, row in enumerate(answers.rows):
-            found[row] = answers.explanation_at(i, asked[row][0], self.release.target_details, asked[row][1])
-        for one in answers.skipped:
-            found[one.row] = QueryError(one.reason)
-        return found
+            found[row] = answers.explanation_at(i, asked[row][0], more, asked[row][1])
+        return [found[row] for row in range(len(asked))]
 
     def explain(self, record: Any, request_id: str, target: str | None = None) -> Explanation:
         answer = replace(self.release.explain(record, plane=self.plane, target=target), request_id=request_id)
@@ -206,6 +218,9 @@ class ReleaseBackend:
     def spending(self) -> SpendingSummary:
         people = None if self.release.model_card is None else self.release.guarantees
         return SpendingSummary(self.release.guarantee, None, None, None, people=people)
+
+    def curve(self) -> tuple[tuple[int, float], ...]:
+        return ()
 
     def history(self, after: int, limit: int) -> list[dict[str, Any]]:
         del after, limit
@@ -291,27 +306,26 @@ class LedgerBackend:
 
     def spending(self) -> SpendingSummary:
         state, account = self.ledger.state(), self.ledger.account
-        count, left = len(self._read()), state.remaining
+        count, left = self.ledger.answer_count(), state.remaining
         people = None if self.data.model_card is None else self.data.guarantees
-        return SpendingSummary(state.spent, left, account.budget, count, self._curve(), self._is_exhausted(left), people)
+        return SpendingSummary(state.spent, left, account.budget, count, self._is_exhausted(left), people)
 
     def _is_exhausted(self, left: Guarantee) -> bool:
         """Whether the next answer will be refused, whatever it is about; answers that may be free are never ruled out."""
         price = self.mechanism.to_dict()
         return isinstance(self.mechanism, HistoryFree) and Budget(price["epsilon"], price["delta"]).mu > left.mu
 
-    def _read(self) -> list[int]:
-        """Totals after each answer so far, of all processes, as a list in order of position from 1."""
-        for done in self.ledger.settled(after=len(self._totals)):
-            if done.position == len(self._totals) + 1:  # another thread may have been first
-                self._totals.append(done.spent_quanta)
-        return self._totals
-
-    def _curve(self) -> tuple[tuple[int, float], ...]:
-        totals, account = self._totals, self.ledger.account
+    def curve(self) -> tuple[tuple[int, float], ...]:
+        totals, account = self._read_totals(), self.ledger.account
         step = max(-(-len(totals) // CURVE), 1)
         chosen = sorted({*range(step - 1, len(totals), step), len(totals) - 1} - {-1})
         return tuple((i + 1, _epsilon(totals[i], account.budget.delta)) for i in chosen)
+
+    def _read_totals(self) -> list[int]:
+        """Quanta after each answer so far, of all processes; only those since the last time are read."""
+        known = self._totals  # replaced as a whole: another thread may do the same
+        self._totals = known + self.ledger.totals(after=len(known))
+        return self._totals
 
     def history(self, after: int, limit: int) -> list[dict[str, Any]]:
         found = islice(self.ledger.settled(after=after), limit)

@@ -1,8 +1,9 @@
 """Closes idle connections, so that they cannot block new ones.
 
 A request's headers and its body have to arrive in time, however slowly they trickle, and its response has to be read in time. When there are
-too many connections, those that wait for their caller are closed, oldest first, so that a new caller always gets a turn; if all are being
-answered, only health checks are answered.
+too many connections, those that wait for their caller, or ask before they were answered, are closed, oldest first, so that a new caller
+always gets a turn; if all are being answered, only health checks are answered. A health check that is the first request of its connection
+does not stand in line (`turns.py`).
 """
 
 from __future__ import annotations
@@ -12,19 +13,21 @@ import resource
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dpexplain.service.limits import network_of
 from dpexplain.service.problems import Problem
+from dpexplain.service.turns import Turnstile, in_turn
 
 HEADER_SECONDS = 10.0  # from the first moment a request may begin until its headers are complete
 BODY_SECONDS = 20.0  # from then until its body is complete
 READ_SECONDS = 20.0  # from the moment that a caller leaves too much of a response unread until it has read most of it
 MOST = 1000  # connections of one worker
 MOST_OF_ONE = 200  # … from one address
+MOST_AHEAD = 1 << 16  # bytes of further requests that a caller may send before it has been answered
 SPARE_FILES = 100  # file handles that are not for connections
 HEALTH = frozenset({"/", "/healthz", "/readyz", "/v2/health/live", "/v2/health/ready"})
 
@@ -34,6 +37,7 @@ class Crowd:
 
     def __init__(self, most: int | None = None, most_of_one: int = MOST_OF_ONE) -> None:
         self._most, self._most_of_one = most or affordable_connections(), most_of_one
+        self.turnstile = Turnstile()
         self._all: dict[HttpConnection, str] = {}
         self._of: Counter[str] = Counter()
 
@@ -70,12 +74,19 @@ class HttpConnection(H11Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._timed: object = None
         self._unread: asyncio.TimerHandle | None = None
-        if not self.crowd.enter(self, network_of(self.client[0]) if self.client else ""):
+        self._is_new, self._asks_ahead = True, False
+        address = network_of(self.client[0]) if self.client else ""
+        self.app = in_turn(self.app, partial(self.crowd.turnstile.enter, address), self._is_urgent, transport.is_closing)
+        if not self.crowd.enter(self, address):
             self.app = health_only(self.app)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        if self.flow.read_paused and (ahead := len(self.conn.trailing_data[0])):
+            self._asks_ahead = True
+            if ahead > MOST_AHEAD:
+                self.cycle.keep_alive = False  # it is closed after this response: what was sent too early is forgotten
         self._watch()
 
     def on_response_complete(self) -> None:
@@ -98,14 +109,29 @@ class HttpConnection(H11Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether it is the caller's turn: it has not sent a request whole, does not read its response, or has read it."""
-        return self.cycle is None or self.cycle.response_complete or self.cycle.more_body or self.flow.write_paused
+        """Whether it may make room for another: it is the caller's turn (to send a request whole, or to read its response), or it asks ahead."""
+        return (
+            self._asks_ahead
+            or self.cycle is None
+            or self.cycle.response_complete
+            or self.cycle.more_body
+            or self.flow.write_paused
+        )
 
     def end(self) -> None:
         """Close the connection without a response, or what is left of one."""
         self._stop()
         self._forget_unread()
         self.transport.abort()  # also if it is closing already, which waits for the caller to read
+
+    def _should_upgrade(self) -> bool:
+        """No: a web socket would leave these limits, and a warning for each that is asked for would fill the log."""
+        return False
+
+    def _is_urgent(self, scope: Scope) -> bool:
+        """Whether a request is the first of its connection, as a monitor's is, and quick to answer."""
+        is_new, self._is_new = self._is_new, False
+        return is_new and scope["path"] in HEALTH and not asks_for_page(scope)
 
     def _watch(self) -> None:
         """One deadline for headers, then one for the body, and none while an answer is being made."""
@@ -128,6 +154,10 @@ class HttpConnection(H11Protocol):
         if self._unread is not None:
             self._unread.cancel()
             self._unread = None
+
+
+def asks_for_page(scope: Scope) -> bool:
+    return any(name == b"accept" and b"text/html" in value for name, value in scope["headers"])
 
 
 @cache

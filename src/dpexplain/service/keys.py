@@ -61,6 +61,7 @@ class KeyFile:
         self._lock = Lock()
         self._seen: tuple[int, ...] | None = None
         self._keys: dict[str, Key] = {}
+        self._trouble = ""
 
     def add(self, role: str, name: str = "") -> str:
         """Make a key and return it. It cannot be shown again."""
@@ -89,15 +90,20 @@ class KeyFile:
         key = self._read_if_changed().get(identity, _NONE)
         return key if key.accepts(secret) and key is not _NONE else None
 
+    def find_trouble(self) -> str:
+        """Why the keys cannot be read now, so that everybody is refused; empty where they can."""
+        self._read_if_changed()
+        return self._trouble
+
     def _read_if_changed(self) -> dict[str, Key]:
         with self._lock:
             try:
                 found = self.path.stat()
                 stamp = (found.st_mtime_ns, found.st_ino, found.st_size, found.st_mode)
                 if stamp != self._seen:
-                    self._keys, self._seen = {key.id: key for key in _read(self.path)}, stamp
-            except (OSError, IntegrityError):
-                self._keys, self._seen = {}, None
+                    self._keys, self._seen, self._trouble = {key.id: key for key in _read(self.path)}, stamp, ""
+            except (OSError, IntegrityError) as error:
+                self._keys, self._seen, self._trouble = {}, None, str(error)
             return self._keys
 
     @contextmanager

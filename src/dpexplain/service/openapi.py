@@ -9,7 +9,7 @@ from fastapi.security.base import SecurityBase
 from pydantic import BaseModel
 
 from dpexplain.domain import DomainLike
-from dpexplain.service.shapes import ExplainRequest
+from dpexplain.service.shapes import ExplainRequest, Instances
 
 REFERENCE = "#/components/schemas/"
 PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Detail"}}}
@@ -47,7 +47,7 @@ def request_body_of(kind: type[BaseModel], security: SecurityBase) -> dict[str, 
 
 def with_records(description: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
     schemas = description["components"]["schemas"]
-    schemas["ExplainRequest"] = ExplainRequest.model_json_schema()
+    schemas |= {kind.__name__: kind.model_json_schema() for kind in (ExplainRequest, Instances)}
     schemas["Record"] = record
     reference = {"$ref": "#/components/schemas/Record"}
     schemas["ExplainRequest"]["properties"]["record"] = reference

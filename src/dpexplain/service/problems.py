@@ -87,8 +87,12 @@ async def answer_problem(_: Request, error: Exception) -> Response:
     return error.response() if isinstance(error, Problem) else Problem(500).response()
 
 
-async def answer_library(_: Request, error: Exception) -> Response:
-    return problem_of(error).response() if isinstance(error, DpexplainError) else Problem(500).response()
+async def answer_library(request: Request, error: Exception) -> Response:
+    """What is wrong here and not with the question goes to the owner's log. Those messages quote no row."""
+    problem = problem_of(error) if isinstance(error, DpexplainError) else Problem(500)
+    if problem.status == 503:
+        request.state.log["why"] = str(error)
+    return problem.response()
 
 
 async def answer_validation(_: Request, error: Exception) -> Response:

@@ -163,5 +163,6 @@ def server_options(config: ServiceConfig) -> dict[str, Any]:
         "timeout_graceful_shutdown": GRACE,
         "timeout_worker_healthcheck": SILENCE,
         "http": HttpConnection,
+        "ws": "none",
         **{name: str(folder / path) for name, path in tls.items() if path is not None},
     }
