@@ -173,11 +173,24 @@ def test_the_overview_has_every_artefact_and_follows_the_numbers():
     kept = json.loads(_record.RESULTS.read_text(encoding="utf-8"))
     lines = {line[0]: line for line in _overview.overview(kept)}
     assert all(len(line) == len(_overview.HEADER) for line in lines.values())
-    assert {f"Figure {i}" for i in range(1, 10)} < set(lines)
+    assert {f"[Figure {i}](#figure-{i})" for i in range(1, 10)} < set(lines)
     rows = [row | {"mean T'": 7.0} for row in kept["figure-5"]["rows"]]
     changed = _overview.overview(kept | {"figure-5": {"rows": rows}})
-    assert next(line for line in changed if line[0] == "Figure 5")[3] == "7 and 7"
+    five = next(line for line in changed if line[0].startswith("[Figure 5]"))
+    assert five[_overview.HEADER.index("its formulas here")] == "7 and 7"
     assert _overview.pick(kept, "figure-5", "mean T'", data="nobody's") == _overview.UNKNOWN
+
+
+def test_the_overview_has_the_verdict_on_each_line():
+    kept = json.loads(_record.RESULTS.read_text(encoding="utf-8"))
+    said = {name: _overview.outcome(kept, name) for name, _, _ in _overview.LINES}
+    assert said["Figure 4"] == verdict(kept["figure-4"]).outcome
+    assert said["Table 3, faces"] == "not reproduced"
+    assert said["Table 3, ACS"].startswith("reproduced at [0, ")
+    rows = [row | {"excess loss": row["in the paper"]} for row in kept["table-3"]["rows"]]
+    changed = kept | {"table-3": kept["table-3"] | {"rows": rows}}
+    assert _overview.outcome(changed, "Table 3, faces").startswith("reproduced at [0, 1]")
+    assert _overview.outcome({}, "Figure 4") == _overview.UNKNOWN
 
 
 def test_every_number_of_the_text_has_an_outcome_that_follows_the_numbers():
