@@ -132,6 +132,9 @@ def test_table_2_is_reproduced_where_both_numbers_are_met():
     printed, best = row("paper, noise of 8.8 M reviews", 1.5, 1.0, 0.1, 3.0), row("exact optimum", 3.2, 2.0, 0.5, 2.2)
     near = row("exact optimum, columns in [0, 0.1]", 3.0, 3.8, 0.5, 2.5)
     assert verdict({"study": "table-2", "rows": [printed, best]}).outcome == NOT
+    one_only = verdict({"study": "table-2", "rows": [printed, row("exact optimum", 3.9, 2.0, 0.5, 4.0)]})
+    assert one_only.outcome == NOT
+    assert "does not share 2.1 to 3.1 with MIM" in one_only.because
     found = verdict({"study": "table-2", "rows": [printed, best, near]})
     assert found.outcome == PARTLY
     assert "exact optimum, columns in [0, 0.1] with LIME, forest and MIM, signed" in found.because
@@ -175,7 +178,7 @@ def test_the_overview_has_every_artefact_and_follows_the_numbers():
     assert all(len(line) == len(_overview.HEADER) for line in lines.values())
     assert {f"[Figure {i}](#figure-{i})" for i in range(1, 10)} < set(lines)
     rows = [row | {"mean T'": 7.0} for row in kept["figure-5"]["rows"]]
-    changed = _overview.overview(kept | {"figure-5": {"rows": rows}})
+    changed = _overview.overview(kept | {"figure-5": kept["figure-5"] | {"rows": rows}})
     five = next(line for line in changed if line[0].startswith("[Figure 5]"))
     assert five[_overview.HEADER.index("its formulas here")] == "7 and 7"
     assert _overview.pick(kept, "figure-5", "mean T'", data="nobody's") == _overview.UNKNOWN
