@@ -167,15 +167,15 @@ def test_fitted_planes_about_several_models_are_judged_by_their_own_sums(inputs)
 def test_faces_have_the_sums_and_optima_of_each_model():
     rng = np.random.default_rng(0)
     images, labels = rng.random((60, 4, 4)), np.where(rng.random((2, 60)) < 0.4, 1.0, -1.0)
-    data = [dpx.PrivateData(images, dpx.ImageDomain(shape=(4, 4)), labels=one) for one in labels]
+    data = [dpx.PrivateData(images, dpx.ImageDomain(shape=(4, 4), bounds=(0, 1)), labels=one) for one in labels]
     found = list(figure_6.problems_of_models(data[0], data[0].domain.encode(images), labels, images[0]))
     for one, problem in zip(data, found, strict=True):
         moments = evaluation.local_moments(one, images[0], plane="paper")
-        assert pytest.approx(moments.A / one.size) == problem.A
-        assert problem.b == pytest.approx(moments.b / one.size)
-        assert problem.best == pytest.approx(evaluation.optimum(one, images[0], plane="paper"), abs=1e-7)
+        assert pytest.approx(moments.A / one.size, abs=1e-7) == problem.A  # rows are stored in single precision
+        assert problem.b == pytest.approx(moments.b / one.size, abs=1e-7)
+        assert problem.best == pytest.approx(evaluation.optimum(one, images[0], plane="paper"), abs=1e-4)
         expected = evaluation.score(labels[0, :16] / 9, one, images[0], plane="paper").relative_excess
-        assert problem.scores(labels[:1, :16] / 9)["relative_excess"][0] == pytest.approx(expected)
+        assert problem.scores(labels[:1, :16] / 9)["relative_excess"][0] == pytest.approx(expected, rel=1e-4)
 
 
 def test_totals_over_shards_are_the_worst_shards():
