@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import scipy.sparse
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -31,6 +32,24 @@ PAPER_ROWS, PAPER_EPSILON = 8_765_568 + 50_000, 0.1
 BASIS = ("exact optimum", "LIME", "MIM", "MIM, signed")
 
 
+_READ = {}  # {vocabulary: {text: positions of its words}}
+
+
+class RememberedTexts(dpx.TextDomain):
+    """The same domain, which reads each text once: several studies register the same 50,000 reviews, under other labels."""
+
+    def encode(self, rows):
+        texts, known = list(rows), _READ.setdefault(self.vocabulary, {})
+        unread = list(dict.fromkeys(text for text in texts if text not in known))
+        if unread:
+            found = super().encode(unread)
+            known.update(zip(unread, np.split(found.indices, found.indptr[1:-1]), strict=True))
+        positions = [known[text] for text in texts]
+        starts = np.cumsum([0, *map(len, positions)])
+        indices = np.concatenate([np.zeros(0, dtype=np.int64), *positions])
+        return scipy.sparse.csr_array((np.ones(len(indices)), indices, starts), shape=(len(texts), self.width))
+
+
 def reviews(folder, cache=None):
     """(public domain, private texts, ±1 labels). With a `cache` the vocabulary is made once."""
     frame = pd.read_parquet(folder / "imdb_reviews_50k.parquet")
@@ -41,9 +60,9 @@ def vocabulary(folder, cache):
     """The 500 words that most of the public reviews have."""
     stored = cache and cache / "words.txt"
     if stored is not None and stored.exists():
-        return dpx.TextDomain(stored.read_text(encoding="utf-8").split())
+        return RememberedTexts(stored.read_text(encoding="utf-8").split())
     public = pd.read_parquet(folder / "imdb_reviews_unlabelled_50k.parquet").review
-    domain = dpx.TextDomain.from_public_text(with_bar(public, "public vocabulary"), size=500)
+    domain = RememberedTexts.from_public_text(with_bar(public, "public vocabulary"), size=500)
     if stored is not None:
         stored.parent.mkdir(parents=True, exist_ok=True)
         stored.write_text("\n".join(domain.names), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""One line for each artefact of the paper: its number, and ours in four ways. Made from results.json, for docs/reproduction.md."""
+"""One line for each artefact of the paper: the verdict, its number, and ours in four ways. Made from results.json, for docs/reproduction.md."""
 
 from __future__ import annotations
 
@@ -6,16 +6,43 @@ from collections.abc import Callable
 from math import hypot
 from typing import Any
 
+from experiments.paper._verdicts import verdict
+
 Kept = dict[str, Any]
-HEADER = ("artefact", "what", "the paper", "its formulas here", "exact accounting", "fitted plane, paid", "release")
-UNKNOWN, TOO_FEW = "not measured", "not measured: takes 1,000 answers about each model"
+HEADER = ("artefact", "verdict", "what", "the paper", "its formulas here", "exact accounting", "fitted plane, paid", "release")
+UNKNOWN = "not measured"
 NO_STEPS = "not applicable: takes no steps"  # sums and releases are paid for before a record is known
+DATA = {"ACS": "ACS", "Text": "Text", "faces": "Face"}  # Table 3's, as its rows call them
 FREE = {"labels": ", as in the paper", "regression": ", our default for such planes", "neighbour": ""}
 SHARED, BOOKED, EXACT, LOST = "shared with LIME", "ε by the paper's bookkeeping", "total ε, exact", "relative excess"
 
 
 def overview(kept: Kept) -> list[list[str]]:
-    return [[artefact, what, *make(kept)] for artefact, what, make in LINES]
+    return [[link(artefact), outcome(kept, artefact), what, *make(kept)] for artefact, what, make in LINES]
+
+
+def study_of(artefact: str) -> str:
+    """The study that an artefact is in: table-3 for "Table 3, faces"."""
+    return artefact.split(",")[0].lower().replace(" ", "-")
+
+
+def link(artefact: str) -> str:
+    return f"[{artefact}](#{study_of(artefact)})"
+
+
+def outcome(kept: Kept, artefact: str) -> str:
+    """By the rules of `_verdicts.py`; a line about one data set has the verdict on its rows alone."""
+    found = kept.get(study_of(artefact), {"study": "", "rows": []})
+    if data := DATA.get(artefact.partition(", ")[2]):
+        found = found | {"rows": [row for row in found["rows"] if row["data"].split(",")[0] == data]}
+    told = verdict(found)
+    return told.outcome + _where(told.because) if told else UNKNOWN
+
+
+def _where(because: str) -> str:
+    """The choice at which Table 3's verdict holds, as it says it: "… (closest [0, 0.3]: 1.4 and …)"."""
+    _, found, rest = because.partition("(closest ")
+    return f" at {rest.partition(':')[0]}" if found and " cannot be " not in because else ""
 
 
 FREE_HEADER = ("free answers by", "ACS, printed noise", "ACS, exact noise", "Text, printed noise", "Text, exact noise")
@@ -170,13 +197,16 @@ def distances(kept: Kept) -> list[str]:
 
 def correlations(kept: Kept) -> list[str]:
     rows = kept.get("figure-8", {}).get("rows", [])
-    return ["above 0, every model", _count_above(rows, "from"), _count_above(rows, "from, ours"), TOO_FEW, TOO_FEW]
+    fitted = [row for row in kept.get("fitted-planes", {}).get("rows", ()) if "from" in row and not row["data"].endswith("own f")]
+    by_kind = ([row for row in fitted if row["explanation"].startswith(kind)] for kind in ("basic", "release"))
+    printed, exact = _count_above(rows), _count_above(rows, "from, ours", "reviews of ours")
+    return ["above 0, every model", printed, exact, *(f"own models: {_count_above(each, reviews='queries')}" for each in by_kind)]
 
 
-def _count_above(rows: list[dict[str, Any]], key: str) -> str:
-    known = [row[key] > 0 for row in rows if key in row]
-    reviews = [row["reviews of ours" if "ours" in key else "reviews"] for row in rows if key in row]
-    return f"{sum(known)} of {len(known)} intervals ({reviews[0]:,} reviews)" if known else UNKNOWN
+def _count_above(rows: list[dict[str, Any]], key: str = "from", reviews: str = "reviews") -> str:
+    known = [row for row in rows if key in row]
+    above = sum(row[key] > 0 for row in known)
+    return f"{above} of {len(known)} intervals ({known[0][reviews]:,} reviews)" if known else UNKNOWN
 
 
 def regions(kept: Kept) -> list[str]:

@@ -24,6 +24,7 @@ STREAM = (
     "relative excess",
     "cosine",
     "queries",
+    "seeds",
 )
 SHARED = ("LIME", "LIME, forest", "MIM", "MIM, signed")
 TABLE_3 = {
@@ -210,6 +211,11 @@ TABLES: dict[str, Callable[[Rows], list[str]]] = {
             rows,
             *("data", "explanation", "relative excess", "cosine", "distance from f's optimum", "queries", "seeds"),
             where=of_group_or_model,
+        ),
+        *columns(
+            rows,
+            *("data", "explanation", "correlation with errors nearby", "from", "to", "queries", "seeds"),
+            where=lambda row: "correlation with errors nearby" in row,
         ),
     ],
     "minorities": lambda rows: columns(rows, *(key for key in rows[0] if not key.startswith("± ") and key != "people")),

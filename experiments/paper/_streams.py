@@ -109,12 +109,12 @@ def ask_without_rows(plan, later, histories, kind, stored):
 
 
 def ask_library(plan, seeds, seed, stored=None):
-    """The same by the library, a few seeds of noise each, and by one release a seed."""
+    """The same by the library, by a few seeds of noise where answers share it, and by one release a seed."""
     points, later = plan.points()
     rows = KnownRows(plan.shard.size)
     plan.shard.wrap_rows(rows.wrap)
     explainers = {
-        name: [dpx.Explainer(plan.shard, BUDGET, one, noise=SeededNoise(100 * seed + k)) for k in range(seeds)]
+        name: [dpx.Explainer(plan.shard, BUDGET, one, noise=SeededNoise(100 * seed + k)) for k in range(draws(one, seeds))]
         for name, one in plan.our_mechanisms.items()
     }
     made = make_releases(plan, seeds, seed) if plan.release else {}
@@ -131,6 +131,11 @@ def ask_library(plan, seeds, seed, stored=None):
     histories = {str(k): _plain(one.history) for k, one in enumerate(explainers.get("adaptive, ours", ())[:FREE_SEEDS])}
     found = {name: stack(lines) for name, lines in told.items()}
     return found | (ask_without_rows(plan, later, histories, "ours", stored) if histories else {})
+
+
+def draws(mechanism, seeds):
+    """Answers by `Basic` have noise of their own, so that one draw for each of many queries is enough; others share what history has."""
+    return 1 if isinstance(mechanism, dpx.Basic) else seeds
 
 
 def _plain(history):

@@ -78,7 +78,7 @@ class Inputs:
     @property
     def own_seeds(self) -> int:
         """Seeds of the mechanisms that run in the library, which takes longer than the lanes of the paper's."""
-        return max(2, self.seeds // 3)
+        return 1 if self.quick else max(2, self.seeds // 3)
 
     def parts(self, study: str, queries: int, counted: bool = True) -> Parts:
         """Where a study's finished pieces are: those of another number of queries or seeds are others. `counted=False`: another study counts the
@@ -94,6 +94,11 @@ class Inputs:
         return acs(self.folder, cache=self.output / "cache")
 
     @cached_property
+    def acs_with_model(self) -> dpx.PrivateData:
+        """All people behind the wall with the black box, which takes fifteen seconds to label them."""
+        return self.acs.with_model()
+
+    @cached_property
     def reviews(self) -> Reviews:
         from experiments.text import reviews
 
@@ -101,7 +106,7 @@ class Inputs:
 
     @cached_property
     def private_reviews(self) -> dpx.PrivateData:
-        """The reviews behind the wall; reading 50,000 texts takes eight seconds."""
+        """The reviews behind the wall."""
         return dpx.PrivateData(self.reviews.texts, self.reviews.domain, labels=self.reviews.truth)
 
     @cached_property
@@ -114,7 +119,7 @@ class Inputs:
     def face_model(self) -> Any:
         from experiments import face_network
 
-        return face_network.classifier(self.faces, self.output / "cache", epochs=2 if self.quick else 10)
+        return face_network.classifier(self.faces, self.output / "cache", epochs=1 if self.quick else 10)
 
     @cached_property
     def private_faces(self) -> dpx.PrivateData:

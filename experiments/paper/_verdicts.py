@@ -68,6 +68,10 @@ def table_2(rows: Rows) -> Verdict:
     otherwise = (
         f"if 3.4 words were shared at the printed noise, {LIMIT - noisy.words:.2f} more, and 2.1 to 3.1 with MIM ({REPRODUCED})"
     )
+    if best.words >= LIMIT and not hits["exact"]:  # LIME is met alone
+        return Verdict(
+            NOT, f"{because}. It does not share 2.1 to 3.1 with MIM", f"{otherwise}; or the same without noise ({PARTLY})"
+        )
     otherwise += f"; or if the optimum shared {margin:.2f} words, {margin / best.error:.1f} standard errors, {side}"
     return Verdict(PARTLY if hits["exact"] else NOT, because + met_by + _narrowly(best), otherwise)
 

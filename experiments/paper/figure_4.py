@@ -19,7 +19,7 @@ from experiments.paper._streams import with_error
 from experiments.paper._study import ACS_FILE, SEED, Study, digits, figure, plain_numbers
 from experiments.paper.figure_2 import EPSILON
 
-HISTORY = 100
+HISTORY, QUICK_HISTORY = 100, 40
 NAMES = ("adaptive, paper", "adaptive, paper's rule made private", "adaptive, ours")
 
 
@@ -43,7 +43,8 @@ class Watched:
 
 
 def run(inputs, queries):
-    data, each = inputs.acs, 10 * (HISTORY + queries)
+    history = QUICK_HISTORY if inputs.quick else HISTORY
+    data, each = inputs.acs, 10 * (history + queries)
     shard = data.private(name="ACS").split(_streams.SHARDS)[0]
     records = random_records(data, inputs.seeds * each, SEED)
     evaluation.remember(shard, most=each)
@@ -52,16 +53,17 @@ def run(inputs, queries):
     paths = {name: [] for name in chosen}
     for seed in with_bar(range(inputs.seeds), "seeds"):
         for name, one in chosen.items():
-            paths[name].append(excess_by_step(shard, one, records[seed * each :][:each], queries, seed))
+            asked = records[seed * each :][:each]
+            paths[name].append(excess_by_step(shard, one, asked[:history], asked[history:], queries, seed))
     return {"rows": [line(*one) for one in paths.items()], "paths": {name: runs[0] for name, runs in paths.items()}}
 
 
-def excess_by_step(shard, mechanism, records, queries, seed):
+def excess_by_step(shard, mechanism, past, records, queries, seed):
     """Relative excess at each step of the first answers after the history that are computed, not copied."""
     explainer = dpx.Explainer(shard, _streams.BUDGET, mechanism, noise=SeededNoise(SEED + 2 * seed))
-    explainer.explain_many(records[:HISTORY])
+    explainer.explain_many(past)
     noise, found = SeededNoise(SEED + 2 * seed + 1), []
-    for record in records[HISTORY:]:
+    for record in records:
         moments = evaluation.local_moments(shard, record, plane="paper")
         plan = mechanism.plan(shard.domain.encode_query(record), shard.setting, explainer.history)
         rows = Watched(moments.A, moments.b)

@@ -12,11 +12,14 @@ import numpy as np
 import dpexplain as dpx
 from dpexplain import evaluation, plots
 from dpexplain.noise import SeededNoise
+from dpexplain.progress import with_bar
 from experiments.paper import _private_models
-from experiments.paper._streams import judge, with_error
+from experiments.paper._exact import Problem, optima
+from experiments.paper._streams import KnownRows, with_error
 from experiments.paper._study import FACE_FILE, SEED, Study, digits, figure
 
 DELTA, SEEN = 1e-5, (24, 24)
+BUDGET = dpx.Budget(1e7, DELTA)
 KINDS = {
     "paper, pixels, ε = 0.1": (48, dpx.Basic(0.1, DELTA, 200, calibration="paper")),
     "ours, 12×12, ε = 1": (12, dpx.Basic(1.0, DELTA, plane="paper")),
@@ -33,11 +36,13 @@ def run(inputs, queries):
     asked = list(faces.test[fooled[:queries] if len(fooled) >= queries else np.arange(queries)])
     reported = _private_models.FACES_REPORTED
     described = [_private_models.describe(name, model, faces.test, test_truth, reported) for name, model in models.items()]
-    rows, maps = [], {}
-    for number, (name, model) in enumerate(models.items()):
-        scores, maps[name] = explain_faces(faces.training, model(faces.training), asked, number)
+    labels = np.array([model(faces.training) for model in models.values()])
+    told, maps = explain_faces(faces.training, labels, asked)
+    rows = []
+    for k, name in enumerate(models):
         accuracy = digits(float(np.mean(answers[name] == test_truth)), 3)
-        rows += [{"model": name, "test accuracy": accuracy, "explanation": kind} | told for kind, told in scores.items()]
+        rows += [{"model": name, "test accuracy": accuracy, "explanation": kind} | each[k] for kind, each in told.items()]
+    maps = dict(zip(models, maps, strict=True))
     plain = np.array(maps["f"][EXACT])
     likeness = {name: digits(float(np.corrcoef(plain, each[EXACT])[0, 1]), 3) for name, each in maps.items()}
     for row in rows:
@@ -45,22 +50,45 @@ def run(inputs, queries):
     return {"rows": rows, "models": described, "maps": maps}
 
 
-def explain_faces(images, labels, faces, seed):
-    scores, maps = {}, {}
+def explain_faces(images, labels, faces):
+    """({explanation: a row for each model}, [{explanation: map of the first face} for each model]); `labels` are (models, images).
+
+    Curvature does not depend on a model's answers, so that each face's is computed once for all of them.
+    """
+    told, maps = {}, [{} for _ in labels]
     for kind, (grid, mechanism) in KINDS.items():
         grid = min(grid, images.shape[1])
-        data = dpx.PrivateData(images, dpx.ImageDomain(shape=images.shape[1:], grid=(grid, grid)), labels=labels)
-        evaluation.remember(data, most=1)
-        explainer = dpx.Explainer(data, dpx.Budget(1e7, DELTA), mechanism, noise=SeededNoise(SEED + seed))
-        told = []
-        for face, score in judge(data, faces):
-            values = explainer.explain(face).values
-            maps.setdefault(kind, [digits(value, 3) for value in values])
-            told.append(score(values))
-        scores[kind] = with_error("cosine to its own optimum", [one["cosine"] for one in told], 3)
-        scores[kind] |= with_error("relative excess", [one["relative_excess"] for one in told], 3) | {"faces": len(told)}
-    maps[EXACT] = [digits(value, 3) for value in evaluation.optimum(data, faces[0], plane="paper")]
-    return scores, maps
+        data = dpx.PrivateData(images, dpx.ImageDomain(shape=images.shape[1:], grid=(grid, grid)), labels=labels[0])
+        rows, encoded = KnownRows(data.size), data.domain.encode(images)
+        data.wrap_rows(rows.wrap)
+        explainers = [dpx.Explainer(data, BUDGET, mechanism, noise=SeededNoise(SEED + k)) for k in range(len(labels))]
+        scores = [[] for _ in labels]
+        for face in with_bar(faces, "queries"):
+            for k, problem in enumerate(problems_of_models(data, encoded, labels, face)):
+                rows.problem = problem
+                values = explainers[k].explain(face).values
+                maps[k].setdefault(kind, [digits(value, 3) for value in values])
+                maps[k].setdefault(f"exact, {grid}", [digits(value, 3) for value in problem.best])
+                scores[k].append(problem.scores(values[None]))
+            rows.problem = None
+        told[kind] = [row_of(each) for each in scores]
+    return told, [{kind: each[kind] for kind in KINDS} | {EXACT: each[f"exact, {grid}"]} for each in maps]
+
+
+def problems_of_models(data, encoded, labels, face):
+    """A face's problem for each model."""
+    point = data.domain.encode_query(face)
+    A = evaluation.local_moments_of(data, [point])[0].A / data.size
+    alpha = dpx.weights.Stable()(np.linalg.norm(encoded - point, axis=1))
+    pulled = labels * alpha
+    targets = (pulled @ encoded - np.outer(pulled.sum(axis=1), point)) / data.size
+    for target, best in zip(targets, optima(A, targets), strict=True):
+        yield Problem(point, A, target, best, float(2 * target @ best - best @ A @ best))
+
+
+def row_of(scores):
+    cosines, lost = ([float(one[key][0]) for one in scores] for key in ("cosine", "relative_excess"))
+    return with_error("cosine to its own optimum", cosines, 3) | with_error("relative excess", lost, 3) | {"faces": len(scores)}
 
 
 def draw(found):

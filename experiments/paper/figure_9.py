@@ -32,9 +32,9 @@ def run(inputs, queries):
     parts = inputs.parts("figure-9", queries)
     fewer = max(2, queries * 5 // 8)  # 500 where regions have 800
     models, notes = compare_models(parts, data, some, cluster, fewer, rng, inputs)
+    shards = data.private(name="ACS").split(_streams.SHARDS)
     told = {
-        region: measure_spending(parts, region, data, data.private(name="ACS"), some[chosen], queries, inputs)
-        for region, chosen in places.items()
+        region: measure_spending(parts, region, data, shards, some[chosen], queries, inputs) for region, chosen in places.items()
     } | models
     rows = [{"queries about": region} | _streams.line(name, one) for region, each in told.items() for name, one in each.items()]
     curves = {region: _streams.first_seed(each) for region, each in told.items()}
@@ -52,7 +52,7 @@ def compare_models(parts, data, some, cluster, queries, rng, inputs):
     told = {}
     for name, each in answers.items():
         private = dpx.PrivateData(data.frame[names], data.domain, labels=np.where(each, 1.0, -1.0), name=name)
-        told[name] = measure_spending(parts, name, data, private, chosen, queries, inputs)
+        told[name] = measure_spending(parts, name, data, private.split(_streams.SHARDS), chosen, queries, inputs)
     return told, [describe(name, forest, truth) for name, forest in forests.items()]
 
 
@@ -102,11 +102,11 @@ def draw_overfitted(cluster, hits, count, rng):
     return rng.choice(np.flatnonzero(np.isin(cluster, worst)), count)
 
 
-def measure_spending(parts, title, data, private, positions, queries, inputs):
+def measure_spending(parts, title, data, shards, positions, queries, inputs):
     """What the adaptive algorithm spends on these queries, by the paper's formulas and ours."""
     names = [feature.name for feature in data.domain.features]
     records, runs = data.frame[names].iloc[positions].to_dict("records"), []
-    for i, shard in enumerate(private.split(_streams.SHARDS)):
+    for i, shard in enumerate(shards):
         ours = {name: one for name, one in _streams.our_mechanisms(EPSILON).items() if name in NAMES}
         plan = _streams.Plan(shard, records[i * queries :][:queries], [], shard.size, ours, EPSILON)
         runs.append(

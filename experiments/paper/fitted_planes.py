@@ -2,8 +2,8 @@
 
 The paper's plane goes through 0 at the record, so it explains the average answer too (erratum 10). Here a plane is judged with the best constant
 beside it: relative excess 0 is the exact fitted plane, 1 knows the average only. The exact optimum of the paper's plane is judged the same way. Text has
-the noise that exact accounting would have at the paper's number of reviews, as in Figure 3. Models of Figures 6 and 7 are those of our own trainer, which
-needs no torch; one draw of noise for each model.
+the noise that exact accounting would have at the paper's number of reviews, as in Figure 3. Models of Figures 6 to 8 are those of our own trainer, which
+needs no torch.
 """
 
 from __future__ import annotations
@@ -21,18 +21,17 @@ from dpexplain.privacy import gdp
 from dpexplain.progress import with_bar
 from experiments.datasets import random_records
 from experiments.paper import _streams, _training, minorities
+from experiments.paper._fitted_models import THE_PAPERS, explain_models
 from experiments.paper._private_models import OnImages
 from experiments.paper._study import ACS_FILE, FACE_FILE, SEED, TEXT_FILES, Study, figure
+from experiments.paper.figure_8 import correlation
 
-THE_PAPERS = "the paper's plane, exact"
+WITH_ERRORS = "correlation with errors nearby"
 FAR = "distance from f's optimum"
 WHOLE_DELTA = 1e-6  # of Table 3's queries
 GRID, FACE_DELTA, FEWER, ACROSS = 12, 1e-5, 5, 3
 SEEDS = 2  # a paid answer takes half a second from all rows of ACS
-MODELS = {
-    "Text": {"own f": None, "own f_10": 10.0, "own f_0.5": 0.5},
-    "Faces": {"own f": None, "own f_0.02": 0.02},
-}  # ε̂
+FACE_MODELS = {"own f": None, "own f_0.02": 0.02}  # ε̂
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,6 @@ class Setting:
     factor: float = 1.0
     shared: int = SEEDS  # draws of noise that all answers share: of a release, or of the first adaptive answer
     first_draw: int = 0
-    plain: dpx.PrivateData | None = None  # labelled by the plain model: distances from its optimum are measured
 
     def seeds_of(self, name):
         """Answers by `Basic` have noise of their own, so few draws of it do."""
@@ -56,11 +54,12 @@ class Setting:
 
 
 def run(inputs, queries):
-    parts, rows = inputs.parts("fitted-planes", queries), []
+    parts, rows, size = inputs.parts("fitted-planes", queries), [], STUDY.minutes / (len(SETTINGS) + 1)
     for make in SETTINGS:
-        scored = parts.get(make.__name__, lambda make=make: score_settings(make(inputs, queries)), STUDY.minutes / len(SETTINGS))
+        scored = parts.get(make.__name__, lambda make=make: score_settings(make(inputs, queries)), size)
         rows += [describe(name, one) for name, one in scored.items()]
-    return {"rows": rows}
+    scored = parts.get("text_models", lambda: explain_models(inputs, queries), size)
+    return {"rows": rows + [describe(name, one) for name, one in scored.items()]}
 
 
 def acs_third(inputs, queries):
@@ -75,13 +74,13 @@ def acs_whole(inputs, queries):
     """Table 3's."""
     data = inputs.acs
     chosen = {f"basic, ε = {epsilon:g}": dpx.Basic(epsilon, WHOLE_DELTA) for epsilon in (0.01, 0.1)}
-    yield Setting("ACS", data.with_model(), random_records(data, queries, SEED), chosen, (0.1,), shared=inputs.seeds)
+    yield Setting("ACS", inputs.acs_with_model, random_records(data, queries, SEED), chosen, (0.1,), shared=inputs.seeds)
 
 
 def acs_groups(inputs, queries):
     """The minorities', adaptive: one payment for everybody."""
     data, rng = inputs.acs, np.random.default_rng(SEED)
-    race, private = data.frame.RAC1P.to_numpy(), data.with_model()
+    race, private = data.frame.RAC1P.to_numpy(), inputs.acs_with_model
     chosen = {"adaptive, ε = 0.1": dpx.Adaptive(0.1, WHOLE_DELTA)}
     for code, group in minorities.GROUPS.items():
         records = minorities.records_of(data, rng.choice(np.flatnonzero(race == code), max(2, queries // FEWER)))
@@ -106,21 +105,6 @@ def text_whole(inputs, queries):
     yield Setting("Text", data, draw_texts(reviews, max(2, queries // FEWER)), chosen, (1.0,), reviews.factor)
 
 
-def text_models(inputs, queries):
-    """Figure 7's: distance from the plain model's optimum."""
-    reviews = inputs.reviews
-    rows, rng = reviews.domain.encode(reviews.texts), np.random.default_rng(SEED)
-    training = rng.permutation(rows.shape[0])[: rows.shape[0] * 7 // 10]
-    asked = draw_texts(reviews, max(2, queries // FEWER), SEED + 1)
-    plain = None
-    for draw_number, (name, epsilon) in enumerate(models_of("Text", inputs)):
-        labels = _training.train(rows[training], reviews.truth[training], epsilon)(rows)
-        data = dpx.PrivateData(reviews.texts, reviews.domain, labels=labels)
-        plain = plain or data
-        basic = {"basic, ε = 1": dpx.Basic(1.0, FACE_DELTA)}
-        yield Setting(f"Text, {name}", data, asked, basic, (1.0,), 1.0, 1, draw_number, plain)
-
-
 def draw_texts(reviews, queries, seed=SEED):
     return [reviews.texts[i] for i in reviews.draw_positions(queries, seed)]
 
@@ -138,17 +122,11 @@ def face_models(inputs, queries):
     images = inputs.faces
     truth, chosen = np.where(images.training_happy, 1.0, -1.0), {"basic, ε = 1": dpx.Basic(1.0, FACE_DELTA)}
     small = tuple(min(side, 24) for side in images.training.shape[1:])
-    for draw_number, (name, epsilon) in enumerate(models_of("Faces", inputs)):
+    for draw_number, (name, epsilon) in enumerate(FACE_MODELS.items()):
         model = OnImages(_training.train(OnImages.standardise(images.training, small), truth, epsilon, scale=0.3), small)
         data = dpx.PrivateData(images.training, superpixels(images), labels=model(images.training))
         title = f"Faces, {GRID}×{GRID}, {name}"
         yield Setting(title, data, draw_faces(images, queries), chosen, (1.0,), shared=SEEDS, first_draw=SEEDS * draw_number)
-
-
-def models_of(kind, inputs):
-    """(name, ε̂) of the models that are trained; in a quick run the plain and the weakest one."""
-    every = list(MODELS[kind].items())
-    return [every[0], every[-1]] if inputs.quick else every
 
 
 def superpixels(images):
@@ -160,7 +138,7 @@ def draw_faces(images, queries):
     return list(images.test[chosen])
 
 
-SETTINGS = (acs_third, acs_whole, acs_groups, text_third, text_whole, text_models, faces, face_models)
+SETTINGS = (acs_third, acs_whole, acs_groups, text_third, text_whole, faces, face_models)
 
 
 def default_mechanisms(epsilon):
@@ -211,7 +189,7 @@ def score_setting(setting, explainers, releases):
         spent = {name: {"mu": np.array([one.spent.mu / setting.factor for one in each])} for name, each in explainers.items()}
         iterations = {name: {"iterations": np.array([steps_of(answer) for answer in each])} for name, each in paid.items()}
         for name, each in values.items():
-            told = compare_all(each, best, moments, data.size) | compare_models(setting, record, np.asarray(each))
+            told = compare_all(each, best, moments, data.size)
             scores[name].append(told | spent.get(name, {}) | iterations.get(name, {}))
     return {f"{setting.title}/{name}": _streams.stack(lines) for name, lines in scores.items()}
 
@@ -219,13 +197,6 @@ def score_setting(setting, explainers, releases):
 def steps_of(answer):
     """T' of a descent; 0 for an answer by sums."""
     return answer.details["gradients"] + 1 if answer.details.get("gradients") else 0
-
-
-def compare_models(setting, record, values):
-    """Distances from the plain model's optimum, of each draw."""
-    if setting.plain is None:
-        return {}
-    return {"distance": np.linalg.norm(values - evaluation.optimum(setting.plain, record), axis=1)}
 
 
 def compare_all(each, best, moments, size):
@@ -242,6 +213,9 @@ def describe(name, scored):
         row |= _streams.with_error("mean T'", scored["iterations"].mean(axis=1), 3)
     for key, heading_of in (("relative_excess", "relative excess"), ("cosine", "cosine"), ("distance", FAR)):
         row |= _streams.with_both_errors(heading_of, scored[key], 3) if key in scored else {}
+    if "wrong" in scored:
+        found = correlation(scored["wrong"][0], scored["excess_loss"].mean(axis=0))
+        row |= dict(zip((WITH_ERRORS, "from", "to"), found, strict=True))
     return row | {"seeds": len(scored["cosine"]), "queries": scored["cosine"].shape[1]}
 
 

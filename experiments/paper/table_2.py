@@ -26,7 +26,7 @@ DELTA = 1e-6
 LIMES = ("LIME", "LIME, hard labels", "LIME, forest", "LIME, network")
 MIMS = ("MIM", "MIM, signed")
 BASIS = ("exact optimum", *LIMES, *MIMS)
-EXAMPLES = 4
+EXAMPLES, TREES, QUICK_TREES = 4, 60, 10
 PRINTED, AT_ITS_SIZE, FITTED = "paper, ε = 0.1", "paper, noise of 8.8 M reviews", "fitted plane"
 
 
@@ -37,7 +37,7 @@ def run(inputs, queries):
     values = {name: (printed[key]["values"], every) for name, (key, every) in explanations(reviews.factor).items()}
     texts = [reviews.texts[i] for i in chosen[:: _printed_texts.OURS_EVERY]]
     release = parts.get("release", lambda: explain_by_releases(inputs.private_reviews, texts, inputs.seeds), STUDY.minutes / 4)
-    lime = parts.get("lime", lambda: explain_by_limes(reviews, chosen), STUDY.minutes / 4)
+    lime = parts.get("lime", lambda: explain_by_limes(reviews, chosen, QUICK_TREES if inputs.quick else TREES), STUDY.minutes / 4)
     values |= {name: (one["values"], _printed_texts.OURS_EVERY) for name, one in release.items()}
     values |= {name: (one["values"], 1) for name, one in lime.items()}
     own = [np.flatnonzero(reviews.domain.encode_query(reviews.texts[i])) for i in chosen]
@@ -85,21 +85,21 @@ def explain_by_releases(data, texts, seeds):
     return {name: {"values": np.array(each)} for name, each in found.items()}
 
 
-def explain_by_limes(reviews, chosen):
+def explain_by_limes(reviews, chosen, trees=TREES):
     """{LIME by a model: values (texts, 1, words)}."""
-    found, models = {name: [] for name in LIMES}, models_for_lime(reviews)
+    found, models = {name: [] for name in LIMES}, models_for_lime(reviews, trees)
     for i in with_bar(chosen, "LIME"):
         for name, values in explain_by_lime(models, reviews.domain.encode_query(reviews.texts[i]), SEED).items():
             found[name].append([values])
     return {name: {"values": np.array(each)} for name, each in found.items()}
 
 
-def models_for_lime(reviews):
+def models_for_lime(reviews, trees=TREES):
     """LIME needs a model to ask, and the paper's black box is the reviews' own labels: a logistic regression on the words (its probability, or its
     answers), a forest and a network."""
     rows = reviews.domain.encode(reviews.texts)
     logistic = LogisticRegression(C=0.1, max_iter=200).fit(rows, reviews.truth)
-    forest = RandomForestClassifier(60, max_depth=20, random_state=SEED).fit(rows.toarray(), reviews.truth)
+    forest = RandomForestClassifier(trees, max_depth=20, random_state=SEED).fit(rows.toarray(), reviews.truth)
     network = _training.train(rows, reviews.truth, None)
     asked = (
         lambda points: 2 * logistic.predict_proba(points)[:, 1] - 1,

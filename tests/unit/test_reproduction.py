@@ -11,10 +11,24 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from experiments.paper import __main__ as runner
-from experiments.paper import _lime, _printed_texts, _private_models, _streams, _training, figure_1, figure_4, figure_5, figure_6
+from experiments.paper import (
+    _fitted_models,
+    _lime,
+    _printed_texts,
+    _private_models,
+    _streams,
+    _training,
+    figure_1,
+    figure_4,
+    figure_5,
+    figure_6,
+)
 from experiments.paper._study import Inputs
+from experiments.text import RememberedTexts
 from typer.testing import CliRunner
 
+import dpexplain as dpx
+from dpexplain import evaluation
 from dpexplain.cli import app
 from dpexplain.errors import DataError
 from dpexplain.privacy import gdp, paper
@@ -54,6 +68,7 @@ def small(monkeypatch):
     monkeypatch.setattr(figure_6, "KINDS", {name: (6, one) for name, (_, one) in figure_6.KINDS.items()})
     monkeypatch.setattr(figure_6, "SEEN", (6, 6))
     monkeypatch.setattr(_training, "STEPS", 5)
+    monkeypatch.setattr(_fitted_models, "MODELS", {"own f": None, "own f_10": 10.0})
     monkeypatch.setattr(_lime, "SAMPLES", 40)
     _lime.try_texts.cache_clear()
 
@@ -112,6 +127,55 @@ def test_long_walks_on_reviews_take_the_noise_of_several_seeds(inputs):
     assert walks.shape == (2, 3000, 2)
     assert len(np.unique(walks)) == walks.size
     assert _printed_texts.in_walks(noise, lanes[0.1, "paper"]) is noise
+
+
+def test_texts_that_were_read_before_are_encoded_the_same(monkeypatch):
+    plain, remembering = dpx.TextDomain(["good", "bad", "long"]), RememberedTexts(["good", "bad", "long"])
+    texts = ["a good, long film", "nothing known", "bad", "a good, long film", ""]
+    for rows in (texts, texts[::-1], ["bad and good", *texts[:2]], []):
+        assert np.array_equal(remembering.encode(rows).toarray(), plain.encode(rows).toarray())
+    other = RememberedTexts(["long", "film"])  # the same texts in other words
+    assert np.array_equal(other.encode(texts).toarray(), dpx.TextDomain(["long", "film"]).encode(texts).toarray())
+    monkeypatch.setattr(dpx.TextDomain, "encode", lambda *_: pytest.fail("read again"))
+    assert remembering.encode(texts).sum() == 5
+
+
+def test_basic_answers_have_one_draw_of_noise_and_others_as_many_as_are_asked_for():
+    kinds = {name: _streams.draws(one, 3) for name, one in _streams.our_mechanisms(0.1).items()}
+    assert kinds["basic, ours"] == 1
+    assert kinds["adaptive, ours"] == kinds["enhanced, ours"] == 3
+
+
+def test_fitted_planes_about_several_models_are_judged_by_their_own_sums(inputs):
+    """Curvature is computed once for all models; the optimum of each is the library's."""
+    reviews = inputs.reviews
+    rows, rng = reviews.domain.encode(reviews.texts), np.random.default_rng(0)
+    labels = np.array([reviews.truth, np.where(rng.random(len(reviews.texts)) < 0.3, 1.0, -1.0)])
+    data = [dpx.PrivateData(reviews.texts, reviews.domain, labels=one) for one in labels]
+    text = reviews.texts[reviews.draw_positions(1)[0]]
+    found = _fitted_models.Problem.around_text(text, data[0], rows, labels)
+    values = rng.standard_normal((2, rows.shape[1])) / 9
+    for k, one in enumerate(data):
+        assert found.best[k] == pytest.approx(evaluation.optimum(one, text), abs=1e-8)
+        assert found.of_papers_plane(k) == pytest.approx(evaluation.optimum(one, text, plane="paper"), abs=1e-7)
+        scores, expected = found.scores(k, values), evaluation.score(values[1], one, text)
+        assert scores["relative_excess"][1] == pytest.approx(expected.relative_excess)
+        assert scores["excess_loss"][1] == pytest.approx(expected.excess_loss)
+        assert scores["distance"][0] == pytest.approx(np.linalg.norm(values[0] - found.best[0]))
+
+
+def test_faces_have_the_sums_and_optima_of_each_model():
+    rng = np.random.default_rng(0)
+    images, labels = rng.random((60, 4, 4)), np.where(rng.random((2, 60)) < 0.4, 1.0, -1.0)
+    data = [dpx.PrivateData(images, dpx.ImageDomain(shape=(4, 4), bounds=(0, 1)), labels=one) for one in labels]
+    found = list(figure_6.problems_of_models(data[0], data[0].domain.encode(images), labels, images[0]))
+    for one, problem in zip(data, found, strict=True):
+        moments = evaluation.local_moments(one, images[0], plane="paper")
+        assert pytest.approx(moments.A / one.size, abs=1e-7) == problem.A  # rows are stored in single precision
+        assert problem.b == pytest.approx(moments.b / one.size, abs=1e-7)
+        assert problem.best == pytest.approx(evaluation.optimum(one, images[0], plane="paper"), abs=1e-4)
+        expected = evaluation.score(labels[0, :16] / 9, one, images[0], plane="paper").relative_excess
+        assert problem.scores(labels[:1, :16] / 9)["relative_excess"][0] == pytest.approx(expected, rel=1e-4)
 
 
 def test_totals_over_shards_are_the_worst_shards():

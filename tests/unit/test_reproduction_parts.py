@@ -132,6 +132,9 @@ def test_table_2_is_reproduced_where_both_numbers_are_met():
     printed, best = row("paper, noise of 8.8 M reviews", 1.5, 1.0, 0.1, 3.0), row("exact optimum", 3.2, 2.0, 0.5, 2.2)
     near = row("exact optimum, columns in [0, 0.1]", 3.0, 3.8, 0.5, 2.5)
     assert verdict({"study": "table-2", "rows": [printed, best]}).outcome == NOT
+    one_only = verdict({"study": "table-2", "rows": [printed, row("exact optimum", 3.9, 2.0, 0.5, 4.0)]})
+    assert one_only.outcome == NOT
+    assert "does not share 2.1 to 3.1 with MIM" in one_only.because
     found = verdict({"study": "table-2", "rows": [printed, best, near]})
     assert found.outcome == PARTLY
     assert "exact optimum, columns in [0, 0.1] with LIME, forest and MIM, signed" in found.because
@@ -173,11 +176,24 @@ def test_the_overview_has_every_artefact_and_follows_the_numbers():
     kept = json.loads(_record.RESULTS.read_text(encoding="utf-8"))
     lines = {line[0]: line for line in _overview.overview(kept)}
     assert all(len(line) == len(_overview.HEADER) for line in lines.values())
-    assert {f"Figure {i}" for i in range(1, 10)} < set(lines)
+    assert {f"[Figure {i}](#figure-{i})" for i in range(1, 10)} < set(lines)
     rows = [row | {"mean T'": 7.0} for row in kept["figure-5"]["rows"]]
-    changed = _overview.overview(kept | {"figure-5": {"rows": rows}})
-    assert next(line for line in changed if line[0] == "Figure 5")[3] == "7 and 7"
+    changed = _overview.overview(kept | {"figure-5": kept["figure-5"] | {"rows": rows}})
+    five = next(line for line in changed if line[0].startswith("[Figure 5]"))
+    assert five[_overview.HEADER.index("its formulas here")] == "7 and 7"
     assert _overview.pick(kept, "figure-5", "mean T'", data="nobody's") == _overview.UNKNOWN
+
+
+def test_the_overview_has_the_verdict_on_each_line():
+    kept = json.loads(_record.RESULTS.read_text(encoding="utf-8"))
+    said = {name: _overview.outcome(kept, name) for name, _, _ in _overview.LINES}
+    assert said["Figure 4"] == verdict(kept["figure-4"]).outcome
+    assert said["Table 3, faces"] == "not reproduced"
+    assert said["Table 3, ACS"].startswith("reproduced at [0, ")
+    rows = [row | {"excess loss": row["in the paper"]} for row in kept["table-3"]["rows"]]
+    changed = kept | {"table-3": kept["table-3"] | {"rows": rows}}
+    assert _overview.outcome(changed, "Table 3, faces").startswith("reproduced at [0, 1]")
+    assert _overview.outcome({}, "Figure 4") == _overview.UNKNOWN
 
 
 def test_every_number_of_the_text_has_an_outcome_that_follows_the_numbers():
