@@ -96,8 +96,8 @@ class PowerLaw:
 
 
 _RELEASE = (
-    PowerLaw(2.15, 1.03, {"model": -1.59, "rare": 1.28, "hard": 0.1}, -1.85, 2.2),
-    PowerLaw(2.61, 0.66, {"model": -1.33, "rare": 0.78, "hard": 0.14}, -1.45, 2.5),
+    PowerLaw(2.15, 1.03, {"model": -1.59, "rare": 1.28, "hard": 0.1}, -1.85, 2.4),
+    PowerLaw(2.61, 0.66, {"model": -1.33, "rare": 0.78, "hard": 0.14}, -1.45, 3.1),
 )
 _BASIC = (
     PowerLaw(2.14, 0.71, {"model": -0.87, "rare": 1.89, "hard": -0.41}, -1.52, 1.31),
