@@ -11,7 +11,8 @@ import pytest
 
 from dpexplain.errors import BudgetExhausted, InputError, LedgerMismatch, LedgerUnavailable, ParameterError, RequestIdInUse
 from dpexplain.ledger import Request, Reservation, Settled, open_ledger, verify
-from dpexplain.ledger.port import USED_MODEL_ANSWERS, USED_SEED, Settlement
+from dpexplain.ledger.port import Settlement
+from dpexplain.privacy.budget import USED_MODEL_ANSWERS, USED_SEED
 from dpexplain.privacy.events import GaussianEvent, PureEvent, price
 from dpexplain.privacy.relation import Neighbours, Relation
 from ledger_support import Place, account, affordable, ask, event, refund_request, spend

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 from dpexplain.cli import app
 from dpexplain.ledger import SqliteLedger
+from dpexplain.privacy.budget import USED_PAPER_NOISE, USED_SEED, USED_UNPAID
 from ledger_support import account, ask, event, refund_request, spend
 
 
@@ -143,6 +145,27 @@ def test_reading_changes_nothing(sqlite_place):
     for command in ("show", "verify", "export"):
         assert run(command, sqlite_place.url).exit_code == 0
     assert Path(sqlite_place.where).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("used", "says"),
+    [(USED_PAPER_NOISE, "calibration='paper'"), (USED_SEED, "from a seed"), (USED_UNPAID, "NOT differentially private")],
+)
+def test_what_an_account_was_used_with_is_part_of_its_statement(used, says, tmp_path):
+    plain, other = (f"sqlite:///{tmp_path}/{name}.ledger" for name in ("plain", "other"))
+    for url, uses in ((plain, ()), (other, (used,))):
+        ledger = SqliteLedger(url.removeprefix("sqlite:///"), account())
+        ledger.reserve(replace(ask("a"), uses=uses))
+        ledger.close()
+    for command in ("show", "total"):
+        assert says not in run(command, plain).stdout
+        assert says in run(command, other).stdout
+    assert says in run("total", plain, other).stdout
+    ((shown,), together) = (json.loads(run(*words, "--json").stdout) for words in (("show", other), ("total", plain, other)))
+    for spent in (shown["spent"], together["spent"]):
+        assert says in spent["statement"]
+        assert spent["private"] == (used != USED_UNPAID)
+    assert used in run("verify", other).stdout
 
 
 def test_one_statement_for_several_periods(tmp_path):

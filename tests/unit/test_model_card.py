@@ -77,6 +77,7 @@ def test_a_private_models_guarantee_is_its_own_and_adds_up_for_a_person_in_both(
         "In both",
     ]
     assert "(ε=2, δ=1e-05)" in lines[1]
+    assert lines[1].endswith(str(CARD))
     told = found.to_dict()
     assert told["training"]["kind"] == "post-processed"
     assert told["model_card"]["trainer"] == "Opacus 1.6.0"
@@ -100,7 +101,9 @@ def test_without_a_card_nothing_is_promised_to_those_who_trained_the_model():
 def test_a_model_that_is_not_private_has_the_unconditional_statement_only():
     found = ask_once(data(model_card={"epsilon": None})).guarantees
     assert isinstance(found.training, training.Unconditional)
-    assert "too large to protect anyone" in str(found)
+    assert "too large to protect anyone. The model was trained without differential privacy, as its model card says." in str(
+        found
+    )
 
 
 def test_published_answers_of_a_model_that_is_not_private_promise_nothing():
@@ -136,7 +139,7 @@ def test_a_card_says_in_a_sentence_what_it_states():
         "The model was trained by Opacus 1.6.0 with (ε̂=2, δ̂=1e-05)-differential privacy for one record of the training data, "
         "added or removed, as its model card says."
     )
-    assert str(ModelCard(None)) == "The model was trained without differential privacy."
+    assert str(ModelCard(None)) == "The model was trained without differential privacy, as its model card says."
 
 
 def test_the_command_line_prints_what_each_person_is_promised(tmp_path):

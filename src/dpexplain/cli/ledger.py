@@ -22,6 +22,7 @@ from dpexplain.ledger import Account, Entry, Head, Ledger, VerificationReport, o
 from dpexplain.ledger.anchor import head_from_dict, head_to_dict, read_heads, write_heads
 from dpexplain.ledger.chain import RESTORE, seal
 from dpexplain.privacy.budget import Guarantee, round_up
+from dpexplain.privacy.filter import Filter
 
 app = typer.Typer(help="Read a ledger: what was spent, whether it is intact, all its entries.", no_args_is_help=True)
 
@@ -93,10 +94,10 @@ def total(
     as_json: Json = False,
 ) -> None:
     """Compose the spending of several accounts about the same people into one (ε, δ)."""
-    spent: list[tuple[Account, int]] = []
+    spent: list[tuple[Account, Filter]] = []
     for url in urls:
         with accounts(url, None) as ledgers:
-            spent += [(one.account, one.state().spent_quanta) for one in ledgers]
+            spent += [(one.account, one.state()) for one in ledgers]
     if not spent:
         raise ParameterError("there is no account in these ledgers. Name ledgers that were spent from")
     together = combine_guarantees(spent)
@@ -106,7 +107,7 @@ def total(
         print(together)
 
 
-def combine_guarantees(spent: list[tuple[Account, int]]) -> Guarantee:
+def combine_guarantees(spent: list[tuple[Account, Filter]]) -> Guarantee:
     """GDP composes by adding μ², across accounts as within one; stated at the smallest δ and for the relation they share."""
     relations = {account.neighbours for account, _ in spent}
     if len(relations) > 1:
@@ -114,7 +115,8 @@ def combine_guarantees(spent: list[tuple[Account, int]]) -> Guarantee:
             "these accounts protect different units or relations, so they have no common statement. Name those that agree"
         )
     delta = min(account.budget.delta for account, _ in spent)
-    return Guarantee.of_quanta(sum(quanta for _, quanta in spent), delta, relations.pop())
+    total = Guarantee.of_quanta(sum(state.spent_quanta for _, state in spent), delta, relations.pop())
+    return total.qualify({use for _, state in spent for use in state.uses})
 
 
 @contextmanager

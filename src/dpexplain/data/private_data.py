@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar, Unpack, cast
@@ -17,21 +17,11 @@ from dpexplain.data.facts import PublicFacts
 from dpexplain.domain import DomainLike
 from dpexplain.errors import DataError, DomainError, DpexplainError, ParameterError
 from dpexplain.ledger.cap import Cap
-from dpexplain.ledger.port import (
-    USED_MODEL_ANSWERS,
-    USED_SEED,
-    USED_UNPAID,
-    Account,
-    Ledger,
-    Request,
-    Reservation,
-    Settled,
-    Settlement,
-)
+from dpexplain.ledger.port import Account, Ledger, Request, Reservation, Settled, Settlement
 from dpexplain.mechanisms.door import PlanResult, run_plans
 from dpexplain.mechanisms.ports import ChangeDetecting, Closable, DivisibleRows, Noise, Plan, RelabelledRows, Rows
 from dpexplain.mechanisms.setting import Setting
-from dpexplain.privacy.budget import PAPER_NOISE, SEEDED_NOISE, USED_PAPER_NOISE, Budget, Guarantee, warn_if_weak
+from dpexplain.privacy.budget import USED_MODEL_ANSWERS, Budget, Guarantee, warn_if_weak
 from dpexplain.privacy.events import quanta_up
 from dpexplain.privacy.model_card import ModelCard
 from dpexplain.privacy.person_guarantees import PersonGuarantees
@@ -129,10 +119,7 @@ class PrivateData:
         self._keys = registered.keys  # a hash of each row's owner, which decides its shard; None without owners
         self._ledgers: dict[str, Ledger] = {}
         self._elsewhere: dict[str, Guarantee] = {}  # releases that other ledgers paid for
-        self._model_answers = False  # whether the model's own answers were published
-        self._seeded = False  # whether noise that came from a seed was used
-        self._paper_noise = False  # whether noise by the paper's formulas was used
-        self._leak = ""  # the uses of these rows that no accounting covers
+        self._uses: set[str] = set()  # what guarantees have to mention beside the price
         self._shards: tuple[PrivateData, ...] = ()
         cap = self._terms.cap
         self._cap = None if cap is None else Cap(cap, self.setting.neighbours, lambda: self.spent_quanta)
@@ -170,7 +157,8 @@ class PrivateData:
             return self._worst_shard()
         deltas = [ledger.account.budget.delta for ledger in self._ledgers.values()]
         delta = min([*deltas, *(one.delta for one in self._elsewhere.values())], default=1e-6)
-        total = Guarantee.of_quanta(self.spent_quanta, delta, self.setting.neighbours, model_answers=self._model_answers)
+        published = USED_MODEL_ANSWERS in self._uses
+        total = Guarantee.of_quanta(self.spent_quanta, delta, self.setting.neighbours, model_answers=published)
         return self.qualify(total)
 
     @property
@@ -190,10 +178,7 @@ class PrivateData:
 
     def qualify(self, guarantee: Guarantee) -> Guarantee:
         """The guarantee with a note on what accounting does not cover, unpaid reads and noise from a seed, and on noise by the paper's formulas."""
-        if self._leak:
-            return replace(guarantee, private=False, note=self._leak)
-        notes = [note for note, used in ((SEEDED_NOISE, self._seeded), (PAPER_NOISE, self._paper_noise)) if used]
-        return replace(guarantee, note=" ".join(notes)) if notes else guarantee
+        return guarantee.qualify(self._uses)
 
     def _worst_shard(self) -> Guarantee:
         each = [shard.spent for shard in self._shards]
@@ -259,29 +244,14 @@ class PrivateData:
         warn_if_weak(budget, self.size)
         return Account(self.name, self.facts.fingerprint, budget, self.setting.neighbours)
 
-    def attach(
-        self,
-        ledger: Ledger,
-        *,
-        private: bool = True,
-        model_answers: bool = False,
-        seeded: bool = False,
-        paper_noise: bool = False,
-    ) -> None:
-        """Count what this ledger spends among everything spent on these data; `private=False` marks them as no longer protected.
+    def attach(self, ledger: Ledger, uses: Collection[str] = ()) -> None:
+        """Count what this ledger spends among everything spent on these data.
 
-        `model_answers` says that answers of the model at public points are published beside noisy sums over rows. `seeded` noise can be
-        drawn again by whoever knows the seed: from then on every guarantee about these data states it, as it does `paper_noise`, noise
-        by the paper's formulas. The ledger stores the flags of earlier processes.
+        From then on every guarantee about them states what its requests use beside the price, and what those of earlier processes used.
         """
         self._require_whole()
         self._ledgers[ledger.identity] = ledger
-        used = ledger.state().uses
-        self._seeded = self._seeded or seeded or USED_SEED in used
-        self._paper_noise = self._paper_noise or paper_noise or USED_PAPER_NOISE in used
-        self._model_answers = self._model_answers or model_answers or USED_MODEL_ANSWERS in used
-        if not private or USED_UNPAID in used:
-            self._leak = "a mechanism for offline reproduction was used on these data, which reads them without paying."
+        self._uses.update(uses, ledger.state().uses)
 
     def reserve_many(self, ledger: Ledger, requests: Sequence[Request]) -> list[Reservation | Settled | DpexplainError]:
         """Reserve on `ledger`, one of those of these data, what the data set's cap allows; a refusal does not stop the others."""
@@ -301,7 +271,8 @@ class PrivateData:
         ledgers = self._ledgers.values()
         if not any(done.answer.get("sha256") == digest for ledger in ledgers for done in ledger.settled()):
             self._elsewhere[digest] = paid
-        self._model_answers = self._model_answers or paid.model_answers
+        if paid.model_answers:
+            self._uses.add(USED_MODEL_ANSWERS)
 
     def run_plans(self, paid: Sequence[tuple[Plan[R], int]], noise: Noise, *, private: bool = True) -> Iterator[PlanResult[R]]:
         """Run each plan on the rows, within the quanta that were reserved for it. Plans about local questions share one read of the rows."""

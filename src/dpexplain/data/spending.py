@@ -15,11 +15,11 @@ from typing import Any, Generic, TypeVar, cast
 from dpexplain.data import PrivateData
 from dpexplain.errors import BudgetExhausted, DpexplainError
 from dpexplain.ledger import open_ledger
-from dpexplain.ledger.port import USED_MODEL_ANSWERS, USED_SEED, USED_UNPAID, Ledger, Request, Reservation, Settled, Settlement
+from dpexplain.ledger.port import Ledger, Request, Reservation, Settled, Settlement
 from dpexplain.mechanisms.door import PlanResult, run_plans
 from dpexplain.mechanisms.ports import Noise, Plan, Rows
 from dpexplain.noise.secure import SecureNoise
-from dpexplain.privacy.budget import USED_PAPER_NOISE, Budget, Guarantee
+from dpexplain.privacy.budget import USED_MODEL_ANSWERS, USED_PAPER_NOISE, USED_SEED, USED_UNPAID, Budget, Guarantee
 from dpexplain.privacy.events import price
 
 Result = TypeVar("Result")
@@ -75,17 +75,22 @@ class Spending:
         model_answers: bool = False,
         paper_noise: bool = False,
     ) -> Spending:
-        """Open the ledger that pays and count it among those of `data`. Without `noise` the source is secure. The flags are those of `attach`."""
+        """Open the ledger that pays and count it among those of `data`. Without `noise` the source is secure.
+
+        `private=False` marks the data as no longer protected. `model_answers` says that answers of the model at public points are published
+        beside noisy sums over rows. Noise from a seed can be drawn again by whoever knows it; `paper_noise` is noise by the paper's formulas.
+        """
         opened = open_ledger(ledger, data.account(budget))
         seeded = not (noise is None or noise.secure)
-        used = {
+        flags = {
             USED_SEED: seeded,
             USED_MODEL_ANSWERS: model_answers,
             USED_UNPAID: not private,
             USED_PAPER_NOISE: private and paper_noise,
         }
-        data.attach(opened, private=private, model_answers=model_answers, seeded=seeded, paper_noise=paper_noise)
-        return cls(data, opened, noise or SecureNoise(), private, tuple(use for use, so in used.items() if so))
+        uses = tuple(use for use, so in flags.items() if so)
+        data.attach(opened, uses)
+        return cls(data, opened, noise or SecureNoise(), private, uses)
 
     def reserve_many(self, requests: Sequence[PlannedRequest[Result]]) -> list[PaidRequest[Result] | Settled | DpexplainError]:
         """Commit the worst case of each plan, in one durable commit; the stored answer of an id that was answered before. A refusal does not stop

@@ -24,9 +24,6 @@ from dpexplain.privacy.events import PrivacyEvent
 from dpexplain.privacy.filter import Filter
 from dpexplain.privacy.relation import Neighbours
 
-# What an account remembers of its requests beside their price.
-USED_SEED, USED_MODEL_ANSWERS, USED_UNPAID = "seeded noise", "model answers", "unpaid reads"
-
 
 @dataclass(frozen=True, slots=True)
 class Account:
@@ -56,7 +53,7 @@ class Account:
 class Request:
     """A question and the most its answer may cost. `body` is public and identifies the question.
 
-    `uses` names what guarantees have to mention beside the price, for as long as the account exists: USED_SEED, for example.
+    `uses` names what guarantees have to mention beside the price, for as long as the account exists: `privacy.budget.USED_SEED`, for example.
     """
 
     id: str

@@ -22,7 +22,7 @@ from dpexplain.domain.drafts.draft import KINDS, round_out
 from dpexplain.domain.interface import format_list, hint
 from dpexplain.errors import DomainError, ParameterError
 from dpexplain.ledger import open_ledger
-from dpexplain.ledger.port import USED_SEED, Account, Ledger, Request, Settled
+from dpexplain.ledger.port import Account, Ledger, Request, Settled
 from dpexplain.mechanisms.discovery_counts import DiscoveredColumns, DiscoveryPlan, plan_discovery
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
@@ -30,7 +30,7 @@ from dpexplain.mechanisms.misfit_counts import KINDS as MISFITS
 from dpexplain.mechanisms.misfit_counts import MisfitCounts, MisfitPlan
 from dpexplain.mechanisms.ports import Noise
 from dpexplain.noise.secure import SecureNoise
-from dpexplain.privacy.budget import Budget
+from dpexplain.privacy.budget import USED_SEED, Budget
 from dpexplain.privacy.events import price
 from dpexplain.registration.options import OptionKeywords, RegistrationOptions
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -39,7 +40,15 @@ class Budget:
 
 SEEDED_NOISE = "Its noise came from a seed: it is for tests and experiments, not for publication."
 PAPER_NOISE = "Noise by the paper's formulas is part of it (calibration='paper', for reproduction); the cost stated is exact."
-USED_PAPER_NOISE = "the paper's noise"  # as ledgers store it
+_UNPAID_READS = "a mechanism for offline reproduction was used on these data, which reads them without paying."
+# What guarantees have to mention beside the price, as ledgers store it.
+USED_SEED, USED_MODEL_ANSWERS, USED_UNPAID, USED_PAPER_NOISE = (
+    "seeded noise",
+    "model answers",
+    "unpaid reads",
+    "the paper's noise",
+)
+_NOTES = {USED_SEED: SEEDED_NOISE, USED_PAPER_NOISE: PAPER_NOISE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,13 @@ class Guarantee:
     def of_quanta(cls, quanta: int, delta: float, neighbours: Neighbours, **stated: Any) -> Guarantee:
         """The guarantee that so many quanta of μ² imply."""
         return cls(mu_of(quanta), delta, neighbours, **stated)
+
+    def qualify(self, uses: Collection[str]) -> Guarantee:
+        """The guarantee with a note on what was used: noise from a seed or by the paper's formulas, or reads that no accounting covers."""
+        if USED_UNPAID in uses:
+            return replace(self, private=False, note=_UNPAID_READS)
+        notes = [note for use, note in _NOTES.items() if use in uses]
+        return replace(self, note=" ".join(notes)) if notes else self
 
     @property
     def epsilon(self) -> float:

@@ -29,7 +29,7 @@ class Filter:
 
     @property
     def spent(self) -> Guarantee:
-        return Guarantee.of_quanta(self.spent_quanta, self.budget.delta, self.neighbours)
+        return Guarantee.of_quanta(self.spent_quanta, self.budget.delta, self.neighbours).qualify(self.uses)
 
     @property
     def remaining(self) -> Guarantee:

@@ -51,7 +51,7 @@ class ModelCard:
     def __str__(self) -> str:
         by = f" by {self.trainer}" if self.trainer else ""
         if self.epsilon is None:
-            return f"The model was trained{by} without differential privacy."
+            return f"The model was trained{by} without differential privacy, as its model card says."
         claim = f"(ε̂={self.epsilon:g}, δ̂={self.delta:g})-differential privacy for {self.protects}"
         return f"The model was trained{by} with {claim}, as its model card says."
 

@@ -34,7 +34,9 @@ class PersonGuarantees:
     def __str__(self) -> str:
         none = _UNKNOWN if self.card is None else _NOTHING
         lines = [f"In the explanation data only: {self.explained}"]
-        lines += [f"In the model's training data only: {none + '.' if self.training is None else self.training}"]
+        trained = f"{none}." if self.training is None else str(self.training)
+        by_card = "" if self.card is None else f" {self.card}"
+        lines += [f"In the model's training data only: {trained}{by_card}"]
         if self.both is None:
             why = none if self.training is None else "nothing is promised, as for the explanation data"
             return "\n".join([*lines, f"In both: {why}."])

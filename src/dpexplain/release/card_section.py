@@ -22,17 +22,17 @@ def card_section(release: Release) -> str:
     if features := _features(release.domain.to_dict()):
         tables.append(_table(("feature", "kind", "declared"), features))
     limits = _LIMITS if release.model_card else (_UNTRAINED, *_LIMITS)
-    parts = ["## Private explanations", str(release.guarantee), *_training_texts(release), *tables]
+    parts = ["## Private explanations", str(release.guarantee), *_people(release), *tables]
     parts.append("**What it does not say**\n\n" + "\n".join(f"- {limit}" for limit in limits))
     return "\n\n".join(parts) + "\n"
 
 
-def _training_texts(release: Release) -> list[str]:
-    """What the model's own card states, and what follows for people by where their records are."""
+def _people(release: Release) -> list[str]:
+    """What people are promised by where their records are, where the model's own card says how it was trained."""
     if release.model_card is None:
         return []
     people = "\n".join(f"- {line}" for line in str(release.guarantees).splitlines())
-    return [str(release.model_card), f"**By where a person's records are**\n\n{people}"]
+    return [f"**By where a person's records are**\n\n{people}"]
 
 
 def _facts(release: Release) -> list[tuple[str, str]]:
