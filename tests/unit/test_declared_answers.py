@@ -307,7 +307,7 @@ def test_a_model_that_takes_the_domains_columns_alone_is_said_to_do_so():
 
     table = pd.DataFrame(X, columns=["x0", "x1"]).assign(who=1)
     with pytest.raises(
-        DataError, match=r"raised ValueError on the private rows\..* if it takes no others, leave them out"
+        DataError, match=r"raised ValueError on the private rows\..*: leave other columns out of the table"
     ) as error:
         dpx.PrivateData(table, DOMAIN, model=strict, output="probability")
     assert "secret" not in str(error.value)

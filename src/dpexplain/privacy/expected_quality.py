@@ -75,29 +75,33 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class PowerLaw:
-    """log y = constant - power·log B ± effect / 2 for each fact; `low` and `high` bound what was left over."""
+    """log y = constant - power·log B ± effect / 2 for each fact; `low` and `high` bound what was left over.
+
+    `tied` is how much larger y can be where numbers determine each other, as real tables showed: one more fact, and never a known one.
+    """
 
     constant: float
     power: float
     effects: dict[str, float]
     low: float
     high: float
+    tied: float = 0.0
 
     def evaluate(self, reached: float, facts: Facts, beyond: float) -> tuple[float, float, float]:
         """The middle and both ends, which are `beyond` farther apart on each side."""
-        middle, unknown = self.constant - self.power * log(reached), beyond
+        middle, unknown = self.constant - self.power * log(reached), 0.0
         for name, effect in self.effects.items():
             fact = getattr(facts, name)
             if fact is None:
                 unknown += abs(effect) / 2
             else:
                 middle += effect / 2 if fact else -effect / 2
-        return exp(middle), exp(middle + self.low - unknown), exp(middle + self.high + unknown)
+        return exp(middle), exp(middle + self.low - unknown - beyond), exp(middle + self.high + max(unknown, self.tied) + beyond)
 
 
 _RELEASE = (
-    PowerLaw(2.15, 1.03, {"model": -1.59, "rare": 1.28, "hard": 0.1}, -1.85, 2.4),
-    PowerLaw(2.61, 0.66, {"model": -1.33, "rare": 0.78, "hard": 0.14}, -1.45, 3.1),
+    PowerLaw(2.15, 1.03, {"model": -1.59, "rare": 1.28, "hard": 0.1}, -1.85, 2.2, 0.2),
+    PowerLaw(2.61, 0.66, {"model": -1.33, "rare": 0.78, "hard": 0.14}, -1.45, 2.2, 0.9),
 )
 _BASIC = (
     PowerLaw(2.14, 0.71, {"model": -0.87, "rare": 1.89, "hard": -0.41}, -1.52, 1.31),

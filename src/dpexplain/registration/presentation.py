@@ -205,7 +205,8 @@ def _show(rows: Any, domain: DomainLike, group: Group) -> Any:
     if isinstance(rows, np.ndarray):
         return _show_matrix(rows, features)
     if is_pandas_series(rows):
-        return show_series(rows, None, group.kinds[COLUMN_OF_A_SERIES], complete=group.complete).reset_index(drop=True)
+        kind = group.kinds.get(COLUMN_OF_A_SERIES, EntryKind.TEXT)  # texts that were read already have no kinds
+        return show_series(rows, None, kind, complete=group.complete).reset_index(drop=True)
     if isinstance(rows, Mapping):
         return {name: _show_one(column, features.get(name), group.kinds[name], group) for name, column in rows.items()}
     if is_pandas_dataframe(rows):

@@ -71,7 +71,9 @@ def describe_kinds(kinds: Kinds, read: Callable[[], Column], feature: Feature | 
 
 
 def group_by_kinds(columns: Mapping[Any, EntryKinds], count: int) -> list[Group]:
-    """Rows with the same kinds in all columns, complete ones apart from others."""
+    """Rows with the same kinds in all columns, complete ones apart from others. No rows are one group of rows that are shown as they are."""
+    if not count:
+        return [Group(np.empty(0, dtype=np.intp), True, dict.fromkeys(columns, AS_GIVEN))]
     complete = np.ones(count, dtype=np.bool_)
     for column in columns.values():
         complete &= column.complete
