@@ -178,7 +178,7 @@ class PrivateData:
 
     def qualify(self, guarantee: Guarantee) -> Guarantee:
         """The guarantee with a note on what accounting does not cover, unpaid reads and noise from a seed, and on noise by the paper's formulas."""
-        return guarantee.qualify(self._uses)
+        return guarantee.qualify(self._uses) if self._uses else guarantee
 
     def _worst_shard(self) -> Guarantee:
         each = [shard.spent for shard in self._shards]
