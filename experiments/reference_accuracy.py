@@ -1,6 +1,6 @@
 """Explanations of any locality from one release: moments alone, reference records alone, and both, on real data.
 
-python -m experiments.reference_accuracy --data DIR [--sets ACS Adult] [--plot docs/images/locality.png]
+python -m experiments.reference_accuracy --data DIR [--sets ACS Adult] [--plane fitted | paper] [--plot docs/images/locality.png]
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from rich.table import Table
 import dpexplain as dpx
 from dpexplain import evaluation, weights
 from dpexplain.noise import SeededNoise
+from experiments.coverage import minimiser
 from experiments.datasets import acs, adult, arguments, data_folder, random_records
 
 SETS = {"ACS": (acs, 0.5), "Adult": (adult, 1.0)}
@@ -30,12 +31,12 @@ def estimators(release):
     return {"moments": replace(release, reference=None), "reference": replace(release, reference=plain), "both": release}
 
 
-def accuracy(private, records, weight, answers):
+def accuracy(private, records, weight, answers, plane):
     """Mean relative excess and cosine for each estimator, and the exact optima, reading the private rows once a query."""
     found, optima = {name: [] for name in answers}, []
     for i, record in enumerate(track(records, description="exact optima", transient=True)):
-        moments = evaluation.local_moments(private, record, weight, plane="paper")
-        optima.append(evaluation.minimise(moments.A, moments.b))
+        moments = evaluation.local_moments(private, record, weight, plane=plane)
+        optima.append(minimiser(moments.A, moments.b) if plane == "fitted" else evaluation.minimise(moments.A, moments.b))
         for name, values in answers.items():
             found[name].append(evaluation.compare(values[i], optima[-1], moments, private.size))
     means = {
@@ -45,13 +46,13 @@ def accuracy(private, records, weight, answers):
     return means, np.array(optima)
 
 
-def basic(private, records, weight, epsilon=0.1):
-    explainer = dpx.Explainer(private, dpx.Budget(1000, 1e-6), dpx.Basic(epsilon, 1e-6, weight=weight, plane="paper"))
+def basic(private, records, weight, plane, epsilon=0.1):
+    explainer = dpx.Explainer(private, dpx.Budget(1000, 1e-6), dpx.Basic(epsilon, 1e-6, weight=weight, plane=plane))
     return np.array([explainer.explain(record).values for record in records])
 
 
-def adaptive(private, records, weight, epsilon=0.1):
-    mechanism = dpx.Adaptive(epsilon, 1e-7, steps=300, weight=weight, plane="paper")
+def adaptive(private, records, weight, plane, epsilon=0.1):
+    mechanism = dpx.Adaptive(epsilon, 1e-7, steps=300, weight=weight, plane=plane)
     explainer = dpx.Explainer(private, dpx.Budget(1000, 1e-6), mechanism)
     return np.array([explainer.explain(record).values for record in records])
 
@@ -83,9 +84,10 @@ def measure(data, epsilon, options, console):
     records = random_records(data, options.queries, options.seed)
     points = data.domain.encode_queries(records)
     for name, weight in WEIGHTS.items():
-        answers = {which: one.explain_many(records, weight) for which, one in estimators(release).items()}
+        answers = {which: one.explain_many(records, weight, plane=options.plane) for which, one in estimators(release).items()}
         rows = np.mean([effective_rows(data, point, weight) for point in points[:10]])
-        scores, optima = accuracy(private, records, weight, {which: found.values for which, found in answers.items()})
+        values = {which: found.values for which, found in answers.items()}
+        scores, optima = accuracy(private, records, weight, values, options.plane)
         covered = np.mean(np.abs(answers["both"].values - optima) <= 2 * answers["both"].error)
         console.print(f"{data.name}, {name}: excess {scores['both'][0]:.4f}, cosine {scores['both'][1]:.4f}")
         yield data.name, epsilon, name, rows, scores, covered
@@ -98,10 +100,12 @@ def curve(data, epsilon, options):
     curves = {}
     for width in track(WIDTHS, description=data.name, transient=True):
         weight = weights.Gaussian(width)
-        answers = {"basic, ε = 0.1 a query": basic(private, records, weight)}
-        answers["adaptive, ε = 0.1 a query at most"] = adaptive(private, records, weight)
-        answers |= {name: one.explain_many(records, weight).values for name, one in estimators(release).items()}
-        for name, (excess, _) in accuracy(private, records, weight, answers)[0].items():
+        answers = {"basic, ε = 0.1 a query": basic(private, records, weight, options.plane)}
+        answers["adaptive, ε = 0.1 a query at most"] = adaptive(private, records, weight, options.plane)
+        answers |= {
+            name: one.explain_many(records, weight, plane=options.plane).values for name, one in estimators(release).items()
+        }
+        for name, (excess, _) in accuracy(private, records, weight, answers, options.plane)[0].items():
             curves.setdefault(name, []).append(excess)
     return curves
 
@@ -134,6 +138,7 @@ def plot(data, epsilon, curves, path):
 def main():
     parser = arguments(__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
+    parser.add_argument("--plane", choices=["fitted", "paper"], default="fitted")
     parser.add_argument("--plot", help="draw error against locality for the first data set here, instead of the table")
     options, console = parser.parse_args(), Console()
     folder = data_folder(options.data)
