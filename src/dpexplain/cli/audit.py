@@ -17,7 +17,19 @@ from dpexplain.errors import ParameterError
 if TYPE_CHECKING:
     from dpexplain.evaluation import Audit
 
-NAMES = ("basic", "moments", "shared", "anchored", "adaptive", "enhanced", "influence", "shapley", "release", "reference")
+NAMES = (
+    "basic",
+    "moments",
+    "shared",
+    "anchored",
+    "adaptive",
+    "enhanced",
+    "influence",
+    "shapley",
+    "release",
+    "reference",
+    "refine",
+)
 VIEWS = {"transcript": ("transcript",), "answer": ("answer",), "both": ("transcript", "answer")}
 
 
@@ -87,7 +99,7 @@ def _mutants(runs: int, as_json: bool) -> None:
 
 def _mechanisms(epsilon: float, delta: float, steps: int) -> dict[str, Callable[[], Any]]:
     import dpexplain as dpx
-    from dpexplain.evaluation import Releasing
+    from dpexplain.evaluation import Refining, Releasing
     from dpexplain.mechanisms.registry import MECHANISMS
 
     def make(kind: Any) -> Any:
@@ -100,6 +112,7 @@ def _mechanisms(epsilon: float, delta: float, steps: int) -> dict[str, Callable[
         "anchored": lambda: dpx.Basic(epsilon, delta, steps, plane="anchored"),
         "release": lambda: Releasing(epsilon, delta),
         "reference": lambda: Releasing(epsilon, delta, reference=True),
+        "refine": lambda: Refining(epsilon, delta),
     }
 
 
@@ -114,7 +127,7 @@ def _parse_names(names: list[str]) -> list[str]:
 def _views(name: str, view: str) -> tuple[Any, ...]:
     if view not in VIEWS:
         raise ParameterError(f"--view must be one of {', '.join(VIEWS)}, got {view!r}")
-    return VIEWS["transcript"] if view == "both" and name in ("release", "reference") else VIEWS[view]
+    return VIEWS["transcript"] if view == "both" and name in ("release", "reference", "refine") else VIEWS[view]
 
 
 def _options(name: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dpexplain.evaluation.audit.audit import Audit as Audit
 from dpexplain.evaluation.audit.audit import audit as audit
 from dpexplain.evaluation.audit.membership import Membership as Membership
 from dpexplain.evaluation.audit.membership import membership as membership
+from dpexplain.evaluation.audit.targets import Refining as Refining
 from dpexplain.evaluation.audit.targets import Releasing as Releasing
 from dpexplain.evaluation.baselines.comparison import Comparison as Comparison
 from dpexplain.evaluation.baselines.comparison import baselines as baselines

@@ -24,7 +24,7 @@ from dpexplain.errors import ParameterError
 from dpexplain.evaluation.audit.bounds import estimated_mu, mu_from_scores, noticed_factor
 from dpexplain.evaluation.audit.distinguisher import Distinguisher, stack_transcripts
 from dpexplain.evaluation.audit.setup import Canary, MadeUp, World, find_canary, made_up, world
-from dpexplain.evaluation.audit.targets import Releasing, Subject, subject_of
+from dpexplain.evaluation.audit.targets import Refining, Releasing, Subject, subject_of
 from dpexplain.evaluation.audit.transcript import Ratio
 from dpexplain.evaluation.baselines.inputs import encoded_point
 from dpexplain.evaluation.metrics.stored_moments import RememberedRows
@@ -114,7 +114,7 @@ class Audit:
 
 
 def audit(
-    mechanism: Mechanism | Releasing,
+    mechanism: Mechanism | Releasing | Refining,
     data: PrivateData | None = None,
     *,
     view: View = "transcript",
@@ -129,8 +129,9 @@ def audit(
     seed: int | None = None,
     noise: MakeNoise | None = None,
 ) -> Audit:
-    """An empirical lower bound on what `mechanism` (or `evaluation.Releasing(ε, δ)`, for `dpx.release`) really costs, against what it claims.
+    """An empirical lower bound on what `mechanism` really costs, against what it claims.
 
+    - `evaluation.Releasing(ε, δ)` stands for `dpx.release`, `evaluation.Refining(ε, δ)` for `release.refine`.
     - Without `data` the audit makes up worst-case data, in `domain` if given. With `data` it uses them and a canary beside them; nothing is charged.
     - `view` is the output that guesses use: the "transcript", each released number, which is what accounting pays for; or the "answer" alone, which
       reveals less where there are many noisy steps.
@@ -228,7 +229,7 @@ def _set_up(mechanism: Any, data: PrivateData | None, scenario: _Scenario, view:
         )
         data = made.register()
         query = [_record_at(data.domain, one) for one in points] if query is None else query
-    if query is None and not isinstance(mechanism, Releasing):
+    if query is None and not isinstance(mechanism, (Releasing, Refining)):
         raise ParameterError("there is no record to ask about. Pass query=, a record of the data's domain, or a list of them")
     given = query if isinstance(query, list) else [] if query is None else [query]
     point = encoded_point(data.domain, given[-1]) if given else np.full(data.domain.width, 0.0)
