@@ -258,12 +258,12 @@ class Explainer:
 
     def _requests(self, questions: Sequence[Question]) -> list[PlannedRequest[Outcome]]:
         """Each question with its plan, and with the point and the mechanism that identify it in the ledger: all of it is public."""
-        return [
-            PlannedRequest(
-                one.id, {"point": one.point.tolist(), "mechanism": self._described}, plan, partial(stored_answer, one.point)
-            )
-            for one, plan in zip(questions, self._plans(questions), strict=True)
-        ]
+        pairs = zip(questions, self._plans(questions), strict=True)
+        keep = None if self._alone is None else self._setting.keep  # others find what was stored in the ledger
+        return [PlannedRequest(one.id, self._body(one), plan, partial(stored_answer, one.point), keep) for one, plan in pairs]
+
+    def _body(self, question: Question) -> dict[str, Any]:
+        return {"point": question.point.tolist(), "mechanism": self._described}
 
     def __call__(self, records: Any, **options: Any) -> PaidExplanations:
         """`explain_many`, under the name that shap's explainers have for it."""

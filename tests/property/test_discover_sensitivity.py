@@ -1,10 +1,10 @@
 """`proofs/discover.md`, attacked: no record, of any kind a table can hold, moves the counts further, or any other record's share of them."""
 
 from collections import Counter
-from datetime import date, datetime
+from datetime import date, datetime, timedelta, timezone
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpexplain.core.text_prior import LONGEST, TextPrior
@@ -44,7 +44,12 @@ def test_no_record_moves_bin_counts_further_than_claimed(rows, i):
         assert set(moved.tolist()) <= {0.0, 1.0}
 
 
+NOON, SAME_NOON = (datetime(2020, 1, 1, 12 + hours, tzinfo=timezone(timedelta(hours=hours))) for hours in (0, 1))
+
+
 @given(records, st.integers(0, 11))
+@example([{"a": 0, "b": one} for one in (NOON, SAME_NOON, SAME_NOON)], 0)  # equal, and not the same
+@example([{"a": 0, "b": one.timetz()} for one in (NOON, SAME_NOON, SAME_NOON)], 0)
 def test_no_record_moves_text_counts_further_than_claimed_nor_any_other_record(rows, i):
     rest = rows[: i % len(rows)] + rows[i % len(rows) + 1 :]
     query = TextCounts((("b", TextPrior()),), WHOLE)

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 import dpexplain as dpx
 from dpexplain.core.baseline_shapley import ShapleySum, walk_orders
 from dpexplain.core.row_hash import hash_rows
-from dpexplain.registration.owners import owner_name
+from dpexplain.domain.columns import read_columns
+from dpexplain.registration.owners import owner_name, owners_of
 from hypothesis_support import examples
 from rows_support import ray_session
 
@@ -79,6 +80,31 @@ def obeys(rows, domain=DOMAIN):
             assert (part >= 0).all()
             assert (part <= 1).all()
             assert block.kind == "numeric" or (set(part) <= {0.0, 1.0} and part.sum() <= 1)
+
+
+# --- Dates: a column of one type of instants becomes one of objects beside any other entry.
+
+DATES = dpx.Domain([dpx.Date("day", "1990-01-01", "2035-01-01"), dpx.Datetime("time", "1990-01-01", "2035-01-01")])
+instants = st.builds(
+    lambda whole, fraction, zone: pd.Timestamp(whole, tz=zone) + pd.Timedelta(fraction, "ns"),
+    st.datetimes(datetime(1980, 1, 1), datetime(2040, 1, 1)).map(lambda one: one.replace(microsecond=0)),
+    st.sampled_from([0, 1, 999_999_000, 999_999_500, 999_999_999]) | st.integers(0, 10**9 - 1),
+    st.sampled_from([None, "UTC", "Asia/Tokyo"]),
+)
+
+
+@settings(deadline=None)
+@given(when=st.lists(instants, min_size=1, max_size=3), entry=odd)
+@example(when=[pd.Timestamp("2024-01-31 23:59:59.999999999")], entry="?")
+@example(when=[pd.Timestamp("1999-12-31 23:59:59.999999999", tz="Asia/Tokyo")], entry=None)
+@example(when=[datetime(9999, 12, 31, 23, 59, 59, 999_999)], entry="?")
+def test_an_instant_is_encoded_alike_in_a_column_of_objects(when, entry):
+    assume(len({str(one.tzinfo) for one in when}) == 1)
+    alone, more = ({"day": pd.Series(column), "time": pd.Series(column)} for column in (when, [*when, entry]))
+    assert DATES.encode(more)[: len(when)].tolist() == DATES.encode(alone).tolist()
+    names = [[owner_name(one) for one in read_columns(table, ["day"])["day"][: len(when)]] for table in (alone, more)]
+    assert names[0] == names[1]
+    assert owners_of(more, "day")[: len(when)] == owners_of(alone, "day") == names[0]
 
 
 # --- Ways in: each makes a table of records, or says that its library cannot.

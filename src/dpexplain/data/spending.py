@@ -28,12 +28,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedRequest(Generic[Result]):
-    """A question with the plan of its answer. `body` is public and identifies it; `store` converts a result to the public part that the ledger stores."""
+    """A question with the plan of its answer. `body` is public and identifies it; `store` converts a result to the public part that the ledger stores.
+
+    `keep` is called with a result that was stored: nothing else of it may outlive the request, because one payment covers one result only.
+    """
 
     id: str
     body: dict[str, Any]
     plan: Plan[Result]
     store: Callable[[Result], dict[str, Any]]
+    keep: Callable[[Result], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,20 +168,26 @@ class Spending:
 
     def _run_together(self, paid: Sequence[PaidRequest[Result]]) -> list[Settled | DpexplainError]:
         """Run each plan at its own door, then settle all in one durable commit. No result leaves before that commit."""
-        ran = zip(paid, self._run_plans(paid), strict=True)
-        settlements = [self._settlement(one, done) for one, done in ran]
-        return self.ledger.settle_many(settlements) if settlements else []
+        return self._settle(list(zip(paid, self._run_plans(paid), strict=True)))
 
     def _run(self, paid: Sequence[PaidRequest[Result]]) -> Iterator[Bought]:
         for one, done in zip(paid, self._run_plans(paid), strict=True):
-            (settled,) = self.ledger.settle_many([self._settlement(one, done)])
+            (settled,) = self._settle([(one, done)])
             if isinstance(settled, DpexplainError):
                 raise settled
             cheaper = price(settled.events) < one.reservation.quanta
             yield Bought(settled, self.data.spent if cheaper else one.total)
 
-    def _settlement(self, one: PaidRequest[Result], done: PlanResult[Result]) -> Settlement:
-        return Settlement(one.reservation.request_id, done.events, one.request.store(done.value), self.uses)
+    def _settle(self, ran: Sequence[tuple[PaidRequest[Result], PlanResult[Result]]]) -> list[Settled | DpexplainError]:
+        """Store all results in one durable commit. Of a request that was stored before, the answer of then is returned."""
+        settlements = [
+            Settlement(one.reservation.request_id, done.events, one.request.store(done.value), self.uses) for one, done in ran
+        ]
+        settled = self.ledger.settle_many(settlements) if settlements else []
+        for (one, done), found in zip(ran, settled, strict=True):
+            if isinstance(found, Settled) and found.new and one.request.keep is not None:
+                one.request.keep(done.value)
+        return settled
 
     def _run_plans(self, paid: Sequence[PaidRequest[Result]]) -> Iterator[PlanResult[Result]]:
         plans = [(one.request.plan, one.reservation.quanta) for one in paid]

@@ -24,15 +24,20 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def instant(value: object) -> float:
-    """Seconds since 1970 in UTC; NaN for what is not a date or time. Never raises."""
+    """Seconds since 1970 in UTC; NaN for what is not a date or time. Never raises.
+
+    Times are cut to microseconds before they are divided, as `instants` does it: an instant is the same number in a column of objects.
+    """
     try:
+        if hasattr(value, "to_datetime64"):  # of pandas: up to nanoseconds, and years that Python has not
+            value = value.to_datetime64()
         if isinstance(value, np.datetime64):
             return float(value.astype("datetime64[us]").astype(np.int64)) / 1e6 if not np.isnat(value) else nan
         if isinstance(value, str):
             value = datetime.fromisoformat(value.strip())
         if isinstance(value, datetime):
             aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
-            return (aware - _EPOCH) / timedelta(seconds=1)
+            return float((aware - _EPOCH) // timedelta(microseconds=1)) / 1e6
         return float((value - _EPOCH.date()).days * 86400) if isinstance(value, date) else nan
     except Exception:  # pandas' NaT, text that is not a date, a year outside datetime's range
         return nan

@@ -269,7 +269,7 @@ class Book:
         total = required_last(page).total - held + ran.quanta
         row = page.append("settle", ran.id, quanta=ran.quanta, total=total, members=ran.members, uses=ran.uses)
         self._step("in settle")
-        return Settled(row.position or 0, ran.id, ran.events, ran.answer, total)
+        return Settled(row.position or 0, ran.id, ran.events, ran.answer, total, new=True)
 
     def _record(
         self, page: Page, asked: PreparedRequest | DpexplainError, ran: PreparedSettlement | DpexplainError

@@ -15,7 +15,7 @@ returns the answer that was stored: one request id has one answer for ever and i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dpexplain.errors import DpexplainError
@@ -82,13 +82,17 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A stored answer: `position` in the order of settlement, what ran, and what had been spent once it was paid."""
+    """A stored answer: `position` in the order of settlement, what ran, and what had been spent once it was paid.
+
+    `new` says that this call has stored it. Else another run of the same request did, and what this one has drawn must not be used.
+    """
 
     position: int
     request_id: str
     events: tuple[PrivacyEvent, ...]
     answer: dict[str, Any]
     spent_quanta: int
+    new: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ moments, and the noise is rehearsed for the error bars.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from dpexplain.arguments import quote
@@ -49,8 +49,10 @@ class MomentsAnswer:
 
     def run(self, door: Door) -> Outcome:
         """All after the sums is post-processing of what was released at the door."""
-        found, related = fit_one_plane(self.sketch.run(door, self.centres), self.asked, self.model, door.auxiliary_normal)
-        return moments_outcome(found, related, self.asked, self.size)
+        centre = door.release(self.sketch.centre)
+        sketch = self.sketch.run_around(centre, door, self.centres)
+        found, related = fit_one_plane(sketch, self.asked, self.model, door.auxiliary_normal)
+        return replace(moments_outcome(found, related, self.asked, self.size), centre=centre)
 
 
 def moments_outcome(found: Planes, related: Sequence[RelatedPair], asked: PlaneQuestion, size: int) -> Outcome:

@@ -115,9 +115,15 @@ class SketchPlan:
         compared = () if self.comparison is None else (self.comparison.distances.event(),)
         object.__setattr__(self, "events", (self.centre.event(), *counted, *compared, self.moments.event()))
 
-    def run(self, door: Door, centres: ReleasedCentres | None = None, margins: NumberCounts | None = None) -> NoisySketch:
-        """With `centres`, sums are taken around the mean of all that were released, this plan's own included. `margins` were released elsewhere."""
-        around = (centres or ReleasedCentres()).add(door.release(self.centre), self.centre.sigma, self.query_around)
+    def run(self, door: Door, margins: NumberCounts | None = None) -> NoisySketch:
+        """`margins` were released elsewhere."""
+        return self.run_around(door.release(self.centre), door, margins=margins)
+
+    def run_around(
+        self, centre: Vector, door: Door, centres: ReleasedCentres | None = None, margins: NumberCounts | None = None
+    ) -> NoisySketch:
+        """All after stage 1, which released `centre`. With `centres`, sums are taken around the mean of those where there are some."""
+        around = (centres or ReleasedCentres()).around(centre, self.centre.sigma, self.query_around)
         query = self._learn_between(around.query if margins is None else replace(around.query, margins=margins), door)
         released = door.release(self.moments, query)
         sums = NormalisedSums.from_vector(released, query.scales, self.layout)

@@ -33,9 +33,12 @@ class Setting:
     scale: Vector | None = field(default=None, compare=False)  # of each column, in distances; None: 1
     levels: tuple[int, ...] = ()  # of each attribute that is ordered, 0 for others; () where none is declared
     baseline: Vector | None = field(default=None, compare=False)  # what contributions are compared with; None: the average
-    centres: ReleasedCentres | None = field(
-        default=None, compare=False, repr=False
-    )  # that answers to other questions have released
+    centres: ReleasedCentres | None = field(default=None, compare=False, repr=False)  # of answers to other questions
+
+    def keep(self, outcome: Outcome) -> None:
+        """Remember what later answers may use of an answer that is stored."""
+        if self.centres is not None and outcome.centre is not None:
+            self.centres.keep(outcome.centre)
 
     def for_explainer(self, baseline: Vector | None) -> Setting:
         """The facts for the questions of one explainer, whose answers by moments share where their sums are centred."""
@@ -94,6 +97,9 @@ class Outcome:
     related: Sequence[tuple[int, int, float]] = ()  # attributes that go together among the records, by what was released
     details: dict[str, Any] = field(default_factory=dict)
     sums: dict[str, Any] | None = None  # that were bought for it, for later answers (`mechanisms/shared_sums.py`)
+    centre: Vector | None = (
+        None  # that was released for it, for later answers once this one is stored (`mechanisms/released_centres.py`)
+    )
 
 
 Given = TypeVar("Given", bound=Mechanism)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import date, time
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from fractions import Fraction
 from hashlib import sha256
@@ -43,12 +43,16 @@ def _name(value: Any) -> str:
     if isinstance(value, str):
         whole = _WHOLE.fullmatch(value)
         return "" if value in MISSING else whole[1] if whole else str(value)
+    if hasattr(value, "to_datetime64"):  # of pandas: in UTC, and cut to microseconds as a typed column is
+        value = value.to_datetime64()
     if isinstance(value, np.generic):
         value = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value.item()
     if isinstance(value, complex):  # what a column of numbers becomes beside one complex number
         value = value.real if value.imag == 0 else None
     if isinstance(value, (int, float, Decimal, Fraction)):
         return _number_name(value)
+    if isinstance(value, datetime) and value.tzinfo is not None:  # equal instants have one name
+        value = value.astimezone(UTC).replace(tzinfo=None)
     if isinstance(value, (date, time)):  # a datetime is a date, and pandas' NaT a datetime that does not equal itself
         return "" if value != value else value.isoformat().removesuffix("T00:00:00")
     return str(value) if isinstance(value, UUID) else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from dpexplain.registration.options import RegistrationOptions
 from dpexplain.registration.owners import keep_first, owner_name, owners_of
 
 DAY = 86400.0
+_PLAIN = {str, int, float, bool, NoneType}
 
 
 class RawColumns:
@@ -42,11 +44,9 @@ class RawColumns:
         """How many rows hold each text; missing and overlong ones are counted nowhere. 7, 7.0 and "7" are one text."""
         column = self._columns[name]
         items = column.tolist() if column.dtype.kind != "M" else list(column)
-        try:
-            counted = Counter(items)  # values that are equal have the same name, so each is named once
-        except Exception:  # unhashable entries, or such whose own comparison fails
-            return _join((owner_name(item), 1) for item in items)
-        return _join((owner_name(item), count) for item, count in counted.items())
+        if set(map(type, items)) <= _PLAIN:  # those that are equal have the same name, so each is named once
+            return _join((owner_name(item), count) for item, count in Counter(items).items())
+        return _join((owner_name(item), 1) for item in items)
 
     def _numbers(self, name: str) -> Vector:
         column: Column = self._columns[name]
