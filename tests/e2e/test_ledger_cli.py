@@ -40,7 +40,18 @@ def test_show_says_when_what_cost_and_running_total(filled_place):
     assert "beta, gradient" in result.stdout
     assert "given back" in result.stdout
     assert "[bold]c[/bold]" in result.stdout
-    assert "Everything released so far satisfies (ε=" in result.stdout
+    assert "Everything released or reserved so far satisfies (ε=" in result.stdout
+
+
+def test_show_calls_only_answers_released(place):
+    ledger = place.open(account())
+    spend(ledger, "a", event(0.02))
+    assert "Everything released so far satisfies (ε=" in run("show", place.url).stdout
+    ledger.reserve(ask("b"))
+    ledger.close()
+    assert "Everything released or reserved so far satisfies (ε=" in run("show", place.url).stdout
+    (shown,) = json.loads(run("show", place.url, "--json").stdout)
+    assert shown["spent"]["statement"].startswith("Everything released or reserved so far")
 
 
 def test_show_as_json_is_data(filled_place):

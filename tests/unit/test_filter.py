@@ -133,6 +133,12 @@ def test_a_refusal_is_told_in_epsilon_and_says_why_what_is_left_is_no_difference
     assert "Nothing was spent" in said
 
 
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 3.0])
+def test_a_refusal_of_an_untouched_budget_says_that_all_of_it_is_left(epsilon):
+    with pytest.raises(BudgetExhausted, match=f"and ε={epsilon:g} is left"):
+        Filter(Budget(epsilon, 1e-6), NEIGHBOURS).spend((gaussian(100.0),))
+
+
 @pytest.mark.parametrize(("value", "up", "down"), [(0.12345, "0.124", "0.123"), (2.0, "2", "2"), (0.0, "0", "0")])
 def test_numbers_are_rounded_to_the_safe_side(value, up, down):
     assert (round_up(value), round_down(value)) == (up, down)

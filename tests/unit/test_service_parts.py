@@ -1,6 +1,7 @@
 """The service's small parts: keys, limits, metrics, configuration, and where errors may not speak."""
 
 import json
+import logging
 import os
 import socket
 import stat
@@ -22,6 +23,7 @@ from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.service.backend import ReleaseBackend, SpendingSummary, without_file
 from dpexplain.service.config import load_config, mechanism_of
+from dpexplain.service.guard import LOG, log_to_stderr
 from dpexplain.service.keys import KeyFile
 from dpexplain.service.limits import RateLimit
 from dpexplain.service.problems import Problem, problem_of
@@ -38,6 +40,27 @@ def test_workers_share_the_cores(monkeypatch, cores, workers, each):
     for name in others:
         monkeypatch.delenv(name, raising=False)
     assert threads_of_worker(workers) == dict.fromkeys(others, each) | {"OMP_NUM_THREADS": "3"}
+
+
+def test_what_libraries_log_is_json_without_its_text(capsys, monkeypatch):
+    """A database's driver warns when its server dies, and everything that reads the log expects JSON."""
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", list(root.handlers))
+    monkeypatch.setattr(LOG, "handlers", [])
+    monkeypatch.setattr(LOG, "propagate", False)
+    monkeypatch.setattr(LOG, "level", LOG.level)
+    log_to_stderr()
+    logging.getLogger("psycopg").warning("error ignored in rollback: %s", "a private row")
+    try:
+        raise ValueError("a private row")
+    except ValueError:
+        logging.getLogger("asyncio").exception("never retrieved")
+    LOG.info("%s", json.dumps({"path": "/"}))
+    warned, failed, own = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (warned["library"], warned["level"]) == ("psycopg", "warning")
+    assert failed["error"].startswith("ValueError at test_service_parts.py:")
+    assert own == {"path": "/"}
+    assert "private" not in json.dumps([warned, failed])
 
 
 @pytest.fixture

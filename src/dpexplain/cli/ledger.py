@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -189,9 +190,15 @@ def summary(ledger: Ledger) -> dict[str, Any]:
     return {
         "account": ledger.account.to_dict(),
         "head": head_to_dict(ledger.head()),
-        "spent": state.spent.to_dict(),
+        "spent": spent_from(ledger).to_dict(),
         "remaining": state.remaining.to_dict(),
     }
+
+
+def spent_from(ledger: Ledger) -> Guarantee:
+    """Everything that was paid for. What is reserved without an answer counts, and is not called released."""
+    spent, answered = ledger.state().spent, 1 + 2 * ledger.answer_count()  # the account, and a reservation and an answer each
+    return spent if ledger.head().sequence == answered else replace(spent, subject="Everything released or reserved so far")
 
 
 def newest_entries(ledger: Ledger, last: int) -> Iterator[Entry]:
@@ -231,10 +238,10 @@ def describe_events(entry: Entry) -> str:
 
 
 def show_account(ledger: Ledger, last: int) -> None:
-    console, state = Console(), ledger.state()
+    console, left = Console(), ledger.state().remaining
     console.print(heading(ledger), table(ledger, newest_entries(ledger, last)), sep="\n", markup=False, highlight=False)
-    console.print(str(state.spent), markup=False, highlight=False, soft_wrap=True)
-    console.print(f"Left: ε={state.remaining.epsilon:.3g} in one release.", markup=False, highlight=False)
+    console.print(str(spent_from(ledger)), markup=False, highlight=False, soft_wrap=True)
+    console.print(f"Left: ε={left.epsilon:.3g} in one release.", markup=False, highlight=False)
 
 
 def heading(ledger: Ledger) -> str:

@@ -54,9 +54,11 @@ class Filter:
         """The error with what was asked, what is left of `name`, and the remedy."""
         asked = Guarantee.of_quanta(max(quanta, 0), self.budget.delta, self.neighbours, subject="This answer")
         left = self.remaining
+        # Quanta are rounded down, so a budget of which nothing was spent would be shown as a little less than it is.
+        shown = round_down(left.epsilon) if self.spent_quanta else f"{self.budget.epsilon:g}"
         return BudgetExhausted(
             f"{name} (ε={self.budget.epsilon:g}, δ={self.budget.delta:g}) cannot pay for this answer: by itself it costs "
-            f"ε={round_up(asked.epsilon)}, and ε={round_down(left.epsilon)} is left. Nothing was spent. Ask for a cheaper answer "
+            f"ε={round_up(asked.epsilon)}, and ε={shown} is left. Nothing was spent. Ask for a cheaper answer "
             "(a smaller epsilon for each query), or use what was released already, which is free. What is left is not the difference of "
             f"two ε, because losses add as squares: of μ²={self.budget.mu**2:.4g}, {left.mu**2:.4g} is left and {asked.mu**2:.4g} is asked.",
             requested=asked,

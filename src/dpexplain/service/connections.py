@@ -41,6 +41,9 @@ class Crowd:
         self._all: dict[HttpConnection, str] = {}
         self._of: Counter[str] = Counter()
 
+    def __len__(self) -> int:
+        return len(self._all)
+
     def enter(self, connection: HttpConnection, address: str) -> bool:
         """Count a new connection, closing an idle one if necessary; False if every connection is being answered."""
         self._all[connection] = address

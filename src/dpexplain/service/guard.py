@@ -101,8 +101,11 @@ class _Watch:
 
     def line(self) -> str:
         seconds = round(time.perf_counter() - self._start, 6)
-        when = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return json.dumps({"time": when, **self.facts, "status": self.status, "seconds": seconds})
+        return json.dumps({"time": _now(), **self.facts, "status": self.status, "seconds": seconds})
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _place(error: BaseException) -> str:
@@ -111,9 +114,22 @@ def _place(error: BaseException) -> str:
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
 
 
+class LibraryFormatter(logging.Formatter):
+    """What a library logs, such as a database's driver, as one JSON object: where it was, and not its text, which may quote data."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        facts = {"level": record.levelname.lower(), "library": record.name, "at": f"{record.filename}:{record.lineno}"}
+        if record.exc_info and (error := record.exc_info[1]) is not None:
+            facts["error"] = f"{type(error).__name__} at {_place(error)}"
+        return json.dumps({"time": _now(), **facts})
+
+
 def log_to_stderr() -> None:
-    """One JSON object a line."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    LOG.handlers, LOG.propagate = [handler], False
+    """One JSON object a line, of this service and of the libraries that it uses."""
+    own, others = logging.StreamHandler(sys.stderr), logging.StreamHandler(sys.stderr)
+    own.setFormatter(logging.Formatter("%(message)s"))
+    LOG.handlers, LOG.propagate = [own], False
     LOG.setLevel(logging.INFO)
+    others.setFormatter(LibraryFormatter())
+    others.setLevel(logging.WARNING)
+    logging.getLogger().addHandler(others)

@@ -37,6 +37,7 @@ from dpexplain.service.processes import end_with_parent, shared_folder
 from dpexplain.service.prometheus_metrics import Metrics
 
 FILE, FOLDER, STREAM = "DPEXPLAIN_SERVICE_FILE", "DPEXPLAIN_SERVICE_FOLDER", "DPEXPLAIN_SERVICE_STREAM"
+LOOP = "dpexplain.service.fair_loop:FairLoop"  # of workers that share a port
 RESTART_PAUSE = 1.0  # seconds before a worker that cannot start ends, so that it is not started again and again at once
 GRACE = 30  # seconds that requests under way get when the server is told to stop
 SILENCE = 30  # seconds after which a worker that does not answer its parent is replaced: on a busy machine uvicorn's 5 pass while it starts
@@ -73,7 +74,9 @@ def serve(config: ServiceConfig, progress: Progress = iter, report: Callable[[st
         os.environ |= {FILE: str(config.path), FOLDER: str(folder), STREAM: "yes" if config.streams else "no"}
         os.environ |= threads_of_worker(settings.workers)
         run_workers(
-            uvicorn.Config("dpexplain.service.run:worker", factory=True, workers=settings.workers, **server_options(config))
+            uvicorn.Config(
+                "dpexplain.service.run:worker", factory=True, workers=settings.workers, loop=LOOP, **server_options(config)
+            )
         )
 
 
