@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.paper import _lanes
 
 from dpexplain.core.weights import Stable
 from dpexplain.privacy import gdp, paper
-from experiments.paper import _lanes
 
 CORE = (sqrt(3) - 1) / 2  # r, the radius of the stable weight's core at c = 1
 
