@@ -363,7 +363,9 @@ class Explainer:
         stated = self._data.qualify(guarantee)
         if self._mechanism.private:
             return stated
-        return replace(stated, private=False, note="the paper's own calibration reads an exact gradient norm without paying for it.")
+        return replace(
+            stated, private=False, note="the paper's own calibration reads an exact gradient norm without paying for it."
+        )
 
 
 def _outcome_of(work: Callable[[], T]) -> T | DpexplainError:
