@@ -360,10 +360,11 @@ class Explainer:
 
     def _qualify(self, guarantee: Guarantee) -> Guarantee:
         """The guarantee, with a note where noise follows the paper's formulas or came from a seed, or where the mechanism is not private."""
+        stated = self._data.qualify(guarantee)
         if self._mechanism.private:
-            return self._data.qualify(guarantee)
+            return stated
         return replace(
-            guarantee, private=False, note="the paper's own calibration reads an exact gradient norm without paying for it."
+            stated, private=False, note="the paper's own calibration reads an exact gradient norm without paying for it."
         )
 
 

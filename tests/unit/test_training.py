@@ -9,6 +9,7 @@ from scipy import stats
 import dpexplain as dpx
 from dpexplain.core import sensitivity
 from dpexplain.errors import ParameterError
+from dpexplain.noise import SeededNoise
 from dpexplain.privacy import gdp
 from dpexplain.privacy.events import mu_of, price
 from dpexplain.privacy.relation import Neighbours
@@ -108,6 +109,34 @@ def test_nothing_is_promised_whatever_the_model_where_its_own_answers_were_publi
     assert not plain.spent.model_answers
     dpx.release(plain, dpx.Budget(1, 1e-6), reference=1024)
     assert plain.spent.model_answers
+
+
+@pytest.mark.slow
+def test_an_explainers_total_and_an_answers_cost_say_that_answers_of_the_model_were_published():
+    rows = np.random.default_rng(0).random((300, 2))
+    data = dpx.PrivateData({"a": rows[:, 0], "b": rows[:, 1]}, DOMAIN, model=lambda table: 2 * np.asarray(table["a"]) - 1)
+    explainer = dpx.Explainer(data, dpx.Budget(5, 1e-6), dpx.Basic(0.1, 1e-6, steps=3, plane="anchored"))
+    answer = explainer.explain({"a": 0.5, "b": 0.5})
+    (ledger,) = data.ledgers
+    for told in (explainer.spent, answer.cost, answer.guarantee, ledger.state().spent):
+        with pytest.raises(ParameterError, match="the model's own answers were published"):
+            guarantee(told, data.size)
+
+
+@pytest.mark.slow
+def test_answers_of_the_model_that_one_shard_published_are_known_where_another_one_cost_more():
+    rows = np.random.default_rng(0).random((600, 2))
+    data = dpx.PrivateData({"a": rows[:, 0], "b": rows[:, 1]}, DOMAIN, model=lambda table: 2 * np.asarray(table["a"]) - 1)
+    first, second = data.split(2)
+    cheap = dpx.Basic(0.1, 1e-6, steps=3, plane="anchored")
+    dpx.Explainer(first, dpx.Budget(5, 1e-6), cheap, noise=SeededNoise(0)).explain({"a": 0.5, "b": 0.5})
+    dpx.Explainer(second, dpx.Budget(5, 1e-6), dpx.Basic(0.5, 1e-6, steps=3, plane="paper")).explain({"a": 0.5, "b": 0.5})
+    assert data.spent.mu == second.spent.mu > first.spent.mu
+    assert not second.spent.model_answers
+    assert not second.spent.note
+    with pytest.raises(ParameterError, match="the model's own answers were published"):
+        guarantee(data.spent, data.size)
+    assert "seed" in data.spent.note
 
 
 def test_the_best_statement_is_chosen():

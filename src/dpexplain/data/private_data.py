@@ -157,9 +157,7 @@ class PrivateData:
             return self._worst_shard()
         deltas = [ledger.account.budget.delta for ledger in self._ledgers.values()]
         delta = min([*deltas, *(one.delta for one in self._elsewhere.values())], default=1e-6)
-        published = USED_MODEL_ANSWERS in self._uses
-        total = Guarantee.of_quanta(self.spent_quanta, delta, self.setting.neighbours, model_answers=published)
-        return self.qualify(total)
+        return self.qualify(Guarantee.of_quanta(self.spent_quanta, delta, self.setting.neighbours))
 
     @property
     def remaining(self) -> Guarantee | None:
@@ -177,14 +175,18 @@ class PrivateData:
         return PersonGuarantees.of(self.spent, self.size, self.model_card)
 
     def qualify(self, guarantee: Guarantee) -> Guarantee:
-        """The guarantee with a note on what accounting does not cover, unpaid reads and noise from a seed, and on noise by the paper's formulas."""
+        """The guarantee with what accounting does not cover: unpaid reads, noise from a seed or by the paper's formulas, answers of the model."""
         return guarantee.qualify(self._uses) if self._uses else guarantee
 
     def _worst_shard(self) -> Guarantee:
         each = [shard.spent for shard in self._shards]
         worst = next((one for one in each if not one.private), max(each, key=lambda one: one.mu))
         subject = f"Everything released so far from {len(each)} disjoint shards (the worst shard's total)"
-        return replace(worst, delta=min(one.delta for one in each), subject=subject)
+        return replace(worst, delta=min(one.delta for one in each), subject=subject).qualify(self._used_anywhere())
+
+    def _used_anywhere(self) -> set[str]:
+        """What was used beside the price on these data or a shard of them: a note about one shard is not lost because another one cost more."""
+        return self._uses.union(*(shard._used_anywhere() for shard in self._shards))
 
     @property
     def spent_quanta(self) -> int:

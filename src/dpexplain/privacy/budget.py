@@ -76,11 +76,13 @@ class Guarantee:
         return cls(mu_of(quanta), delta, neighbours, **stated)
 
     def qualify(self, uses: Collection[str]) -> Guarantee:
-        """The guarantee with a note on what was used: noise from a seed or by the paper's formulas, or reads that no accounting covers."""
+        """The guarantee with what was used beside the price: answers of the model, and in a note noise from a seed or by the paper's formulas,
+        or reads that no accounting covers."""
+        published = self.model_answers or USED_MODEL_ANSWERS in uses
         if USED_UNPAID in uses:
-            return replace(self, private=False, note=_UNPAID_READS)
+            return replace(self, private=False, note=_UNPAID_READS, model_answers=published)
         notes = [note for use, note in _NOTES.items() if use in uses]
-        return replace(self, note=" ".join(notes)) if notes else self
+        return replace(self, note=" ".join(notes) or self.note, model_answers=published)
 
     @property
     def epsilon(self) -> float:
