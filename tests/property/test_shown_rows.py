@@ -33,17 +33,24 @@ DOMAIN = dpx.Domain(
         dpx.Datetime("seen", "2000-01-01", "2030-01-01"),
     ]
 )
+OTHERS = [  # columns that the domain does not declare
+    {"note": "x", "more": 1.5, "when": datetime(2022, 1, 1), "paid": True, "count": 3},
+    {"note": "y", "more": 2.0, "when": datetime(2023, 1, 1), "paid": False, "count": 4},
+    {"note": "x", "more": 2.5, "when": datetime(2022, 1, 1), "paid": True, "count": 5},
+]
 FULL = [
-    {"age": 20, "code": 3, "work": "a", "school": "low", "half": 0.5, "married": True, "seen": datetime(2020, 1, 1), "note": "x", "more": 1.5},
-    {"age": 41, "code": 1, "work": "b", "school": "high", "half": 1.5, "married": False, "seen": datetime(2021, 1, 1), "note": "y", "more": 2.0},
-    {"age": 63, "code": 2, "work": "c", "school": "middle", "half": 1, "married": True, "seen": datetime(2020, 1, 1), "note": "x", "more": 2.5},
+    {"age": 20, "code": 3, "work": "a", "school": "low", "half": 0.5, "married": True, "seen": datetime(2020, 1, 1), **OTHERS[0]},
+    {"age": 41, "code": 1, "work": "b", "school": "high", "half": 1.5, "married": False, "seen": datetime(2021, 1, 1), **OTHERS[1]},
+    {"age": 63, "code": 2, "work": "c", "school": "middle", "half": 1, "married": True, "seen": datetime(2020, 1, 1), **OTHERS[2]},
 ]  # fmt: skip
 BASE = [
     *FULL,
     *({**FULL[i % 3], name: None} for i, name in enumerate(DOMAIN.columns)),
     {**FULL[0], "work": None, "married": None},
     {**FULL[1], "seen": None, "age": None, "code": None},
-    {"note": "z", "more": 0.5} | dict.fromkeys(DOMAIN.columns),
+    {**OTHERS[0], "note": "z", "more": 0.5} | dict.fromkeys(DOMAIN.columns),
+    *({**FULL[i % 3], name: None} for i, name in enumerate(OTHERS[0])),
+    {**FULL[2], "more": float("nan"), "note": None, "when": None},
 ]
 NAMES = list(FULL[0])
 ODD = [
@@ -78,7 +85,8 @@ def _as_numpy_would(column):
 SCHEMA = pa.schema(
     {
         "age": pa.float64(), "code": pa.int64(), "work": pa.string(), "school": pa.dictionary(pa.int32(), pa.string()), "half": pa.float64(),
-        "married": pa.bool_(), "seen": pa.timestamp("us"), "note": pa.string(), "more": pa.float64(),
+        "married": pa.bool_(), "seen": pa.timestamp("us"), "note": pa.string(), "more": pa.float64(), "when": pa.timestamp("us"), "paid": pa.bool_(),
+        "count": pa.int64(),
     }
 )  # fmt: skip
 POLARS = {
@@ -195,8 +203,14 @@ SETTINGS = settings(
 @given(record=records, place=st.integers(0, len(BASE)))
 @example(record={**FULL[0], "work": 3.5, "married": "?", "seen": "?", "half": "x", "code": "x"}, place=3)
 @example(record={**FULL[0], "note": 1, "age": "old"}, place=0)
+@example(record={**FULL[0], "more": "?", "when": "?", "note": 0.5, "paid": "?", "count": "?"}, place=0)
+@example(
+    record={**FULL[0], "more": 1 + 2j, "when": datetime(2020, 1, 1, tzinfo=UTC), "note": object, "paid": 3, "count": None},
+    place=0,
+)
 @example(record={**FULL[0], "work": None, "school": float("nan"), "seen": pd.NaT}, place=3)
 @example(record={**FULL[0], "work": "rare", "school": "rare"}, place=3)
+@example(record={**FULL[0], "code": 1 + 2j}, place=0)
 @example(record={**FULL[0], "seen": datetime(2020, 1, 1, tzinfo=UTC)}, place=3)
 def test_what_is_shown_of_a_row_follows_from_the_row(kind, record, place):
     base = show_rows(TABLES[kind](BASE), len(BASE))
@@ -228,8 +242,8 @@ class Seeing:
         return np.column_stack([1 - p, p])
 
 
-FILED = pa.schema([*SCHEMA, pa.field("flag", pa.bool_()), pa.field("count", pa.int32()), pa.field("day", pa.date32())])
-FILE_BASE = [{**row, "flag": i % 2 == 0, "count": i, "day": date(2020, 1, 1)} for i, row in enumerate(BASE)]
+FILED = pa.schema([*SCHEMA, pa.field("flag", pa.bool_()), pa.field("number", pa.int32()), pa.field("day", pa.date32())])
+FILE_BASE = [{**row, "flag": i % 2 == 0, "number": i, "day": date(2020, 1, 1)} for i, row in enumerate(BASE)]
 
 
 def labels_of_file(path, rows):

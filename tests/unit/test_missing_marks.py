@@ -1,11 +1,16 @@
-"""How a missing entry of a yes/no feature is shown in pandas: as the model accepts it in made-up records."""
+"""How a missing entry is shown in pandas where no declaration decides it: as the model accepts it in made-up records."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 import dpexplain as dpx
-from dpexplain.registration.missing_marks import MARKS, find_mark
+from dpexplain.registration.entry_kinds import EntryKind
+from dpexplain.registration.missing_marks import MARKS, find_mark, find_undeclared
 
 DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Binary("owner")])
 ROWS = pd.DataFrame({"age": [20.0, 40.0, 60.0, 80.0], "owner": [True, False, None, True]})
@@ -54,3 +59,73 @@ def test_a_model_that_refuses_every_missing_entry_gets_the_first_mark():
     data = dpx.PrivateData(ROWS, DOMAIN, model=refuse_all, output="probability")
     labels = np.concatenate([piece[:, -1] for piece in data._rows.labelled_pieces()])
     assert sorted(labels) == [-0.5, -0.5, -0.5, 0.0]
+
+
+# --- Columns that the domain does not declare.
+
+TOLD = pd.DataFrame(
+    {
+        "age": [20.0, 40.0, 60.0, 80.0],
+        "owner": [True, False, False, True],
+        "branch": ["north", None, "south", "north"],
+        "opened": pd.to_datetime(["2020-05-01", "2021-05-01", None, "2021-05-01"]),
+        "limit": [100.0, 200.0, 300.0, np.nan],
+    }
+)
+
+
+def labels_of(rows, model):
+    data = dpx.PrivateData(rows, DOMAIN, model=model, output="probability")
+    return np.concatenate([piece[:, -1] for piece in data._rows.labelled_pieces()]).tolist()
+
+
+def use_all(frame):
+    """Refuses numbers among dates, and among texts."""
+    year = frame["opened"].dt.year.fillna(2000)
+    text = frame["branch"].str.upper().fillna("?")
+    return 0.25 + 0.25 * (year == 2021) + 0.25 * (text == "NORTH") + 0.125 * (frame["limit"] > 150)
+
+
+def test_a_missing_undeclared_entry_is_shown_as_the_model_accepts_it():
+    found = find_undeclared(use_all, TOLD, DOMAIN)
+    assert found == {"branch": EntryKind.MISSING, "opened": EntryKind.INSTANT, "limit": EntryKind.NUMBER}
+    assert labels_of(TOLD, use_all) == pytest.approx((2 * use_all(TOLD) - 1).tolist())
+
+
+@pytest.mark.parametrize("name", ["branch", "opened", "limit"])
+def test_it_is_shown_so_beside_any_entry_of_another_row(name):
+    more = pd.concat([TOLD, TOLD.iloc[:1].astype({name: object}).assign(**{name: [("odd",)]})], ignore_index=True)
+    assert more[name].dtype == object
+    assert labels_of(more, use_all)[:4] == labels_of(TOLD, use_all)
+
+
+def test_encoders_of_undeclared_texts_answer_rows_without_one():
+    answers = TOLD["branch"].fillna("none") == "none"
+    encode = ColumnTransformer([("text", OneHotEncoder(), ["branch"])], remainder="passthrough")
+    pipeline = make_pipeline(encode, HistGradientBoostingClassifier(min_samples_leaf=1)).fit(TOLD.drop(columns="opened"), answers)
+    assert labels_of(TOLD, pipeline) == pytest.approx(
+        (2 * pipeline.predict_proba(TOLD.drop(columns="opened"))[:, 1] - 1).tolist()
+    )
+
+
+def test_nothing_is_asked_where_nothing_undeclared_is_missing_or_types_are_declared():
+    def fail(frame):
+        raise AssertionError("asked")
+
+    assert find_undeclared(fail, TOLD.iloc[:1], DOMAIN) == {}
+    assert find_undeclared(fail, TOLD.astype({"branch": "string", "limit": "Float64"}).drop(columns="opened"), DOMAIN) == {}
+    assert find_undeclared(fail, TOLD.to_dict("list"), DOMAIN) == {}
+
+
+def test_a_model_that_refuses_every_missing_undeclared_entry_gets_numbers():
+    calls = []
+
+    def refuse_all(frame):
+        calls.append(len(frame))
+        if frame[["branch", "opened", "limit"]].isna().any(axis=None):
+            raise ValueError("missing")
+        return np.full(len(frame), 0.25)
+
+    assert find_undeclared(refuse_all, TOLD, DOMAIN) == {}
+    assert len(calls) < 40
+    assert labels_of(TOLD, refuse_all) == [-0.5, 0.0, 0.0, 0.0]

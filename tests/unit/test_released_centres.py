@@ -25,7 +25,7 @@ def data():
 def test_the_mean_moves_when_the_number_of_centres_has_doubled():
     centres, released, found = ReleasedCentres(), np.arange(18.0).reshape(9, 2), []
     for one in released:
-        found.append(centres.around(one, 3.0, lambda centre, sigma: (centre, sigma)))
+        found.append(centres.choose_query(one, 3.0, lambda centre, sigma: (centre, sigma)))
         centres.keep(one)
     used = [1, 1, 2, 2, 4, 4, 4, 4, 8]
     for count, (query, sigma) in zip(used, found, strict=True):
@@ -38,7 +38,7 @@ def test_the_mean_moves_when_the_number_of_centres_has_doubled():
 def test_a_centre_that_is_not_kept_is_used_by_nobody_else():
     centres = ReleasedCentres()
     for own in np.eye(3):
-        assert centres.around(own, 1.0, lambda centre, _: centre.tolist()).query == own.tolist()
+        assert centres.choose_query(own, 1.0, lambda centre, _: centre.tolist()).query == own.tolist()
 
 
 def run_many_times(explainer, ids):

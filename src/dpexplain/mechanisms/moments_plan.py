@@ -123,7 +123,7 @@ class SketchPlan:
         self, centre: Vector, door: Door, centres: ReleasedCentres | None = None, margins: NumberCounts | None = None
     ) -> NoisySketch:
         """All after stage 1, which released `centre`. With `centres`, sums are taken around the mean of those where there are some."""
-        around = (centres or ReleasedCentres()).around(centre, self.centre.sigma, self.query_around)
+        around = (centres or ReleasedCentres()).choose_query(centre, self.centre.sigma, self.query_around)
         query = self._learn_between(around.query if margins is None else replace(around.query, margins=margins), door)
         released = door.release(self.moments, query)
         sums = NormalisedSums.from_vector(released, query.scales, self.layout)

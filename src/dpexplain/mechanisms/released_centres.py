@@ -41,7 +41,7 @@ class ReleasedCentres:
             self._total = released if self._total is None else self._total + released
             self._count += 1
 
-    def around(self, own: Vector, sigma: float, make: Callable[[Vector, float], NormalisedMoments]) -> Around:
+    def choose_query(self, own: Vector, sigma: float, make: Callable[[Vector, float], NormalisedMoments]) -> Around:
         """What an answer sums around that has released `own`: the mean of the centres that are kept, or its own where there are none.
 
         Each has noise `sigma`. `make` turns a centre and its noise into the query.

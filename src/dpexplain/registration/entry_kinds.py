@@ -115,8 +115,8 @@ def find_whole(column: Column) -> Mask:
         return np.asarray((np.abs(numbers) < EXACT) & (numbers == np.floor(numbers)))
 
 
-def missing_kind(feature: Feature | None) -> EntryKind:
-    """What a missing entry counts as: what the domain declares for its column, and text where it declares nothing.
+def missing_kind(feature: Feature) -> EntryKind:
+    """What a missing entry counts as: what the domain declares for its column.
 
     True, 1 and "yes" may stand in the column of a yes/no feature, so a missing entry of it is a kind of its own.
     """

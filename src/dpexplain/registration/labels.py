@@ -115,13 +115,14 @@ def label_rows(
     `prepare` makes of a table what the model takes. DataError where the declaration does not fit the model, or where the model answers none of the
     rows. For `part` of a table the latter is raised only if it has many rows, because a few odd rows may be all of a part.
     """
-    from dpexplain.registration.missing_marks import mark_batches
+    from dpexplain.registration.missing_marks import find_undeclared, mark_batches
     from dpexplain.registration.presentation import present
 
     reading = declared.resolve(model)
     ask = question_of(model, reading.kind)
     question = ask if prepare is None else lambda table: ask(prepare(table))
-    batches = mark_batches(list(present(rows, domain, count)), question, rows, domain)
+    undeclared = find_undeclared(question, rows, domain)
+    batches = mark_batches(list(present(rows, domain, count, undeclared)), question, rows, domain)
     with _hide_warnings():
         return _label_batches(batches, count, question, reading, part=part)
 

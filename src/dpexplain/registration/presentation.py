@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import narwhals as nw
@@ -32,6 +33,7 @@ from dpexplain.registration.shown_columns import describe_array, describe_series
 from dpexplain.registration.typed_frames import describe_typed, describe_typed_frame, show_typed, show_typed_frame
 
 COLUMN_OF_A_SERIES = "row"  # the name of the only column, where a table has none
+NOTHING_KNOWN: Mapping[Any, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -43,11 +45,15 @@ class Batch:
     unknown: tuple[str, ...] = ()  # yes/no columns in which all entries are missing
 
 
-def present(rows: Any, domain: DomainLike, count: int) -> Iterator[Batch]:
-    """The rows in one batch for each kind of complete rows, and one for each of the others."""
-    for group in group_by_kinds(_describe(rows, domain), count):
+def present(rows: Any, domain: DomainLike, count: int, undeclared: Mapping[Any, int] = NOTHING_KNOWN) -> Iterator[Batch]:
+    """The rows in one batch for each kind of complete rows, and one for each of the others.
+
+    `undeclared` says what a missing entry counts as in columns that the domain does not declare: a number unless it says something else.
+    """
+    features = _features(domain)
+    for group in group_by_kinds(_describe(rows, domain, undeclared), count):
         chosen = rows if len(group.positions) == count else take(rows, group.positions)
-        unknown = tuple(name for name, kind in group.kinds.items() if kind == EntryKind.MISSING)
+        unknown = tuple(name for name, kind in group.kinds.items() if kind == EntryKind.MISSING and name in features)
         yield Batch(group.positions, _show(chosen, domain, group), unknown)
 
 
@@ -151,7 +157,7 @@ def _features(domain: DomainLike) -> dict[str, Feature]:
     return {feature.name: feature for feature in domain.features} if isinstance(domain, Domain) else {}
 
 
-def _describe(rows: Any, domain: DomainLike) -> dict[Any, EntryKinds]:
+def _describe(rows: Any, domain: DomainLike, undeclared: Mapping[Any, int]) -> dict[Any, EntryKinds]:
     """Of which kinds the entries of each column are; nothing where all rows are shown alike."""
     if isinstance(rows, (list, tuple)):
         return _describe_list(rows, domain)
@@ -159,13 +165,17 @@ def _describe(rows: Any, domain: DomainLike) -> dict[Any, EntryKinds]:
         return {}
     if is_pandas_series(rows):
         return {COLUMN_OF_A_SERIES: describe_series(rows, None)}
-    features = _features(domain)
+    features, texts = _features(domain), domain.columns if isinstance(domain, TextDomain) else ()
+
+    def missing_as(name: Any) -> int:
+        return EntryKind.TEXT if name in texts else undeclared.get(name, EntryKind.NUMBER)
+
     if features:
         read_columns(take(rows, np.arange(0)), list(features))  # DataError where a column is missing
     if isinstance(rows, Mapping):
-        return {name: _describe_one(column, features.get(name)) for name, column in rows.items()}
+        return {name: _describe_one(column, features.get(name), missing_as(name)) for name, column in rows.items()}
     if is_pandas_dataframe(rows):
-        return {name: describe_series(rows[name], features.get(name)) for name in rows.columns}
+        return {name: describe_series(rows[name], features.get(name), missing_as(name)) for name in rows.columns}
     return describe_typed_frame(open_frame(rows), features) if features else {}
 
 
@@ -182,12 +192,12 @@ def _is_complete(row: Any, names: tuple[str, ...]) -> bool:
     return isinstance(row, Mapping) and not any(is_missing(row.get(name)) for name in names)
 
 
-def _describe_one(column: Any, feature: Feature | None) -> EntryKinds:
+def _describe_one(column: Any, feature: Feature | None, missing: int) -> EntryKinds:
     """Of one column in a dict of columns. Lists hold Python objects, each with its own type: they are shown as they are."""
     if is_pandas_series(column):
-        return describe_series(column, feature)
+        return describe_series(column, feature, missing)
     if isinstance(column, np.ndarray):
-        return describe_array(column, feature)
+        return describe_array(column, feature, missing)
     if feature is None:
         return EntryKinds(AS_GIVEN)
     return (

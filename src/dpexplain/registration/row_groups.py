@@ -51,23 +51,29 @@ class Group:
     kinds: Mapping[Any, int]
 
 
-def describe_column(column: Column, feature: Feature | None) -> EntryKinds:
-    """Of a column that a feature declares; or that none does. An entry is complete if it is there and, as a category, no fraction."""
+def describe_column(column: Column, feature: Feature | None, missing: int = EntryKind.TEXT) -> EntryKinds:
+    """Of a column that a feature declares; or that none does. An entry is complete if it is there and, as a category, no fraction.
+
+    `missing` is what a missing entry counts as where no feature says it.
+    """
     if isinstance(feature, Numeric):
         return EntryKinds(int(EntryKind.NUMBER), ~find_missing(column))
     if has_whole_values(feature):
         return EntryKinds(int(EntryKind.NUMBER), find_whole(column))
-    return describe_kinds(find_kinds(column), lambda: column, feature)
+    return describe_kinds(find_kinds(column), lambda: column, feature, missing)
 
 
-def describe_kinds(kinds: Kinds, read: Callable[[], Column], feature: Feature | None) -> EntryKinds:
+def describe_kinds(
+    kinds: Kinds, read: Callable[[], Column], feature: Feature | None, missing: int = EntryKind.TEXT
+) -> EntryKinds:
     """The same where the kinds are known, with MISSING for what is missing. `read` is called where some entries are numbers."""
     complete: Mask | bool = True
     if feature is not None:
         complete = kinds != EntryKind.MISSING
         if (kinds == EntryKind.NUMBER).any():
             complete &= (kinds != EntryKind.NUMBER) | find_whole(read())
-    return EntryKinds(np.where(kinds == EntryKind.MISSING, np.int16(missing_kind(feature)), kinds), complete)
+    counts_as = missing if feature is None else missing_kind(feature)
+    return EntryKinds(np.where(kinds == EntryKind.MISSING, np.int16(counts_as), kinds), complete)
 
 
 def group_by_kinds(columns: Mapping[Any, EntryKinds], count: int) -> list[Group]:

@@ -35,9 +35,11 @@ if TYPE_CHECKING:
 _UNUSUAL = len(EntryKind)  # kinds from here on: instants that a column of the usual type does not hold, by their own type
 
 
-def describe_array(column: NDArray[Any], feature: Feature | None) -> EntryKinds:
+def describe_array(column: NDArray[Any], feature: Feature | None, missing: int) -> EntryKinds:
     """Of which kind the entries are. A typed array that no feature declares is shown as it is, but for integers."""
-    return EntryKinds(AS_GIVEN) if feature is None and _is_typed_array(column) else describe_column(readable(column), feature)
+    if feature is None and _is_typed_array(column):
+        return EntryKinds(AS_GIVEN)
+    return describe_column(readable(column), feature, missing)
 
 
 def show_array(column: Column, feature: Feature | None, kind: int, *, complete: bool) -> Column:
@@ -82,24 +84,26 @@ def _none_for_missing(column: Column) -> Column:
     return found
 
 
-def describe_series(series: pd.Series[Any], feature: Feature | None) -> EntryKinds:
-    """Of which kind the entries are. A typed column that no feature declares is shown as it is, whatever it holds."""
+def describe_series(series: pd.Series[Any], feature: Feature | None, missing: int = EntryKind.TEXT) -> EntryKinds:
+    """Of which kind the entries are; `missing` is what a missing one counts as where no feature says it.
+
+    A column that no feature declares, of a type that pandas does not choose by itself, is shown as it is, whatever it holds.
+    """
     import pandas as pd
 
-    if feature is None and _is_typed(series.dtype):
+    if feature is None and not is_inferred(series.dtype):
         return EntryKinds(AS_GIVEN)
     if isinstance(feature, Numeric) or has_whole_values(feature):
         return describe_column(read_entries(series), feature)
     if isinstance(series.dtype, pd.CategoricalDtype):
-        return _describe_categories(series, feature)
-    return describe_kinds(_series_kinds(series), lambda: read_entries(series), feature)
+        return _describe_categories(series, feature, missing)
+    return describe_kinds(_series_kinds(series), lambda: read_entries(series), feature, missing)
 
 
 def show_series(series: pd.Series[Any], feature: Feature | None, kind: int, *, complete: bool) -> pd.Series[Any]:
     """A series of entries of one kind."""
-    if feature is None and _is_typed(series.dtype):
-        integers = isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu"
-        return series.astype(np.float64) if integers else series
+    if feature is None and not is_inferred(series.dtype):
+        return series
     wanted = _numeric_type(series.dtype, feature, kind, complete=complete)
     if wanted is not None:
         return series if series.dtype == wanted else _series_like(series, _convert(read_entries(series), wanted))
@@ -114,18 +118,20 @@ def show_frame(frame: pd.DataFrame, features: Mapping[str, Feature], group: Grou
     found = frame.copy(deep=False)
     for name in frame.columns:
         given = frame[name]
-        shown = show_series(given, features.get(name), group.kinds.get(name, AS_GIVEN), complete=group.complete)
+        kind = group.kinds.get(name)  # a column without one is shown as it is
+        shown = given if kind is None else show_series(given, features.get(name), kind, complete=group.complete)
         if shown is not given:
             found[name] = shown
     found.index = pd.RangeIndex(len(frame))
     return found
 
 
-def _is_typed(dtype: Any) -> bool:
-    """Whether the type of a column says what its entries are: those of objects and of categories do not."""
+def is_inferred(dtype: Any) -> bool:
+    """Whether pandas chooses a type like this by itself, by the entries of a column. All others are declared: nullable types, those of Arrow, durations."""
     import pandas as pd
 
-    return not pd.api.types.is_object_dtype(dtype) and not isinstance(dtype, pd.CategoricalDtype)
+    chosen = isinstance(dtype, (np.dtype, pd.CategoricalDtype, pd.DatetimeTZDtype)) or dtype == _usual_types()[0]
+    return bool(chosen and dtype.kind != "m")
 
 
 def read_entries(series: pd.Series[Any]) -> Column:
@@ -135,11 +141,17 @@ def read_entries(series: pd.Series[Any]) -> Column:
     dtype = series.dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "biufM":
         return series.to_numpy()
-    if isinstance(dtype, np.dtype) and dtype.kind == "c":  # one complex number made all of them complex
-        return np.fromiter((one.real if one.imag == 0 else one for one in series.tolist()), dtype=object, count=len(series))
+    stored = dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype
+    if isinstance(stored, np.dtype) and stored.kind == "c":
+        return np.fromiter(map(_real, series.tolist()), dtype=object, count=len(series))
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
         return series.to_numpy(np.float64, na_value=np.nan)
     return series.astype(object).to_numpy()
+
+
+def _real(entry: Any) -> Any:
+    """One complex number makes all others of a column complex: those without an imaginary part are read as what they were."""
+    return entry.real if isinstance(entry, complex) and entry.imag == 0 else entry
 
 
 def _series_kinds(series: pd.Series[Any]) -> Kinds:
@@ -197,14 +209,14 @@ def _usual_types() -> tuple[Any, Any]:
     return pd.Series(["text"]).dtype, pd.Series([datetime(2000, 1, 1)]).dtype
 
 
-def _describe_categories(series: pd.Series[Any], feature: Feature | None) -> EntryKinds:
+def _describe_categories(series: pd.Series[Any], feature: Feature | None, undeclared: int) -> EntryKinds:
     """Declared texts stay categories, and so does a missing entry among them; other values are shown by their own kinds."""
     values = category_values(feature)
     declared = frozenset(values) if values and all(isinstance(value, str) for value in values) else frozenset()
     missing = EntryKind.CATEGORY if declared else EntryKind.MISSING
-    kinds = [_category_kind(value, declared) for value in series.cat.categories.astype(object)]
+    kinds = [_category_kind(_real(value), declared) for value in series.cat.categories.astype(object)]
     codes = series.cat.codes.to_numpy()
-    found = describe_kinds(np.array([*kinds, missing], dtype=np.int16)[codes], lambda: read_entries(series), feature)
+    found = describe_kinds(np.array([*kinds, missing], dtype=np.int16)[codes], lambda: read_entries(series), feature, undeclared)
     return EntryKinds(found.kinds, found.complete & (codes >= 0) if declared else found.complete)
 
 
@@ -244,10 +256,15 @@ def _as_instants(series: pd.Series[Any], _: Feature | None) -> pd.Series[Any]:
     if series.dtype == wanted:
         return series
     if not len(present):
-        return _series_like(series, np.full(len(series), "NaT", dtype=wanted))
+        return _series_like(series, no_instants(len(series)))
     entries = series.astype(object).where(series.notna(), None).tolist()
     found: pd.Series[Any] = pd.Series(entries, index=series.index, dtype=wanted, name=series.name)
     return found
+
+
+def no_instants(count: int) -> Column:
+    """So many missing instants, in the type that pandas gives instants."""
+    return np.full(count, "NaT", dtype=_usual_types()[1])
 
 
 def _as_objects(series: pd.Series[Any], _: Feature | None) -> pd.Series[Any]:
