@@ -65,9 +65,10 @@ def test_a_constant_model_and_one_that_refuses_are_problems():
     constant = dpx.check(DOMAIN, model=lambda frame: np.full(len(frame), 0.3))
     assert not constant.ok
     assert "nothing to explain" in texts(constant, "problem")
-    broken = dpx.check(DOMAIN, model=lambda frame: frame["no such column"])
+    broken = dpx.check(DOMAIN, model=lambda frame: frame["no such column"], output="probability")
     assert not broken.ok
-    assert "does not accept made-up records" in texts(broken, "problem")
+    assert "does not accept made-up records of the domain: KeyError: 'no such column'" in texts(broken, "problem")
+    assert "private" not in texts(broken, "problem")
 
 
 def test_a_weak_budget_and_too_few_rows_are_warned_of():

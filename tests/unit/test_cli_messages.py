@@ -1,6 +1,7 @@
 """Messages of the command line name its options, not Python's arguments."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -177,3 +178,41 @@ def test_a_ledger_has_no_negative_number_of_entries():
 def test_the_package_runs_as_the_command_line():
     done = subprocess.run([sys.executable, "-m", "dpexplain", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == dpx.__version__
+
+
+COMMANDS = [
+    "plan",
+    "check",
+    "rehearse",
+    "release",
+    "explain",
+    "publish",
+    "card",
+    "audit",
+    "serve run",
+    "serve keys add",
+    "domain draft",
+    "ledger show",
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_narrow_terminal_shows_the_whole_name_of_every_option(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = run(*command.split(), "--help").output
+    assert re.findall(r"--[\w-]+…", shown) == []
+    assert "--help" in shown
+
+
+def test_an_answer_by_a_plane_says_that_the_model_was_not_asked(release):
+    record = json.dumps({"age": 40, "married": True})
+    assert "The model was not asked" in run("explain", release, "--record", record).output
+    anchored = run("explain", release, "--record", record, "--plane", "anchored", "--anchor", 0.5).output
+    assert "The model was not asked" not in anchored
+    assert json.loads(run("explain", release, "--record", record, "--json").output)["plane"] == "fitted"
+
+
+def test_a_domain_alone_is_not_checked(tmp_path):
+    DOMAIN.save(tmp_path / "domain.toml")
+    assert "Pass --model too" in run("check", "--domain", tmp_path / "domain.toml").output
+    assert "Pass --domain and --model" in run("check").output

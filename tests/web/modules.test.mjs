@@ -97,6 +97,7 @@ test("numbers are refused outside their bounds and rounded inside them", () => {
   for (const value of [0.2, 0.8, NaN, Infinity]) assert.match(refusal(feature, value), /0.25 to 0.75/);
   assert.equal(rounded(feature, 0.33333), 0.333);
   assert.equal(rounded(feature, 9), 0.75);
+  assert.equal(rounded({ kind: "numeric", name: "late", low: 0, high: 6, integer: true }, 0.09), 0);
 });
 
 test("effects are ranked with ties in column order, and read with their errors", () => {

@@ -28,7 +28,8 @@ def check(
     ] = None,
     domain: Annotated[Path | None, typer.Option("--domain", help="A domain file: .toml or .json.")] = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="A model: .onnx, .skops, a KServe address, module:function.")
+        str | None,
+        typer.Option("--model", help="A model: .onnx, .skops, .joblib (with --trusted), a KServe address, module:function."),
     ] = None,
     trusted: Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")] = False,
     target: Annotated[str | None, typer.Option("--target", help="The class to explain, or all.")] = None,
@@ -72,7 +73,10 @@ def _of_files(
     from dpexplain.registration.model_sources import ModelSource
 
     if domain is None or model is None:
-        raise ParameterError("nothing to check was named. Pass --domain and --model, or a service's configuration")
+        lacking = (
+            "--domain and --model" if domain is None and model is None else "--domain too" if domain is None else "--model too"
+        )
+        raise ParameterError(f"a domain is checked together with a model. Pass {lacking}, or a service's configuration")
     declared, source = Domain.load(domain), ModelSource(model, trusted)
     if target is not None:
         options["target"] = target_of(target, source)

@@ -19,6 +19,8 @@ from dpexplain.errors import ParameterError, QueryError
 from dpexplain.release.release import Release, load
 
 METHODS = ("plane", "shapley", "surrogate")
+ESTIMATED = "The model was not asked: its answer here is what a plane estimates, and may be far from it. If you know it, pass --plane anchored --anchor"
+BY_SHAPLEY = ", or ask it with --method shapley --model."
 MOST_REASONS = 10  # skipped records that are named on the terminal
 
 
@@ -66,7 +68,10 @@ def explain(
     ] = "plane",
     model: Annotated[
         str | None,
-        typer.Option("--model", help="The model, for shapley and surrogate: .onnx, .skops, a KServe address, module:function."),
+        typer.Option(
+            "--model",
+            help="The model, for shapley and surrogate: .onnx, .skops, .joblib (with --trusted), a KServe address, module:function.",
+        ),
     ] = None,
     target: Annotated[
         str | None, typer.Option("--target", help="The class, or the name of the model, if the release has several.")
@@ -117,8 +122,11 @@ def show(made: Release, record: Any, anchor: str | None, as_json: bool, rules: d
     answer = made.explain(record, anchor=None if anchor is None else _parse_anchor(anchor), **rules)
     if as_json:
         print(answer.to_json(indent=2))
-    else:
-        Console().print(answer)
+        return
+    console = Console()
+    console.print(answer)
+    if answer.plane == "fitted" and answer.added is not None:
+        console.print(ESTIMATED + (BY_SHAPLEY if made.reference is not None else "."), markup=False, highlight=False)
 
 
 def explain_file(

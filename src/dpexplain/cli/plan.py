@@ -27,6 +27,7 @@ RULE = (
     "of those of paid answers. Nothing was read and nothing was spent."
 )
 
+EXCESS = "Excess: 0 is the exact answer, 1 is no better than the average answer."
 NEAR = (
     "By what the domain declares, two records are about {near:.2g} apart, and the default weight counts rows up to {core:.2g} in full. A smaller "
     "scale in the domain lets more rows count as near, and makes paid answers more accurate and less local: docs/domain.md."
@@ -56,7 +57,7 @@ def plan(
         typer.Option("--model/--labels", help="Whether the model is registered, or only its labels.", show_default=False),
     ] = None,
     positives: Annotated[
-        float | None, typer.Option("--positives", help="Share of positive answers, only if it is public.")
+        float | None, typer.Option("--positives", help="Share of positive answers, 0 to 1, only if it is public.")
     ] = None,
     plane: Annotated[Literal["fitted", "paper"], typer.Option("--plane", help="Plane of the explanations.")] = "fitted",
     plot: Annotated[Path | None, typer.Option("--plot", help="Write a plot: PNG, SVG or PDF.")] = None,
@@ -136,7 +137,7 @@ def show(console: Console, title: str, offers: list[Offer], once: ExpectedQualit
     table.add_section()
     table.add_row("release", "paid once", "unlimited", excess(once), bar(once))
     console.print(table)
-    for line in (RULE, *(f"Not known: {one}" for one in unknown)):
+    for line in (EXCESS, RULE, *(f"Not known: {one}" for one in unknown)):
         console.print(line, markup=False, highlight=False)
 
 

@@ -47,7 +47,8 @@ def rehearse(
     data: Rows,
     domain: Public,
     epsilon: Annotated[
-        list[float] | None, typer.Option("--epsilon", help="Total ε; may be repeated. [default: 0.1, 0.3, 1]")
+        list[float] | None,
+        typer.Option("--epsilon", metavar="<float>", help="Total ε; may be repeated. Default: 0.1, 0.3 and 1."),
     ] = None,
     delta: Annotated[float, typer.Option("--delta", help="The δ of each.")] = 1e-6,
     output: Annotated[
@@ -55,7 +56,8 @@ def rehearse(
         typer.Option("--output", "-o", help="Folder for rehearsal.html, .png and .json. Not private: do not share it."),
     ] = None,
     way: Annotated[
-        list[str] | None, typer.Option("--way", help="release, reference, basic or adaptive; may be repeated. [default: release]")
+        list[str] | None,
+        typer.Option("--way", metavar="<str>", help="release, reference, basic or adaptive; may be repeated. Default: release."),
     ] = None,
     questions: Annotated[
         Path | None,
@@ -64,16 +66,17 @@ def rehearse(
             help="Records to explain: .csv, .json, .jsonl, .parquet or .arrow. Default: private rows drawn at random.",
         ),
     ] = None,
-    queries: Annotated[int, typer.Option("--queries", min=1, help="Number of private rows to explain.")] = 40,
-    draws: Annotated[int, typer.Option("--draws", min=1, help="Noise draws for each ε.")] = 5,
+    queries: Annotated[int, typer.Option("--queries", min=1, metavar="N", help="Number of private rows to explain.")] = 40,
+    draws: Annotated[int, typer.Option("--draws", min=1, metavar="N", help="Noise draws for each ε.")] = 5,
     weight: Annotated[
         str | None, typer.Option("--weight", help="The locality, such as stable, gaussian:0.8 or nearest:2000.")
     ] = None,
     plane: Annotated[str, typer.Option("--plane", help="fitted, anchored or paper.")] = "fitted",
     group: Annotated[
-        list[str] | None, typer.Option("--group", help="A feature to group people by; may be repeated. [default: all]")
+        list[str] | None,
+        typer.Option("--group", metavar="<str>", help="A feature to group people by; may be repeated. Default: all features."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of rows and noise.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed of rows and noise.")] = 0,
     label: Label = None,
     model: Model = None,
     target: Target = None,

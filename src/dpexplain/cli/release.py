@@ -43,7 +43,11 @@ Label = Annotated[
     str | None, typer.Option("--label", help="The column with the model's answers: booleans, classes, or in [-1, 1].")
 ]
 Model = Annotated[
-    str | None, typer.Option("--model", help="The model instead of --label: .onnx, .skops, a KServe address, module:function.")
+    str | None,
+    typer.Option(
+        "--model",
+        help="The model instead of --label: .onnx, .skops, .joblib (with --trusted), a KServe address, module:function.",
+    ),
 ]
 Target = Annotated[str | None, typer.Option("--target", help="The class to explain, or all.")]
 Trusted = Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")]
@@ -52,7 +56,7 @@ Answer = Annotated[
 ]
 Bounds = Annotated[str | None, typer.Option("--bounds", help="Public bounds of --answer value, as LOW,HIGH.")]
 Unit = Annotated[str | None, typer.Option("--unit", help="The column that identifies the person of a row.")]
-MaxRows = Annotated[int, typer.Option("--max-rows-per-unit", min=1, help="Rows used of each person.")]
+MaxRows = Annotated[int, typer.Option("--max-rows-per-unit", min=1, metavar="N", help="Rows used of each person.")]
 Relation = Annotated[str, typer.Option("--relation", help="add-remove or replace-one.")]
 Size = Annotated[
     int | None, typer.Option("--size", help="The public number of rows. Default: the true number, which is then public.")

@@ -22,6 +22,7 @@ from dpexplain.errors import DataError, DpexplainError, ParameterError, WeakBudg
 from dpexplain.privacy import expected_quality
 from dpexplain.privacy.budget import Budget, warn_if_weak
 from dpexplain.privacy.expected_quality import ExpectedQuality
+from dpexplain.registration.declaration_check import SAYS
 from dpexplain.release.reference_data import reference_rows
 
 Frame: TypeAlias = Literal["pandas", "polars", "pyarrow"]
@@ -118,9 +119,17 @@ def _with_model(
         table = nw.from_dict(plain_columns(domain.decode(made_up_records(domain))), backend=kind).to_native()
         registered = PrivateData(table, domain, model=model, **options)
     except DpexplainError as error:
-        yield Finding("problem", f"the model does not accept made-up records of the domain: {error}")
+        yield _refused_records(error)
         return
     yield from _of_data(registered, budget, rows)
+
+
+def _refused_records(error: DpexplainError) -> Finding:
+    """What the model says about made-up records. Registration, which takes them for private rows, says more than that."""
+    text = str(error)
+    said = text.partition(SAYS)[2]
+    remedy = "Declare every column that it needs, with values that it accepts" if said else ""
+    return Finding("problem", f"the model does not accept made-up records of the domain: {said or text}", remedy)
 
 
 def _of_data(data: PrivateData, budget: Budget | None, rows: int | None) -> Iterator[Finding]:
@@ -131,7 +140,7 @@ def _of_data(data: PrivateData, budget: Budget | None, rows: int | None) -> Iter
     try:
         yield from _of_model(data.domain, data.labeller, reference_rows(True, rows or data.size, data.domain.width))
     except DpexplainError as error:
-        yield Finding("problem", f"the model does not accept made-up records of the domain: {error}")
+        yield _refused_records(error)
 
 
 def _of_domain(domain: DomainLike) -> Iterator[Finding]:
@@ -254,7 +263,7 @@ def _profiles(domain: Domain, ask: Any, records: Matrix, seconds: float) -> Iter
         yield Finding(
             "note",
             f"the model's answer does not change with {format_list(unused, 8)}",
-            "Check their names and bounds, or leave them out",
+            "Check names and bounds, or leave out what it does not use",
         )
 
 

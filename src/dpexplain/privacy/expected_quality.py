@@ -169,7 +169,7 @@ def rarity(positives: float | None) -> bool | None:
     if positives is None:
         return None
     if not 0 < positives < 1:
-        raise ParameterError(f"positives must be a share between 0 and 1, got {quote(positives)}")
+        raise ParameterError(f"positives must be a share between 0 and 1, got {quote(positives)}. Write 0.05 for 5 %")
     share = min(positives, 1 - positives)
     return True if share <= RARE else False if share >= COMMON else None
 

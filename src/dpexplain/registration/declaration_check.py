@@ -20,6 +20,8 @@ from dpexplain.registration.declared_answers import UNDECLARED, AnswerDeclaratio
 from dpexplain.registration.labels import RAISED, question_of
 from dpexplain.registration.made_up import RECORDS
 
+SAYS = "About made-up records of the domain it says: "
+
 
 def check_declaration(model: Any, declared: AnswerDeclaration, records: Callable[[], Any]) -> AnswerScale:
     """The scale of the model's answers. DataError or a warning where the declaration does not fit them.
@@ -54,7 +56,7 @@ def explain_failure(error: DataError, model: Any, declared: AnswerDeclaration, r
         return error
     except Exception as found:
         text = " ".join(str(found).split())[:300]
-        return DataError(f"{error}. About made-up records of the domain it says: {type(found).__name__}: {text}")
+        return DataError(f"{error}. {SAYS}{type(found).__name__}: {text}")
     return DataError(
         f"{error}. It answers made-up records, which have the domain's columns alone, in plain types: leave other columns out of the table, or"
         " give the columns the types that the model was fitted with"

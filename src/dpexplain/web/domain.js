@@ -144,8 +144,9 @@ export function rounded(feature, value) {
   return Math.min(Math.max(nearest, feature.low), feature.high);
 }
 
-/** Whole numbers where the bounds are whole and not close together; else the power of ten near a thousandth of the range. */
-export function stepOf({ low, high }) {
+/** Whole numbers where they are declared, or where the bounds are whole and not close together; else the power of ten near a thousandth of the range. */
+export function stepOf({ low, high, integer }) {
+  if (integer) return 1;
   if (Number.isInteger(low) && Number.isInteger(high) && high - low >= 10 && high - low <= 1e4) return 1;
   return 10 ** Math.floor(Math.log10((high - low) / 100));
 }

@@ -130,10 +130,9 @@ class Rehearsal:
 
         parts: list[Any] = [Text(self.title)]
         for section in sections_of(self):
-            columns = (Column(name, justify="right") for name in section.head[1:])
-            table = Table(
-                Column(section.head[0], no_wrap=True), *columns, title=section.title, title_justify="left", caption=section.about
-            )
+            first, *others = section.head  # narrow terminals fold words and cut nothing off
+            columns = Column(first, overflow="fold"), *(Column(name, justify="right", overflow="fold") for name in others)
+            table = Table(*columns, title=section.title, title_justify="left", caption=section.about)
             for row in section.rows[: section.shown]:
                 table.add_row(*row)
             parts += [table, Text(WARNING, style="bold red"), Text("")]
