@@ -22,7 +22,6 @@ from dpexplain.errors import DataError, DpexplainError, ParameterError, WeakBudg
 from dpexplain.privacy import expected_quality
 from dpexplain.privacy.budget import Budget, warn_if_weak
 from dpexplain.privacy.expected_quality import ExpectedQuality
-from dpexplain.registration.declaration_check import SAYS
 from dpexplain.release.reference_data import reference_rows
 
 Frame: TypeAlias = Literal["pandas", "polars", "pyarrow"]
@@ -126,6 +125,8 @@ def _with_model(
 
 def _refused_records(error: DpexplainError) -> Finding:
     """What the model says about made-up records. Registration, which takes them for private rows, says more than that."""
+    from dpexplain.registration.declaration_check import SAYS  # which loads libraries of data frames
+
     text = str(error)
     said = text.partition(SAYS)[2]
     remedy = "Declare every column that it needs, with values that it accepts" if said else ""
