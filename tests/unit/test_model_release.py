@@ -88,3 +88,20 @@ def test_a_model_that_needs_other_columns_is_announced_before_anything_is_spent(
     assert data.spent.epsilon == 0  # refused before a row was read
     with pytest.warns(dpx.errors.UnaskedModel):
         assert dpx.release(data, dpx.Budget(1.0, 1e-6)).explain({"a": 0.5}).error[0] > 0
+
+
+def test_a_model_that_needs_an_undeclared_column_names_it():
+    """Made-up records are public, and so is what a model says about them."""
+    frame = {"age": np.linspace(20, 80, 300), "branch": ["n", "s"] * 150}
+
+    def ask(table):
+        return np.where(np.asarray(table["branch"]) == "n", 0.2, 0.7)
+
+    data = dpx.PrivateData(frame, dpx.Domain([dpx.Numeric("age", 0, 100)]), model=ask, output="probability")
+    with pytest.warns(dpx.errors.UnaskedModel, match="KeyError: 'branch'"):
+        dpx.release(data, dpx.Budget(1.0, 1e-3))
+    with pytest.raises(DataError, match=r"KeyError: 'branch'.* Declare every column"):
+        dpx.release(data, dpx.Budget(1.0, 1e-3), reference=True)
+    (problem,) = dpx.check(data).of("problem")
+    assert "KeyError: 'branch'" in problem.what
+    assert "Declare every column" in problem.remedy

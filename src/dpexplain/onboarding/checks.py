@@ -118,19 +118,18 @@ def _with_model(
         table = nw.from_dict(plain_columns(domain.decode(made_up_records(domain))), backend=kind).to_native()
         registered = PrivateData(table, domain, model=model, **options)
     except DpexplainError as error:
-        yield _refused_records(error)
+        from dpexplain.registration.declaration_check import SAYS
+
+        yield _refused_records(
+            str(error).partition(SAYS)[2] or str(error)
+        )  # registration takes them for private rows, and says more
         return
     yield from _of_data(registered, budget, rows)
 
 
-def _refused_records(error: DpexplainError) -> Finding:
-    """What the model says about made-up records. Registration, which takes them for private rows, says more than that."""
-    from dpexplain.registration.declaration_check import SAYS  # which loads libraries of data frames
-
-    text = str(error)
-    said = text.partition(SAYS)[2]
-    remedy = "Declare every column that it needs, with values that it accepts" if said else ""
-    return Finding("problem", f"the model does not accept made-up records of the domain: {said or text}", remedy)
+def _refused_records(said: str) -> Finding:
+    remedy = "Declare every column that it needs, with values that it accepts"
+    return Finding("problem", f"the model does not accept made-up records of the domain: {said}", remedy)
 
 
 def _of_data(data: PrivateData, budget: Budget | None, rows: int | None) -> Iterator[Finding]:
@@ -141,7 +140,9 @@ def _of_data(data: PrivateData, budget: Budget | None, rows: int | None) -> Iter
     try:
         yield from _of_model(data.domain, data.labeller, reference_rows(True, rows or data.size, data.domain.width))
     except DpexplainError as error:
-        yield _refused_records(error)
+        from dpexplain.registration.declaration_check import explain_refusal
+
+        yield _refused_records(explain_refusal(error, data.labeller, data.domain))
 
 
 def _of_domain(domain: DomainLike) -> Iterator[Finding]:

@@ -13,12 +13,13 @@ import numpy as np
 
 from dpexplain.arguments import quote
 from dpexplain.core.answer_scale import AnswerScale
+from dpexplain.domain import Domain
 from dpexplain.domain.interface import hint
 from dpexplain.domain.values import find, is_missing, lookup_table, number
 from dpexplain.errors import DataError
 from dpexplain.registration.declared_answers import UNDECLARED, AnswerDeclaration, WrongShape, as_answers
-from dpexplain.registration.labels import RAISED, question_of
-from dpexplain.registration.made_up import RECORDS
+from dpexplain.registration.labels import RAISED, Labeller, question_of
+from dpexplain.registration.made_up import RECORDS, made_up_columns
 
 SAYS = "About made-up records of the domain it says: "
 
@@ -61,6 +62,14 @@ def explain_failure(error: DataError, model: Any, declared: AnswerDeclaration, r
         f"{error}. It answers made-up records, which have the domain's columns alone, in plain types: leave other columns out of the table, or"
         " give the columns the types that the model was fitted with"
     )
+
+
+def explain_refusal(error: Exception, labeller: Labeller, domain: Domain) -> str:
+    """What the model says about made-up records of the domain, where it raises about them; else the error itself."""
+    declared = AnswerDeclaration(labeller.target, labeller.output, labeller.bounds)
+    known = error if isinstance(error, DataError) else DataError(type(error).__name__)
+    text = str(explain_failure(known, labeller.model, declared, lambda: labeller.table(made_up_columns(domain))))
+    return text.partition(SAYS)[2] or text
 
 
 def _answers(question: Callable[[Any], Any], records: Callable[[], Any]) -> Any:

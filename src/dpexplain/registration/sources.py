@@ -16,7 +16,7 @@ from dpexplain.domain import DomainLike, TextDomain
 from dpexplain.domain.columns import plain_columns
 from dpexplain.errors import DataError, InputError
 from dpexplain.registration.cached_labels import Progress, cache_key, from_model
-from dpexplain.registration.declaration_check import check_declaration, explain_failure
+from dpexplain.registration.declaration_check import SAYS, check_declaration, explain_failure
 from dpexplain.registration.declared_tables import declared_files, read_declared
 from dpexplain.registration.in_memory import register_labelled
 from dpexplain.registration.label_column import from_column
@@ -31,6 +31,7 @@ from dpexplain.registration.registered import Registered
 from dpexplain.registration.scanning import ColumnLabels, Keep, ModelLabels, register_streamed
 from dpexplain.registration.tables import read_private
 
+COLUMNS_ALONE = ". It is shown the domain's columns alone: declare every column that it needs"
 READ_BY = "declaration"  # how answers are read: a cache of labels that were read otherwise is not used
 
 
@@ -141,7 +142,8 @@ def _in_memory(source: DataSource, progress: Progress) -> Registered:
         try:
             labels = _model_labels(source, model, table.select(list(source.domain.columns)), progress)
         except DataError as error:
-            raise explain_failure(error, model, declared, lambda: made_up_like(table, source.domain)) from None
+            found = explain_failure(error, model, declared, lambda: made_up_like(table, source.domain))
+            raise DataError(f"{found}{COLUMNS_ALONE if SAYS in str(found) else ''}") from None
     return register_labelled(table, source.domain, labels, source.terms, scale)
 
 

@@ -8,9 +8,10 @@ from dpexplain.core.cells import cells_of
 from dpexplain.core.layout import Layout
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
-from dpexplain.errors import ParameterError, UnaskedModel
+from dpexplain.errors import DataError, ParameterError, UnaskedModel
 from dpexplain.estimation.public_points import PublicModel
 from dpexplain.mechanisms.release_plan import ReleasePlan, plan_moments, plan_with_reference
+from dpexplain.registration.labels import Labeller
 from dpexplain.release.reference_data import trial_columns
 
 WIDEST = 2048  # columns: a release holds n² moments, and rehearsing it takes n³ steps
@@ -31,7 +32,7 @@ def plan_release(data: PrivateData, mu: float, reference: int) -> ReleasePlan:
         return plan_moments(layout, mu, facts.setting, model)
     domain = require_tabular(data)
     if facts.labeller is not None:
-        facts.labeller(trial_columns(domain))
+        _require_answers(facts.labeller, domain)
     return plan_with_reference(layout, cells_of(domain.blocks, domain.levels), reference, mu, facts.setting, model)
 
 
@@ -44,11 +45,26 @@ def _warn_if_unanswered(data: PrivateData) -> None:
         labeller(trial_columns(domain))
     except Exception as error:  # whatever a foreign model raises
         warnings.warn(
-            f"the model cannot answer about synthetic records of the domain ({type(error).__name__}), so the release is made from the rows' answers alone "
-            "and is less accurate. Let the model take the domain's columns as dpx.check(data) shows them",
+            f"the model cannot answer about synthetic records of the domain ({_explain(error, labeller, domain)}), so the release is made from the rows' "
+            "answers alone and is less accurate. Let the model take the domain's columns as dpx.check(data) shows them",
             UnaskedModel,
             stacklevel=5,
         )
+
+
+def _require_answers(labeller: Labeller, domain: Domain) -> None:
+    try:
+        labeller(trial_columns(domain))
+    except DataError as error:
+        raise DataError(
+            f"the model cannot label synthetic records of the domain: {_explain(error, labeller, domain)}. Declare every column that it needs"
+        ) from None
+
+
+def _explain(error: Exception, labeller: Labeller, domain: Domain) -> str:
+    from dpexplain.registration.declaration_check import explain_refusal  # which loads libraries of data frames
+
+    return explain_refusal(error, labeller, domain)
 
 
 def _require_narrow(data: PrivateData) -> None:
