@@ -4,9 +4,9 @@ A run that has all ratios of the history adds a line to benchmarks/history.csv a
 
 With --small the tables are so small that all of it takes minutes: to see that every benchmark works. Nothing is added to the history.
 
-With --write-docs the tables between markers in docs/performance.md, and its figure, are replaced by this run's. With --stored FILE… nothing is
-measured: the run that this file holds goes into the history, unless it is there already, and with --write-docs into the page. Tables of further files
-replace those of the first.
+With --write-docs the tables between markers in pages of docs/, and the figure, are replaced by this run's; tables that were not measured stay.
+With --stored FILE… nothing is measured: the run that this file holds goes into the history, unless it is there already, and with --write-docs into the
+pages. Tables of further files replace those of the first.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("names", nargs="*", help=f"which of {', '.join(tables())} (default: all)")
     parser.add_argument("--output", type=Path, default=Path("out/bench.json"))
     parser.add_argument("--small", action="store_true", help="small tables: whether every benchmark works, in minutes")
-    parser.add_argument("--write-docs", action="store_true", help="put the tables and the figure into docs/performance.md")
+    parser.add_argument("--write-docs", action="store_true", help="put the tables and the figure into the documentation")
     parser.add_argument(
         "--stored", type=Path, nargs="+", metavar="FILE", help="measure nothing: write down the run in these files"
     )
@@ -117,10 +117,12 @@ def write_down(console: Console, options: argparse.Namespace, results: Results) 
         _history.show()
         console.print(f"added a line to {_history.FILE}")
     if options.write_docs:
-        page = DOCS / "performance.md"
-        page.write_text(_page.rewritten(page.read_text(encoding="utf-8"), results), encoding="utf-8")
+        for page in sorted(DOCS.rglob("*.md")):
+            text = page.read_text(encoding="utf-8")
+            if (written := _page.rewritten(text, results)) != text:
+                page.write_text(written, encoding="utf-8")
+                console.print(f"rewrote the tables of {page}")
         _plot.draw(results, DOCS / "images" / "performance.png")
-        console.print(f"rewrote the tables of {page}")
 
 
 if __name__ == "__main__":

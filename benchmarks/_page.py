@@ -16,7 +16,7 @@ def cells(rows: list[dict[str, object]]) -> tuple[list[str], list[list[str]]]:
 def text(value: object) -> str:
     """Three digits are what a benchmark can tell."""
     if not isinstance(value, float):
-        return f"{value:,}" if isinstance(value, int) else str(value)
+        return f"{value:,}" if isinstance(value, int) else "" if value is None else str(value)
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 

@@ -25,9 +25,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from dpexplain.ledger import Account, Ledger, Request, Settled, open_ledger
 from dpexplain.ledger.chain import seal
 from dpexplain.ledger.numbered import BITS
@@ -180,21 +177,21 @@ def measure(name: str, url: str, bare: Callable[[], float], same_rows: Callable[
     commits, rows, one, together, crowd = (median(column) for column in zip(*rounds, strict=True))
     return {
         "ledger": name,
-        "spends_per_second": one,
-        "together": together,
-        "crowd": crowd,
-        "bare_commits": commits,
-        "bare_same_rows": rows,
-        "share_same_rows": median(2 * found[2] / found[1] for found in rounds),
-        "share_same_rows_together": median(2 * found[3] / found[1] for found in rounds),
-        "share": median(2 * found[2] / found[0] for found in rounds),
-        "share_together": median(2 * found[3] / found[0] for found in rounds),
+        "spends/s": one,
+        f"{THREADS} threads": together,
+        f"{PROCESSES} processes": crowd,
+        "short rows, commits/s": commits,
+        "the same rows, commits/s": rows,
+        "of the same rows": median(2 * found[2] / found[1] for found in rounds),
+        "of the same rows, threads": median(2 * found[3] / found[1] for found in rounds),
+        "of short rows": median(2 * found[2] / found[0] for found in rounds),
+        "of short rows, threads": median(2 * found[3] / found[0] for found in rounds),
     }
 
 
 def run() -> list[dict[str, Any]]:
     """One row for each backend; PostgreSQL is left out, with the reason, where no server can be started."""
-    memory = {"ledger": "memory", "spends_per_second": spend_rate(None)}
+    memory = {"ledger": "memory", "spends/s": spend_rate(None)}
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory)
         sqlite = measure(
@@ -227,26 +224,6 @@ def start_server() -> Any:
         return pgserver.get_server(tempfile.mkdtemp(prefix="dpxpg"), cleanup_mode="delete")
 
 
-def table(rows: list[dict[str, Any]]) -> Table:
-    numbers = {
-        "spends/s": "spends_per_second",
-        f"{THREADS} threads": "together",
-        f"{PROCESSES} processes": "crowd",
-        "bare commits/s": "bare_commits",
-        "the same rows/s": "bare_same_rows",
-    }
-    shares = {
-        "share of the same rows": "share_same_rows",
-        "threads": "share_same_rows_together",
-        "share of short rows": "share",
-        "threads, short": "share_together",
-    }
-    shown = Table("ledger", *numbers, *shares)
-    for row in rows:
-        rates = [f"{row[key]:,.0f}" if key in row else "" for key in numbers.values()]
-        shown.add_row(row["ledger"], *rates, *(f"{row[key]:.0%}" if key in row else "" for key in shares.values()))
-    return shown
-
-
 if __name__ == "__main__":
-    Console().print(table(run()))
+    for line in run():
+        print(line)

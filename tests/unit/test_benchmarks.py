@@ -9,13 +9,14 @@ from benchmarks import __main__ as command
 from benchmarks import _history, _page, _plot
 from benchmarks.__main__ import tables
 
-PAGE = Path("docs/performance.md")
+PAGES = sorted(Path("docs").rglob("*.md"))
 
 
-def test_every_marked_table_is_a_benchmark_and_holds_numbers():
-    marked = _page.marked_names(PAGE.read_text(encoding="utf-8"))
-    assert {"query", "roofline", "explainers", "growth", "memory", "machine"} <= set(marked)
-    assert set(marked) <= {*tables(), "machine"}
+def test_every_marked_table_is_a_benchmark():
+    marked = [name for page in PAGES for name in _page.marked_names(page.read_text(encoding="utf-8"))]
+    assert {"query", "roofline", "explainers", "growth", "memory", "machine", "service", "ledger", "wide"} <= set(marked)
+    assert set(marked) <= {*tables(), "machine", "runs"}
+    assert len(marked) == len(set(marked))
 
 
 def test_a_run_replaces_its_own_tables_and_no_other_word():

@@ -5,6 +5,7 @@
     keys.py      who may ask                      problems.py  errors as RFC 9457 problem details
     limits.py    how often                        prometheus_metrics.py  numbers for Prometheus
     service_page.py  what `/` shows               run.py       one process or several
+    connections.py   deadlines and limits         fair_loop.py workers share connections
 
 Needs the extra `[service]`; this package itself imports nothing but the standard library.
 """

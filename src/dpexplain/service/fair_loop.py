@@ -12,8 +12,9 @@ from typing import Any
 
 from dpexplain.service.connections import crowd_of_this_worker
 
-EACH, LONGEST = 0.0002, 0.002  # seconds of hesitation: for each connection that this worker has, and at most
-GROWTH = 2  # how many more are accepted at once for each connection that this worker has: a burst is soon accepted
+EACH, LONGEST = 0.0005, 0.002  # seconds of hesitation: for each connection that this worker has, and at most
+FEW = 8  # connections up to which few more are accepted at once; from then on all that wait, so that a burst does not hold up health checks
+GROWTH = 2  # how many more, for each connection that this worker has
 
 
 class FairLoop(asyncio.SelectorEventLoop):
@@ -22,16 +23,17 @@ class FairLoop(asyncio.SelectorEventLoop):
     def _accept_connection(
         self, factory: Any, sock: socket.socket, sslcontext: Any = None, server: Any = None, backlog: int = 100, *rest: Any
     ) -> None:
-        del backlog  # how many are accepted at once: as many as may wait
+        """`backlog` is how many are accepted at once; asyncio's own value is as many as may wait."""
         own = len(crowd_of_this_worker())
-        given = (factory, sock, sslcontext, server, 1 + GROWTH * own, *rest)
+        again = (factory, sock, sslcontext, server, backlog, *rest)
+        now = (*again[:4], 1 + GROWTH * own if own < FEW else backlog, *rest)
         if own:
             self.remove_reader(sock)
-            self.call_later(min(EACH * own, LONGEST), self._accept_some, given)
+            self.call_later(min(EACH * own, LONGEST), self._accept_some, now, again)
         else:
-            super()._accept_connection(*given)  # type: ignore[misc]
+            super()._accept_connection(*now)  # type: ignore[misc]
 
-    def _accept_some(self, given: tuple[Any, ...]) -> None:
-        if (handle := given[1].fileno()) >= 0:  # the server has not stopped
-            self._add_reader(handle, self._accept_connection, *given)  # type: ignore[attr-defined]
-            super()._accept_connection(*given)  # type: ignore[misc]
+    def _accept_some(self, now: tuple[Any, ...], again: tuple[Any, ...]) -> None:
+        if (handle := now[1].fileno()) >= 0:  # the server has not stopped
+            self._add_reader(handle, self._accept_connection, *again)  # type: ignore[attr-defined]
+            super()._accept_connection(*now)  # type: ignore[misc]
