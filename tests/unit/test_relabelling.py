@@ -5,7 +5,7 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain import evaluation
-from dpexplain.errors import BudgetExhausted, DataError, ParameterError
+from dpexplain.errors import BudgetExhausted, DataError, ParameterError, RequestIdInUse
 from dpexplain.noise.seeded import SeededNoise
 
 DOMAIN = dpx.Domain([*(dpx.Numeric(f"x{i}", 0, 1) for i in range(4)), dpx.Categorical("code", values=list("abc"))])
@@ -90,6 +90,8 @@ def test_asking_again_with_the_same_id_is_free(data, release, tmp_path):
     np.testing.assert_array_equal(made.explain(RECORD).values, again.explain(RECORD).values)
     with pytest.raises(BudgetExhausted):
         release.refine(data, second, request_id="v3", **paying)
+    with pytest.raises(RequestIdInUse):  # not the first model's moments in another's name
+        release.refine(data, lambda rows: -second(rows), request_id="v2", **paying)
 
 
 def test_a_relabelled_release_is_a_release(release, tmp_path):

@@ -41,13 +41,16 @@ def add_to(app: typer.Typer) -> None:
 
 
 def plan(
-    rows: Annotated[int, typer.Option("--rows", min=1, help="Number of private rows, which is public.")],
-    features: Annotated[int | None, typer.Option("--features", min=1, help="Encoded columns (domain.width).")] = None,
+    rows: Annotated[int, typer.Option("--rows", min=1, metavar="N", help="Number of private rows, which is public.")],
+    features: Annotated[
+        int | None, typer.Option("--features", min=1, metavar="N", help="Encoded columns (domain.width).")
+    ] = None,
     domain: Annotated[Path | None, typer.Option("--domain", help="A domain file instead of --features: .toml or .json.")] = None,
     epsilon: Annotated[float, typer.Option("--epsilon", help="Total ε.")] = 1.0,
     delta: Annotated[float, typer.Option("--delta", help="Total δ, and the δ of each query.")] = 1e-6,
     multiplier: Annotated[
-        int, typer.Option("--rows-per-unit", min=1, help="Rows per person (twice as many for replace-one).")
+        int,
+        typer.Option("--max-rows-per-unit", min=1, metavar="N", help="Rows used of each person (twice as many for replace-one)."),
     ] = 1,
     answers: Annotated[
         Literal["soft", "hard"] | None, typer.Option("--answers", help="Probabilities (soft) or classes (hard), if known.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -37,6 +38,7 @@ from dpexplain.release.reference_data import CHANGE_STEPS, ReferenceData, column
 if TYPE_CHECKING:
     from dpexplain.release.release import Release
 
+_COMPARED = 256  # records whose answers tell models apart
 _FAR = 3 << 48  # a position in the public sequence that nothing else reaches
 
 
@@ -130,15 +132,25 @@ def refine(
         )
     if release.reference is None:
         raise ParameterError("this release has no reference records to label. Make it with dpx.release(…, reference=True)")
-    labeller(trial_columns(release.reference.domain))
     plan = plan_refinement(release, data, labeller, spend.mu)
-    question = {"release": "refinement", "columns": release.domain.width, "price": str(price(plan.events))}
+    question = {
+        "release": "refinement",
+        "columns": release.domain.width,
+        "price": str(price(plan.events)),
+        "model": _answers_name(release.reference, labeller),
+    }
     request = PlannedRequest(request_id or f"refine-{uuid4().hex}", question, plan, _encode_stored)
     settled = buy(data, budget or spend, ledger, noise, request, model_answers=True)
     released = np.array(settled.answer["moments"])
     made = relabel(release, labeller, BoughtMoments(plan.asked, released, plan.mechanism.sigma, data.size))
     secure = noise is None or noise.secure
     return replace(made, guarantee=_combined_guarantee(release.guarantee, price(plan.events), secure=secure))
+
+
+def _answers_name(reference: ReferenceData, labeller: Labeller) -> str:
+    """A hash of the model's answers about some records, which are public: a request that is repeated with another model is another question."""
+    answers = labeller(reference.columns_at(np.arange(min(len(reference), _COMPARED))))
+    return sha256(np.rint(1000 * np.asarray(answers)).astype(np.int64).tobytes()).hexdigest()[:16]
 
 
 def label_moments_of(release: Release) -> LabelMoments:
