@@ -108,7 +108,8 @@ def number(row: dict[str, Any], key: str) -> str:
     value, error = row.get(key, ""), row.get(f"± {key}")
     if not isinstance(value, float):
         return str(value)
-    return f"{value:.3g} ± {error:.2g}" if error and error > 1e-3 * abs(value) else f"{value:.3g}"
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{text} ± {error:.2g}" if error and error > 1e-3 * abs(value) else text
 
 
 def columns(rows: Rows, *names: str, where: Callable[[dict[str, Any]], bool] = lambda _: True) -> list[str]:
@@ -204,6 +205,7 @@ TABLES: dict[str, Callable[[Rows], list[str]]] = {
             "excess loss",
             "relative excess",
             "reviews",
+            "seeds",
         ),
         where=lambda row: row["mechanism"] != "paper, T=500",  # which is Figure 8's
     ),

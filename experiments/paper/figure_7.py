@@ -38,7 +38,7 @@ def run(inputs, queries):
     labels = np.array([model(rows[some]) for model in models.values()])
     chosen = reviews.draw_positions(queries, SEED + 1)
     points = reviews.domain.encode_queries([reviews.texts[i] for i in chosen])
-    work = Work(reviews, rows[some], some, labels, list(models), max(2, inputs.seeds // 5))
+    work = Work(reviews, rows[some], some, labels, list(models), inputs.seeds)
     told = compute_in_pieces(inputs.parts("figure-7", queries), work, points)
     described = [_private_models.describe(name, model, rows[test], reviews.truth[test]) for name, model in models.items()]
     seeds = dict.fromkeys(PRINTED, work.draws) | {OURS: 1}
