@@ -12,6 +12,7 @@ from typing import Any
 
 from experiments.paper import _models_table, _text_numbers
 from experiments.paper._overview import FREE_HEADER, HEADER, free_answers, overview
+from experiments.paper._sizes import sizes_text
 from experiments.paper._verdicts import verdict
 
 Rows = list[dict[str, Any]]
@@ -75,13 +76,10 @@ def _size(found: dict[str, Any]) -> str:
 
 
 def study_text(found: dict[str, Any]) -> str:
-    """The command, a study's tables, and its verdict with what would have changed it."""
-    sizes = f"`dpexplain reproduce {found['study']} --data DIR`: {found['queries']:,} queries, measured on {found['date']}."
+    """A study's verdict with what would have changed it, the command, the size of the run, and its tables."""
     tables, told = TABLES[found["study"]](found["rows"]), verdict(found)
-    parts = [sizes, *tables]
-    if told is not None:
-        parts.append(_wrap(f"**{told.outcome.capitalize()}**: {told.because}. {_otherwise(told.otherwise)}"))
-    return "\n\n".join(parts)
+    first = [] if told is None else [_wrap(f"**{told.outcome.capitalize()}**: {told.because}. {_otherwise(told.otherwise)}")]
+    return "\n\n".join([*first, _wrap(sizes_text(found)), *tables])
 
 
 def _otherwise(text: str) -> str:
@@ -110,7 +108,8 @@ def number(row: dict[str, Any], key: str) -> str:
     value, error = row.get(key, ""), row.get(f"± {key}")
     if not isinstance(value, float):
         return str(value)
-    return f"{value:.3g} ± {error:.2g}" if error and error > 1e-3 * abs(value) else f"{value:.3g}"
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{text} ± {error:.2g}" if error and error > 1e-3 * abs(value) else text
 
 
 def columns(rows: Rows, *names: str, where: Callable[[dict[str, Any]], bool] = lambda _: True) -> list[str]:
@@ -128,9 +127,10 @@ def of_group_or_model(row: dict[str, Any]) -> bool:
 
 
 def words_shared(rows: Rows) -> list[str]:
-    header = ("explanation", *(f"with {name}" for name in SHARED))
+    header = ("explanation", *(f"with {name}" for name in SHARED), "reviews", "seeds")
     some = [row for row in rows if not re.match("LIME|MIM", row["explanation"])]
-    return [markdown(header, [[row["explanation"], *(number(row, f"shared with {name}") for name in SHARED)] for row in some])]
+    keys = (*(f"shared with {name}" for name in SHARED), "reviews", "seeds")
+    return [markdown(header, [[row["explanation"], *(number(row, key) for key in keys)] for row in some])]
 
 
 def losses(rows: Rows) -> list[str]:
@@ -196,10 +196,22 @@ TABLES: dict[str, Callable[[Rows], list[str]]] = {
     ),
     "figure-7": lambda rows: columns(
         rows,
-        *("model", "test accuracy", "in the paper", "mechanism", "distance from f's optimum", "excess loss", "relative excess"),
+        *(
+            "model",
+            "test accuracy",
+            "in the paper",
+            "mechanism",
+            "distance from f's optimum",
+            "excess loss",
+            "relative excess",
+            "reviews",
+            "seeds",
+        ),
         where=lambda row: row["mechanism"] != "paper, T=500",  # which is Figure 8's
     ),
-    "figure-8": lambda rows: columns(rows, "model", "correlation", "from", "to", "reviews"),
+    "figure-8": lambda rows: columns(
+        rows, "model", "correlation", "from", "to", "correlation, ours", "from, ours", "to, ours", "reviews of ours"
+    ),
     "figure-9": lambda rows: columns(rows, "queries about", "mechanism", *STREAM),
     "fitted-planes": lambda rows: [
         *columns(

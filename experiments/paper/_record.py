@@ -15,7 +15,7 @@ from typing import Any
 from experiments.paper._page import fill_page
 
 RESULTS, PAGE = Path(__file__).with_name("results.json"), Path("docs/reproduction.md")
-KEPT = ("study", "date", "queries", "seeds", "shards", "cpu seconds", "rows", "stops", "copies", "models", "notes")
+KEPT = ("study", "date", "queries", "seeds", "shards", "cpu seconds", "rows", "stops", "copies", "models", "notes", "draws")
 
 
 def record(output: Path) -> dict[str, Any]:

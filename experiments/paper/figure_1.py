@@ -62,6 +62,7 @@ def line(grid, data, name, scores):
         **with_error("relative excess", [one["relative_excess"] for one in scores], 3),
         "T that Theorem 3.2 allows": digits(steps, 2) if printed else "",
         "faces": len(scores),
+        "seeds": 1,
     }
 
 

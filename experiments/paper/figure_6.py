@@ -88,7 +88,8 @@ def problems_of_models(data, encoded, labels, face):
 
 def row_of(scores):
     cosines, lost = ([float(one[key][0]) for one in scores] for key in ("cosine", "relative_excess"))
-    return with_error("cosine to its own optimum", cosines, 3) | with_error("relative excess", lost, 3) | {"faces": len(scores)}
+    sizes = {"faces": len(scores), "seeds": 1}
+    return with_error("cosine to its own optimum", cosines, 3) | with_error("relative excess", lost, 3) | sizes
 
 
 def draw(found):

@@ -93,7 +93,7 @@ def text_third(inputs, queries):
     shard = dpx.PrivateData(reviews.texts, reviews.domain, labels=reviews.truth, name="Text").split(_streams.SHARDS)[0]
     exact = gdp.epsilon(gdp.mu(0.006, _streams.DELTA) * reviews.factor, _streams.DELTA)
     chosen = {name.replace(f"{exact:g}", "0.006, μ of 8.8 M"): mechanism for name, mechanism in default_mechanisms(exact).items()}
-    yield Setting("Text, a third", shard, draw_texts(reviews, queries), chosen, (1.0,), reviews.factor)
+    yield Setting("Text, a third", shard, draw_texts(reviews, queries), chosen, (1.0,), reviews.factor, inputs.seeds)
 
 
 def text_whole(inputs, queries):
@@ -102,7 +102,7 @@ def text_whole(inputs, queries):
     data = dpx.PrivateData(reviews.texts, reviews.domain, labels=reviews.truth)
     exact = gdp.epsilon(gdp.mu(0.1, WHOLE_DELTA) * reviews.factor, WHOLE_DELTA)
     chosen = {"basic, ε = 0.1, μ of 8.8 M": dpx.Basic(exact, WHOLE_DELTA)}
-    yield Setting("Text", data, draw_texts(reviews, max(2, queries // FEWER)), chosen, (1.0,), reviews.factor)
+    yield Setting("Text", data, draw_texts(reviews, queries), chosen, (1.0,), reviews.factor, inputs.seeds)
 
 
 def draw_texts(reviews, queries, seed=SEED):

@@ -36,7 +36,8 @@ def run(inputs, queries):
             spread.setdefault(name, []).append([row[name], row[f"± {name}"]])
         rows.append(row | {"people": queries})
     notes = [ratio(name, [told[str(code)][name] for code in GROUPS]) for name in names]
-    return {"rows": rows, "notes": notes, "spread": spread}
+    draws = [{"explanation": name, "seeds": len(told["1"][name])} for name in names]
+    return {"rows": rows, "notes": notes, "spread": spread, "draws": draws}
 
 
 def explain_groups(data, chosen, inputs):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments.paper import _models_table, _overview, _page, _record, _text_numbers, _verdicts
+from experiments.paper import _models_table, _overview, _page, _record, _sizes, _text_numbers, _verdicts
 from experiments.paper._parts import Clock, Parts
 from experiments.paper._verdicts import NOT, PARTLY, REPRODUCED, verdict
 
@@ -90,6 +90,26 @@ def test_a_saving_at_another_scale_counts_where_answers_are_hardly_worse(cheap, 
     assert f"With columns in [0, 0.2] adaptive spends 0.25 of basic, in truth, and loses {cheap:g} where basic loses 0.2" in str(
         found
     )
+
+
+@pytest.mark.parametrize(
+    ("weak", "seen", "outcome"), [(0.2, 0.8, REPRODUCED), (0.2, 0.01, PARTLY), (0.9, 0.8, NOT), (0.9, 0.01, NOT)]
+)
+def test_heat_maps_of_models_are_reproduced_where_they_differ_and_can_be_seen_at_the_printed_noise(weak, seen, outcome):
+    rows = [
+        {
+            "model": model,
+            "test accuracy": right,
+            "explanation": kind,
+            "cosine to its own optimum": cosine,
+            "optimum like f's": like,
+        }
+        for model, right, like in (("f", 0.84, 1.0), ("f_0.5", 0.51, weak))
+        for kind, cosine in (("paper, pixels", seen), ("ours, 12×12", 0.9))
+    ]
+    found = verdict({"study": "figure-6", "rows": rows})
+    assert found.outcome == outcome
+    assert found.otherwise.startswith("unless" if outcome == REPRODUCED else "if")
 
 
 def test_table_3_says_at_which_scale_it_is_reproduced():
@@ -239,6 +259,29 @@ def test_the_page_has_the_tables_and_verdicts_of_the_numbers_that_were_measured(
     assert _page.fill_page(page, kept) == page
     changed = kept | {"figure-4": kept["figure-4"] | {"rows": kept["figure-4"]["rows"][:2]}}
     assert _page.fill_page(page, changed) != page
+
+
+def test_a_study_says_how_many_queries_and_seeds_each_of_its_numbers_has():
+    rows = [
+        {"mechanism": "basic, paper", "queries": 4500, "seeds": 10},
+        {"mechanism": "basic, ours", "queries": 4500, "seeds": 1},
+        {"mechanism": "adaptive, ours", "queries": 4500, "seeds": 3},
+        {"mechanism": "release, ε = 1 once", "queries": 300, "seeds": 2},
+        {"mechanism": "the paper's plane, exact", "queries": 7, "seeds": 1},  # without noise
+    ]
+    found = {"study": "figure-2", "date": "2026-11-18", "queries": 1500, "rows": rows}
+    said = "the printed formulas 4,500 queries, 10 seeds; ours 4,500 queries, 1 to 3 seeds; releases 300 queries, 2 seeds"
+    assert _sizes.sizes_text(found) == f"`dpexplain reproduce figure-2 --data DIR`, 2026-11-18: {said}."
+    same = found | {"rows": [row | {"queries": 12, "seeds": 1} for row in rows]}
+    assert _sizes.sizes_text(same).endswith("2026-11-18: 12 queries, 1 seed.")
+    drawn = found | {"draws": [{"explanation": "paper, ε = 0.1", "seeds": 10}, {"explanation": "ours, ε = 0.1", "seeds": 3}]}
+    assert _sizes.sizes_text(drawn).endswith("the printed formulas 1,500 queries, 10 seeds; ours 1,500 queries, 3 seeds.")
+
+
+def test_no_number_on_the_page_is_called_unmeasured():
+    """The fourth column is the paper's, which says one thing without a number."""
+    kept = json.loads(_record.RESULTS.read_text(encoding="utf-8"))
+    assert not [line[0] for line in _overview.overview(kept) if _overview.UNKNOWN in " ".join((*line[:3], *line[4:]))]
 
 
 def test_a_page_without_the_place_for_a_table_is_refused():
