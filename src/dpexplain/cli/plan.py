@@ -58,6 +58,18 @@ def plan(
     positives: Annotated[
         float | None, typer.Option("--positives", help="Share of positive answers, only if it is public.")
     ] = None,
+    linear: Annotated[
+        bool | None,
+        typer.Option("--linear/--curved", help="Whether the model is linear or logistic.", show_default=False),
+    ] = None,
+    tied: Annotated[
+        bool | None,
+        typer.Option(
+            "--tied/--untied",
+            help="Whether a number nearly follows from other columns: sums, squares, gross and net.",
+            show_default=False,
+        ),
+    ] = None,
     plane: Annotated[Literal["fitted", "paper"], typer.Option("--plane", help="Plane of the explanations.")] = "fitted",
     plot: Annotated[Path | None, typer.Option("--plot", help="Write a plot: PNG, SVG or PDF.")] = None,
     as_json: Json = False,
@@ -66,7 +78,7 @@ def plan(
     budget, width = Budget(epsilon, delta), count_columns(features, domain)
     if plot is not None:
         require_picture(plot)
-    facts = Facts(model, expected_quality.rarity(positives), None if answers is None else answers == "hard")
+    facts = Facts(model, expected_quality.rarity(positives), None if answers is None else answers == "hard", linear, tied)
     offers = expected_quality.offers(rows, width, budget, multiplier, facts, plane=plane)
     reached, beyond = expected_quality.reach(rows, width, budget, multiplier), expected_quality.extrapolation(rows, width)
     once = expected_quality.release(reached, facts, plane=plane, beyond=beyond)
