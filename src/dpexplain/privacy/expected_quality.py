@@ -4,10 +4,10 @@ Everything follows from one ratio: the reach B = k·m̄·μ / (Δ·√n), the ba
 answer would put on one gradient (`mechanisms/descent.py` chooses its steps from the same number). For the fitted plane, relative excess and the
 tangent of the angle to the exact optimum fall as powers of B, and facts shift them where they are public: whether the model is registered (it is
 asked at public points; labels alone do worse), whether it is linear, whether positive answers are rare, whether answers are hard, and whether numbers
-are tied: nearly follow from other columns, as sums and squares do. Facts that are not given widen the interval by what they could change at most, as an
-error that is independent of all others.
+are tied: nearly follow from other columns, as sums and squares do. The rows then hardly determine single slopes, and the cosine may be as low as 0. Facts that
+are not given widen the interval by what they could change at most, as an error that is independent of all others.
 
-Curves of releases are fitted to sixty real tables and those of descents to made-up ones (`experiments/plan_calibration.py`); `docs/notes/plan.md` has how often
+Curves of releases are fitted to eighty real tables and those of descents to made-up ones (`experiments/plan_calibration.py`); `docs/notes/plan.md` has how often
 the interval held on others. Beyond the rows and columns that were measured the interval is `extrapolation` wider. An upper end of the cosine that is
 near 1 is set to 1: an answer that is better than the rule is not an error. The paper's plane has an older rule, without an interval: excess 1/(1 + (B/40)²)
 and cosine B/√(B² + 60²) for `Basic`, 17 and 25 in the place of 40 and 60 for a release, with a floor of 0.001.
@@ -99,8 +99,8 @@ class PowerLaw:
 
 
 _RELEASE = (
-    PowerLaw(1.19, 0.82, {"model": -2.15, "rare": 1.33, "linear": -1.18, "tied": 0.78}, -2.51, 2.13),
-    PowerLaw(2.17, 0.40, {"model": -1.9, "rare": 1.15, "linear": -0.89, "tied": 1.24}, -2.32, 2.28),
+    PowerLaw(1.44, 0.84, {"model": -2.15, "rare": 1.29, "linear": -1.01, "tied": 0.75}, -2.4, 2.73),
+    PowerLaw(1.83, 0.33, {"model": -1.9, "rare": 0.99, "linear": -0.75, "tied": 1.29}, -2.2, 2.41),
 )
 _BASIC = (
     PowerLaw(2.14, 0.71, {"model": -0.87, "rare": 1.89, "hard": -0.41}, -1.52, 1.31),
@@ -208,7 +208,7 @@ def _quality_on(curves: tuple[PowerLaw, PowerLaw], reached: float, facts: Facts,
     if reached < LEAST_REACH:
         return ExpectedQuality(excess, _cosine(angle))
     best = 1.0 if _grade(_cosine(narrow)) == _NEAR_EXACT else _cosine(narrow)
-    return ExpectedQuality(excess, _cosine(angle), (least, most), (_cosine(wide), best))
+    return ExpectedQuality(excess, _cosine(angle), (least, most), (0.0 if facts.tied else _cosine(wide), best))
 
 
 def _grade(cosine: float) -> str:
