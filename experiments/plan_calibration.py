@@ -169,6 +169,10 @@ def fit(results, effects, what, held):
     return [round(float(one), 2) for one in (*solve(tables != ""), *ends)]
 
 
+REAL_FACTS = ("rare", "linear", "tied")
+HELD = {"excess": 0.95, "tangent": 0.9}  # of left-out real tables; an angle has one end only, because better ones count as inside
+
+
 def constants(made, real):
     """The curves of `expected_quality`."""
     for what in ("excess", "tangent"):
@@ -177,7 +181,7 @@ def constants(made, real):
         release = [one for one in made if one.way == "release"]
         if release and real:
             model = fit(release, ("model", "rare", "linear"), what, 0.9)[2]
-            constant, power, *effects, low, high = fit(real, ("rare", "linear", "tied"), what, 0.95)
+            constant, power, *effects, low, high = fit(real, REAL_FACTS, what, HELD[what])
             yield "release", what, [round(constant - model / 2, 2), power, model, *effects, low, high]
 
 
@@ -186,9 +190,24 @@ def inside(results, *, informed):
     for one in results:
         expected = getattr(expected_quality, one.way)(one.reached, one.facts if informed else expected_quality.Facts())
         if expected.excess_interval is not None and expected.cosine_interval is not None:  # it says where it does not know
-            low, high = expected.excess_interval
-            least, most = expected.cosine_interval
-            yield low <= one.excess <= high, least <= one.cosine <= most
+            yield is_inside(one, expected)
+
+
+def is_inside(result, expected):
+    (low, high), (least, most) = expected.excess_interval, expected.cosine_interval
+    return low <= result.excess <= high, least <= result.cosine <= most
+
+
+def inside_left_out(real):
+    """The same for curves and ends that are fitted to all real tables but the one that is judged."""
+    for table in track({one.table: None for one in real}, "left out"):
+        others = [one for one in real if one.table != table]
+        curves = []
+        for what in ("excess", "tangent"):
+            constant, power, *effects, low, high = fit(others, REAL_FACTS, what, HELD[what])
+            curves.append(expected_quality.PowerLaw(constant, power, dict(zip(REAL_FACTS, effects, strict=True)), low, high))
+        for one in (one for one in real if one.table == table):
+            yield is_inside(one, expected_quality.quality_on(tuple(curves), one.reached, one.facts, 0.0))
 
 
 def main():
@@ -219,6 +238,9 @@ def main():
         if of_way := [one for one in results if one.way == way]:
             counts = np.mean(list(inside(of_way, informed=informed)), axis=0)
             table.add_row(half, way, "all given" if informed else "none given", *(f"{share:.0%}" for share in counts))
+    if options.real:
+        counts = np.mean(list(inside_left_out(measured["real"])), axis=0)
+        table.add_row("real, left out one by one", "release", "all given", *(f"{share:.0%}" for share in counts))
     console.print(table)
 
 

@@ -7,10 +7,10 @@ asked at public points; labels alone do worse), whether it is linear, whether po
 are tied: nearly follow from other columns, as sums and squares do. The rows then hardly determine single slopes, and the cosine may be as low as 0. Facts that
 are not given widen the interval by what they could change at most, as an error that is independent of all others.
 
-Curves of releases are fitted to eighty real tables and those of descents to made-up ones (`experiments/plan_calibration.py`); `docs/notes/plan.md` has how often
-the interval held on others. Beyond the rows and columns that were measured the interval is `extrapolation` wider. An upper end of the cosine that is
-near 1 is set to 1: an answer that is better than the rule is not an error. The paper's plane has an older rule, without an interval: excess 1/(1 + (B/40)²)
-and cosine B/√(B² + 60²) for `Basic`, 17 and 25 in the place of 40 and 60 for a release, with a floor of 0.001.
+Curves of releases are fitted to a hundred real tables and those of descents to made-up ones (`experiments/plan_calibration.py`); `docs/notes/plan.md` has how
+often the interval held on others. Beyond the rows and columns that were measured the interval is `extrapolation` wider. An upper end of the cosine that
+is near 1 is set to 1: an answer that is better than the rule is not an error. The paper's plane has an older rule, without an interval: excess
+1/(1 + (B/40)²) and cosine B/√(B² + 60²) for `Basic`, 17 and 25 in the place of 40 and 60 for a release, with a floor of 0.001.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dpexplain.privacy.budget import Budget, Guarantee
 
 EPSILONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 RARE, COMMON = 0.1, 0.2  # shares of positive answers; between them the rule was not fitted
-LEAST_REACH, MEASURED_ROWS, MEASURED_COLUMNS = 5.5, (3_100, 1_414_593), (4, 119)
+LEAST_REACH, MEASURED_ROWS, MEASURED_COLUMNS = 5.5, (3_100, 1_414_593), (3, 119)
 _BEYOND = 0.15  # for each factor of e beyond what was measured
 _PAPER_BASIC, _PAPER_RELEASE, _PAPER_FLOOR = (40.0, 60.0), (17.0, 25.0), 0.001
 
@@ -99,8 +99,8 @@ class PowerLaw:
 
 
 _RELEASE = (
-    PowerLaw(1.44, 0.84, {"model": -2.15, "rare": 1.29, "linear": -1.01, "tied": 0.75}, -2.4, 2.73),
-    PowerLaw(1.83, 0.33, {"model": -1.9, "rare": 0.99, "linear": -0.75, "tied": 1.29}, -2.2, 2.41),
+    PowerLaw(0.93, 0.81, {"model": -2.15, "rare": 1.18, "linear": -1.88, "tied": 0.74}, -2.92, 2.68),
+    PowerLaw(1.69, 0.32, {"model": -1.9, "rare": 0.92, "linear": -1.14, "tied": 1.49}, -2.01, 1.94),
 )
 _BASIC = (
     PowerLaw(2.14, 0.71, {"model": -0.87, "rare": 1.89, "hard": -0.41}, -1.52, 1.31),
@@ -130,7 +130,7 @@ def extrapolation(rows: int, features: int) -> float:
 def basic(reached: float, facts: Facts | None = None, *, plane: Plane = "fitted", beyond: float = 0.0) -> ExpectedQuality:
     """Of one answer of `Basic` by descent; `beyond` is `extrapolation` of the table. By moments it is that of a `release` at the answer's price."""
     if _is_fitted(plane):
-        return _quality_on(_BASIC, reached, facts or Facts(), beyond)
+        return quality_on(_BASIC, reached, facts or Facts(), beyond)
     excess, turn = _PAPER_BASIC
     return ExpectedQuality(1 / (1 + (reached / excess) ** 2), reached / hypot(reached, turn))
 
@@ -143,7 +143,7 @@ def basic_of(cost: Guarantee, rows: int, features: int, facts: Facts, *, plane: 
 def release(reached: float, facts: Facts | None = None, *, plane: Plane = "fitted", beyond: float = 0.0) -> ExpectedQuality:
     """Of each answer of a release without reference records; `beyond` is `extrapolation` of the table."""
     if _is_fitted(plane):
-        return _quality_on(_RELEASE, reached, facts or Facts(), beyond)
+        return quality_on(_RELEASE, reached, facts or Facts(), beyond)
     excess, turn = _PAPER_RELEASE
     best = 1 - _PAPER_FLOOR
     return ExpectedQuality(min(_PAPER_FLOOR + 1 / (1 + (reached / excess) ** 2), 1.0), best * reached / hypot(reached, turn))
@@ -202,7 +202,8 @@ def _is_fitted(plane: Plane) -> bool:
     return plane == "fitted"
 
 
-def _quality_on(curves: tuple[PowerLaw, PowerLaw], reached: float, facts: Facts, beyond: float) -> ExpectedQuality:
+def quality_on(curves: tuple[PowerLaw, PowerLaw], reached: float, facts: Facts, beyond: float) -> ExpectedQuality:
+    """From the curves of the relative excess and of the tangent of the angle."""
     excess, least, most = curves[0].evaluate(reached, facts, beyond)
     angle, narrow, wide = curves[1].evaluate(reached, facts, beyond)
     if reached < LEAST_REACH:
