@@ -1,19 +1,20 @@
-"""What `dpexplain plan` should say: quality of releases and of Basic's answers on made-up tables, by the fitted plane, against the reach.
+"""What `dpexplain plan` should say: quality of releases and of descents by `Basic`, by the fitted plane, against the reach.
 
-python -m experiments.plan_calibration [--queries 5] [--ways basic] [--halves fresh]
+python -m experiments.plan_calibration [--queries 5] [--ways basic] [--halves fresh] [--real FILE …]
 
-Thirty-two tables choose the constants of `dpexplain.privacy.expected_quality`; thirty-two more only count how often its interval holds. Sixteen
-of the thirty-two had been held out before: they showed that an interval from plain residuals is too narrow for a release whose facts are all
-given (74 % of excesses inside), so residuals are now those of tables left out one by one, and other tables were drawn to be held out. Sixteen fresh
-ones were looked at once, after the moments and error bars of releases had changed. Before all of these, six tables made by hand were measured and
-dropped: in them rare positives and labels without a model went together.
+Curves of releases are fitted to real tables, whose results are the files of `experiments.coverage --records 0 --weights stable --json FILE`. All of them have
+a model, so what labels alone change is taken from thirty-two made-up tables. Curves of descents are fitted to these alone. Ends are those of
+differences between each table and the curve of all the others. Thirty-two other made-up tables only count how often intervals hold, and so do sixteen
+fresh ones. Six tables made by hand were dropped before: in them rare positives and labels without a model went together.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ import dpexplain as dpx
 from dpexplain import evaluation
 from dpexplain.noise import SeededNoise
 from dpexplain.privacy import expected_quality
+from experiments.coverage import facts_of_result, reach_of_result
 from experiments.made_up import Recipe, made_up
 
 EPSILONS = (0.03, 0.1, 0.3, 1.0, 3.0)
@@ -118,25 +120,27 @@ def measure(case, seed, queries, ways):
             yield way, epsilon, reached, excess, cosine
 
 
+@dataclass(frozen=True)
+class Result:
+    """What came out for one table, way and ε."""
+
+    table: str
+    way: str
+    facts: expected_quality.Facts
+    reached: float
+    excess: float
+    cosine: float
+
+
 def facts_of(case):
-    return {"model": case.registered, "rare": case.share < expected_quality.RARE, "hard": case.hard}
+    return expected_quality.Facts(case.registered, case.share < expected_quality.RARE, case.hard, not case.forest, tied=False)
 
 
-def fit(measured, effects):
-    """(constant, power, effects, low, high) of log y = constant - power·log B ± effects / 2.
-
-    The interval holds 90 % of the differences between each table and the curve of all the others.
-    """
-    reaches, values, facts = (list(column) for column in zip(*measured, strict=True))
-    signs = [[0.5 if one[name] else -0.5 for name in effects] for one in facts]
-    design, target = np.column_stack([np.ones(len(reaches)), -np.log(reaches), signs]), np.log(values)
-    table = np.arange(len(target)) // len(EPSILONS)
-    differences = [
-        target[table == one] - design[table == one] @ np.linalg.lstsq(design[table != one], target[table != one], rcond=None)[0]
-        for one in np.unique(table)
-    ]
-    found = np.linalg.lstsq(design, target, rcond=None)[0]
-    return [round(float(one), 2) for one in (*found, *np.quantile(np.concatenate(differences), (0.05, 0.95)))]
+def real_results(files):
+    """Those of stored files of `experiments.coverage`, for releases without reference."""
+    for one in (one for file in files for one in json.loads(Path(file).read_text(encoding="utf-8"))):
+        if (one["source"], one["weight"], one["plane"]) == ("moments", "stable", "fitted"):
+            yield Result(one["table"], "release", facts_of_result(one), reach_of_result(one), one["excess"], one["cosine"])
 
 
 def tangent(cosine):
@@ -144,25 +148,66 @@ def tangent(cosine):
     return np.sqrt(1 / np.clip(cosine, 0.02, 1 - 1e-9) ** 2 - 1)
 
 
-def constants(results, ways):
-    """The curves of `expected_quality`, from results of `measure` with their cases."""
-    for way in ways:
-        effects = ("model", "rare", "hard")
-        of_way = [(case, reached, excess, cosine) for case, (name, _, reached, excess, cosine) in results if name == way]
-        yield way, "excess", fit([(reached, max(excess, 1e-6), facts_of(case)) for case, reached, excess, _ in of_way], effects)
-        yield way, "tangent", fit([(reached, tangent(cosine), facts_of(case)) for case, reached, _, cosine in of_way], effects)
+def fit(results, effects, what, held):
+    """(constant, power, effects, low, high) of log y = constant - power·log B ± effects / 2; every table counts once.
+
+    The interval holds the share `held` of the differences between each table and the curve of all the others. Angles of tables with tied numbers do not
+    count there: nothing is promised about them.
+    """
+    signs = {True: 0.5, False: -0.5, None: 0.0}
+    design = np.array([[1.0, -np.log(one.reached), *(signs[getattr(one.facts, name)] for name in effects)] for one in results])
+    target = np.log([max(one.excess, 1e-6) if what == "excess" else tangent(one.cosine) for one in results])
+    tables = np.array([one.table for one in results])
+    weight = np.array([1 / np.sqrt((tables == one).sum()) for one in tables])
+
+    def solve(some):
+        return np.linalg.lstsq(design[some] * weight[some, None], target[some] * weight[some], rcond=None)[0]
+
+    free = np.array([what == "excess" or not one.facts.tied for one in results])
+    left_out = [target[tables == one] - design[tables == one] @ solve(tables != one) for one in np.unique(tables[free])]
+    ends = np.quantile(np.concatenate(left_out), ((1 - held) / 2, (1 + held) / 2))
+    return [round(float(one), 2) for one in (*solve(tables != ""), *ends)]
 
 
-def inside(results, way, *, informed):
+REAL_FACTS = ("rare", "linear", "tied")
+HELD = {"excess": 0.95, "tangent": 0.9}  # of left-out real tables; an angle has one end only, because better ones count as inside
+
+
+def constants(made, real):
+    """The curves of `expected_quality`."""
+    for what in ("excess", "tangent"):
+        if basic := [one for one in made if one.way == "basic"]:
+            yield "basic", what, fit(basic, ("model", "rare", "hard"), what, 0.9)
+        release = [one for one in made if one.way == "release"]
+        if release and real:
+            model = fit(release, ("model", "rare", "linear"), what, 0.9)[2]
+            constant, power, *effects, low, high = fit(real, REAL_FACTS, what, HELD[what])
+            yield "release", what, [round(constant - model / 2, 2), power, model, *effects, low, high]
+
+
+def inside(results, *, informed):
     """For each measurement: whether excess and cosine lie in their intervals."""
-    for case, (name, _, reached, excess, cosine) in results:
-        if name == way:
-            facts = expected_quality.Facts(**facts_of(case)) if informed else expected_quality.Facts()
-            expected = getattr(expected_quality, way)(reached, facts)
-            if expected.excess_interval is not None and expected.cosine_interval is not None:  # it says where it does not know
-                low, high = expected.excess_interval
-                least, most = expected.cosine_interval
-                yield low <= excess <= high, least <= cosine <= most
+    for one in results:
+        expected = getattr(expected_quality, one.way)(one.reached, one.facts if informed else expected_quality.Facts())
+        if expected.excess_interval is not None and expected.cosine_interval is not None:  # it says where it does not know
+            yield is_inside(one, expected)
+
+
+def is_inside(result, expected):
+    (low, high), (least, most) = expected.excess_interval, expected.cosine_interval
+    return low <= result.excess <= high, least <= result.cosine <= most
+
+
+def inside_left_out(real):
+    """The same for curves and ends that are fitted to all real tables but the one that is judged."""
+    for table in track({one.table: None for one in real}, "left out"):
+        others = [one for one in real if one.table != table]
+        curves = []
+        for what in ("excess", "tangent"):
+            constant, power, *effects, low, high = fit(others, REAL_FACTS, what, HELD[what])
+            curves.append(expected_quality.PowerLaw(constant, power, dict(zip(REAL_FACTS, effects, strict=True)), low, high))
+        for one in (one for one in real if one.table == table):
+            yield is_inside(one, expected_quality.quality_on(tuple(curves), one.reached, one.facts, 0.0))
 
 
 def main():
@@ -170,22 +215,32 @@ def main():
     parser.add_argument("--queries", type=int, default=5)
     parser.add_argument("--ways", default="release,basic")
     parser.add_argument("--halves", nargs="*", choices=tuple(SEEDS), default=["fitting", "held out"])
+    parser.add_argument(
+        "--real", nargs="*", default=[], help="files with results of real tables that releases' curves are fitted to"
+    )
     options = parser.parse_args()
     queries, ways = options.queries, options.ways.split(",")
     console, table = (
         Console(),
         Table("tables", "way", "facts", "excess inside", "cosine inside", title="Answers inside plan's interval"),
     )
-    for half in options.halves:
-        tables = [(seed + i, case) for seed in SEEDS[half] for i, case in enumerate(cases(seed))]
-        results = [(case, one) for seed, case in track(tables, half) for one in measure(case, seed, queries, ways)]
-        if half == "fitting":
-            console.print(*constants(results, ways), sep="\n")
-            reaches = [one[2] for _, one in results]
-            console.print(f"reach from {min(reaches):.0f} to {max(reaches):.0f}")
-        for way, informed in product(ways, (True, False)):
-            counts = np.mean(list(inside(results, way, informed=informed)), axis=0)
+    measured = {
+        half: [
+            Result(f"{half} {seed + i}", way, facts_of(case), reached, excess, cosine)
+            for seed in SEEDS[half]
+            for i, case in enumerate(track(cases(seed), half))
+            for way, _, reached, excess, cosine in measure(case, seed + i, queries, ways)
+        ]
+        for half in options.halves
+    } | {"real": list(real_results(options.real))}
+    console.print(*constants(measured.get("fitting", []), measured["real"]), sep="\n")
+    for (half, results), way, informed in product(measured.items(), ways, (True, False)):
+        if of_way := [one for one in results if one.way == way]:
+            counts = np.mean(list(inside(of_way, informed=informed)), axis=0)
             table.add_row(half, way, "all given" if informed else "none given", *(f"{share:.0%}" for share in counts))
+    if options.real:
+        counts = np.mean(list(inside_left_out(measured["real"])), axis=0)
+        table.add_row("real, left out one by one", "release", "all given", *(f"{share:.0%}" for share in counts))
     console.print(table)
 
 

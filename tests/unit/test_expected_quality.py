@@ -1,5 +1,7 @@
 """The rule of thumb of `dpexplain plan` against everything that was measured, and its limits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -38,8 +40,11 @@ FITTED = [  # way, rows, columns, ε, relative excess, cosine on real data, fitt
     ("release", 48_842, 49, 1.0, 0.0022, 0.993),
     ("basic", 48_842, 49, 1.0, 0.0146, 0.962),
 ]
-LARGER = [("release", 1_402_639, 70, 0.1, 0.0028), ("basic", 1_402_639, 70, 0.1, 0.0049)]  # than any table of the fit
-SOFT = Facts(model=True, rare=False, hard=False)
+LARGER = [
+    ("release", 1_402_639, 152, 0.1, 0.0028),
+    ("basic", 1_402_639, 152, 0.1, 0.0049),
+]  # more columns than any table of the fit
+SOFT = Facts(model=True, rare=False, hard=False, linear=False, tied=False)
 
 
 def is_within(value, interval):
@@ -67,7 +72,7 @@ def test_beyond_what_was_measured_the_interval_is_called_extrapolated_is_wider_a
     assert is_within(excess, (expected.excess_interval[0] / 2, expected.excess_interval[1]))
     narrower = getattr(expected_quality, way)(reached, SOFT)
     assert expected.excess_interval[0] < narrower.excess_interval[0] < narrower.excess_interval[1] < expected.excess_interval[1]
-    assert expected_quality.extrapolation(20_000, 20) == 0 < expected_quality.extrapolation(500, 5) < 1
+    assert expected_quality.extrapolation(20_000, 20) == 0 < expected_quality.extrapolation(500, 3) < 1
     assert any("extrapolated" in words for words in expected_quality.unknowns(rows, columns, SOFT))
 
 
@@ -91,13 +96,21 @@ def test_the_interval_holds_answers_given_now():
 @pytest.mark.parametrize("rule", [expected_quality.basic, expected_quality.release])
 def test_intervals_hold_their_middle_and_narrow_with_every_fact(rule):
     widths = []
-    for facts in (Facts(), Facts(rare=False), Facts(model=True, rare=False), SOFT):
+    for facts in (Facts(), Facts(rare=False), Facts(model=True, rare=False), Facts(model=True, rare=False, tied=False), SOFT):
         expected = rule(300, facts)
         assert is_within(expected.relative_excess, expected.excess_interval)
         assert is_within(expected.cosine, expected.cosine_interval)
         widths.append(expected.excess_interval[1] / expected.excess_interval[0])
     assert widths == sorted(widths, reverse=True)
     assert widths[-1] < widths[0]
+
+
+def test_a_linear_model_promises_more_and_tied_numbers_less():
+    plain, linear, tied = (
+        expected_quality.release(300, one) for one in (SOFT, replace(SOFT, linear=True), replace(SOFT, tied=True))
+    )
+    assert linear.relative_excess < plain.relative_excess < tied.relative_excess
+    assert linear.cosine > plain.cosine > tied.cosine
 
 
 @pytest.mark.parametrize("rule", [expected_quality.basic, expected_quality.release])
@@ -126,7 +139,7 @@ def test_what_is_not_known_is_said():
     assert expected_quality.basic(1.0).excess_interval is None
     assert expected_quality.release(300, plane="paper").cosine_interval is None
     assert expected_quality.unknowns(20_000, 20, SOFT) == []
-    assert len(expected_quality.unknowns(102_000, 152, SOFT)) == 2
+    assert len(expected_quality.unknowns(2_000, 152, SOFT)) == 2
     assert "how rare" in expected_quality.unknowns(20_000, 20)[0]
     assert "paper" in expected_quality.unknowns(20_000, 20, plane="paper")[0]
     with pytest.raises(dpx.DpexplainError, match="not measured"):

@@ -2,14 +2,15 @@
 
 Everything follows from one ratio: the reach B = k·m̄·μ / (Δ·√n), the ball's radius over the norm of the noise that the whole budget of an
 answer would put on one gradient (`mechanisms/descent.py` chooses its steps from the same number). For the fitted plane, relative excess and the
-tangent of the angle to the exact optimum fall as powers of B, and three facts shift them where they are public: whether the model is
-registered (it is asked at public points; labels alone do worse), whether positive answers are rare, and whether answers are hard. A fact that is not
-given widens the interval by what it could change.
+tangent of the angle to the exact optimum fall as powers of B, and facts shift them where they are public: whether the model is registered (it is
+asked at public points; labels alone do worse), whether it is linear, whether positive answers are rare, whether answers are hard, and whether numbers
+are tied: nearly follow from other columns, as sums and squares do. The rows then hardly determine single slopes, and the cosine may be as low as 0. Facts that
+are not given widen the interval by what they could change at most, as an error that is independent of all others.
 
-The constants are fitted to made-up tables (`experiments/plan_calibration.py`); `docs/notes/plan.md` has how often the interval held on others.
-Beyond the rows and columns that were measured the interval is `extrapolation` wider. An upper end of the cosine that is near 1 is set to 1: an answer that
-is better than the rule is not an error. The paper's plane has an older rule, without an interval: excess 1/(1 + (B/40)²) and cosine B/√(B² + 60²) for
-`Basic`, 17 and 25 in the place of 40 and 60 for a release, with a floor of 0.001.
+Curves of releases are fitted to a hundred real tables and those of descents to made-up ones (`experiments/plan_calibration.py`); `docs/notes/plan.md` has how
+often the interval held on others. Beyond the rows and columns that were measured the interval is `extrapolation` wider. An upper end of the cosine that
+is near 1 is set to 1: an answer that is better than the rule is not an error. The paper's plane has an older rule, without an interval: excess
+1/(1 + (B/40)²) and cosine B/√(B² + 60²) for `Basic`, 17 and 25 in the place of 40 and 60 for a release, with a floor of 0.001.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dpexplain.privacy.budget import Budget, Guarantee
 
 EPSILONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 RARE, COMMON = 0.1, 0.2  # shares of positive answers; between them the rule was not fitted
-LEAST_REACH, MEASURED_ROWS, MEASURED_COLUMNS = 5.5, (3_100, 54_100), (11, 65)
+LEAST_REACH, MEASURED_ROWS, MEASURED_COLUMNS = 5.5, (3_100, 1_414_593), (3, 119)
 _BEYOND = 0.15  # for each factor of e beyond what was measured
 _PAPER_BASIC, _PAPER_RELEASE, _PAPER_FLOOR = (40.0, 60.0), (17.0, 25.0), 0.001
 
@@ -43,6 +44,8 @@ class Facts:
     model: bool | None = None
     rare: bool | None = None
     hard: bool | None = None
+    linear: bool | None = None
+    tied: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +78,13 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class PowerLaw:
-    """log y = constant - power·log B ± effect / 2 for each fact; `low` and `high` bound what was left over.
-
-    `tied` is how much larger y can be where numbers determine each other, as real tables showed: one more fact, and never a known one.
-    """
+    """log y = constant - power·log B ± effect / 2 for each fact; `low` and `high` bound what was left over."""
 
     constant: float
     power: float
     effects: dict[str, float]
     low: float
     high: float
-    tied: float = 0.0
 
     def evaluate(self, reached: float, facts: Facts, beyond: float) -> tuple[float, float, float]:
         """The middle and both ends, which are `beyond` farther apart on each side."""
@@ -96,17 +95,17 @@ class PowerLaw:
                 unknown += abs(effect) / 2
             else:
                 middle += effect / 2 if fact else -effect / 2
-        return exp(middle), exp(middle + self.low - unknown - beyond), exp(middle + self.high + max(unknown, self.tied) + beyond)
+        return exp(middle), exp(middle - hypot(self.low, unknown) - beyond), exp(middle + hypot(self.high, unknown) + beyond)
 
 
 _RELEASE = (
-    PowerLaw(2.15, 1.03, {"model": -1.59, "rare": 1.28, "hard": 0.1}, -1.85, 2.2, 0.2),
-    PowerLaw(2.61, 0.66, {"model": -1.33, "rare": 0.78, "hard": 0.14}, -1.45, 2.2, 0.9),
+    PowerLaw(0.93, 0.81, {"model": -2.15, "rare": 1.18, "linear": -1.88, "tied": 0.74}, -2.92, 2.68),
+    PowerLaw(1.69, 0.32, {"model": -1.9, "rare": 0.92, "linear": -1.14, "tied": 1.49}, -2.01, 1.94),
 )
 _BASIC = (
     PowerLaw(2.14, 0.71, {"model": -0.87, "rare": 1.89, "hard": -0.41}, -1.52, 1.31),
     PowerLaw(2.15, 0.43, {"model": -1.18, "rare": 0.95, "hard": -0.33}, -1.3, 1.36),
-)  # relative excess, then the tangent of the angle: printed by experiments/plan_calibration.py, ends moved as above
+)  # relative excess, then the tangent of the angle: printed by experiments/plan_calibration.py; ends of _BASIC were moved outwards for other tables
 
 
 def reach(rows: int, features: int, budget: Budget, multiplier: int = 1) -> float:
@@ -131,7 +130,7 @@ def extrapolation(rows: int, features: int) -> float:
 def basic(reached: float, facts: Facts | None = None, *, plane: Plane = "fitted", beyond: float = 0.0) -> ExpectedQuality:
     """Of one answer of `Basic` by descent; `beyond` is `extrapolation` of the table. By moments it is that of a `release` at the answer's price."""
     if _is_fitted(plane):
-        return _quality_on(_BASIC, reached, facts or Facts(), beyond)
+        return quality_on(_BASIC, reached, facts or Facts(), beyond)
     excess, turn = _PAPER_BASIC
     return ExpectedQuality(1 / (1 + (reached / excess) ** 2), reached / hypot(reached, turn))
 
@@ -144,7 +143,7 @@ def basic_of(cost: Guarantee, rows: int, features: int, facts: Facts, *, plane: 
 def release(reached: float, facts: Facts | None = None, *, plane: Plane = "fitted", beyond: float = 0.0) -> ExpectedQuality:
     """Of each answer of a release without reference records; `beyond` is `extrapolation` of the table."""
     if _is_fitted(plane):
-        return _quality_on(_RELEASE, reached, facts or Facts(), beyond)
+        return quality_on(_RELEASE, reached, facts or Facts(), beyond)
     excess, turn = _PAPER_RELEASE
     best = 1 - _PAPER_FLOOR
     return ExpectedQuality(min(_PAPER_FLOOR + 1 / (1 + (reached / excess) ** 2), 1.0), best * reached / hypot(reached, turn))
@@ -189,6 +188,8 @@ def unknowns(rows: int, features: int, facts: Facts | None = None, *, plane: Pla
         "model": "whether a model is registered",
         "rare": "how rare positive answers are",
         "hard": "whether answers are hard",
+        "linear": "whether the model is linear",
+        "tied": "whether numbers nearly follow from other columns",
     }
     if missing := [words[one.name] for one in fields(Facts) if getattr(given, one.name) is None]:
         found.append(f"{', '.join(missing)}; the interval is wider for it")
@@ -201,13 +202,14 @@ def _is_fitted(plane: Plane) -> bool:
     return plane == "fitted"
 
 
-def _quality_on(curves: tuple[PowerLaw, PowerLaw], reached: float, facts: Facts, beyond: float) -> ExpectedQuality:
+def quality_on(curves: tuple[PowerLaw, PowerLaw], reached: float, facts: Facts, beyond: float) -> ExpectedQuality:
+    """From the curves of the relative excess and of the tangent of the angle."""
     excess, least, most = curves[0].evaluate(reached, facts, beyond)
     angle, narrow, wide = curves[1].evaluate(reached, facts, beyond)
     if reached < LEAST_REACH:
         return ExpectedQuality(excess, _cosine(angle))
     best = 1.0 if _grade(_cosine(narrow)) == _NEAR_EXACT else _cosine(narrow)
-    return ExpectedQuality(excess, _cosine(angle), (least, most), (_cosine(wide), best))
+    return ExpectedQuality(excess, _cosine(angle), (least, most), (0.0 if facts.tied else _cosine(wide), best))
 
 
 def _grade(cosine: float) -> str:
