@@ -1,11 +1,12 @@
 """Explanations of any locality from one release: moments alone, reference records alone, and both, on real data.
 
-python -m experiments.reference_accuracy --data DIR [--sets ACS Adult] [--plane fitted | paper] [--plot docs/images/locality.png]
+python -m experiments.reference_accuracy --data DIR [--sets ACS Adult] [--planes fitted paper] [--plot docs/images/locality.png]
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from time import perf_counter
 
 import numpy as np
@@ -70,11 +71,11 @@ def effective_rows(data, point, weight):
 
 def table(results, queries):
     shown = Table(title=f"{queries} random queries, δ = 1e-6: relative excess / cosine to the exact local optimum")
-    for column in ("data", "total ε", "weight", "effective rows", "moments", "reference", "both", "within two errors"):
+    for column in ("data", "total ε", "plane", "weight", "effective rows", "moments", "reference", "both", "within two errors"):
         shown.add_column(column)
-    for name, epsilon, weight, rows, scores, covered in results:
+    for name, epsilon, plane, weight, rows, scores, covered in results:
         cells = [f"{scores[e][0]:.4f} / {scores[e][1]:.4f}" for e in ("moments", "reference", "both")]
-        shown.add_row(name, f"{epsilon:g}", weight, f"{rows:,.0f}", *cells, f"{covered:.0%}")
+        shown.add_row(name, f"{epsilon:g}", plane, weight, f"{rows:,.0f}", *cells, f"{covered:.0%}")
     return shown
 
 
@@ -83,29 +84,27 @@ def measure(data, epsilon, options, console):
     console.print(f"{data.name}: {release.reference} built in {seconds:.0f} s")
     records = random_records(data, options.queries, options.seed)
     points = data.domain.encode_queries(records)
-    for name, weight in WEIGHTS.items():
-        answers = {which: one.explain_many(records, weight, plane=options.plane) for which, one in estimators(release).items()}
+    for plane, (name, weight) in product(options.planes, WEIGHTS.items()):
+        answers = {which: one.explain_many(records, weight, plane=plane) for which, one in estimators(release).items()}
         rows = np.mean([effective_rows(data, point, weight) for point in points[:10]])
         values = {which: found.values for which, found in answers.items()}
-        scores, optima = accuracy(private, records, weight, values, options.plane)
+        scores, optima = accuracy(private, records, weight, values, plane)
         covered = np.mean(np.abs(answers["both"].values - optima) <= 2 * answers["both"].error)
-        console.print(f"{data.name}, {name}: excess {scores['both'][0]:.4f}, cosine {scores['both'][1]:.4f}")
-        yield data.name, epsilon, name, rows, scores, covered
+        console.print(f"{data.name}, {plane}, {name}: excess {scores['both'][0]:.4f}, cosine {scores['both'][1]:.4f}")
+        yield data.name, epsilon, plane, name, rows, scores, covered
 
 
 def curve(data, epsilon, options):
     """Relative excess against the width of a Gaussian weight."""
     private, release, _ = make_release(data, epsilon, options.seed)
     records = random_records(data, options.queries, options.seed)
-    curves = {}
+    curves, plane = {}, options.planes[0]
     for width in track(WIDTHS, description=data.name, transient=True):
         weight = weights.Gaussian(width)
-        answers = {"basic, ε = 0.1 a query": basic(private, records, weight, options.plane)}
-        answers["adaptive, ε = 0.1 a query at most"] = adaptive(private, records, weight, options.plane)
-        answers |= {
-            name: one.explain_many(records, weight, plane=options.plane).values for name, one in estimators(release).items()
-        }
-        for name, (excess, _) in accuracy(private, records, weight, answers, options.plane)[0].items():
+        answers = {"basic, ε = 0.1 a query": basic(private, records, weight, plane)}
+        answers["adaptive, ε = 0.1 a query at most"] = adaptive(private, records, weight, plane)
+        answers |= {name: one.explain_many(records, weight, plane=plane).values for name, one in estimators(release).items()}
+        for name, (excess, _) in accuracy(private, records, weight, answers, plane)[0].items():
             curves.setdefault(name, []).append(excess)
     return curves
 
@@ -138,7 +137,7 @@ def plot(data, epsilon, curves, path):
 def main():
     parser = arguments(__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
-    parser.add_argument("--plane", choices=["fitted", "paper"], default="fitted")
+    parser.add_argument("--planes", nargs="+", choices=["fitted", "paper"], default=["fitted"], help="a plot has the first")
     parser.add_argument("--plot", help="draw error against locality for the first data set here, instead of the table")
     options, console = parser.parse_args(), Console()
     folder = data_folder(options.data)

@@ -24,7 +24,8 @@ RECORDS = 1 << 15
 HISTOGRAMS, ONE_WAY, MST_CHOICE, AIM_CHOICE = 0.1, 0.1, 0.2, 0.1  # shares of μ²: bins; MST's single features; choosing tables
 CELLS, BINS = 256, 16  # of a number
 WORKLOAD, ROUNDS, LARGEST = 3, 16, 4.0  # AIM: features of a table, at most so many rounds a feature, megabytes of the model
-ITERATIONS = 1000  # of mirror descent; after 100, models have not learnt what was measured last
+ITERATIONS = 2000  # of mirror descent, at most
+CLOSE = 1e-3  # it stops when fifty of them take off less than this share of the loss, half of χ²
 
 
 class Bins:
@@ -117,7 +118,8 @@ class Counts:
 
     def fit(self, measurements, before=None):
         descent = mbi.estimation.MirrorDescent()
-        return descent.estimate(self.domain, measurements, self.total, iters=ITERATIONS, warm_start=before)
+        how = {"iters": ITERATIONS, "tol": CLOSE, "patience": 1}
+        return descent.estimate(self.domain, measurements, self.total, warm_start=before, **how)
 
     def draw(self, model):
         np.random.seed(int(self.random.integers(1 << 31)))  # noqa: NPY002  (mbi draws from the global generator)

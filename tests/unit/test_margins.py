@@ -64,10 +64,18 @@ def test_the_released_mean_and_variance_are_matched():
     assert shares @ np.square(middles - mean) == pytest.approx(values.var(), rel=0.05)
 
 
+def test_within_bins_spikes_are_followed_that_leave_too_little_to_be_seen():
+    values, sigma = amounts(zeros=0.9), 0.0075
+    counted, moments = noisy_shares_of(values, sigma), moments_of(values)
+    assert cell_shares(NUMBER, counted, sigma, moments)[0] == 0.0
+    assert cell_shares(NUMBER, counted, sigma, moments, within_bins=True)[0] == pytest.approx(0.9, abs=0.05)
+
+
 @pytest.mark.parametrize("moments", [(0.0, 0.0), (1.0, 1e-9), (0.5, 0.25), (0.01, 0.2)])
 @pytest.mark.parametrize("counted", [np.zeros(258), np.full(258, -1e9), np.full(258, 1e12), np.eye(258)[0], 1e6 * np.eye(258)[3]])
-def test_any_released_numbers_give_shares(moments, counted):
-    shares = cell_shares(NUMBER, counted, 0.01, moments)
+@pytest.mark.parametrize("within_bins", [False, True])
+def test_any_released_numbers_give_shares(moments, counted, within_bins):
+    shares = cell_shares(NUMBER, counted, 0.01, moments, within_bins=within_bins)
     assert np.isfinite(shares).all()
     assert (shares >= 0).all()
     assert shares.sum() == pytest.approx(1)

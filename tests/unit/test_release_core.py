@@ -106,7 +106,15 @@ def test_shrinkage_brings_noisy_moments_closer_to_the_truth():
         ]
         return np.mean(errors)
 
-    assert distance(True) < 0.8 * distance(False)
+    assert distance(True) < 0.82 * distance(False)
+
+
+def test_a_variance_that_noise_hides_is_expected_to_be_positive():
+    found = [find_estimate(sigma=900.0, shrink=True, seed=seed)[0] for seed in range(40)]
+    truth, errors = find_estimate()[0].covariance[4:, 4:].diagonal(), [one.spread.squares for one in found]
+    assert np.median(errors) > 2 * truth.max()
+    variances = np.array([one.shrunk[4:, 4:].diagonal() for one in found])
+    assert (variances > np.minimum(0.2 * np.array(errors)[:, None], 0.25)).all()  # not 0.0001, as if a number did not vary
 
 
 def test_pure_noise_leaves_no_slopes():

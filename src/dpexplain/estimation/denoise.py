@@ -107,6 +107,7 @@ def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, sh
     t1 = t1 - t0[..., None] * shift
     covariance = np.where(_within_codes(layout), _code_covariance(mean), s2 - _outer(shift, shift))
     seconds = sums.squares / total[..., None] + query.variance[numbers] - np.square(shift[..., numbers])
+    seconds = _positive(seconds, _column(spread.squares)) if shrink else seconds
     covariance[..., numbers, numbers] = np.clip(seconds, SMALLEST_VARIANCE, 0.25)
     kept = _shares(covariance, spread, layout) if shrink else np.ones_like(s2)
     shrunk = _sum_both_to_zero(covariance * kept, complete, layout)  # each column was shrunk by itself
@@ -269,6 +270,14 @@ def _within_codes(layout: Layout) -> Flags:
 def _code_covariance(mean: Vector) -> Matrix:
     """diag(μ) - μμᵀ."""
     return np.asarray(mean[..., None] * np.eye(mean.shape[-1]) - _outer(mean, mean))
+
+
+def _positive(variances: Vector, error: Numbers) -> Vector:
+    """Expected variances, given noisy ones with this error and that they are positive: the mean of a normal distribution cut off at 0."""
+    if not np.any(error):
+        return variances
+    ratio = variances / error
+    return np.asarray(variances + error * np.exp(-np.square(ratio) / 2 - scipy.special.log_ndtr(ratio)) / sqrt(2 * np.pi))
 
 
 def _shares(covariance: Matrix, spread: Spread, layout: Layout) -> Matrix:

@@ -55,14 +55,25 @@ def place_in_cells(standard: Vector, cell: Cells, shares: Vector) -> Vector:
 
 
 def cell_shares(
-    cell: Cells, counted: Vector, sigma: float, moments: tuple[float, float], errors: tuple[float, float] = (0.0, 0.0)
+    cell: Cells,
+    counted: Vector,
+    sigma: float,
+    moments: tuple[float, float],
+    errors: tuple[float, float] = (0.0, 0.0),
+    *,
+    within_bins: bool = False,
 ) -> Vector:
-    """The share of each cell, from shares that were counted with noise `sigma`, and from (mean, variance) with these standard errors."""
+    """The share of each cell, from shares that were counted with noise `sigma`, and from (mean, variance) with these standard errors.
+
+    `within_bins` are shares that divide bins only, whose own shares are known better: spikes are followed there whatever they leave.
+    """
     middles = _middles(cell)
     order = np.argsort(middles, kind="stable")
     spikes = _find_spikes(counted, sigma) if isinstance(cell, NumberCells) else np.zeros(cell.count)
     rest = 1 - float(spikes.sum())
-    if not rest > _LEAST_REST * sigma:
+    if within_bins:
+        rest = max(rest, _SEEN * sigma)
+    elif not rest > _LEAST_REST * sigma:
         return _beta_shares(cell, middles, *moments)
     expected = _beta_shares(cell, middles, *_moments_of_rest(moments, spikes, middles, rest))
     found = spikes[order] + rest * _follow_counts(expected[order], (counted - spikes)[order] / rest, sigma / rest)

@@ -1,4 +1,4 @@
-"""Encoded records from bins: draws a cell of the bin by the noisy histogram, then a value within the cell. Pure post-processing."""
+"""Encoded records from bins: draws a cell of the bin, then a value within the cell. Pure post-processing."""
 
 from __future__ import annotations
 
@@ -8,23 +8,33 @@ from math import sqrt
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.cells import CellCodes, Cells
+from dpexplain.core.cells import CellCodes, Cells, NumberCells
 from dpexplain.core.layout import Layout
 from dpexplain.core.marginals import Bins, Joined
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.estimation._table_kernels import find_cells
-from dpexplain.estimation.reference import NUMBER_STEPS
+from dpexplain.estimation.denoise import Estimate
+from dpexplain.estimation.reference import NUMBER_STEPS, number_shares
 
 _STEEPEST = 1 / sqrt(3)  # by how many standard deviations the mean of a triangular density is from that of an even one
 
 
-def draw_within_bins(
-    codes: CellCodes, bins: Bins, histograms: Sequence[Vector], sigma: float, layout: Layout, uniforms: Uniforms
-) -> CellCodes:
+def cell_masses(bins: Bins, histograms: Sequence[Vector], sigma: float, known: Estimate | None, layout: Layout) -> list[Vector]:
+    """How much of its bin each cell holds. Far from most rows what noise leaves in empty cells adds up, so numbers follow what is `known` of them."""
+    each = zip(bins.cells, bins.joined, histograms, strict=True)
+    masses = [_mass(cell, joined, histogram, sigma) for cell, joined, histogram in each]
+    if known is not None and known.margins is not None:
+        shares = dict(zip(layout.numbers.tolist(), number_shares(known, known.margins, layout, within_bins=True), strict=True))
+        for a, cell in enumerate(bins.cells):
+            masses[a] = shares[cell.start] if isinstance(cell, NumberCells) else masses[a]
+    return masses
+
+
+def draw_within_bins(codes: CellCodes, bins: Bins, masses: Sequence[Vector], layout: Layout, uniforms: Uniforms) -> CellCodes:
     """(attributes, rows) in the form a reference stores: a column's offset (its size: none), or a multiple of 1/`NUMBER_STEPS`."""
     stored = np.zeros((layout.attributes, len(codes)), dtype=np.int64)
-    for a, (cell, joined, histogram) in enumerate(zip(bins.cells, bins.joined, histograms, strict=True)):
-        cells = _draw_cells(codes[:, a], joined, _mass(cell, joined, histogram, sigma), uniforms)
+    for a, (cell, joined, mass) in enumerate(zip(bins.cells, bins.joined, masses, strict=True)):
+        cells = _draw_cells(codes[:, a], joined, mass, uniforms)
         if layout.is_number[a]:
             number = cell.columns(cells, uniforms.take(len(cells)))[:, 0]
             stored[a] = np.rint(number * NUMBER_STEPS).astype(np.int64)

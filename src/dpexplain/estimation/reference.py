@@ -16,7 +16,8 @@ import scipy
 from numpy.typing import NDArray
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.layout import Layout
+from dpexplain.core.layout import Indices, Layout
+from dpexplain.core.marginals import NumberCounts
 from dpexplain.core.release_moments import NormalisedMoments
 from dpexplain.estimation.denoise import WIDE, Estimate
 from dpexplain.estimation.label_newton import LabelNewton, ReusedLabelNewton
@@ -161,14 +162,22 @@ def _numbers(columns: Matrix, normals: Matrix, estimate: Estimate, layout: Layou
     gaussian = centre + root @ normals
     gaussian -= gaussian.mean(axis=1, keepdims=True)
     gaussian /= np.maximum(np.sqrt(np.square(gaussian).mean(axis=1, keepdims=True)), 1e-9)
-    moments = list(zip(estimate.mean[numbers].tolist(), np.diag(covariance)[numbers].tolist(), strict=True))
     if (counted := estimate.margins) is None:
-        return np.stack([place_as_beta(one, *known) for one, known in zip(gaussian, moments, strict=True)])
+        return np.stack([place_as_beta(one, *known) for one, known in zip(gaussian, _moments(estimate, numbers), strict=True)])
+    each = zip(gaussian, counted.cells, number_shares(estimate, counted, layout), strict=True)
+    return np.stack([place_in_cells(one, cell, shares) for one, cell, shares in each])
+
+
+def number_shares(estimate: Estimate, counted: NumberCounts, layout: Layout, *, within_bins: bool = False) -> list[Vector]:
+    """The share of each cell of each number; `within_bins` as for `cell_shares`."""
     errors = float(estimate.spread.s1), float(estimate.spread.squares)
-    each = zip(gaussian, counted.cells, counted.shares, moments, strict=True)
-    return np.stack(
-        [place_in_cells(one, cell, cell_shares(cell, shares, counted.sigma, known, errors)) for one, cell, shares, known in each]
-    )
+    each = zip(counted.cells, counted.shares, _moments(estimate, layout.numbers), strict=True)
+    return [cell_shares(cell, shares, counted.sigma, known, errors, within_bins=within_bins) for cell, shares, known in each]
+
+
+def _moments(estimate: Estimate, numbers: Indices) -> list[tuple[float, float]]:
+    """The mean and variance of each number."""
+    return list(zip(estimate.mean[numbers].tolist(), np.diag(estimate.covariance)[numbers].tolist(), strict=True))
 
 
 def noise_ridge(second_error: float, layout: Layout) -> float:

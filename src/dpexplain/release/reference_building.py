@@ -13,13 +13,13 @@ from dpexplain.core.uniforms import Uniforms
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
 from dpexplain.estimation.answer import Solver
-from dpexplain.estimation.denoise import estimate, restore_clipped
+from dpexplain.estimation.denoise import Estimate, estimate, restore_clipped
 from dpexplain.estimation.hidden_codes import find_hidden_codes
 from dpexplain.estimation.local_reference import MomentRaking
 from dpexplain.estimation.plane_building import moment_targets
 from dpexplain.estimation.population import draw, tables
 from dpexplain.estimation.public_points import ask
-from dpexplain.estimation.records_from_bins import draw_within_bins, position_errors
+from dpexplain.estimation.records_from_bins import cell_masses, draw_within_bins, position_errors
 from dpexplain.estimation.response import REHEARSALS, normals, table_changes
 from dpexplain.mechanisms.marginals_plan import NoisyMarginals
 from dpexplain.mechanisms.moments_plan import NoisySketch
@@ -43,9 +43,14 @@ class DrawnRecords:
 
 
 def draw_records(
-    found: NoisyMarginals, domain: Domain, rows: int, watch: ProgressCallback = no_progress, rehearsals: int = REHEARSALS
+    found: NoisyMarginals,
+    domain: Domain,
+    rows: int,
+    known: Estimate | None = None,
+    watch: ProgressCallback = no_progress,
+    rehearsals: int = REHEARSALS,
 ) -> DrawnRecords:
-    """The same counts always give the same records."""
+    """The same counts always give the same records; `known` are the moments of numbers, where there are any."""
     bins, uniforms = found.bins, Uniforms()
     used = [np.unique(joined) for joined in bins.joined]
     believed = tables(found.tables, bins.offsets, used, found.table_sigma)
@@ -53,7 +58,8 @@ def draw_records(
     watch("rehearsing the noise")
     changes = table_changes(codes, believed, uniforms, rehearsals)
     layout = Layout.of(domain.blocks)
-    drawn = draw_within_bins(codes, bins, found.histograms, found.histogram_sigma, layout, uniforms)
+    masses = cell_masses(bins, found.histograms, found.histogram_sigma, known, layout)
+    drawn = draw_within_bins(codes, bins, masses, layout, uniforms)
     positions = position_errors(bins, found.histograms, found.histogram_sigma, layout)
     return DrawnRecords(drawn, changes, positions, find_hidden_codes(believed, bins, layout))
 
@@ -67,8 +73,8 @@ def build_reference(
     watch: ProgressCallback = no_progress,
 ) -> ReferenceData:
     """Records drawn from the noisy counts, labelled by the model and raked to the noisy moments."""
-    domain = require_tabular(data)
-    drawn = draw_records(marginals, domain, rows, watch)
+    domain, found = require_tabular(data), estimate(sketch.sums, sketch.query, sketch.sigma)
+    drawn = draw_records(marginals, domain, rows, found, watch)
     plain = ReferenceData(
         domain,
         drawn.codes,
@@ -83,15 +89,12 @@ def build_reference(
     watch("asking the model")
     labels = ask(data.labeller, columns_of(drawn.codes, domain))
     watch("raking records to the moments")
-    base, found = sketch.query.weights(plain.encoded), estimate(sketch.sums, sketch.query, sketch.sigma)
+    base = sketch.query.weights(plain.encoded)
     if sketch.query.expected is not None:
         found = restore_clipped(found, sketch.query.expected, plain.encoded, labels, base)
     slopes = reference_slopes(plain.encoded, labels, base, found, solver.layout)
-    targets, numbers = (
-        moment_targets(solver, slopes.values, found),
-        solver.layout.numbers,
-    )  # whose tails are too long: noise fills empty cells
-    moments = MomentRaking(plain.encoded, labels, base, targets, numbers)
+    targets = moment_targets(solver, slopes.values, found)
+    moments = MomentRaking(plain.encoded, labels, base, targets, solver.layout.numbers)
     weights = moments.weights()
     shape = (len(drawn.changes), len(moments.target))
     noise = normals(Uniforms(_FAR), shape[0] * shape[1]).reshape(shape)
