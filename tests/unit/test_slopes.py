@@ -67,6 +67,16 @@ def test_quiet_moments_do_not_outvote_the_model():
     assert quiet.slopes(Guess(phi, 0.05)).values == pytest.approx(phi, abs=0.1)
 
 
+def test_covariances_that_are_quieter_than_their_noise_do_not_outvote_the_model():
+    """Noise in covariances would show in label moments as far as slopes are long; after denoising it does not, which says nothing for slopes of 0."""
+    phi = 0.3 * np.random.default_rng(6).standard_normal(80)
+    made, _ = equations(phi, np.full(80, 0.02), 0.02)
+    doubtful = replace(made, second_error=0.02)
+    assert doubtful.slopes(Guess(phi, 0.05)).values == pytest.approx(phi, abs=0.1)
+    strong, _ = equations(phi, np.full(80, 0.2), 0.02)
+    assert np.linalg.norm(replace(strong, second_error=0.02).slopes(Guess(-phi, 0.05)).values + phi) > np.linalg.norm(phi)
+
+
 def test_weights_of_points_decide_how_far_each_column_is_shrunk():
     rng = np.random.default_rng(7)
     flags = (rng.random((4000, 2)) < [0.5, 0.002]).astype(float)

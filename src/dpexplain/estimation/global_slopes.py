@@ -6,7 +6,8 @@ eigenbasis τ = λφ + e with e ~ N(0, s²), s² = s_t² + s_C²‖φ‖². With
     φ̂ = c + vλ(τ - λc)/(vλ² + s²),    Var(φ | τ) = vs²/(vλ² + s²):
 
 where vλ² ≫ s² the estimate is τ/λ; where vλ² ≪ s² it is the prior's centre with the prior's standard deviation.
-There are two priors. The first is for labels that no model gave; where a model answers, it needs a likelihood that is _ODDS times larger:
+There are two priors. The first is for labels that no model gave; where a model answers, it needs a likelihood that is _ODDS times larger, and so with the
+covariances taken for exact: denoised ones are quieter than s_C says, which would favour slopes of 0.
 
 - c = 0, v = ρf: slopes of any sign, all of about one size, times what is usual in the direction;
 - c = the slopes of the model's answers at public points, v = 1/(1/(ν/λ + ηm) + 1/(ρf)) + u: as far off as the slopes of a sample with residual variance
@@ -31,7 +32,7 @@ averaged over their likelihood: every order of magnitude of ρ is equally likely
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, sqrt
 
 import numpy as np
@@ -127,7 +128,12 @@ class NoisyEquations:
         centre = self._expected_slopes(guess, nearly**_SURELY, tied)
         guessed_likelihood, guessed = self._posterior(centre, (priors.swapaxes(-2, -1), np.ones(1)), doubts, before)
         spread = self._spread_under(nearly * tied, guessed)
-        kept = (guessed_likelihood + log(_ODDS) >= likelihood)[..., None]
+        kept = np.asarray(guessed_likelihood + log(_ODDS) >= likelihood)
+        if not kept.all():  # denoised covariances are quieter than their noise, as if slopes were 0
+            exact = replace(self, second_error=np.zeros_like(self.second_error))
+            likelier = exact._posterior(centre, (priors.swapaxes(-2, -1), np.ones(1)), doubts, before)[0]
+            kept |= likelier + log(_ODDS) >= likelihood
+        kept = kept[..., None]
         return Slopes(np.where(kept, guessed.values, plain.values), np.where(kept, spread, plain.spread), guessed.doubt)
 
     def _priors_around(self, guess: Guess, few: Vector, residual: Vector, tied: Vector) -> Matrix:
