@@ -51,7 +51,7 @@ def ask_shard(inputs, plan, i, queries):
     parts, stored = inputs.parts("figure-2", queries), inputs.sums(f"acs-{queries}-shard-{i}")
     size = (STUDY.minutes - SCALES_MINUTES) / _streams.SHARDS / 2
     papers = parts.get(f"shard-{i}-paper", lambda: _streams.ask_paper_algorithms(plan, inputs.seeds, i, stored), size)
-    return papers | parts.get(f"shard-{i}-ours", lambda: _streams.ask_library(plan, inputs.own_seeds, i, stored), size)
+    return papers | parts.get(f"shard-{i}-ours", lambda: _streams.ask_library(plan, inputs.seeds, i, stored), size)
 
 
 def draw(found):
