@@ -13,27 +13,33 @@ from typing import Any
 from dpexplain.service.connections import crowd_of_this_worker
 
 EACH, LONGEST = 0.0005, 0.002  # seconds of hesitation: for each connection that this worker has, and at most
-FEW = 8  # connections up to which few more are accepted at once; from then on all that wait, so that a burst does not hold up health checks
-GROWTH = 2  # how many more, for each connection that this worker has
+FEW = 16  # connections that a worker has from which on
+MANY = 128  # … so many are accepted at once: a burst should not hold up health checks
 
 
 class FairLoop(asyncio.SelectorEventLoop):
     """asyncio's, but for what it does when connections wait to be accepted. A later asyncio that does not call this accepts as it likes."""
 
+    _accepted = float("-inf")  # when, by this loop's clock
+
     def _accept_connection(
         self, factory: Any, sock: socket.socket, sslcontext: Any = None, server: Any = None, backlog: int = 100, *rest: Any
     ) -> None:
-        """`backlog` is how many are accepted at once; asyncio's own value is as many as may wait."""
+        """`backlog` is how many asyncio accepts at once: as many as may wait."""
         own = len(crowd_of_this_worker())
         again = (factory, sock, sslcontext, server, backlog, *rest)
-        now = (*again[:4], 1 + GROWTH * own if own < FEW else backlog, *rest)
-        if own:
+        now = (*again[:4], 1 + own // 2 if own < FEW else MANY, *rest)
+        if own or self.time() < self._accepted + LONGEST:  # a connection counts some turns of the loop after it was accepted
             self.remove_reader(sock)
-            self.call_later(min(EACH * own, LONGEST), self._accept_some, now, again)
+            self.call_later(min(EACH * max(own, 1), LONGEST), self._accept_some, now, again)
         else:
-            super()._accept_connection(*now)  # type: ignore[misc]
+            self._accept_now(now)
 
     def _accept_some(self, now: tuple[Any, ...], again: tuple[Any, ...]) -> None:
         if (handle := now[1].fileno()) >= 0:  # the server has not stopped
             self._add_reader(handle, self._accept_connection, *again)  # type: ignore[attr-defined]
-            super()._accept_connection(*now)  # type: ignore[misc]
+            self._accept_now(now)
+
+    def _accept_now(self, given: tuple[Any, ...]) -> None:
+        self._accepted = self.time()
+        super()._accept_connection(*given)  # type: ignore[misc]
