@@ -66,11 +66,11 @@ def _basic(case, epsilon, seed, weight):
 
 
 def measure(case, epsilons, seed, cache, lines):
-    exact = case.exact(cache)
-    best = {w: np.array([minimiser(*pair) for pair in zip(*exact[w, "fitted"], strict=True)]) for w in ASKED}
+    exact = {w: case.exact(w, cache)["fitted"] for w in ASKED}
+    best = {w: np.array([minimiser(*pair) for pair in zip(*exact[w], strict=True)]) for w in ASKED}
     for epsilon in epsilons:
         for (line, w), slopes in answers(case, epsilon, seed, lines).items():
-            excess = [relative_excess(*one) for one in zip(slopes, best[w], *exact[w, "fitted"], strict=True)]
+            excess = [relative_excess(*one) for one in zip(slopes, best[w], *exact[w], strict=True)]
             yield {
                 "table": case.name,
                 "epsilon": epsilon,

@@ -45,9 +45,9 @@ def labels_only(case):
 
 
 def measure(case, options):
-    exact = case.exact(Path(options.cache))
+    exact = {w: case.exact(w, Path(options.cache)) for w in options.weights}
     for w, p, epsilon, by in product(options.weights, options.planes, options.epsilons, options.ways):
-        A, b = exact[w, p]
+        A, b = exact[w][p]
         best = np.array([minimiser(*one) for one in zip(A, b, strict=True)])
         basic = dpx.Basic(epsilon, DELTA, weight=WEIGHTS[w], plane=p, by=by)
         explainer = dpx.Explainer(case.data, dpx.Budget(9000, DELTA), basic, noise=SeededNoise(options.seed))

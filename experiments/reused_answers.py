@@ -57,7 +57,7 @@ def ask(case: Case, mechanisms, seed, ledger):
 
 def measure(case, options, folder):
     """One dictionary for each ε and way. The data remember every ledger, so `folder` has to last as long as they are asked."""
-    A, b = case.exact(Path(options.cache))["stable", "fitted"]
+    A, b = case.exact("stable", Path(options.cache))["fitted"]
     best = np.array([minimiser(*one) for one in zip(A, b, strict=True)])
     for epsilon, way in product(options.epsilons, options.ways):
         ledgers = [Path(folder) / f"{way} {epsilon} {seed}.ledger" for seed in range(options.draws)]
