@@ -15,6 +15,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import LogLocator
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -286,6 +287,8 @@ def plot(results, file):
     left.legend(fontsize=7, loc="upper left")
     right.set(xscale="log", yscale="log", xlabel="total ε", title="Median relative excess over tables")
     right.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+    right.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    right.yaxis.set_major_formatter("{x:g}")
     right.minorticks_off()
     figure.savefig(file, dpi=110)
 
