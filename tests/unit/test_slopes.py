@@ -125,6 +125,14 @@ def test_errors_along_numbers_that_determine_each_other_do_not_depend_on_the_usu
     assert straight.errors(made.vectors).max() < 0.2 * errors.max()
 
 
+def test_noise_makes_slopes_along_tied_numbers_no_surer():
+    spreads = []
+    for noise in (3e-3, 1e-2, 3e-2):
+        made, _ = tied_numbers(4.0, noise)
+        spreads.append(made.slopes(Guess(made.vectors @ [0.5, 0.3, -0.2], 0.04, few=1e-4)).spread[0])
+    assert min(spreads) > 0.7 * spreads[0]
+
+
 def test_moments_that_show_a_slope_along_tied_numbers_are_followed():
     made, phi = tied_numbers(4.0, 2e-5)
     found = made.slopes(Guess(made.vectors @ [0.5, 0.3, -0.2], 0.04, few=1e-4))

@@ -23,7 +23,8 @@ among the rows, which public points do not have. A slope in this direction may e
 a part of r²/λ, whatever size slopes have otherwise: k says how nearly they determine each other, and λ is not taken for smaller than a part of its own
 noise. Where noise hides whether there is any variance at all, half of the model's slope is expected: where there is none, the exact slope is 0.
 
-Following noise costs more than following the model, therefore k⁴. Errors of the estimate are those under a prior with k in the place of k⁴.
+Following noise costs more than following the model, therefore k⁴. Errors of the estimate are those under a prior with k in the place of k⁴, and with λ not
+taken for smaller than a share of what its columns would add if they were uncorrelated, where that is less: more noise makes no direction surer.
 
 A number that hardly varies usually has larger slopes than one that varies much, because models respond to variation among the records, not to units:
 f averages (v̄/variance)^γ over a direction's numbers, v̄ the columns' mean variance, and 1 over its codes. γ is 0, 1/2 or 1. ρ or τ² and η, and γ, are
@@ -51,6 +52,7 @@ _HIDDEN = 1.5  # power of the share of a guess that shrinkage hides
 _TIED = 0.06  # share of the residuals that a direction of numbers that determine each other may explain
 _SURELY = 4  # power of how nearly they do, for the estimate; for its error it is 1
 _LEAST = 0.1  # of what noise moves eigenvalues by: the smallest one that such a direction is taken to have
+_CLOSEST = 0.02  # … for the error of the estimate, as a share of what its columns would add to it if they were uncorrelated: noise makes nothing surer
 _MISLED = 0.5  # how much of the model's slope at public points is not expected where noise hides whether numbers vary at all
 _MARGINS = (0.05, 1.0)  # values of η that are tried
 _TOGETHER = 1 << 10  # points that are summed together: they stay in the processor's cache
@@ -120,14 +122,14 @@ class NoisyEquations:
             return Slopes(plain.values, plain.spread, DOUBT_WITHOUT_MODEL)
         few, nearly = np.broadcast_to(guess.few, (n,)), self._collinearity
         residual = np.maximum(np.broadcast_to(guess.residual, guess.values.shape) @ np.square(self.vectors), 1e-12)
-        tied = _TIED * residual / np.maximum(self._wide, _LEAST * self._hidden)
+        tied, wider = (_TIED * residual / np.maximum(self._wide, least) for least in self._least_eigenvalues)
         priors = self._priors_around(guess, few @ np.square(self.vectors), residual, nearly**_SURELY * tied)
         times = priors.shape[-2] // len(_DOUBTS)
         doubts = np.tile(_DOUBTS + float(few.max()), times)  # plus the error of a sample this large
         before = np.tile(-0.5 * np.square(np.log10(_DOUBTS / _USUAL_DOUBT) / _DECADES), times)
         centre = self._expected_slopes(guess, nearly**_SURELY, tied)
         guessed_likelihood, guessed = self._posterior(centre, (priors.swapaxes(-2, -1), np.ones(1)), doubts, before)
-        spread = self._spread_under(nearly * tied, guessed)
+        spread = self._spread_under(nearly * wider, guessed)
         kept = np.asarray(guessed_likelihood + log(_ODDS) >= likelihood)
         if not kept.all():  # denoised covariances are quieter than their noise, as if slopes were 0
             exact = replace(self, second_error=np.zeros_like(self.second_error))
@@ -158,6 +160,12 @@ class NoisyEquations:
         """How far noise moves eigenvalues."""
         return np.asarray(self.second_error)[..., None] * sqrt(self.t1.shape[-1])
 
+    @property
+    def _least_eigenvalues(self) -> tuple[Vector, Vector]:
+        """The smallest eigenvalue that numbers which determine each other are taken to have, for the estimate and for its error."""
+        least = _LEAST * self._hidden
+        return least, np.minimum(least, _CLOSEST * self._apart[0])
+
     def _expected_slopes(self, guess: Guess, nearly: Vector, tied: Vector) -> Vector:
         """The model's slopes at public points in each direction; less where noise hides whether numbers vary at all, and the model bends."""
         slopes, hidden = np.asarray(guess.values @ self.vectors), nearly * self._hidden / (self._hidden + self.eigenvalues)
@@ -183,12 +191,15 @@ class NoisyEquations:
     @property
     def _collinearity(self) -> Vector:
         """How nearly a direction's numbers determine each other: 0 where they vary freely, 1 where the direction hardly varies at all."""
+        total, numbers = self._apart
+        return np.asarray(numbers / total * np.clip(1 - self.eigenvalues / total, 0.0, 1.0) ** 2)
+
+    @property
+    def _apart(self) -> tuple[Vector, Vector]:
+        """The variance of each direction if columns were uncorrelated, and what numbers add to it."""
         squared = np.square(self.vectors)
-        variance = _apply(squared, self.eigenvalues)
-        apart = variance[..., None] * squared  # what each column would add to a direction if all were uncorrelated
-        total = np.maximum(apart.sum(axis=-2), 1e-300)
-        shares = apart[..., self.numbers, :].sum(axis=-2) / total
-        return np.asarray(shares * np.clip(1 - self.eigenvalues / total, 0.0, 1.0) ** 2)
+        apart = _apply(squared, self.eigenvalues)[..., None] * squared
+        return np.maximum(apart.sum(axis=-2), 1e-300), apart[..., self.numbers, :].sum(axis=-2)
 
     def _posterior(self, middle: Vector, priors: tuple[Matrix, Vector], doubts: Vector, before: Vector) -> tuple[Vector, Slopes]:
         """(log likelihood, posterior) under prior variances, (columns, kinds), times each of some factors, with the prior log probabilities `before`."""
