@@ -202,7 +202,7 @@ def test_a_model_that_cannot_answer_is_found_out_before_anything_is_spent():
         return np.ones(len(frame))
 
     data = dpx.PrivateData(people(1500), DOMAIN, model=picky, output="probability")
-    with pytest.raises(DataError, match="reference rows"):
+    with pytest.raises(DataError, match="cannot label synthetic records"):
         dpx.release(data, BUDGET, reference=True, noise=SeededNoise(1))
     assert data.spent.epsilon == 0
 
