@@ -31,8 +31,13 @@ from experiments.strangers import HELD_OUT, MAKES, build_table, make_table
 WEIGHTS = {"stable": dpx.weights.Stable(), "1.2": dpx.weights.Gaussian(1.2), "0.8": dpx.weights.Gaussian(0.8)}
 PLANES = ("fitted", "anchored")
 FRESH = fresh_tables.DEVELOPMENT | fresh_tables.HELD_OUT
-MORE = {"real-second": more_real_tables.SECOND, "real-third": more_real_tables.THIRD, "real-fourth": more_real_tables.FOURTH}
-REAL = real_tables.TABLES | more_real_tables.SECOND | more_real_tables.THIRD | more_real_tables.FOURTH
+MORE = {
+    "real-second": more_real_tables.SECOND,
+    "real-third": more_real_tables.THIRD,
+    "real-fourth": more_real_tables.FOURTH,
+    "real-fifth": more_real_tables.FIFTH,
+}
+REAL = {name: table for tables in (real_tables.TABLES, *MORE.values()) for name, table in tables.items()}
 HALVES = ("dev", "held-out", "fresh-dev", "fresh-held-out", "real-dev", "real-held-out", *MORE, "real")
 DELTA, TINY, PRECISION = 1e-6, 1e-9, 1e-6
 SOFT = " soft"  # behind the name of a real table: probabilities instead of classes
