@@ -145,7 +145,9 @@ def test_moving_a_slider_redraws_bars_table_and_summary(page_opener, people):
         assert before[0] != after[0]
         assert np.abs(before[1] - after[1]).max() > 1e-3
         agrees(page, people, {**RECORDS[0], "age": 60})
-        strongest = page.locator("#chart .row").first.locator(".name").text_content()
+        highest = """rows => rows.sort((a, b) => new DOMMatrix(a.style.transform).f - new DOMMatrix(b.style.transform).f)[0]
+            .querySelector(".name").textContent"""  # rows stay where they are in the document, and are moved by their style
+        strongest = page.eval_on_selector_all("#chart .row", highest)
         page.wait_for_function("name => document.getElementById('summary').textContent.includes(name)", arg=strongest)
 
 
