@@ -1,4 +1,4 @@
-"""Sixty more real tables in three sets of twenty, and eight of numbers only, each declared before any of its tables was measured.
+"""Sixty more real tables in three sets of twenty, and eight of numbers only, each set declared before any of its tables was measured.
 
 None is a copy of another or of one of the forty of `experiments/real_tables.py`. Error bars were not changed by any of them. `plan` was: those of `SECOND`
 showed that it was not right about real tables, those of `THIRD` that ends fitted to sixty tables are too narrow, and `FOURTH` only counts how often ends
@@ -341,7 +341,7 @@ FOURTH = {
 INKED = " ".join(
     f"c{i}" for i in range(64) if i not in (0, 8, 16, 24, 31, 32, 39, 56)
 )  # the other pixels are white in nearly all digits
-FIFTH = {
+FIFTH = {  # the last two are synthetic
     "pens": RealTable(KEEL + "penbased.dat", "c16 in [0, 6, 8, 9]", " ".join(f"c{i}" for i in range(16)), model="forest"),
     "digits": RealTable(KEEL + "optdigits.dat", "c64 in [0, 6, 8, 9]", INKED, model="linear"),
     "textures": RealTable(KEEL + "texture.dat", "c40 > 8", " ".join(f"c{i}" for i in range(40)), model="neural", tied=True),
