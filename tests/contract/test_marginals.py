@@ -5,7 +5,7 @@ import pytest
 
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core.cells import CodeCells, LevelCells, NumberCells
-from dpexplain.core.marginals import Bins, Histograms, PairTables
+from dpexplain.core.marginals import Bins, Histograms, LabelTables, PairTables
 from rows_support import ALL, BACKENDS, cases
 
 CELLS = (NumberCells(0), CodeCells(1, 4), LevelCells(4, 6), CodeCells(5, 6))
@@ -38,6 +38,7 @@ def agree(backend, oracle, cells):
     histograms, pairs = Histograms(cells), PairTables(bins(cells))
     assert (backend.histograms(histograms) == oracle.histograms(histograms)).all()
     assert (backend.pair_tables(pairs) == oracle.pair_tables(pairs)).all()
+    assert (backend.label_tables(LabelTables(pairs)) == oracle.label_tables(LabelTables(pairs))).all()
 
 
 @pytest.mark.parametrize(("name", "m"), cases([1, 127, 128, 1000, 70_000], [1000]))
@@ -61,6 +62,15 @@ def test_every_row_is_counted_once_in_each_histogram_and_table(name):
     assert (counts == counts.T).all()
     assert pairs.vector(counts).sum() == 1000 * 6
     assert (pairs.matrix(pairs.vector(counts)) == counts).all()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_label_is_added_once_in_each_table(name):
+    X, _ = rows(1000)
+    labels, pairs = np.where(X[:, 0] > 0.4, 1.0, -1.0), PairTables(bins())
+    sums = BACKENDS[name](X, labels).label_tables(LabelTables(pairs))
+    assert (sums == sums.T).all()
+    assert pairs.vector(sums).sum() == labels.sum() * 6
 
 
 def test_cells_are_read_back_as_the_columns_they_came_from():

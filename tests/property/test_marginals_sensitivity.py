@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core.cells import CodeCells, LevelCells, NumberCells
-from dpexplain.core.marginals import Bins, Histograms, PairTables
+from dpexplain.core.marginals import LABEL_STEPS, Bins, Histograms, LabelTables, PairTables
 
 CELLS = (NumberCells(0), LevelCells(1, 4), CodeCells(2, 5), CodeCells(5, 6), NumberCells(6))
 RECORD = st.lists(st.floats(0, 1), min_size=7, max_size=7)
@@ -25,6 +25,23 @@ def test_one_record_moves_counts_by_exactly_the_bound(others, record, seed):
     moved = np.linalg.norm(pairs.vector(with_.pair_tables(pairs)) - pairs.vector(without.pair_tables(pairs)))
     assert moved <= pairs.sensitivity()
     assert moved == pytest.approx(pairs.sensitivity())
+
+
+LABELLED = st.tuples(RECORD, st.floats(-1, 1))
+
+
+@given(st.lists(LABELLED, min_size=1, max_size=6), LABELLED, st.integers(0, 2**32 - 1))
+def test_one_record_moves_labels_in_tables_by_at_most_the_bound(others, record, seed):
+    rng = np.random.default_rng(seed)
+    pairs = PairTables(Bins(CELLS, tuple(rng.integers(0, 3, cell.count) for cell in CELLS), (3,) * 5))
+    without, with_ = (
+        OracleRows(np.array([row for row, _ in rows]), np.array([label for _, label in rows]))
+        for rows in (others, [*others, record])
+    )
+    query = LabelTables(pairs)
+    moved = np.linalg.norm(pairs.vector(with_.label_tables(query)) - pairs.vector(without.label_tables(query)))
+    assert moved <= query.sensitivity()
+    assert moved == pytest.approx(abs(round(record[1] * LABEL_STEPS)) / LABEL_STEPS * query.sensitivity(), abs=1e-9)
 
 
 @given(RECORD)

@@ -21,7 +21,7 @@ from dpexplain.core.baseline_shapley import ShapleySum
 from dpexplain.core.expected_labels import ExpectedLabels, LabelDistances
 from dpexplain.core.label_moments import LabelSums
 from dpexplain.core.layout import Layout
-from dpexplain.core.marginals import Histograms, PairTables
+from dpexplain.core.marginals import Histograms, LabelTables, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.release_moments import SQUARES_CENTRE, SQUARES_SCALE, CentreMoments, NormalisedMoments
 from dpexplain.core.weights import Weight
@@ -143,6 +143,9 @@ class DenseRows:
 
     def pair_tables(self, query: PairTables) -> Matrix:
         return query.count(self._column_major())
+
+    def label_tables(self, query: LabelTables) -> Matrix:
+        return query.add_up(self.labelled_pieces())
 
     def row_major(self) -> Iterator[Matrix]:
         """Row-major pieces of the rows, padding left out."""

@@ -9,7 +9,7 @@ import numpy as np
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.baseline_shapley import ShapleySum
 from dpexplain.core.expected_labels import LabelDistances
-from dpexplain.core.marginals import Histograms, PairTables
+from dpexplain.core.marginals import LABEL_STEPS, Histograms, LabelTables, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.release_moments import SQUARES_CENTRE, SQUARES_SCALE, CentreMoments, NormalisedMoments
 
@@ -65,10 +65,17 @@ class OracleRows:
         return np.concatenate(parts).astype(np.float64)
 
     def pair_tables(self, query: PairTables) -> Matrix:
+        return self._add_to_pairs(query, np.ones(len(self._rows)))
+
+    def label_tables(self, query: LabelTables) -> Matrix:
+        return self._add_to_pairs(query.tables, np.rint(self._labels * LABEL_STEPS)) / LABEL_STEPS
+
+    def _add_to_pairs(self, query: PairTables, values: Vector) -> Matrix:
+        """One value a row, added up in its cell of each table."""
         bins = query.bins
-        places, counts = bins.of(self._rows) + bins.offsets[:-1], np.zeros((bins.total, bins.total))
+        places, sums = bins.of(self._rows) + bins.offsets[:-1], np.zeros((bins.total, bins.total))
         for a in range(places.shape[1]):
             for b in range(places.shape[1]):
                 if a != b:
-                    np.add.at(counts, (places[:, a], places[:, b]), 1.0)
-        return counts
+                    np.add.at(sums, (places[:, a], places[:, b]), values)
+        return sums

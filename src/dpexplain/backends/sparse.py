@@ -27,7 +27,7 @@ from dpexplain.backends import _sparse_kernels as kernels
 from dpexplain.backends._workers import in_threads
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.expected_labels import LabelDistances
-from dpexplain.core.marginals import Histograms, PairTables
+from dpexplain.core.marginals import Histograms, LabelTables, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.release_moments import SQUARES_CENTRE, SQUARES_SCALE, CentreMoments, NormalisedMoments
 from dpexplain.core.weights import Weight
@@ -107,6 +107,9 @@ class SparseRows:
 
     def pair_tables(self, query: PairTables) -> Matrix:
         return query.count(self.row_major())
+
+    def label_tables(self, query: LabelTables) -> Matrix:
+        return query.add_up(self.labelled_pieces())
 
     def labelled_pieces(self) -> Iterator[Matrix]:
         """Dense pieces of the rows, each row followed by its label."""

@@ -17,7 +17,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.baseline_shapley import ShapleySum
 from dpexplain.core.expected_labels import LabelDistances
 from dpexplain.core.label_moments import LabelSums
-from dpexplain.core.marginals import Histograms, PairTables
+from dpexplain.core.marginals import Histograms, LabelTables, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.release_moments import CentreMoments, NormalisedMoments
 
@@ -58,6 +58,9 @@ class SummedRows(ABC):
 
     def pair_tables(self, query: PairTables) -> Matrix:
         return cast(Matrix, self._ask("pair_tables", query))
+
+    def label_tables(self, query: LabelTables) -> Matrix:
+        return cast(Matrix, self._ask("label_tables", query))
 
     def shapley(self, query: ShapleySum) -> Vector:
         return cast(Vector, self._ask("shapley", query))

@@ -1,7 +1,8 @@
-"""The two statistics of private reference data: a histogram of each attribute, and a table of each pair. Proof: `proofs/marginals.md`.
+"""The statistics of private reference data: a histogram of each attribute, a table of each pair, and the labels in it. Proof: `proofs/marginals.md`.
 
 A record falls into exactly one cell of each histogram and of each table, so A histograms together have L2 sensitivity √A and the A(A-1)/2
-tables √(A(A-1)/2). Counts are whole numbers below 2⁵³: their sums are exact, in any order.
+tables √(A(A-1)/2); so have the sums of labels in the cells of the tables, because a label is at most 1 in size. Counts, and labels that are rounded to a
+grid row by row, are whole numbers below 2⁵³: their sums are exact, in any order.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dpexplain.core.cells import CellCodes, Cells, Columns
 
 Joined = NDArray[np.int64]
 _TOGETHER = 1 << 13  # rows that are counted together
+LABEL_STEPS = 128  # labels are rounded to multiples of 1/128 each: 2¹³ of them add up exactly in float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,10 @@ class PairTables:
             for start in range(0, len(codes), _TOGETHER):
                 inside = one_hot(codes[start : start + _TOGETHER], self.bins.offsets)
                 counts += inside.T @ inside
+        return self.across(counts)
+
+    def across(self, counts: Matrix) -> Matrix:
+        """Zero within an attribute, as it is elsewhere."""
         owner = np.repeat(np.arange(len(self.bins.sizes)), self.bins.sizes)
         return np.where(owner[:, None] == owner, 0.0, counts)
 
@@ -108,6 +114,32 @@ class PairTables:
         owner = np.repeat(np.arange(len(self.bins.sizes)), self.bins.sizes)
         first, second = np.nonzero(owner[:, None] < owner[None, :])
         return first, second
+
+
+@dataclass(frozen=True, slots=True)
+class LabelTables:
+    """A bounded query: the sum of the labels of the rows in each cell of the tables of pairs, each label rounded to a multiple of 1/128."""
+
+    tables: PairTables
+
+    def sensitivity(self) -> float:
+        return sensitivity.label_tables(len(self.tables.bins.sizes))
+
+    def add_up(self, pieces: Iterable[Matrix]) -> Matrix:
+        """Exact sums over pieces of encoded rows, each followed by its label, (m, n + 1): symmetric, zero within an attribute."""
+        bins = self.tables.bins
+        sums = np.zeros((bins.total, bins.total))
+        for rows in pieces:
+            codes, steps = bins.of(rows[:, :-1]), round_labels(rows[:, -1])
+            for start in range(0, len(codes), _TOGETHER):
+                inside = one_hot(codes[start : start + _TOGETHER], bins.offsets)
+                sums += inside.T @ (inside * steps[start : start + _TOGETHER, None])
+        return self.tables.across(sums / LABEL_STEPS)
+
+
+def round_labels(labels: Vector) -> NDArray[np.float32]:
+    """Each label, within [-1, 1], as a whole number of steps."""
+    return np.rint(np.clip(labels, -1.0, 1.0) * LABEL_STEPS).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

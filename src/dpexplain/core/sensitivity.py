@@ -128,6 +128,11 @@ def pair_tables(attributes: int) -> float:
     return nextafter(sqrt(attributes * (attributes - 1) / 2), inf)
 
 
+def label_tables(attributes: int) -> float:
+    """The same: a record adds its label, at most 1 in size, to one cell of each pair's table."""
+    return pair_tables(attributes)
+
+
 def label_distances() -> float:
     """A record adds 1 to one bin."""
     return 1.0

@@ -119,6 +119,11 @@ class MomentRaking:
         theta = scipy.linalg.cho_solve(factor, (self.errors * normals - moved).T)
         return np.asarray(before + (self.features @ theta.astype(np.float32)).T)
 
+    def misfit(self) -> float:
+        """The mean square of what the label moments miss before raking, in units of their noise and of drawing records: 1 is what these explain."""
+        missed = np.square(self.target - self._start) / (self.errors**2 + self.spread / len(self.base))
+        return float(np.append(missed[0], missed[self.columns + 1 : 2 * self.columns + 1]).mean())
+
     def bias(self, before: Matrix) -> float:
         """τ²: the mean squared miss of the label moments before raking, relative to their spread, beyond what noise explains."""
         labels = slice(self.columns + 1, 2 * self.columns + 1)

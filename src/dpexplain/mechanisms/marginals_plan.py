@@ -1,4 +1,7 @@
-"""A private model of the records in two releases: histograms, then tables of pairs over bins chosen from the histograms. `proofs/marginals.md`.
+"""A private model of the records: histograms, then tables of pairs over bins chosen from the histograms, and labels in these. `proofs/marginals.md`.
+
+Labels are bought where rows are so many that their noise is quiet: they show how answers depend on two features at a time, which records that follow
+the tables alone have from the model and from what they lack beyond pairs.
 
 Bins are joined by the *noisy* histograms, which is post-processing and costs nothing; their number, and with it every noise scale, follows
 from public numbers before a row is read.
@@ -6,7 +9,7 @@ from public numbers before a row is read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import ClassVar
 
@@ -14,8 +17,8 @@ import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.cells import Cells
-from dpexplain.core.marginals import Bins, Histograms, Joined, NumberCounts, PairTables, table_cells
-from dpexplain.core.sensitivity import pair_tables
+from dpexplain.core.marginals import Bins, Histograms, Joined, LabelTables, NumberCounts, PairTables, table_cells
+from dpexplain.core.sensitivity import label_tables, pair_tables
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
@@ -25,6 +28,8 @@ from dpexplain.mechanisms.setting import Setting
 from dpexplain.privacy.events import PrivacyEvent
 
 HISTOGRAM_SHARE = 0.1
+LABEL_SHARE = 0.2  # of what tables cost, where labels are bought
+QUIET = 5000.0  # rows for each standard deviation of the noise on a sum of labels, from which on they are worth their price
 FEWEST_BINS, MOST_BINS = 4, 24
 MOST_VALUES, MOST_CELLS, MOST_ATTRIBUTES = 256, 1 << 20, 128
 _SIGNIFICANT = 3.0  # standard deviations of noise that the count of missing values must exceed
@@ -32,13 +37,15 @@ _SIGNIFICANT = 3.0  # standard deviations of noise that the count of missing val
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyMarginals:
-    """What was released: noisy histograms and tables, with the standard deviation of the noise on each count."""
+    """What was released: noisy histograms and tables, sums of labels where they were bought, and the standard deviation of the noise on each."""
 
     bins: Bins
     histograms: tuple[Vector, ...]
     tables: Matrix
     histogram_sigma: float
     table_sigma: float
+    labels: Matrix | None = None
+    label_sigma: float = 0.0
 
     def numbers(self, size: int) -> NumberCounts:
         """The histograms of numbers alone, of `size` rows."""
@@ -67,18 +74,40 @@ class PairCounts:
         return at.vector(rows.pair_tables(at))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PairLabels:
+    """The bounded query of the labels in all tables of pairs: a record adds its label, at most 1 in size, to one cell of each."""
+
+    what: ClassVar[str] = "reference: labels in tables of pairs"
+    sizes: tuple[int, ...]
+    setting: Setting
+
+    @property
+    def sensitivity(self) -> float:
+        return label_tables(len(self.sizes)) * self.setting.neighbours.multiplier
+
+    @property
+    def dimension(self) -> int:
+        return table_cells(self.sizes)
+
+    def evaluate(self, rows: Rows, at: PairTables) -> Vector:
+        return at.vector(rows.label_tables(LabelTables(at)))
+
+
 @dataclass(frozen=True, slots=True)
 class MarginalsPlan:
-    """A plan with two releases of counts, made from public information only."""
+    """A plan with two releases of counts, and one of labels where they are quiet enough, made from public information only."""
 
     cells: tuple[Cells, ...]
     sizes: tuple[int, ...]
     first: GaussianMechanism[HistogramCounts]
     second: GaussianMechanism[PairCounts]
+    third: GaussianMechanism[PairLabels] | None = None
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
-        return (self.first.event(), self.second.event())
+        labels = () if self.third is None else (self.third.event(),)
+        return (self.first.event(), self.second.event(), *labels)
 
     def run(self, door: Door) -> NoisyMarginals:
         histograms = tuple(self.first.query.asked.split(door.release(self.first)))
@@ -87,17 +116,23 @@ class MarginalsPlan:
             for cell, histogram, size in zip(self.cells, histograms, self.sizes, strict=True)
         )
         pairs = PairTables(Bins(self.cells, joined, self.sizes))
-        released = door.release(self.second, pairs)
-        return NoisyMarginals(pairs.bins, histograms, pairs.matrix(released), self.first.sigma, self.second.sigma)
+        found = NoisyMarginals(
+            pairs.bins, histograms, pairs.matrix(door.release(self.second, pairs)), self.first.sigma, self.second.sigma
+        )
+        if self.third is None:
+            return found
+        return replace(found, labels=pairs.matrix(door.release(self.third, pairs)), label_sigma=self.third.sigma)
 
 
-def plan_marginals(cells: tuple[Cells, ...], mu: float, setting: Setting) -> MarginalsPlan:
-    """A plan that costs at most `mu`."""
+def plan_marginals(cells: tuple[Cells, ...], mu: float, setting: Setting, *, labelled: bool = False) -> MarginalsPlan:
+    """A plan that costs at most `mu`; `labelled` says whether records will have labels, so that those of the rows can be of use."""
     _require_manageable(cells)
     sound, multiplier = mu * (1 - 2.0**-40), setting.neighbours.multiplier
-    first, second = sound * sqrt(HISTOGRAM_SHARE), sound * sqrt(1 - HISTOGRAM_SHARE)
-    reach = pair_tables(len(cells)) * multiplier
-    bins = _bins(setting.size / (reach / second))
+    first, tables = sound * sqrt(HISTOGRAM_SHARE), sound * sqrt(1 - HISTOGRAM_SHARE)
+    third = tables * sqrt(LABEL_SHARE)
+    bought = labelled and setting.size >= QUIET * label_tables(len(cells)) * multiplier / third
+    second = tables * sqrt(1 - LABEL_SHARE) if bought else tables
+    bins = _bins(setting.size / (pair_tables(len(cells)) * multiplier / tables))
     sizes = tuple(min(cell.count, bins) if cell.ordered else cell.count for cell in cells)
     if table_cells(sizes) > MOST_CELLS:
         raise ParameterError(
@@ -109,6 +144,7 @@ def plan_marginals(cells: tuple[Cells, ...], mu: float, setting: Setting) -> Mar
         sizes,
         GaussianMechanism(HistogramCounts("reference: histograms", Histograms(cells), setting), first),
         GaussianMechanism(PairCounts(sizes, setting), second),
+        GaussianMechanism(PairLabels(sizes, setting), third) if bought else None,
     )
 
 

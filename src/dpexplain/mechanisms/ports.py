@@ -16,7 +16,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.baseline_shapley import ShapleySum
 from dpexplain.core.expected_labels import LabelDistances
 from dpexplain.core.label_moments import LabelSums
-from dpexplain.core.marginals import Histograms, PairTables
+from dpexplain.core.marginals import Histograms, LabelTables, PairTables
 from dpexplain.core.moments import LocalMoments, Moments, RawMoments, RawSums
 from dpexplain.core.release_moments import CentreMoments, NormalisedMoments
 from dpexplain.privacy.events import PrivacyEvent
@@ -94,6 +94,10 @@ class Rows(Protocol):
 
     def pair_tables(self, query: PairTables) -> Matrix:
         """Counts of every pair of bins of different attributes; symmetric, zero within an attribute, exact."""
+        ...
+
+    def label_tables(self, query: LabelTables) -> Matrix:
+        """The labels of the rows added up in the same cells, each rounded to the query's grid; exact."""
         ...
 
 

@@ -54,9 +54,16 @@ def plan_moments(layout: Layout, mu: float, setting: Setting, model: PublicModel
 
 
 def plan_with_reference(
-    layout: Layout, cells: tuple[Cells, ...], rows: int, mu: float, setting: Setting, model: PublicModel | None = None
+    layout: Layout,
+    cells: tuple[Cells, ...],
+    rows: int,
+    mu: float,
+    setting: Setting,
+    model: PublicModel | None = None,
+    *,
+    labelled: bool = False,
 ) -> ReleasePlan:
-    """A plan that costs at most `mu`, with the counts of `cells` from which `rows` reference records will be drawn."""
-    marginals = plan_marginals(cells, mu * sqrt(REFERENCE_SHARE) * _SOUND, setting)
+    """A plan that costs at most `mu`, with the counts of `cells` from which `rows` reference records will be drawn; `labelled` as for the marginals."""
+    marginals = plan_marginals(cells, mu * sqrt(REFERENCE_SHARE) * _SOUND, setting, labelled=labelled)
     moments = plan_sketch(layout, mu * sqrt(1 - REFERENCE_SHARE) * _SOUND, setting, model, margins_known=True)
     return ReleasePlan(moments, marginals, rows)

@@ -33,7 +33,8 @@ def plan_release(data: PrivateData, mu: float, reference: int) -> ReleasePlan:
     domain = require_tabular(data)
     if facts.labeller is not None:
         _require_answers(facts.labeller, domain)
-    return plan_with_reference(layout, cells_of(domain.blocks, domain.levels), reference, mu, facts.setting, model)
+    cells, labelled = cells_of(domain.blocks, domain.levels), facts.labeller is not None and not facts.targets
+    return plan_with_reference(layout, cells, reference, mu, facts.setting, model, labelled=labelled)
 
 
 def _warn_if_unanswered(data: PrivateData) -> None:

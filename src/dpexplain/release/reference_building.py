@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
-from dpexplain.core.arrays import Matrix
+from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.cells import CellCodes
 from dpexplain.core.layout import Layout
 from dpexplain.core.uniforms import Uniforms
@@ -14,7 +15,9 @@ from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.denoise import Estimate, estimate, restore_clipped
+from dpexplain.estimation.global_slopes import Slopes
 from dpexplain.estimation.hidden_codes import find_hidden_codes
+from dpexplain.estimation.label_raking import LabelRaking
 from dpexplain.estimation.local_reference import MomentRaking
 from dpexplain.estimation.plane_building import moment_targets
 from dpexplain.estimation.population import draw, tables
@@ -29,7 +32,8 @@ from dpexplain.release.reference_data import ReferenceData, columns_of, stored_c
 from dpexplain.release.release_planes import reference_slopes
 
 STEPS = 5  # that `build_reference` announces, at most
-_FAR = 1 << 48  # a position in the public sequence that drawing records does not reach
+_MISFIT = 3.0  # in units of noise: from here on the label moments show that records lack what labels in tables can teach them
+_FAR, _FARTHER = 1 << 48, 1 << 49  # positions in the public sequence that drawing records does not reach
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +41,7 @@ class DrawnRecords:
     """Records that follow the noisy counts, and how their log weights change under other draws of the noise."""
 
     codes: CellCodes
+    bins: CellCodes
     changes: Matrix
     position_errors: Matrix  # of numbers within their bins (`estimation/records_from_bins.py`)
     hidden_codes: Matrix  # that noise may hide (`estimation/hidden_codes.py`)
@@ -61,7 +66,7 @@ def draw_records(
     masses = cell_masses(bins, found.histograms, found.histogram_sigma, known, layout)
     drawn = draw_within_bins(codes, bins, masses, layout, uniforms)
     positions = position_errors(bins, found.histograms, found.histogram_sigma, layout)
-    return DrawnRecords(drawn, changes, positions, find_hidden_codes(believed, bins, layout))
+    return DrawnRecords(drawn, codes, changes, positions, find_hidden_codes(believed, bins, layout))
 
 
 def build_reference(
@@ -92,11 +97,39 @@ def build_reference(
     base = sketch.query.weights(plain.encoded)
     if sketch.query.expected is not None:
         found = restore_clipped(found, sketch.query.expected, plain.encoded, labels, base)
-    slopes = reference_slopes(plain.encoded, labels, base, found, solver.layout)
-    targets = moment_targets(solver, slopes.values, found)
-    moments = MomentRaking(plain.encoded, labels, base, targets, solver.layout.numbers)
+
+    def rake_to_moments(base: Vector) -> tuple[MomentRaking, Slopes]:
+        slopes = reference_slopes(plain.encoded, labels, base, found, solver.layout)
+        targets = moment_targets(solver, slopes.values, found)
+        return MomentRaking(plain.encoded, labels, base, targets, solver.layout.numbers), slopes
+
+    (moments, slopes), before, other_noise = rake_to_moments(base), np.ones(1), drawn.changes
+    if marginals.labels is not None and moments.misfit() > _MISFIT:
+        before, other_noise = _rake_to_labels(marginals, marginals.labels, drawn, labels)
+        moments, slopes = rake_to_moments(base * before)
     weights = moments.weights()
-    shape = (len(drawn.changes), len(moments.target))
+    shape = (len(other_noise), len(moments.target))
     noise = normals(Uniforms(_FAR), shape[0] * shape[1]).reshape(shape)
-    changes = stored_changes(moments.changes(weights, drawn.changes, noise))
-    return replace(plain, labels=labels, weights=weights, changes=changes, bias=moments.bias(drawn.changes), slopes=slopes)
+    changes, bias = stored_changes(moments.changes(weights, other_noise, noise)), moments.bias(other_noise)
+    if marginals.labels is not None:
+        weights = weights * before / (weights * before).mean()
+    return replace(plain, labels=labels, weights=weights, changes=changes, bias=bias, slopes=slopes)
+
+
+def _rake_to_labels(found: NoisyMarginals, sums: Matrix, drawn: DrawnRecords, labels: Vector) -> tuple[Vector, Matrix]:
+    """Weights with which records have the rows' labels in every pair of bins, and how log weights change under other noise; `sums` are the rows' labels."""
+    bins, pairs = found.bins, list(combinations(range(len(found.bins.sizes)), 2))
+    rows = max(float(found.tables.sum()) / (2 * len(pairs)), 1.0)  # each table counts all of them, twice
+    codes = np.ascontiguousarray(drawn.bins.T, dtype=np.int32)
+    raking = LabelRaking(codes, bins.offsets, labels, found.label_sigma / rows, found.table_sigma / rows)
+    released = np.concatenate(
+        [sums[bins.offsets[a] : bins.offsets[a + 1], bins.offsets[b] : bins.offsets[b + 1]].ravel() for a, b in pairs]
+    )
+    alike = np.ones(len(labels))
+    prior = raking.estimate_prior(alike, released / rows)
+    if not prior:
+        return alike, drawn.changes
+    tilt = np.exp(raking.rake(alike, released / rows, prior))
+    tilt /= tilt.mean()
+    noise = normals(Uniforms(_FARTHER), len(drawn.changes) * len(released)).reshape(-1, len(released))
+    return tilt, raking.rehearse(tilt, drawn.changes, noise, prior)
