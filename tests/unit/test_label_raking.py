@@ -10,7 +10,7 @@ CELLS = 12
 PRIOR = 0.15
 
 
-def raking(error=0.0, rows=64_000, seed=0):
+def make_raking(error=0.0, rows=64_000, seed=0):
     """Records of three independent yes/no features; the model mostly answers by their parity."""
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, 2, (3, rows)).astype(np.int32)
@@ -25,27 +25,27 @@ def truth(records, bias=0.3):
 
 
 def test_records_learn_what_no_table_of_pairs_shows():
-    records = raking()
+    records = make_raking()
     found = np.exp(records.rake(np.ones(64_000), truth(records), PRIOR))
     found /= found.sum()
     assert found @ records.labels == pytest.approx(0.3, abs=0.02)
 
 
 def test_tables_of_pairs_stay_as_they_are():
-    records = raking()
+    records = make_raking()
     before = records.tables(np.full(64_000, 1 / 64_000))
     found = np.exp(records.rake(np.ones(64_000), truth(records), PRIOR))
     assert records.tables(found / found.sum()) == pytest.approx(before, abs=2e-3)
 
 
 def test_labels_below_their_noise_move_little():
-    quiet, loud = raking(), raking(error=1.0)
+    quiet, loud = make_raking(), make_raking(error=1.0)
     target = truth(quiet)
     assert np.ptp(loud.rake(np.ones(64_000), target, PRIOR)) < 0.1 * np.ptp(quiet.rake(np.ones(64_000), target, PRIOR))
 
 
 def test_rehearsals_move_labels_by_their_noise():
-    records = raking(error=0.004)
+    records = make_raking(error=0.004)
     weights, changes = np.ones(64_000), np.zeros((40, 64_000))
     normals = np.random.default_rng(1).standard_normal((40, CELLS))
     moved = records.rehearse(weights, changes, normals, PRIOR)
@@ -55,7 +55,7 @@ def test_rehearsals_move_labels_by_their_noise():
 
 
 def test_rehearsals_keep_what_labels_do_not_show():
-    records = raking(error=10.0)
+    records = make_raking(error=10.0)
     change = np.where(records.codes[0] == 1, 0.1, -0.1)[None, :]
     moved = records.rehearse(np.ones(64_000), change, np.zeros((1, CELLS)), PRIOR)
     assert moved == pytest.approx(change - change.mean(), abs=0.02)
@@ -63,12 +63,12 @@ def test_rehearsals_keep_what_labels_do_not_show():
 
 def test_the_prior_is_as_wide_as_what_there_is_to_learn():
     alike = np.ones(64_000)
-    found = [raking().estimate_prior(alike, truth(raking(), bias)) for bias in (0.05, 0.1)]
+    found = [make_raking().estimate_prior(alike, truth(make_raking(), bias)) for bias in (0.05, 0.1)]
     assert found == pytest.approx([0.05, 0.1], rel=0.2)
 
 
 def test_where_noise_explains_everything_there_is_nothing_to_learn():
-    records, alike = raking(error=0.01), np.ones(64_000)
+    records, alike = make_raking(error=0.01), np.ones(64_000)
     own = records.tables(alike / 64_000 * records.labels)[:CELLS]
     draws = np.random.default_rng(3).standard_normal((200, CELLS))
     found = [records.estimate_prior(alike, own + 0.01 * drawn) for drawn in draws]

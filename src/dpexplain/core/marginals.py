@@ -93,10 +93,10 @@ class PairTables:
             for start in range(0, len(codes), _TOGETHER):
                 inside = one_hot(codes[start : start + _TOGETHER], self.bins.offsets)
                 counts += inside.T @ inside
-        return self.across(counts)
+        return self.clear_within(counts)
 
-    def across(self, counts: Matrix) -> Matrix:
-        """Zero within an attribute, as it is elsewhere."""
+    def clear_within(self, counts: Matrix) -> Matrix:
+        """The same with zeros within an attribute."""
         owner = np.repeat(np.arange(len(self.bins.sizes)), self.bins.sizes)
         return np.where(owner[:, None] == owner, 0.0, counts)
 
@@ -134,7 +134,7 @@ class LabelTables:
             for start in range(0, len(codes), _TOGETHER):
                 inside = one_hot(codes[start : start + _TOGETHER], bins.offsets)
                 sums += inside.T @ (inside * steps[start : start + _TOGETHER, None])
-        return self.tables.across(sums / LABEL_STEPS)
+        return self.tables.clear_within(sums / LABEL_STEPS)
 
 
 def round_labels(labels: Vector) -> NDArray[np.float32]:

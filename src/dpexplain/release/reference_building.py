@@ -32,7 +32,7 @@ from dpexplain.release.reference_data import ReferenceData, columns_of, stored_c
 from dpexplain.release.release_planes import reference_slopes
 
 STEPS = 5  # that `build_reference` announces, at most
-_MISFIT = 3.0  # in units of noise: from here on the label moments show that records lack what labels in tables can teach them
+_MISFIT = 5.0  # in units of noise: from here on the label moments show that records lack what labels in tables can teach them
 _FAR, _FARTHER = 1 << 48, 1 << 49  # positions in the public sequence that drawing records does not reach
 
 
