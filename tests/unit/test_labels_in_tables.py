@@ -31,7 +31,7 @@ def make(data, **options):
 
 
 @pytest.fixture
-def raked(monkeypatch):
+def rakings(monkeypatch):
     """How often records were raked to labels."""
     calls, rake = [], LabelRaking.rake
 
@@ -49,9 +49,9 @@ def even_share(release):
     return float(np.average(parity(reference.frame), weights=reference.weights))
 
 
-def test_records_learn_what_three_features_have_in_common(raked, tmp_path):
+def test_records_learn_what_three_features_have_in_common(rakings, tmp_path):
     release = make(register(model=parity, output="probability"))
-    assert len(raked) == 1
+    assert len(rakings) == 1
     assert even_share(release) == pytest.approx(0.9, abs=0.02)
     assert release.guarantee.epsilon <= BUDGET.epsilon
     assert release.reference.weights.mean() == pytest.approx(1)
@@ -59,16 +59,16 @@ def test_records_learn_what_three_features_have_in_common(raked, tmp_path):
     assert even_share(dpx.load(tmp_path / "labels.dpx")) == pytest.approx(even_share(release), abs=1e-3)
 
 
-def test_where_records_lack_nothing_labels_are_not_used(raked):
+def test_where_records_lack_nothing_labels_are_not_used(rakings):
     release = make(register(dependent=False, model=parity, output="probability"))
-    assert not raked
+    assert not rakings
     assert even_share(release) == pytest.approx(0.5, abs=0.02)
 
 
-def test_registered_labels_without_a_model_buy_none(raked):
+def test_registered_labels_without_a_model_buy_none(rakings):
     labels = np.ones(20_000)
     assert make(register(labels=labels)).reference.labels is None
-    assert not raked
+    assert not rakings
 
 
 class Classifier:
@@ -80,7 +80,7 @@ class Classifier:
         return np.column_stack([1 - parity(rows), parity(rows)])
 
 
-def test_all_classes_buy_none(raked):
+def test_all_classes_buy_none(rakings):
     """Their label moments are bought together, and say as much about each class."""
     assert make(register(model=Classifier(), target="all")).reference.labels is not None
-    assert not raked
+    assert not rakings
