@@ -13,7 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 from dpexplain.ledger import Account, MemoryLedger, PostgresLedger, Request, Settled, SqliteLedger
-from dpexplain.ledger.book import held_by, required_last
+from dpexplain.ledger.account_page import Posting, required_last
+from dpexplain.ledger.book import held_by
 from dpexplain.ledger.port import Settlement
 from dpexplain.ledger.sqlite import SqliteStore
 from dpexplain.privacy.budget import Budget
@@ -53,7 +54,7 @@ def append_refund(ledger, request_id: str) -> None:
     def append(page):
         held = held_by(page.newest(request_id))
         if held is not None:
-            page.append("refund", request_id, quanta=held, total=required_last(page).total - held, members="")
+            page.append(Posting("refund", request_id, held, required_last(page).total - held, ""))
 
     ledger._write(append)
 

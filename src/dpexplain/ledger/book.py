@@ -2,7 +2,8 @@
 
 All decisions are taken inside the write transaction that records them, from what that transaction reads. A counted total is
 carried by every entry, so reading the last one is reading the whole account. What this process has read or written itself is
-recognised by its hash and not read again.
+recognised by its hash and not read again. A caller that is alone need not read at all: it decides from the end that it saw last, and its
+entry is written on condition that this is still the end.
 """
 
 from __future__ import annotations
@@ -21,13 +22,12 @@ from dpexplain.errors import (
     ParameterError,
     RequestIdInUse,
 )
+from dpexplain.ledger.account_page import NOTHING, Page, Posting, required_last, write_entry
 from dpexplain.ledger.chain import (
     RESTORE,
-    START,
     Row,
     canonical,
     damage_error,
-    digest,
     quote_text,
     total_of,
     unseal,
@@ -43,64 +43,10 @@ from dpexplain.privacy.filter import Filter
 T = TypeVar("T")
 R = TypeVar("R")
 
-
 Fetch = Callable[[Row, Session], list[Row]]  # the rows after the given one
 
-
-NOTHING = Tail(0, START, 0, 0)  # what the first entry continues
 PAGE = 500
 LONGEST_ID = 256
-
-
-class Page:
-    """One account within one transaction."""
-
-    def __init__(self, session: Session, dataset: str, clock: Callable[[], datetime], recent: Recent) -> None:
-        self._session, self.dataset, self._clock, self._recent = session, dataset, clock, recent
-        self.last = last_entry(session, dataset, recent)
-
-    def first_entry(self) -> Entry:
-        row = self._session.row(self.dataset, 1)
-        if row is None:
-            raise damage_error(1, "is missing")
-        return unseal(row)
-
-    def newest(self, request: str) -> list[Line]:
-        return [self._recent.line(row) for row in self._session.newest(self.dataset, request)]
-
-    def append(self, kind: str, request: str, *, quanta: int, total: int, members: str, uses: tuple[str, ...] = ()) -> Row:
-        """Write an entry; `members` is the canonical text between the braces of its body, whose names sort before `uses`."""
-        last = self.last or NOTHING
-        carried = last.uses
-        if uses or carried:  # as the total: reading the last entry is enough
-            carried = tuple(sorted({*uses, *carried}))
-            members = ",".join(filter(None, [members, f'"uses":{canonical(carried)}']))
-        sequence, answers = last.sequence + 1, last.answers + (kind == "settle")
-        document = (  # as `canonical` would write it
-            f'{{"answers":{answers},"body":{{{members}}},"kind":"{kind}","previous":"{last.hash}","quanta":"{quanta}",'
-            f'"request":{quote_text(request)},"sequence":{sequence},"time":"{self._clock().isoformat(timespec="microseconds")}",'
-            f'"total":"{total}"}}'
-        )
-        row = Row(sequence, kind, request, answers if kind == "settle" else None, document, digest(document))
-        self._session.append(self.dataset, row)
-        self.last = self._recent.keep(Tail(sequence, row.hash, total, answers, carried))
-        return row
-
-
-def last_entry(session: Session, dataset: str, recent: Recent) -> Tail | None:
-    """The end that the mark points to, checked unless this process has checked it before; None for an account that does not exist."""
-    mark = session.mark(dataset)
-    if mark is None:
-        if session.rows(dataset, 0, 1):
-            raise LedgerCorrupt(f"the ledger has entries for {dataset!r} but its account is gone. {RESTORE}")
-        return None
-    known = recent.tail(*mark)
-    if known is not None:
-        return known
-    row = session.row(dataset, mark[0])
-    if row is None or row.hash != mark[1]:
-        raise damage_error(mark[0], "is the last one that the account states, but it is missing or has another hash")
-    return recent.read(unseal(row))
 
 
 def stored_accounts(session: Session) -> list[Account]:
@@ -155,7 +101,10 @@ class Book:
         asked = [attempt(PreparedRequest.of, request) for request in requests]  # texts are made before others have to wait
         self._step("before reserve")
         ids = [request.id for request in requests]
-        found = self._write(lambda page: [outcome_of(self._reserve, page, one) for one in asked], ids)
+        if len(asked) == 1 and (alone := self._reserve_next(asked[0])):
+            found: list[Reservation | Settled | DpexplainError] = [alone]
+        else:
+            found = self._write(lambda page: [outcome_of(self._reserve, page, one) for one in asked], ids)
         self._step("after reserve")
         return found
 
@@ -163,7 +112,10 @@ class Book:
         ran = [attempt(PreparedSettlement.of, one) for one in settlements]
         self._step("before settle")
         ids = [one.request_id for one in settlements]
-        done = self._write(lambda page: [outcome_of(self._settle, page, one) for one in ran], ids)
+        if len(ran) == 1 and (alone := self._settle_next(ran[0])):
+            done: list[Settled | DpexplainError] = [alone]
+        else:
+            done = self._write(lambda page: [outcome_of(self._settle, page, one) for one in ran], ids)
         self._step("after settle")
         return done
 
@@ -230,7 +182,7 @@ class Book:
 
     def _open(self, page: Page) -> None:
         if page.last is None:
-            page.append("open", "", quanta=0, total=0, members=canonical(self.account.to_dict())[1:-1])
+            page.append(Posting("open", "", 0, 0, canonical(self.account.to_dict())[1:-1]))
         require_same_account(self.account, page.first_entry().body)
 
     def _require_account(self, page: Page) -> None:
@@ -251,7 +203,7 @@ class Book:
             return Reservation(asked.id, held)
         # A retry whose plan has become dearer raises its reservation to the new price.
         total = self._filter(required_last(page)).total_with(asked.quanta - (held or 0))
-        row = page.append("reserve", asked.id, quanta=asked.quanta, total=total, members=asked.members, uses=asked.uses)
+        row = page.append(asked.make_posting(total))
         self._recent.remember_reservation(row, asked.quanta, asked.question)
         self._step("in reserve")
         return Reservation(asked.id, asked.quanta)
@@ -267,9 +219,43 @@ class Book:
             )
         require_affordable(held, ran.quanta)
         total = required_last(page).total - held + ran.quanta
-        row = page.append("settle", ran.id, quanta=ran.quanta, total=total, members=ran.members, uses=ran.uses)
+        row = page.append(ran.make_posting(total))
         self._step("in settle")
         return Settled(row.position or 0, ran.id, ran.events, ran.answer, total, new=True)
+
+    def _reserve_next(self, asked: PreparedRequest | DpexplainError) -> Reservation | None:
+        """Reserve as the next entry after the last one that this process has seen, if nobody has written since and the id is new.
+
+        None with nothing written otherwise, and for what would be refused: a refusal is decided from what is stored.
+        """
+        last = self._seen
+        if isinstance(asked, DpexplainError) or not self._filter(last).fits(asked.quanta):
+            return None
+        row = self._append_after(last, asked.make_posting(last.total + asked.quanta), None, "in reserve")
+        if row is None:
+            return None
+        self._recent.remember_reservation(row, asked.quanta, asked.question)
+        return Reservation(asked.id, asked.quanta)
+
+    def _settle_next(self, ran: PreparedSettlement | DpexplainError) -> Settled | None:
+        """Settle what this process has reserved as `_reserve_next` reserves; None with nothing written where that is not possible."""
+        last, held = self._seen, None if isinstance(ran, DpexplainError) else self._recent.find_held(ran.id)
+        if isinstance(ran, DpexplainError) or held is None or ran.quanta > held.quanta:
+            return None
+        total = last.total - held.quanta + ran.quanta
+        row = self._append_after(last, ran.make_posting(total), held.sequence, "in settle")
+        return None if row is None else Settled(row.position or 0, ran.id, ran.events, ran.answer, total, new=True)
+
+    def _append_after(self, last: Tail, posting: Posting, newest: int | None, step: str) -> Row | None:
+        """Write an entry by one statement. None, with nothing written, if `last` is not the end or `newest` not the request's last entry."""
+        if last is NOTHING:
+            return None
+        row, tail = write_entry(last, posting, self._clock())
+        self._step(step)
+        if not self._store.append_after(self.account.dataset, (last.sequence, last.hash), row, newest):
+            return None
+        self._see(self._recent.keep(tail))
+        return row
 
     def _record(
         self, page: Page, asked: PreparedRequest | DpexplainError, ran: PreparedSettlement | DpexplainError
@@ -304,9 +290,13 @@ class Book:
 
     def _remember(self, page: Page, result: T) -> T:
         """Called after a commit: from now on the ledger must contain this entry."""
-        if page.last is not None and page.last.sequence >= self._seen.sequence:
-            self._seen = page.last
+        if page.last is not None:
+            self._see(page.last)
         return result
+
+    def _see(self, last: Tail) -> None:
+        if last.sequence >= self._seen.sequence:
+            self._seen = last
 
 
 def outcome_of(work: Callable[[Page, R], T], page: Page, about: R | DpexplainError) -> T | DpexplainError:
@@ -317,12 +307,6 @@ def outcome_of(work: Callable[[Page, R], T], page: Page, about: R | DpexplainErr
         return work(page, about)
     except DpexplainError as error:
         return error
-
-
-def required_last(page: Page) -> Tail:
-    if page.last is None:
-        raise LedgerCorrupt(f"the account {page.dataset!r} is gone from the ledger. {RESTORE}")
-    return page.last
 
 
 def require_no_rollback(floor: Tail, last: Tail | None) -> None:

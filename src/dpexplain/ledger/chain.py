@@ -8,6 +8,7 @@ Quanta are decimal text inside it: they pass 64 bits.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import fields
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -21,7 +22,7 @@ from dpexplain.ledger.port import Entry, Head
 
 orjson: Any = import_module("orjson") if find_spec("orjson") else None  # it comes with the service
 _OPTIONS = 0 if orjson is None else orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS
-_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_EXPONENT = re.compile(rb"e[-+0-9]").search  # as in 1e16; some texts have it too
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 quote_text = encode_basestring_ascii  # the canonical text of a string
 _SCALARS = frozenset({float, int, str, bool, type(None)})
@@ -75,7 +76,7 @@ def _encode_quickly(value: Any) -> str | None:
     except TypeError:
         return None
     plain = text.isascii() and b"null" not in text and b"\x7f" not in text
-    return text.decode() if plain and b"0.0000" not in text and b"0e" not in text.translate(_ZEROS) else None
+    return text.decode() if plain and b"0.0000" not in text and not _EXPONENT(text) else None
 
 
 def copy_as_stored(value: Any, text: str) -> Any:

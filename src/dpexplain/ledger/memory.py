@@ -90,6 +90,10 @@ class MemoryStore:
                 self._session.undo(size)
                 raise
 
+    def append_after(self, dataset: str, mark: Mark, row: Row, newest: int | None) -> bool:
+        """Not offered: `write` waits for nothing."""
+        return False
+
     def _require_same_process(self) -> None:
         """Raise LedgerUnavailable in a forked process: its copy would be a second budget for the same data."""
         if os.getpid() != self._process:

@@ -14,12 +14,22 @@ from dpexplain.errors import LedgerCorrupt
 from dpexplain.ledger.chain import RESTORE, Row
 from dpexplain.ledger.schema import Run
 from dpexplain.ledger.sql import COLUMNS, JoinedSession
-from dpexplain.ledger.store import Lookup
+from dpexplain.ledger.store import Lookup, Mark
 
 BITS = 40  # of a key that are the sequence
 RANGE = f"SELECT {COLUMNS} FROM dpexplain_entries WHERE id >= ? AND id < ?"
 NUMBER = "SELECT number FROM dpexplain_accounts WHERE dataset = ?"
 FIRST = "SELECT id, dataset FROM dpexplain_entries WHERE id >= ? ORDER BY id LIMIT 1"
+
+MOVE_WITH_ENTRY = (  # a trigger of one connection, so that an entry and its account's mark are written by one statement
+    "CREATE TEMP TRIGGER dpexplain_move AFTER INSERT ON main.dpexplain_entries BEGIN UPDATE dpexplain_accounts "
+    f"SET sequence = new.sequence, hash = new.hash WHERE number = new.id >> {BITS}; END"
+)
+INSERT_AFTER = (
+    f"INSERT INTO dpexplain_entries (id, dataset, {COLUMNS}) SELECT ?, dataset, ?, ?, ?, ?, ?, ? FROM dpexplain_accounts "
+    "WHERE number = ? AND sequence = ? AND hash = ? AND dataset = ? "
+    "AND (SELECT max(id) FROM dpexplain_entries WHERE request = ? AND id BETWEEN ? AND ?) IS ?"
+)
 
 
 class NumberedSession(JoinedSession):
@@ -74,6 +84,9 @@ class NumberedSession(JoinedSession):
             stored[str(found[0][1])] = found[0][0] >> BITS
         return stored
 
+    def _move(self, last: dict[str, Row]) -> None:
+        """Does nothing: the connection's trigger has moved the marks."""
+
     def _insert(self, rows: Sequence[tuple[str, Row]]) -> None:
         keyed = [((self._own_number(dataset) << BITS) + row.sequence, dataset, *row) for dataset, row in rows]
         self._run(insertion(len(rows)), keyed[0] if len(keyed) == 1 else tuple(chain.from_iterable(keyed)))
@@ -86,6 +99,13 @@ class NumberedSession(JoinedSession):
             if not any(name == dataset and row.sequence == 1 for name, row in self._new):
                 self._numbers[dataset] = known
         return known
+
+
+def values_after(number: int, dataset: str, mark: Mark, row: Row, newest: int | None) -> tuple[int | str | None, ...]:
+    """The values of INSERT_AFTER, which writes `row` if the account's mark and the newest entry of its request are these."""
+    start = number << BITS
+    last = None if newest is None else start + newest
+    return (start + row.sequence, *row, number, *mark, dataset, row.request, start, start + (1 << BITS) - 1, last)
 
 
 @cache

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from dpexplain.errors import DpexplainError, LedgerBusy, LedgerCorrupt, LedgerMissing, LedgerUnavailable, ParameterError
 from dpexplain.ledger.book import Book
-from dpexplain.ledger.chain import RESTORE
+from dpexplain.ledger.chain import RESTORE, Row
 from dpexplain.ledger.connection import Connection
 from dpexplain.ledger.port import Account
 from dpexplain.ledger.schema import Run, create, is_old, migrate, require_current
@@ -148,6 +148,10 @@ class PostgresStore:
         turn = Turn(work, expected, time.monotonic() + self._timeout)
         result: T = self._queue.run(turn, lambda: self._writer.lock, self._write_together)
         return result
+
+    def append_after(self, dataset: str, mark: Mark, row: Row, newest: int | None) -> bool:
+        """Not offered: `write` already tries one account by two statements."""
+        return False
 
     def require_writable(self, dataset: str, seconds: float) -> None:
         if time.monotonic() - self._queue.committed >= RECENT:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from dpexplain.errors import DpexplainError
+from dpexplain.ledger.account_page import Posting
 from dpexplain.ledger.chain import canonical, copy_as_stored
 from dpexplain.ledger.port import Request, Settlement
 from dpexplain.privacy.events import PrivacyEvent, price
@@ -30,6 +31,9 @@ class PreparedRequest(NamedTuple):
         question = canonical(request.body)
         return cls(request.id, quanta, question, f'"events":{events},"question":{question}', request.uses)
 
+    def make_posting(self, total: int) -> Posting:
+        return Posting("reserve", self.id, self.quanta, total, self.members, self.uses)
+
 
 class PreparedSettlement(NamedTuple):
     """A settlement as it will be written; `answer` is what would be read back, and no longer the caller's own."""
@@ -47,6 +51,9 @@ class PreparedSettlement(NamedTuple):
         text = canonical(done.answer)
         answer = copy_as_stored(done.answer, text)
         return cls(done.request_id, quanta, done.events, answer, f'"answer":{text},"events":{events}', done.uses)
+
+    def make_posting(self, total: int) -> Posting:
+        return Posting("settle", self.id, self.quanta, total, self.members, self.uses)
 
 
 def attempt(work: Callable[[R], T], about: R) -> T | DpexplainError:

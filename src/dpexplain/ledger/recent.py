@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dpexplain.ledger.chain import Row, canonical, unseal
 from dpexplain.ledger.port import Entry, Head
@@ -40,12 +40,20 @@ class Line(NamedTuple):
     entry: Entry | None  # None for a reservation that this process wrote
 
 
+class Held(NamedTuple):
+    """A reservation that this process wrote: where, and what it holds."""
+
+    sequence: int
+    quanta: int
+
+
 class Recent:
     """Tails and reservations by hash. Plain dictionaries, so that threads and forks need no lock."""
 
     def __init__(self) -> None:
         self._tails: dict[str, Tail] = {}
         self._reserved: dict[str, tuple[Row, Line]] = {}
+        self._held: dict[str, Held] = {}
 
     def tail(self, sequence: int, digest: str) -> Tail | None:
         found = self._tails.get(digest)
@@ -55,9 +63,15 @@ class Recent:
         return self.keep(Tail(entry.sequence, entry.hash, entry.total, entry.answers, uses_of(entry)))
 
     def remember_reservation(self, row: Row, quanta: int, question: str) -> None:
+        self._held[row.request] = Held(row.sequence, quanta)
+        trim(self._held)
         if len(row.document) <= LONGEST:
             self._reserved[row.hash] = row, Line("reserve", quanta, question, None)
             trim(self._reserved)
+
+    def find_held(self, request: str) -> Held | None:
+        """The reservation that this process wrote last for a request. It may have been settled since."""
+        return self._held.get(request)
 
     def line(self, row: Row) -> Line:
         """The entry in this row, checked."""
@@ -80,7 +94,7 @@ def uses_of(entry: Entry) -> tuple[str, ...]:
     return tuple(str(use) for use in found) if isinstance(found, list) else ()
 
 
-def trim(remembered: dict[str, object] | dict[str, Tail] | dict[str, tuple[Row, Line]]) -> None:
+def trim(remembered: dict[str, Any]) -> None:
     """Remove the older half of the entries once there are too many: one by one would search for the oldest each time."""
     if len(remembered) <= MOST:
         return

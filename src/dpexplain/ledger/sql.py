@@ -69,9 +69,13 @@ class SqlSession:
             self._run(OPEN, (0, "", dataset))
         for start in range(0, len(self._new), MOST_ROWS):
             self._insert(self._new[start : start + MOST_ROWS])
-        for dataset, row in dict(self._new).items():
-            self._run(MOVE, (row.sequence, row.hash, dataset))
+        self._move(dict(self._new))
         self._new.clear()
+
+    def _move(self, last: dict[str, Row]) -> None:
+        """Move the mark of each data set to its last row."""
+        for dataset, row in last.items():
+            self._run(MOVE, (row.sequence, row.hash, dataset))
 
     def _insert(self, rows: Sequence[tuple[str, Row]]) -> None:
         self._run(insertion(len(rows)), self._values(rows))

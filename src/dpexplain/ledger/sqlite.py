@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 from dpexplain.errors import DpexplainError, LedgerBusy, LedgerCorrupt, LedgerMissing, LedgerUnavailable
 from dpexplain.ledger.book import Book
-from dpexplain.ledger.chain import RESTORE
+from dpexplain.ledger.chain import RESTORE, Row
 from dpexplain.ledger.connection import Connection
 from dpexplain.ledger.file_checks import (
     Inode,
@@ -35,11 +35,11 @@ from dpexplain.ledger.file_checks import (
     require_safe_folder,
     require_sound,
 )
-from dpexplain.ledger.numbered import NumberedSession
+from dpexplain.ledger.numbered import INSERT_AFTER, MOVE_WITH_ENTRY, NumberedSession, values_after
 from dpexplain.ledger.port import Account
 from dpexplain.ledger.schema import SQLITE_MIGRATIONS, create, is_old, migrate
 from dpexplain.ledger.sql import SqlSession
-from dpexplain.ledger.store import Lookup
+from dpexplain.ledger.store import Lookup, Mark
 from dpexplain.ledger.write_queue import AGAIN, Turn, WriteQueue
 
 T = TypeVar("T")
@@ -114,6 +114,23 @@ class SqliteStore:
         result: T = self._queue.run(turn, self._get_lock, self._write_together)
         return result
 
+    def append_after(self, dataset: str, mark: Mark, row: Row, newest: int | None) -> bool:
+        return self._queue.run_alone(self._writer.lock, lambda: self._append_after(dataset, mark, row, newest))
+
+    def _append_after(self, dataset: str, mark: Mark, row: Row, newest: int | None) -> bool:
+        """By one statement, which is one durable transaction. Trouble is left to `write`, which finds it again and says what it is."""
+        if not self._writer.is_open:
+            return False
+        opened = self._writer.get(self._connect_for_writing)
+        number = opened.numbers.get(dataset) if opened.numbers else None
+        if number is None:
+            return False
+        try:
+            self._require_in_place(opened)
+            return opened.connection.execute(INSERT_AFTER, values_after(number, dataset, mark, row, newest)).rowcount == 1
+        except TROUBLE:
+            return False
+
     def _get_lock(self) -> RLock:
         return self._writer.lock
 
@@ -187,6 +204,7 @@ class SqliteStore:
     def _connect_for_writing(self) -> Opened:
         opened = self._connect()
         opened.connection.execute("PRAGMA busy_timeout = 0")  # `take_write_lock` waits
+        opened.connection.execute(MOVE_WITH_ENTRY)
         return opened
 
     def _uri(self) -> str:
@@ -232,7 +250,7 @@ class SqliteStore:
             found = require_one_name(self._name)
         except FileNotFoundError:
             raise _NotInPlace from None
-        now = (found, *map(inode_of, self._logs))
+        now = found, inode_of(self._logs[0]), inode_of(self._logs[1])
         if now != opened.inodes:
             if all(one in (None, before) for one, before in zip(now, opened.inodes, strict=True)):
                 save_log(opened.connection)

@@ -65,6 +65,13 @@ class Store(Protocol):
         """
         ...
 
+    def append_after(self, dataset: str, mark: Mark, row: Row, newest: int | None) -> bool:
+        """Write one row durably and move the mark to it, if the mark is still this one and `newest` is the sequence of the request's last row.
+
+        Returns False, with nothing written, where that does not hold, where somebody else is writing, and where a backend does not offer it.
+        """
+        ...
+
     def require_writable(self, dataset: str, seconds: float) -> None:
         """Raise LedgerUnavailable if the data set's write lock cannot be had within `seconds`; nothing is written."""
         ...

@@ -56,8 +56,9 @@ class Turn:
 
     def rouse(self) -> None:
         """End the wait, or the next one if nobody waits now."""
-        with suppress(RuntimeError):  # it was released before
-            self._sleep.release()
+        if self._sleep.locked():  # otherwise it was released before
+            with suppress(RuntimeError):  # by another thread, just now
+                self._sleep.release()
 
     @property
     def outcome(self) -> Any:
@@ -91,6 +92,20 @@ class WriteQueue:
             self._withdraw(turn)
             raise
         return turn.outcome
+
+    def run_alone(self, lock: RLock, work: Callable[[], bool]) -> bool:
+        """Do what commits one transaction by itself, if nobody else writes or waits. Returns whether it did."""
+        self._forget_the_parent()
+        if self._waiting or not lock.acquire(blocking=False):
+            return False
+        try:
+            done = work()
+        finally:
+            lock.release()
+            self._wake_next()
+        if done:
+            self.committed = time.monotonic()
+        return done
 
     def _advance(self, turn: Turn, lock: RLock, lead: Lead) -> None:
         """Lead, if nobody does; otherwise wait to be woken."""

@@ -45,10 +45,13 @@ class Filter:
 
     def total_with(self, quanta: int) -> int:
         """What will be spent in all once this is paid, or BudgetExhausted."""
-        total = self.spent_quanta + quanta
-        if not (quanta >= 0 and total <= self.budget.quanta):
+        if not self.fits(quanta):
             raise self.refusal(quanta)
-        return total
+        return self.spent_quanta + quanta
+
+    def fits(self, quanta: int) -> bool:
+        """Whether this can be paid."""
+        return quanta >= 0 and self.spent_quanta + quanta <= self.budget.quanta
 
     def refusal(self, quanta: int, name: str = "the budget") -> BudgetExhausted:
         """The error with what was asked, what is left of `name`, and the remedy."""
