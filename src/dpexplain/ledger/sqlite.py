@@ -25,6 +25,7 @@ from dpexplain.ledger.book import Book
 from dpexplain.ledger.chain import RESTORE, Row
 from dpexplain.ledger.connection import Connection
 from dpexplain.ledger.file_checks import (
+    Handle,
     Inode,
     create_private,
     flush_directory,
@@ -77,14 +78,27 @@ class Opened:
     """
 
     connection: sqlite3.Connection
-    inodes: tuple[Inode | None, ...]
+    file: Inode
+    log: Handle
+    index: tuple[str, Inode | None]
     numbers: dict[str, int] | None
 
     def session(self, expected: Sequence[Lookup] = ()) -> SqlSession:
         run = runner(self.connection)
         return SqlSession(run) if self.numbers is None else NumberedSession(run, self.numbers, expected)
 
+    def is_in_place(self, file: Inode) -> bool:
+        """Whether log and index are still under their names, and `file` is the ledger."""
+        name, index = self.index
+        return file == self.file and self.log.find_inode() == self.log.inode and inode_of(name) == index
+
+    def is_only_deleted(self, file: Inode) -> bool:
+        """Whether nothing else has taken the place of what is gone."""
+        name, index = self.index
+        return file == self.file and self.log.find_inode() in (None, self.log.inode) and inode_of(name) in (None, index)
+
     def close(self) -> None:
+        self.log.close()
         self.connection.close()
 
 
@@ -193,7 +207,8 @@ class SqliteStore:
             inode = require_sound(self.path)
             connection = self._open_connection(self._uri(), self._prepare)
             old = is_old(runner(connection), SQLITE_MIGRATIONS)
-            return Opened(connection, (inode, *map(inode_of, self._logs)), None if old else {})
+            log, index = self._logs
+            return Opened(connection, inode, Handle(log), (index, inode_of(index)), None if old else {})
         if not self._may_create:
             raise LedgerMissing(
                 f"there is no ledger at {self.path}, and it is not created, because a new one would forget what was spent. Put the file back"
@@ -250,9 +265,8 @@ class SqliteStore:
             found = require_one_name(self._name)
         except FileNotFoundError:
             raise _NotInPlace from None
-        now = found, inode_of(self._logs[0]), inode_of(self._logs[1])
-        if now != opened.inodes:
-            if all(one in (None, before) for one, before in zip(now, opened.inodes, strict=True)):
+        if not opened.is_in_place(found):
+            if opened.is_only_deleted(found):
                 save_log(opened.connection)
             raise _NotInPlace
 
