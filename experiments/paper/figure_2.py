@@ -87,5 +87,5 @@ STUDY = Study(
     quick=10,
     run=run,
     draw=draw,
-    minutes=18,
+    minutes=13,
 )
