@@ -85,8 +85,9 @@ def words(kept: Kept) -> list[str]:
 
 
 def losses(data: str, reported: str, other: str, fitted: tuple[str, str, str], grid: str = "") -> Callable[[Kept], list[str]]:
-    """Excess loss at ε = 0.1 with columns in [0, 1], relative excess behind it; `other` is a scale of the columns. `fitted` names the data, the paid
-    answers and the release among fitted planes; `grid` are their superpixels."""
+    """Excess loss at ε = 0.1 with columns in [0, 1], relative excess behind it; `other` is a scale of the columns, with another T where one is named.
+    `fitted` names the data, the paid answers and the release among fitted planes; `grid` are their superpixels."""
+    columns, _, steps = other.partition(", T = ")
 
     def make(kept: Kept) -> list[str]:
         def value(columns: str, *kinds: str) -> str:
@@ -97,7 +98,8 @@ def losses(data: str, reported: str, other: str, fitted: tuple[str, str, str], g
             return UNKNOWN
 
         printed = ("paper, noise of its size", "paper")
-        formulas = f"{value('[0, 1]', *printed)}; in {other} {value(other, *printed)}"
+        walk = (f"paper, T = {steps}",) if steps else printed
+        formulas = f"{value('[0, 1]', *printed)}; in {other} {value(columns, *walk)}"
         exact = value("[0, 1]", "ours, μ of its size", "ours", "exact noise")
         paid, once = (pick(kept, "fitted-planes", LOST, 2, data=fitted[0], explanation=name) for name in fitted[1:])
         return [reported, formulas, exact, f"{grid}({paid})", f"{grid}({once})"]
@@ -262,7 +264,7 @@ LINES: tuple[tuple[str, str, Callable[[Kept], list[str]]], ...] = (
     (
         "Table 3, Text",
         "excess loss, ε = 0.1",
-        losses("Text", "4.3e-4", "[0, 0.3]", ("Text", "basic, ε = 0.1, μ of 8.8 M", "release, ε = 1 once")),
+        losses("Text", "4.3e-4", "[0, 0.3], T = 3000", ("Text", "basic, ε = 0.1, μ of 8.8 M", "release, ε = 1 once")),
     ),
     (
         "Table 3, faces",

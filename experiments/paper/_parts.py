@@ -16,7 +16,7 @@ CPU = "cpu seconds"
 class Clock:
     """Time left of several pieces of work whose sizes are known in proportion: what is done took so long, so the rest takes as much for its size."""
 
-    def __init__(self, total: float = 0.0, say: Callable[[str], None] | None = None) -> None:
+    def __init__(self, total: float = 1.0, say: Callable[[str], None] | None = None) -> None:
         self.total, self.done, self.worked, self.seconds = total, 0.0, 0.0, 0.0
         self.stored_cpu = 0.0  # processor seconds that pieces took which were there already
         self.say = say or (lambda text: print(text, file=sys.stderr, flush=True))
@@ -28,7 +28,7 @@ class Clock:
             self.say(f"  {name}: stored before")
             return
         self.worked, self.seconds = self.worked + size, self.seconds + seconds
-        self.say(f"  {name}: {_time(seconds)}; {self.done:.3g} of {self.total:.3g} done, about {_time(self.left)} left")
+        self.say(f"  {name}: {_time(seconds)}; {self.done / self.total:.0%} done, about {_time(self.left)} left")
 
     @property
     def left(self) -> float:

@@ -295,7 +295,7 @@ def draw_spending(told, names, key, title, ax, count=None, factor=1.0, rows=()):
 def draw_losses(told, names, title, ax):
     floor = 1e-7  # a free answer may be the optimum itself
     losses = {name: np.maximum(told[name]["relative_excess"], floor) for name in names}
-    plots.histogram(losses, quantity="relative excess loss (1: no explanation)", log=True, title=title, ax=ax)
+    plots.histogram(losses, quantity="relative excess loss (1: no explanation)", log=True, normalised=True, title=title, ax=ax)
     ax.axvline(1.0, color="#666666", linewidth=0.8)
     plain_numbers(ax.xaxis)
     ax.set_ylim(top=1.5 * ax.get_ylim()[1])  # room for the legend

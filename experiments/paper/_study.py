@@ -74,6 +74,7 @@ class Inputs:
     def __init__(self, folder: Path, output: Path, again: bool = False, seeds: int = SEEDS, clock: Clock | None = None) -> None:
         self.folder, self.output, self.again, self.seeds = folder, output, again, seeds
         self.clock = clock or Clock(say=lambda _: None)
+        self.counted: set[str] = set()  # studies that the clock has seen: others may be made from them
 
     @property
     def own_seeds(self) -> int:
@@ -144,11 +145,13 @@ class Inputs:
 
     def result(self, study: Study, queries: int) -> dict[str, Any]:
         """What the study found: from its file, if that has as many queries, or from a run that writes it."""
-        stored = self.output / f"{study.name}.json"
+        stored, known = self.output / f"{study.name}.json", study.name in self.counted
+        self.counted.add(study.name)
         if not self.again and stored.exists():
             found = json.loads(stored.read_text(encoding="utf-8"))
             if (found["queries"], found.get("seeds", self.seeds), found.get("shards")) == (queries, self.seeds, self.shards):
-                self.clock.count_part(study.name, study.minutes, None)
+                if not known:
+                    self.clock.count_part(study.name, study.minutes, None)
                 return found
         self.require(study)
         start, before, cpu = perf_counter(), self.clock.done, process_time() + self.clock.stored_cpu

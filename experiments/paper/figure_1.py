@@ -87,5 +87,5 @@ STUDY = Study(
     quick=1,
     run=run,
     draw=draw,
-    minutes=6,
+    minutes=2,
 )

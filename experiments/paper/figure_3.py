@@ -84,5 +84,5 @@ STUDY = Study(
     quick=10,
     run=run,
     draw=draw,
-    minutes=60,
+    minutes=26,
 )

@@ -8,15 +8,18 @@ from math import sqrt
 import numpy as np
 
 from dpexplain import plots
+from dpexplain.plots.style import SERIES
 from dpexplain.privacy import gdp, paper
 from experiments.paper import figure_2, figure_3
 from experiments.paper._streams import with_error
-from experiments.paper._study import ACS_FILE, TEXT_FILES, Study, figure, plain_numbers
+from experiments.paper._study import ACS_FILE, TEXT_FILES, Study, figure, legend_above, plain_numbers
+from experiments.paper.figure_2 import mark_axis_end
 
 SOURCES = {"ACS": figure_2.STUDY, "Text": figure_3.STUDY}
 ADAPTING = ("adaptive, paper", "enhanced, paper", "adaptive, ours", "enhanced, ours")
 SETTINGS = (("ACS13", 1_494_974, 0.01, 95), ("Text", 8_815_568, 0.006, 91))  # rows, ε, and the spike that the paper reports
 DELTA, STEPS, MOST_COLUMNS = 1e-7, 300, 2000
+AXIS_END = 0.125  # of the share of queries, in the paper's figure
 REPORTED = {("ACS", "adaptive"): 121, ("ACS", "enhanced"): 43, ("Text", "adaptive"): 149, ("Text", "enhanced"): 28}
 
 
@@ -64,31 +67,25 @@ def row(data, name, counts):
 
 
 def draw(found):
-    drawn, axes = figure(2)
+    drawn, axes = figure(2, height=4.2)
     for ax, (data, counts) in zip(axes[0], found["counts"].items(), strict=True):
-        plots.histogram(counts, quantity="iterations of a computed answer", title=data, ax=ax)
+        plots.histogram(counts, quantity="iterations of a computed answer", normalised=True, ax=ax)
         ax.set_yscale("log")
         plain_numbers(ax.yaxis)
+        mark_axis_end(ax, AXIS_END)
         mark_reported(ax, data)
+        ax.set_title(data, loc="left", y=1.3)
     return drawn
 
 
 def mark_reported(ax, data):
-    """The paper's means and spike, on the axis of iterations."""
+    """The paper's means and spike, on the axis of iterations, in the colours of its algorithms."""
     spike = next(one[-1] for one in SETTINGS if one[0].startswith(data))
-    marks = {"adaptive, mean": REPORTED[data, "adaptive"], "enhanced, mean": REPORTED[data, "enhanced"], "adaptive, spike": spike}
-    look = {
-        "rotation": 90,
-        "ha": "center",
-        "va": "top",
-        "fontsize": 7,
-        "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.5},
-    }
-    ax.set_ylim(top=100 * ax.get_ylim()[1])  # room for names
-    for name, value in marks.items():
-        ax.axvline(value, color="#222222", linestyle=":", linewidth=1)
-        ax.annotate(f"paper: {name} {value}", (value, 0.99), xycoords=("data", "axes fraction"), **look)
-    ax.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.74, 1))
+    marks = {"adaptive, spike": (spike, 0, ":"), "adaptive, mean": (REPORTED[data, "adaptive"], 0, "--")}
+    marks |= {"enhanced, mean": (REPORTED[data, "enhanced"], 1, "--")}
+    for name, (value, series, dashes) in marks.items():
+        ax.axvline(value, color=SERIES[series], linestyle=dashes, linewidth=1.2, label=f"reported: {name} {value}")
+    legend_above(ax, 2)
 
 
 STUDY = Study(

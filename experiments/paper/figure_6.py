@@ -114,5 +114,5 @@ STUDY = Study(
     quick=1,
     run=run,
     draw=draw,
-    minutes=7,
+    minutes=5,
 )

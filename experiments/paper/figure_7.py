@@ -181,5 +181,5 @@ STUDY = Study(
     quick=8,
     run=run,
     draw=draw,
-    minutes=10,
+    minutes=8,
 )

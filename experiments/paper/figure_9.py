@@ -147,5 +147,5 @@ STUDY = Study(
     quick=10,
     run=run,
     draw=draw,
-    minutes=37,
+    minutes=18,
 )

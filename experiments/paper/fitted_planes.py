@@ -251,5 +251,5 @@ STUDY = Study(
     quick=4,
     run=run,
     draw=draw,
-    minutes=20,
+    minutes=17,
 )

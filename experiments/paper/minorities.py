@@ -128,5 +128,5 @@ STUDY = Study(
     quick=10,
     run=run,
     draw=draw,
-    minutes=7,
+    minutes=5,
 )

@@ -270,5 +270,5 @@ STUDY = Study(
     quick=10,
     run=run,
     draw=draw,
-    minutes=72,
+    minutes=44,
 )

@@ -101,6 +101,20 @@ def test_planes_with_an_answer_of_their_own_are_not_levelled():
     assert dpx.NonInteractive(plain, radius=5.0).explain(point).values == pytest.approx(levelled)
 
 
+@pytest.mark.parametrize("scale", [0.3, 0.03])
+def test_regression_predicts_the_same_at_every_scale_of_the_columns(scale):
+    """Penalties are relative to the spread of past queries: absolute ones lost everything where columns are small."""
+    rng = np.random.default_rng(3)
+    points, slopes = rng.random((200, 5)), 0.3 * rng.normal(size=(5, 5))
+    answers, point = 0.2 * points @ slopes + 0.01 * rng.normal(size=(200, 5)), rng.random(5)
+    found = [
+        dpx.NonInteractive(History.of(ReleasedAnswer(s * p, v) for p, v in zip(points, answers, strict=True))).explain(s * point)
+        for s in (1.0, scale)
+    ]
+    assert found[1].values == pytest.approx(found[0].values, rel=1e-4)
+    assert found[0].values == pytest.approx(0.2 * point @ slopes, abs=0.02)
+
+
 @pytest.mark.parametrize("method", ["regression", "neighbour"])
 def test_answers_without_a_cap_are_not_shortened(method):
     """Fitted planes by moments have no cap on their slopes, and nothing in their details."""

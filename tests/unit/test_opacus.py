@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("opacus")
+pytest.importorskip("opacus", reason="there is no opacus: its trainer is NOT tested. pip install -e '.[test,torch]'")
 dp_accounting = pytest.importorskip("dp_accounting")
 
 from experiments.paper import _opacus  # noqa: E402

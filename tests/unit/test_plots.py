@@ -160,6 +160,9 @@ def test_curves_and_histograms():
     outlines = [patch for patch in axes.patches if not patch.get_fill()]
     assert [sum(patch.get_data().values) for patch in outlines] == [3, 1]
     assert axes.get_legend().get_texts()[0].get_text() == "a (median 2)"
+    (axes,) = draw(plots.histogram({"a": [1.0, 2.0, 2.0], "b": [10.0]}, bins=9, normalised=True)).axes
+    assert [sum(patch.get_data().values) for patch in axes.patches if not patch.get_fill()] == pytest.approx([1, 1])
+    assert axes.get_ylabel() == "share of queries"
     draw(plots.histogram([5.0, 5.0], log=True))
     with pytest.raises(ParameterError, match="positive"):
         plots.histogram([0.0, 1.0], log=True)

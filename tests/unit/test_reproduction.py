@@ -96,6 +96,11 @@ def test_a_study_made_from_others_asks_for_as_many_queries(name, sources):
     assert len(sizes) == 1
 
 
+def test_what_a_study_is_made_from_counts_for_the_time_left():
+    assert runner.with_sources(["figure-8", "figure-4"]) == {"figure-8", "figure-4", "figure-7"}
+    assert runner.with_sources(runner.names()) == set(runner.names())
+
+
 @pytest.mark.parametrize("together", [False, True])
 def test_all_studies_but_those_made_from_others_run_once_beside_each_other(together):
     chains = runner.in_turn(runner.names(), together)

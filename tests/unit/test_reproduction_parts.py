@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from experiments.paper import _models_table, _overview, _page, _record, _sizes, _text_numbers, _verdicts
 from experiments.paper._parts import Clock, Parts
+from experiments.paper._study import Inputs, Study
 from experiments.paper._verdicts import NOT, PARTLY, REPRODUCED, verdict
 
 
@@ -44,6 +45,20 @@ def test_time_left_follows_from_what_was_computed_not_from_what_was_stored():
     clock.count_part("two", 2.0, 60.0)
     assert clock.left == pytest.approx(120.0)
     assert "about 2:00 min left" in said[-1]
+
+
+def test_a_study_that_others_are_made_from_is_counted_once(tmp_path):
+    said = []
+    inputs = Inputs(tmp_path, tmp_path, seeds=1, clock=Clock(10.0, said.append))
+    one = Study("one", "", "", (), 2, 1, lambda *_: {"rows": []}, lambda _: None, 4.0)
+    inputs.result(one, 2)
+    inputs.result(one, 2)  # from its file
+    assert inputs.clock.done == 4.0
+    assert ["40% done" in text for text in said] == [True]
+    again = Inputs(tmp_path, tmp_path, seeds=1, clock=Clock(10.0, said.append))
+    again.result(one, 2)
+    again.result(one, 2)
+    assert again.clock.done == 4.0
 
 
 def streams(adaptive_exact, lost):
@@ -222,10 +237,12 @@ def test_every_number_of_the_text_has_an_outcome_that_follows_the_numbers():
     assert {line[-1] for line in lines} <= {"reproduced", "in part", "not reproduced"}
     said = " ".join(line[0] for line in lines)
     assert [
-        number for number in ("94", "73", "1,850", "2,220", "91", "95", "87", "58") if not re.search(rf"\b{number}\b", said)
+        number
+        for number in ("94", "73", "1,850", "2,220", "91", "95", "87", "58", "90", "100", "0.3", "0.004", "85", "98")
+        if not re.search(rf"\b{number}\b", said)
     ] == []
     rows = [
-        row | {"at full T": {"depth 60": "80 of 1500", "depth 10": "50 of 1500"}.get(row["queries about"])}
+        row | {"at full T": {"depth 60": "240 of 1500", "depth 10": "150 of 1500"}.get(row["queries about"])}
         for row in kept["figure-9"]["rows"]
     ]
     changed = _text_numbers.count_overfitted(kept | {"figure-9": {"rows": rows}}, 87, 58)
@@ -239,6 +256,34 @@ def test_every_number_of_the_text_has_an_outcome_that_follows_the_numbers():
     smaller = _text_numbers.full_steps(kept | {"figure-2": kept["figure-2"] | {"copies": copies}}, _text_numbers.ACS, 73)
     assert smaller[1].endswith("; 80 with columns in [0, 0.1]")
     assert smaller[-1] == "in part"
+
+
+def test_claims_in_words_follow_the_numbers_too():
+    kept = json.loads(_record.RESULTS.read_text(encoding="utf-8"))
+
+    def with_entries(study, key, **entries):
+        return kept | {study: kept[study] | {key: [row | entries for row in kept[study][key]]}}
+
+    assert _text_numbers.enhanced_below(with_entries("figure-5", "rows", median=91.0), 90)[-1] == NOT
+    assert _text_numbers.enhanced_below(with_entries("figure-5", "rows", median=89.0), 90)[-1] == REPRODUCED
+    early = with_entries("figure-2", "stops", **{"ε_spent at the end": 0.09, "ε = 0.05": "105 ± 1.2"})
+    assert _text_numbers.share_of_first(early, "ACS", 100)[1::2] == ["56% on the first 105", REPRODUCED]
+    late = with_entries("figure-2", "stops", **{"ε_spent at the end": 0.09, "ε = 0.05": "1,105"})
+    assert _text_numbers.share_of_first(late, "ACS", 100)[-1] == NOT
+    alike = with_entries("table-2", "rows", **{"± shared with LIME": 0.01, "± shared with MIM, signed": 0.01})
+    assert _text_numbers.word_variance(alike, 0.3)[1::2] == ["0.10 and 0.10", REPRODUCED]
+    for variance, outcome in ((1.69e-6, REPRODUCED), (1.3e-3, NOT)):
+        assert (
+            _text_numbers.spreads(with_entries("table-3", "rows", variance=variance), "ACS", ("1.3e-3", "1.2e-3"))[-1] == outcome
+        )
+    assert _text_numbers.smaller_losses(with_entries("table-3", "rows", **{"excess loss": 1.0}))[-1] == NOT
+    for largest, outcome in ((0.0003, REPRODUCED), (0.003, PARTLY), (0.03, NOT)):
+        assert (
+            _text_numbers.losses_below(with_entries("figure-8", "rows", **{"largest excess loss": largest}), 0.004, 0.0004)[-1]
+            == outcome
+        )
+    notes = [f"training accuracy of depth {depth}, 500 trees: {right}; answers" for depth, right in ((10, 0.84), (60, 0.97))]
+    assert _text_numbers.training_accuracies(kept | {"figure-9": {"notes": notes}}, 85, 98)[-1] == REPRODUCED
 
 
 def test_models_have_standard_errors_and_what_the_accountant_was_given():

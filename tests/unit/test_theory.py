@@ -31,10 +31,10 @@ def in_ball(rng, count, width):
 
 def test_every_statement_on_the_page_has_a_test_of_its_name():
     page = Path("docs/theory.md").read_text(encoding="utf-8")
-    stated = set(re.findall(r"^\| (Lemma|Theorem) (\d)\.(\d)", page, re.MULTILINE))
-    assert len(stated) == 8
+    stated = set(re.findall(r"^\| (Lemma|Theorem|Section) (\w)\.(\d)", page, re.MULTILINE))
+    assert len(stated) == 10  # nine are numbered, one is in the text
     tests = Path(__file__).read_text(encoding="utf-8")
-    assert not [one for one in stated if f"def test_{one[0].lower()}_{one[1]}_{one[2]}_" not in tests]
+    assert not [one for one in stated if f"def test_{'_'.join(one).lower()}_" not in tests]
 
 
 def test_every_erratum_names_tests_that_exist():
@@ -159,6 +159,20 @@ def test_erratum_7_faces_have_fewer_iterations_than_one_and_noise_longer_than_an
     size, width, epsilon, delta, steps = 12_156, 2304, 0.1, 1e-5, 200
     assert (size * epsilon) ** 2 / (32 * width * log(e + 1 / delta) ** 2) == pytest.approx(0.15, abs=0.01)
     assert sqrt(width) * paper.basic_sigma(size, epsilon, delta, steps) > 30  # a gradient is at most c = 1
+
+
+# Section 3.2, composition
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 0.01, 0.1, 1.0])
+@pytest.mark.parametrize("count", [2, 100, 4500])
+def test_section_3_2_the_total_of_k_answers_holds_and_is_never_below_their_sum(epsilon, count):
+    """The paper's form, with constant 2, has kε·e^ε where the theorem that it cites has kε(e^ε - 1)/(e^ε + 1)."""
+    slack = sqrt(count * log(e + epsilon * sqrt(count) / 1e-6))
+    cited = count * epsilon * np.expm1(epsilon) / (np.exp(epsilon) + 1) + epsilon * sqrt(2) * slack
+    stated = epsilon * (count * np.exp(epsilon) + slack)
+    assert cited <= 2 * stated
+    assert stated > count * epsilon  # which simple composition gives without any δ
 
 
 # Lemma 4.1
@@ -392,6 +406,16 @@ def test_theorem_5_1_its_second_part_fails_on_the_papers_own_example():
         sigma = paper.basic_sigma(size, 0.01, 1e-6, 2)
         ratios.append(gdp.epsilon(4 * CORE / sigma, 1e-6) / (size * 0.01))
     assert ratios == pytest.approx([2.52, 24.3, 242], rel=0.01)
+
+
+def test_lemma_h_1_a_mixture_is_no_farther_than_its_farthest_parts():
+    """Total variation of X + Z and Y + Z, on a grid: at most that of the farthest two shifts of Z, and equal where X and Y are constants."""
+    rng, places = np.random.default_rng(0), 6
+    for _ in range(200):
+        x, y, z = (rng.dirichlet(np.full(count, 0.3)) for count in (places, places, 9))
+        shifted = [np.convolve(np.eye(places)[place], z) for place in range(places)]
+        farthest = max(np.abs(one - other).sum() / 2 for one in shifted for other in shifted)
+        assert np.abs(np.convolve(x, z) - np.convolve(y, z)).sum() / 2 <= farthest + 1e-12
 
 
 def test_theorem_5_1_by_exact_accounting():

@@ -63,11 +63,14 @@ def histogram(
     *,
     quantity: str = "loss",
     log: bool = False,
+    normalised: bool = False,
     title: str = "",
     caption: str = "",
     ax: Axes | None = None,
 ) -> Figure:
     """How `quantity` (a loss, a number of iterations) is spread over queries, as outlines over common bins; medians in the legend.
+
+    `normalised` outlines have the share of their own queries in each bin, so that series of unlike length can be compared.
 
     For offline experiments: exact losses are private, and so are exact iteration counts where they follow from them.
     """
@@ -79,12 +82,12 @@ def histogram(
     figure, ax = new_axes(ax, 6.0, 3.4)
     for name, numbers, style in series:
         label = f"{name} (median {np.median(numbers):.3g})"
-        counts = np.histogram(numbers, edges)[0]
+        counts = np.histogram(numbers, edges)[0] / (len(numbers) if normalised else 1)
         ax.stairs(counts, edges, label=label, color=style["color"], linestyle=style["linestyle"], linewidth=1.6)
         ax.stairs(counts, edges, fill=True, alpha=0.15, color=style["color"])
     if log:
         ax.set_xscale("log")
-    _finish(figure, ax, quantity, "queries", title, caption, isinstance(values, Mapping))
+    _finish(figure, ax, quantity, "share of queries" if normalised else "queries", title, caption, isinstance(values, Mapping))
     return figure
 
 
