@@ -135,7 +135,7 @@ class Explainer:
     @property
     def spent(self) -> Guarantee:
         """Everything this budget has paid for, reservations included."""
-        return self._qualify(self._ledger.state().spent)
+        return replace(self._qualify(self._ledger.state().spent), subject="Everything that this budget has paid for")
 
     @property
     def remaining(self) -> Guarantee:

@@ -91,7 +91,7 @@ def test_a_history_is_written_down_and_read_back():
     again = History.from_json(explainer.history.to_json())
     assert (again[0].values == explainer.history[0].values).all()
     assert again.domain == domain
-    assert str(again.guarantee) == str(explainer.spent)
+    assert str(again.guarantee) == str(explainer.history.guarantee)
     assert dpx.NonInteractive(again).explain({"age": 31, "work": "a"}).names == domain.names
     with pytest.raises(InputError, match="not version 1 of a dpexplain history"):
         History.from_dict({"format": "other"})
@@ -193,3 +193,14 @@ def test_a_kept_fit_predicts_what_a_fresh_one_does():
     assert starts[0].distance == pytest.approx(starts[1].distance, rel=1e-12)
     found = [by_regression(one, point, Ball(100.0)) for one in (kept, fresh)]
     assert found[0].values == pytest.approx(found[1].values, rel=1e-12)
+
+
+def test_a_budgets_total_is_not_called_that_of_the_data():
+    domain = dpx.Domain([dpx.Numeric("age", 0, 100)])
+    data = dpx.PrivateData({"age": [20, 40, 60] * 20}, domain, labels=[1, -1, 1] * 20)
+    first, second = (dpx.Explainer(data, dpx.Budget(1, 1e-6), dpx.Basic(0.1, 1e-6, 5)) for _ in range(2))
+    first.explain({"age": 30})
+    answer = second.explain({"age": 30})
+    assert str(second.spent).startswith("Everything that this budget has paid for ")
+    assert str(answer.guarantee).startswith("Everything released so far ")
+    assert answer.guarantee.mu == data.spent.mu > second.spent.mu
