@@ -37,6 +37,16 @@ def require_kind(name: str, value: Any, kind: type | tuple[type, ...], remedy: s
         raise ParameterError(f"{name} cannot be {_shorten(value)}. {remedy}")
 
 
+def require_text(name: str, value: Any) -> None:
+    """ParameterError unless `value` is a text that every file can hold."""
+    if not isinstance(value, str):
+        raise ParameterError(f"{name} must be a text, got {_shorten(value)}. Write it in quotes")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ParameterError(f"{name} {quote(value)} is not valid Unicode. Remove the lone surrogates") from None
+
+
 def require_method(name: str, value: Any, method: str, remedy: str) -> None:
     """ParameterError unless `value` is an object (not a class) with this method: for what is known by a protocol only."""
     found: Callable[..., Any] | None = None if isinstance(value, type) else getattr(value, method, None)
