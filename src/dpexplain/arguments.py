@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from errno import EINVAL
 from math import isfinite
 from numbers import Integral, Real
 from os import PathLike
@@ -76,6 +77,12 @@ def require_regular_file(path: str | Path) -> int:
     if not stat.S_ISREG(found.st_mode):
         raise InputError(f"cannot read {str(path)!r}: it is a folder, a pipe or a device. Name a file")
     return found.st_size
+
+
+def stat_file(path: Path) -> None:
+    """OSError for a pipe, which would be waited for without end, a device or a folder, as for a file that is missing."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(EINVAL, "it is a folder, a pipe or a device")
 
 
 @contextmanager

@@ -90,6 +90,25 @@ def test_pipes_devices_and_impossible_names_are_nothing_else_either(tmp_path, re
 
 
 @pytest.mark.parametrize(
+    ("ending", "read"),
+    [
+        (".toml", dpx.Domain.load),
+        (".json", dpx.Domain.load),
+        (".json", dpx.ModelCard.read),
+        (".json", dpx.Domain.from_schema),
+        (".parquet", dpx.Domain.from_schema),
+        (".arrow", dpx.Domain.from_schema),
+        (".onnx", dpx.Domain.from_model),
+    ],
+)
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path, ending, read):
+    for path in (tmp_path / f"pipe{ending}", tmp_path / f"folder{ending}"):
+        os.mkfifo(path) if path.stem == "pipe" else path.mkdir()
+        with pytest.raises(DpexplainError, match="cannot"):
+            read(path)
+
+
+@pytest.mark.parametrize(
     "absurd",
     [
         {"mu": 1e300},
