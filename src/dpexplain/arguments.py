@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from errno import EINVAL
 from math import isfinite
 from numbers import Integral, Real
 from os import PathLike
@@ -37,6 +38,16 @@ def require_kind(name: str, value: Any, kind: type | tuple[type, ...], remedy: s
         raise ParameterError(f"{name} cannot be {_shorten(value)}. {remedy}")
 
 
+def require_text(name: str, value: Any) -> None:
+    """ParameterError unless `value` is a text that every file can hold."""
+    if not isinstance(value, str):
+        raise ParameterError(f"{name} must be a text, got {_shorten(value)}. Write it in quotes")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ParameterError(f"{name} {quote(value)} is not valid Unicode. Remove the lone surrogates") from None
+
+
 def require_method(name: str, value: Any, method: str, remedy: str) -> None:
     """ParameterError unless `value` is an object (not a class) with this method: for what is known by a protocol only."""
     found: Callable[..., Any] | None = None if isinstance(value, type) else getattr(value, method, None)
@@ -66,6 +77,12 @@ def require_regular_file(path: str | Path) -> int:
     if not stat.S_ISREG(found.st_mode):
         raise InputError(f"cannot read {str(path)!r}: it is a folder, a pipe or a device. Name a file")
     return found.st_size
+
+
+def stat_file(path: Path) -> None:
+    """OSError for a pipe, which would be waited for without end, a device or a folder, as for a file that is missing."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(EINVAL, "it is a folder, a pipe or a device")
 
 
 @contextmanager

@@ -65,6 +65,16 @@ def test_every_row_is_counted_once_in_each_histogram_and_table(name):
 
 
 @pytest.mark.parametrize("name", ALL)
+def test_an_answer_beyond_its_bounds_counts_as_its_bound(name):
+    """Registration clips answers; tables do so once more, because their sensitivity depends on it."""
+    X, y = rows(1000)
+    query = LabelTables(PairTables(bins()))
+    expected = OracleRows(X, np.clip(3 * y, -1, 1)).label_tables(query)
+    assert (BACKENDS[name](X, 3 * y).label_tables(query) == expected).all()
+    assert (OracleRows(X, 3 * y).label_tables(query) == expected).all()
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_every_label_is_added_once_in_each_table(name):
     X, _ = rows(1000)
     labels, pairs = np.where(X[:, 0] > 0.4, 1.0, -1.0), PairTables(bins())

@@ -193,6 +193,14 @@ def test_kserve_v1(api):
     problem(api.client.post("/v1/models/other:explain", json={"instances": [RECORD]}, headers=api.analyst), 404, "not-found")
 
 
+@pytest.mark.parametrize("change", [{"age": 1e9}, {"zz": 1}])
+def test_no_remedy_is_an_argument_of_pythons(api, change):
+    detail = api.ask(RECORD | change).json()["detail"]
+    assert "clip" not in detail
+    assert "extra=" not in detail
+    assert detail.endswith(("within them", "Remove it"))
+
+
 def test_a_batch_is_checked_before_it_is_paid_and_paid_answers_are_not_withheld(api):
     bad = api.client.post("/v1/models/income:explain", json={"instances": [RECORD, RECORD | {"age": 999}]}, headers=api.analyst)
     problem(bad, 422, "record-not-in-domain")

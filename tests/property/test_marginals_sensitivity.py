@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core.cells import CodeCells, LevelCells, NumberCells
 from dpexplain.core.marginals import LABEL_STEPS, Bins, Histograms, LabelTables, PairTables
+from dpexplain.mechanisms.marginals_plan import PairLabels
+from dpexplain.mechanisms.setting import Setting
+from dpexplain.privacy.relation import Neighbours, Relation
 
 CELLS = (NumberCells(0), LevelCells(1, 4), CodeCells(2, 5), CodeCells(5, 6), NumberCells(6))
 RECORD = st.lists(st.floats(0, 1), min_size=7, max_size=7)
@@ -42,6 +45,17 @@ def test_one_record_moves_labels_in_tables_by_at_most_the_bound(others, record, 
     moved = np.linalg.norm(pairs.vector(with_.label_tables(query)) - pairs.vector(without.label_tables(query)))
     assert moved <= query.sensitivity()
     assert moved == pytest.approx(abs(round(record[1] * LABEL_STEPS)) / LABEL_STEPS * query.sensitivity(), abs=1e-9)
+
+
+@given(RECORD)
+def test_a_record_that_is_replaced_by_one_with_the_opposite_answer_attains_twice_the_bound(record):
+    """So the factor of replace-one is 2 here, where √2 would do for counts."""
+    pairs = PairTables(Bins(CELLS, tuple(np.zeros(cell.count, dtype=int) for cell in CELLS), (1,) * 5))
+    yes, no = (OracleRows(np.array([record]), np.array([label])) for label in (1.0, -1.0))
+    moved = np.linalg.norm(pairs.vector(yes.label_tables(LabelTables(pairs))) - pairs.vector(no.label_tables(LabelTables(pairs))))
+    asked = PairLabels((1,) * 5, Setting(7, 100, Neighbours(Relation.REPLACE_ONE), 0.0))
+    assert moved <= asked.sensitivity
+    assert moved == pytest.approx(asked.sensitivity)
 
 
 @given(RECORD)

@@ -111,6 +111,11 @@ def test_labels_that_are_not_clipped_are_found():
 
 
 @pytest.mark.slow
+def test_labels_in_tables_with_too_little_noise_are_found():
+    assert is_caught("labels in all tables with the bound of one", 200)
+
+
+@pytest.mark.slow
 def test_a_weights_wrong_constant_is_found():
     """The paper's exp(-d²) with c = 1 instead of 1.527 (SPEC §9.2)."""
     assert is_caught("exp(-d²) with the constant 1 instead of 1.527", 250)

@@ -64,9 +64,10 @@ def test_callers_are_counted_by_network():
 
 @pytest.fixture(scope="module")
 def release_file(tmp_path_factory):
-    data = dpx.PrivateData({"x0": np.linspace(0, 1, 300)}, dpx.Domain.encoded(1), labels=np.ones(300))
+    rows = {"x0": np.linspace(0, 1, 300), "x1": np.linspace(1, 0, 300)}
+    data = dpx.PrivateData(rows, dpx.Domain.encoded(2), model=lambda asked: asked["x0"], output="probability")
     path = tmp_path_factory.mktemp("released") / "a.dpx"
-    dpx.release(data, dpx.Budget(1, 1e-6)).save(path)
+    dpx.release(data, dpx.Budget(1, 1e-6), reference=1024).save(path)
     return path
 
 
@@ -90,9 +91,30 @@ def test_pipes_devices_and_impossible_names_are_nothing_else_either(tmp_path, re
 
 
 @pytest.mark.parametrize(
+    ("ending", "read"),
+    [
+        (".toml", dpx.Domain.load),
+        (".json", dpx.Domain.load),
+        (".json", dpx.ModelCard.read),
+        (".json", dpx.Domain.from_schema),
+        (".parquet", dpx.Domain.from_schema),
+        (".arrow", dpx.Domain.from_schema),
+        (".onnx", dpx.Domain.from_model),
+    ],
+)
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path, ending, read):
+    for path in (tmp_path / f"pipe{ending}", tmp_path / f"folder{ending}"):
+        os.mkfifo(path) if path.stem == "pipe" else path.mkdir()
+        with pytest.raises(DpexplainError, match="cannot"):
+            read(path)
+
+
+@pytest.mark.parametrize(
     "absurd",
     [
         {"mu": 1e300},
+        {"mu": "0.2"},
+        {"mu": True},
         {"delta": 1e-400},
         {"delta": "x"},
         {"note": 7},
@@ -120,6 +142,15 @@ def test_numbers_that_no_release_has_are_damage(release_file, tmp_path, part, ab
     (tmp_path / "b.dpx").write_bytes(container.write(header, arrays))
     with pytest.raises(ReleaseCorrupt):
         dpx.load(tmp_path / "b.dpx")
+
+
+def test_arrays_that_no_release_has_are_damage(release_file, tmp_path):
+    """Their checksum is right; squares of such numbers are not finite, and a division by these raised ZeroDivisionError."""
+    header, arrays = container.read(release_file.read_bytes())
+    for name in ("mean", "eigenvalues", "t1", "labels", "reference_weights"):
+        (tmp_path / "b.dpx").write_bytes(container.write(header, arrays | {name: np.full_like(arrays[name], 1e308)}))
+        with pytest.raises(ReleaseCorrupt):
+            dpx.load(tmp_path / "b.dpx")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import inspect
 import pickle
 import pydoc
 from dataclasses import fields
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -124,6 +125,10 @@ def raise_with_row(rows):
             "target='rich' is not one of the model's classes",
         ),
         ({"model": 3}, "must have predict_proba or predict"),
+        (
+            {"model": SimpleNamespace(predict_proba=len), "output": "class"},
+            "asks its predict. Register it with output='probability'",
+        ),
         ({"labels": LABELS, "unit": "person"}, "unit='person' is not a column"),
         ({"labels": LABELS, "size": 1}, "size is less than half"),
     ],

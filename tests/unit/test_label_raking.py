@@ -44,6 +44,17 @@ def test_labels_below_their_noise_move_little():
     assert np.ptp(loud.rake(np.ones(64_000), target, PRIOR)) < 0.1 * np.ptp(quiet.rake(np.ones(64_000), target, PRIOR))
 
 
+def test_answers_that_contradict_the_records_leave_many_of_them():
+    """Fifty features that one cause moves, and rows whose labels are the opposite of the records': weights of all sizes would follow."""
+    rng, features, rows = np.random.default_rng(0), 50, 4096
+    cause = rng.random(rows) < 0.5
+    codes = np.where(rng.random((features, rows)) < 0.5, cause, rng.random((features, rows)) < 0.5).astype(np.int32)
+    records = LabelRaking(codes, 2 * np.arange(features + 1), np.where(cause, 1.0, -1.0) * rng.random(rows), 1e-6, 1e-6)
+    opposite = -records.tables(records.labels / rows)[: -2 * features]
+    found = np.exp(records.rake(np.ones(rows), opposite, records.estimate_prior(np.ones(rows), opposite)))
+    assert found.sum() ** 2 / (found @ found) > 0.05 * rows
+
+
 def test_rehearsals_move_labels_by_their_noise():
     records = make_raking(error=0.004)
     weights, changes = np.ones(64_000), np.zeros((40, 64_000))

@@ -1,11 +1,15 @@
 """A release with reference of many rows buys labels in the tables of pairs, and uses them where records miss the label moments."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
 import dpexplain as dpx
 from dpexplain.estimation.label_raking import LabelRaking
 from dpexplain.noise import SeededNoise
+from dpexplain.release import making
+from dpexplain.release.reference_building import STEPS
 
 NAMES = ["a", "b", "c", "d"]
 DOMAIN = dpx.Domain([dpx.Binary(name) for name in NAMES])
@@ -41,6 +45,19 @@ def rakings(monkeypatch):
 
     monkeypatch.setattr(LabelRaking, "rake", count)
     return calls
+
+
+def test_raking_to_labels_is_announced(monkeypatch):
+    """It takes half a minute for 37 features."""
+    announced = []
+
+    def watch_steps(name, count):
+        return nullcontext(announced.append)
+
+    monkeypatch.setattr(making, "progress_steps", watch_steps)
+    make(register(model=parity, output="probability"))
+    assert "raking records to labels in tables" in announced
+    assert len(announced) <= STEPS
 
 
 def even_share(release):

@@ -2,6 +2,7 @@
 
 import warnings
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -32,6 +33,12 @@ DATA = register()
 @cache
 def make_release():
     return dpx.release(register(), BUDGET)
+
+
+def register_all_of(classes):
+    """All classes of a model that has these."""
+    model = SimpleNamespace(predict_proba=lambda rows: np.full((len(rows["age"]), len(classes)), 0.5), classes_=classes)
+    return dpx.PrivateData(ROWS, DOMAIN, model=model, target="all")
 
 
 # (what is done, the error, what its message must say)
@@ -73,6 +80,27 @@ MISTAKES = {
     "a release that is a folder": (lambda: dpx.load("."), InputError, "Name a file"),
     "saved to no folder": (lambda: make_release().save("not/there/x.dpx"), InputError, "Check the name"),
     "published to no folder": (lambda: make_release().publish("not/there/x.html"), InputError, "Check the name"),
+    "published to nothing": (lambda: make_release().publish(None), ParameterError, "Pass the path"),
+    "a page's title left empty": (lambda: make_release().publish("x.html", title=None), ParameterError, "Write it in quotes"),
+    "a page's outcome as a number": (lambda: make_release().publish("x.html", outcome=5), ParameterError, "Write it in quotes"),
+    "a page's outcome in half a character": (
+        lambda: make_release().publish("x.html", outcome="\ud800"),
+        ParameterError,
+        "lone surrogates",
+    ),
+    "a fingerprint as a number": (lambda: dpx.release(DATA, BUDGET, fingerprint=5), ParameterError, "Write it in quotes"),
+    "a fingerprint in half a character": (
+        lambda: dpx.release(DATA, BUDGET, fingerprint="\ud800"),
+        ParameterError,
+        "lone surrogates",
+    ),
+    "a number for a refinement": (lambda: make_release().refine(DATA, len, spend=0.1), ParameterError, "spend=dpx.Budget"),
+    "rows for a refinement": (lambda: make_release().refine(ROWS, len, spend=BUDGET), ParameterError, "Register the rows"),
+    "a name in half a character": (lambda: register(name="\ud800"), ParameterError, "lone surrogates"),
+    "a name that is missing": (lambda: register(name=None), ParameterError, "Write it in quotes"),
+    "no classes": (lambda: register_all_of([]), DataError, "one or more different names"),
+    "a class twice": (lambda: register_all_of(["1", 1]), DataError, "one or more different names"),
+    "a class in half a character": (lambda: register_all_of(["\ud800", "b"]), ParameterError, "lone surrogates"),
     # explainers and mechanisms
     "a mechanism for a budget": (lambda: dpx.Explainer(DATA, dpx.Basic(0.1, 1e-6)), ParameterError, "Explainer(data, dpx.Budget"),
     "a mechanism by name": (lambda: dpx.Explainer(DATA, BUDGET, "basic"), ParameterError, "dpx.Basic(epsilon=0.1"),

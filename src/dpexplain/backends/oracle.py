@@ -68,7 +68,7 @@ class OracleRows:
         return self._add_to_pairs(query, np.ones(len(self._rows)))
 
     def label_tables(self, query: LabelTables) -> Matrix:
-        return self._add_to_pairs(query.tables, np.rint(self._labels * LABEL_STEPS)) / LABEL_STEPS
+        return self._add_to_pairs(query.tables, np.rint(np.clip(self._labels, -1, 1) * LABEL_STEPS)) / LABEL_STEPS
 
     def _add_to_pairs(self, query: PairTables, values: Vector) -> Matrix:
         """One value a row, added up in its cell of each table."""

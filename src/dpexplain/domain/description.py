@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from dpexplain.arguments import quote
+from dpexplain.arguments import quote, stat_file
 from dpexplain.domain.catalogue import FEATURES, Feature
 from dpexplain.domain.features import Numeric
 from dpexplain.domain.interface import format_list, hint, require_width
@@ -124,6 +124,7 @@ def read(path: str | Path) -> Any:
     """The description in a .json or .toml file, as plain values."""
     path = _path(path)
     try:
+        stat_file(path)
         text = path.read_bytes().decode("utf-8")
     except UnicodeDecodeError:
         raise DomainError(f"cannot read the domain from {path}: it is not UTF-8 text. Save it as UTF-8") from None

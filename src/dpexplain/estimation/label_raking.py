@@ -32,7 +32,7 @@ _WIDEST = 0.3  # τ at most
 _ROUNDS, _REHEARSED_ROUNDS = 30, 16  # of L-BFGS
 _REHEARSED = 1 << 14  # records
 _FEWEST = 20.0  # records of a cell that has potentials
-_FARTHEST = 1.0
+_FARTHEST, _HIGHEST = 1.0, 4.0  # of a potential, and of a record's energy; on ACS energies are below 1.3
 _SMALLEST = 1e-7  # share of a cell
 
 Bins = NDArray[np.int32]
@@ -60,8 +60,12 @@ class LabelRaking:
         return min(float(np.sqrt(found)), _WIDEST)
 
     def rake(self, weights: Vector, released: Vector, prior: float) -> Vector:
-        """What raking adds to the log weights of the records; `released` are labels as shares of all rows, table by table."""
-        return self._energies(self._potentials(weights / weights.sum(), released, prior, _ROUNDS))
+        """What raking adds to the log weights of the records; `released` are labels as shares of all rows, table by table.
+
+        Limited around the median: where the model answers otherwise about rows than about records, no weights make up for it, and few would be left.
+        """
+        energies = self._energies(self._potentials(weights / weights.sum(), released, prior, _ROUNDS))
+        return np.asarray(np.clip(energies - np.median(energies), -_HIGHEST, _HIGHEST))
 
     def rehearse(self, weights: Vector, changes: Matrix, normals: Matrix, prior: float) -> Matrix:
         """`changes` of the log weights by other noise on the tables, (K, N), and what raking to labels with other noise makes of them.

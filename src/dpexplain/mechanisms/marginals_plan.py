@@ -15,10 +15,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.cells import Cells
 from dpexplain.core.marginals import Bins, Histograms, Joined, LabelTables, NumberCounts, PairTables, table_cells
-from dpexplain.core.sensitivity import label_tables, pair_tables
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
@@ -64,7 +64,7 @@ class PairCounts:
 
     @property
     def sensitivity(self) -> float:
-        return pair_tables(len(self.sizes)) * self.setting.neighbours.multiplier
+        return sensitivity.pair_tables(len(self.sizes)) * self.setting.neighbours.multiplier
 
     @property
     def dimension(self) -> int:
@@ -84,7 +84,7 @@ class PairLabels:
 
     @property
     def sensitivity(self) -> float:
-        return label_tables(len(self.sizes)) * self.setting.neighbours.multiplier
+        return sensitivity.label_tables(len(self.sizes)) * self.setting.neighbours.multiplier
 
     @property
     def dimension(self) -> int:
@@ -130,9 +130,9 @@ def plan_marginals(cells: tuple[Cells, ...], mu: float, setting: Setting, *, lab
     sound, multiplier = mu * (1 - 2.0**-40), setting.neighbours.multiplier
     first, tables = sound * sqrt(HISTOGRAM_SHARE), sound * sqrt(1 - HISTOGRAM_SHARE)
     third = tables * sqrt(LABEL_SHARE)
-    bought = labelled and setting.size >= QUIET * label_tables(len(cells)) * multiplier / third
+    bought = labelled and setting.size >= QUIET * sensitivity.label_tables(len(cells)) * multiplier / third
     second = tables * sqrt(1 - LABEL_SHARE) if bought else tables
-    bins = _bins(setting.size / (pair_tables(len(cells)) * multiplier / tables))
+    bins = _bins(setting.size / (sensitivity.pair_tables(len(cells)) * multiplier / tables))
     sizes = tuple(min(cell.count, bins) if cell.ordered else cell.count for cell in cells)
     if table_cells(sizes) > MOST_CELLS:
         raise ParameterError(

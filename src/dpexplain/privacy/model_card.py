@@ -13,7 +13,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from dpexplain.arguments import is_number, quote
+from dpexplain.arguments import is_number, quote, stat_file
 from dpexplain.errors import ParameterError
 
 FORMAT, VERSION = "dpexplain.model_card", 1
@@ -94,8 +94,9 @@ class ModelCard:
                 f"model_card cannot be {type(given).__name__}. Pass a ModelCard, a mapping, or the path of its JSON file"
             )
         try:
+            stat_file(Path(given))
             found = json.loads(Path(given).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        except (OSError, ValueError) as error:
             raise ParameterError(f"the model card {str(given)!r} cannot be read. {_REMEDY}") from error
         if not isinstance(found, Mapping):
             raise ParameterError(f"the model card {str(given)!r} is not a JSON object. {_REMEDY}")

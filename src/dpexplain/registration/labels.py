@@ -164,6 +164,10 @@ def _method_of(model: Any, kind: Kind) -> Callable[[Any], Any]:
         return model.predict  # type: ignore[no-any-return]
     if callable(model):
         return model  # type: ignore[no-any-return]
+    if hasattr(model, "predict_proba"):
+        raise DataError(
+            f"the model has predict_proba only, and output={kind!r} asks its predict. Register it with output='probability'"
+        )
     raise DataError("the model must have predict_proba or predict, or be callable on the rows. Wrap it in a function")
 
 

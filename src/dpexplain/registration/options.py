@@ -11,7 +11,7 @@ from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 
-from dpexplain.arguments import quote, require_kind
+from dpexplain.arguments import quote, require_kind, require_text
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.privacy.budget import Budget
 from dpexplain.privacy.model_card import ModelCard
@@ -58,6 +58,7 @@ class RegistrationOptions:
         _ = self.answers
         if self.size is not None and not (isinstance(self.size, int) and self.size >= 1):
             raise ParameterError(f"size must be a whole number of at least 1, got {quote(self.size)}")
+        require_text("name", self.name)
         require_kind("cap", self.cap, (Budget, NoneType), "Pass dpx.Budget(epsilon=1.0, delta=1e-6)")
 
     @property
@@ -80,7 +81,11 @@ class RegistrationOptions:
                 "target='all' is for probabilities of named classes. Give the model an attribute classes_ that lists them, "
                 "as scikit-learn's classifiers have, and leave output= out"
             )
-        listed = tuple(np.asarray(classes).tolist())
+        listed = tuple(np.asarray(classes).ravel().tolist())
+        if len({str(one) for one in listed}) < max(len(listed), 1):
+            raise DataError(f"the model's classes_ must be one or more different names, got {quote(list(listed))}. Correct them")
+        for one in listed:
+            require_text("a name in classes_", str(one))
         return replace(self, target=listed[0], output="probability"), listed
 
     def public_size(self, rows: int) -> int:

@@ -19,7 +19,7 @@ from dpexplain.estimation.moment_planes import BROAD, EVERY, KEPT, LIMIT, NARROW
 from dpexplain.privacy.budget import Guarantee
 from dpexplain.privacy.model_card import ModelCard
 from dpexplain.privacy.relation import Neighbours
-from dpexplain.release.reference_data import largest_codes, restore_reference
+from dpexplain.release.reference_data import LARGEST_NUMBER, largest_codes, restore_reference
 from dpexplain.release.release_planes import restore_planes
 
 SUBJECT = "This release, and every explanation from it,"
@@ -176,8 +176,8 @@ def _require_valid_arrays(arrays: dict[str, Any], layout: Layout) -> None:
     shapes |= {"codes": (layout.attributes, points), "labels": (points,), "inverse_weight": (points,)}
     if {name: array.shape for name, array in arrays.items()} != shapes or not points:
         raise ValueError("shapes")
-    if not all(np.isfinite(array).all() for array in arrays.values()):
-        raise ValueError("numbers that are not finite")
+    if not all((np.abs(array) <= LARGEST_NUMBER).all() for array in arrays.values()):  # NaN is not
+        raise ValueError("numbers that no release has")
     positive = (arrays["eigenvalues"] > 0).all() and (arrays["inverse_weight"] > 0).all() and (arrays["calibration"] >= 0).all()
     if not positive or (arrays["codes"] > largest_codes(layout)[:, None]).any():
         raise ValueError("ranges")
@@ -185,7 +185,7 @@ def _require_valid_arrays(arrays: dict[str, Any], layout: Layout) -> None:
 
 def _positive(value: Any, *, zero: bool = False) -> float:
     number = float(value)
-    if not (np.isfinite(number) and (number > 0 or (zero and number == 0))):
+    if isinstance(value, (bool, str)) or not (np.isfinite(number) and (number > 0 or (zero and number == 0))):
         raise ValueError("numbers out of range")
     return number
 

@@ -7,7 +7,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from dpexplain.arguments import quote, require_kind, require_method
+from dpexplain.arguments import quote, require_kind, require_method, require_text
 from dpexplain.core.plane import PAPER_RADIUS, Plane, describe_fit
 from dpexplain.core.weights import DEFAULT_WEIGHT, Nearest, Weight
 from dpexplain.data import PrivateData
@@ -67,6 +67,8 @@ def release(
     """
     _require_arguments(data, budget, weight, spend, noise)
     _require_one_anchor(anchors)
+    if fingerprint is not None:
+        require_text("fingerprint", fingerprint)
     chosen = weight or DEFAULT_WEIGHT
     fit = describe_fit(chosen, plane, radius)  # what cannot be stored is refused before anything is spent
     records = reference_rows(reference, data.facts.setting.size, data.facts.domain.width)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpexplain import web
-from dpexplain.arguments import file_errors
+from dpexplain.arguments import file_errors, require_text
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.domain import DomainLike
 from dpexplain.errors import ParameterError
@@ -46,11 +46,10 @@ def publish(
 
     With `targets` the reader chooses which class, or which model, is explained.
     """
-    path = Path(path)
     text = render(release, title=title, outcome=outcome, surrogate=surrogate, targets=targets)
     with file_errors(path, "write"):
-        path.write_text(text, encoding="utf-8", newline="\n")
-    return path
+        Path(path).write_text(text, encoding="utf-8", newline="\n")
+    return Path(path)
 
 
 def render(
@@ -63,6 +62,8 @@ def render(
 ) -> str:
     """The page as text. Names and values reach it as JSON or escaped text only."""
     _require_fields(release.domain)
+    require_text("title", title)
+    require_text("outcome", outcome)
     script, style = web.inline_modules("page.js"), web.source("style.css")
     payload, guarantee, library = release.payload(), release.guarantee, __version__
     parts = {

@@ -31,7 +31,7 @@ from dpexplain.release.plan_for_data import require_tabular
 from dpexplain.release.reference_data import ReferenceData, columns_of, stored_changes
 from dpexplain.release.release_planes import reference_slopes
 
-STEPS = 5  # that `build_reference` announces, at most
+STEPS = 6  # that `build_reference` announces, at most
 _MISFIT = 5.0  # in units of noise: from here on the label moments show that records lack what labels in tables can teach them
 _FAR, _FARTHER = 1 << 48, 1 << 49  # positions in the public sequence that drawing records does not reach
 
@@ -105,6 +105,7 @@ def build_reference(
 
     (moments, slopes), before, other_noise = rake_to_moments(base), np.ones(1), drawn.changes
     if marginals.labels is not None and moments.misfit() > _MISFIT:
+        watch("raking records to labels in tables")
         before, other_noise = _rake_to_labels(marginals, marginals.labels, drawn, labels)
         moments, slopes = rake_to_moments(base * before)
     weights = moments.weights()

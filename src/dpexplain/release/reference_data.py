@@ -33,6 +33,7 @@ FEWEST, MOST = 1 << 10, 1 << 20
 _USUAL, _MANY = 1 << 17, 1 << 19  # records that `reference=True` asks for
 _LARGE, _WIDE = 1_000_000, 128  # rows from which these are many, columns up to which many fit into memory
 CHANGE_STEPS = 63
+LARGEST_NUMBER = 1e100  # in a file: its square does not overflow
 _LEFT = 0.25  # of τ², by which records missed the label moments, after they were raked to these
 Changes: TypeAlias = NDArray[np.int8]
 
@@ -231,8 +232,7 @@ def _is_valid(labels: Any, weights: Any, shape: tuple[int, ...]) -> bool:
     return bool(
         labels.shape == shape == weights.shape
         and (np.abs(labels) <= 1).all()
-        and np.isfinite(weights).all()
-        and (weights > 0).all()
+        and ((weights > 0) & (weights <= LARGEST_NUMBER)).all()
     )
 
 

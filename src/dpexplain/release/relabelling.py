@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from hashlib import sha256
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
 
+from dpexplain.arguments import require_kind
 from dpexplain.core.arrays import Matrix
 from dpexplain.core.label_moments import LabelMoments
 from dpexplain.core.layout import Layout
@@ -124,6 +126,11 @@ def refine(
     request_id: str | None = None,
 ) -> Release:
     """Buy the model's label moments on the private rows, n + 1 numbers, and make the release that they sharpen."""
+    require_kind("data", data, PrivateData, "Register the rows that the release was made from")
+    require_kind("spend", spend, Budget, "Write spend=dpx.Budget(epsilon=0.05, delta=1e-6)")
+    require_kind(
+        "budget", budget, (Budget, NoneType), "Pass the total of the account that pays, dpx.Budget(epsilon=1.0, delta=1e-6)"
+    )
     if release.domain.fingerprint != data.domain.fingerprint:
         raise ParameterError("these data have a different domain from the release. Register the rows that it was made from")
     if release.guarantee.neighbours != data.setting.neighbours:

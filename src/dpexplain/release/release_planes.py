@@ -19,9 +19,8 @@ from dpexplain.estimation.mixed_planes import MixedPlanes
 from dpexplain.estimation.moment_planes import MomentPlanes
 from dpexplain.estimation.planes import Average, Planes, plain_planes
 from dpexplain.estimation.reference_planes import ReferencePlanes
-from dpexplain.release.reference_data import CHANGE_STEPS, ReferenceData
+from dpexplain.release.reference_data import CHANGE_STEPS, LARGEST_NUMBER, ReferenceData
 
-_LARGEST = 1e100  # of a number in a file: its square does not overflow
 _ARRAYS = ("slopes", "spread", "factors", "labels", "raked", "average")
 
 
@@ -81,7 +80,7 @@ def restore_planes(numbers: dict[str, Any] | None, arrays: dict[str, Any], solve
     levels = [float(numbers[name]) for name in ("doubt", "t0_error", "average_error")]
     sound = (spread >= 0).all() and (factors >= 0).all() and (raked > 0).all() and (np.abs(labels) <= 1).all()
     sizes = np.abs(np.concatenate([slopes, spread, factors, raked, average, levels]))
-    if not (sound and (sizes <= _LARGEST).all() and min(levels) >= 0):  # NaN is not
+    if not (sound and (sizes <= LARGEST_NUMBER).all() and min(levels) >= 0):  # NaN is not
         raise ValueError("ranges of planes")
     doubt, t0_error, average_error = levels
     return _planes(solver, Slopes(slopes, spread, doubt), labels, raked, Average(average, average_error), factors, t0_error)

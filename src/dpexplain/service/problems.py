@@ -36,6 +36,13 @@ TITLES = {
     503: ("unavailable", "Not able to answer now"),
 }
 
+PYTHON = (
+    (", or pass clip=True to ask about the nearest one instead. The answer will say so", ""),
+    (', or pass extra="ignore"', ""),
+    ("must be a dict", "must be an object"),
+    ("Pass a dict", "Send an object"),
+)
+
 
 @dataclass
 class Problem(Exception):
@@ -63,7 +70,7 @@ def problem_of(error: DpexplainError) -> Problem:
         left = {"requested": error.requested.to_dict(), "remaining": error.remaining.to_dict()}
         return Problem(403, str(error), "budget-exhausted", "The privacy budget does not allow this answer", left)
     if isinstance(error, QueryError):
-        return Problem(422, str(error), "record-not-in-domain", "The record does not fit the domain")
+        return Problem(422, _for_callers(str(error)), "record-not-in-domain", "The record does not fit the domain")
     if isinstance(error, RequestIdInUse):
         return Problem(409, str(error), "request-id-in-use", "This request id stands for another question")
     if isinstance(error, InputError):
@@ -81,6 +88,13 @@ def problem_of(error: DpexplainError) -> Problem:
             503, "The ledger needs its owner's attention; nothing was released.", "ledger-damaged", "The ledger is damaged"
         )
     return Problem(500)
+
+
+def _for_callers(message: str) -> str:
+    """Without what only Python's functions take."""
+    for python, said in PYTHON:
+        message = message.replace(python, said)
+    return message
 
 
 async def answer_problem(_: Request, error: Exception) -> Response:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dpexplain.arguments import stat_file
 from dpexplain.domain.drafts.draft import Draft, DraftFeature, round_out
 from dpexplain.domain.drafts.estimators import SPREAD, Facts
 from dpexplain.errors import DomainError
@@ -38,6 +39,7 @@ def _load(path: str | Path) -> Any:
     except ImportError:
         raise DomainError("reading an ONNX graph needs the package onnx. Run: pip install onnx") from None
     try:
+        stat_file(Path(path))
         return onnx.load(str(path), load_external_data=False)
     except Exception as error:  # protobuf's own, or the file's
         raise DomainError(

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dpexplain.arguments import stat_file
 from dpexplain.domain.drafts.draft import KINDS, Draft, DraftFeature
 from dpexplain.domain.drafts.json_schema import draft_of_json_schema
 from dpexplain.errors import DomainError
@@ -70,6 +71,7 @@ def _json_text(text: str) -> Any:
 def _from_file(path: Path) -> Draft:
     suffix = path.suffix.lower()
     try:
+        stat_file(path)
         if suffix == ".json":
             return draft_of_json_schema(json.loads(path.read_text(encoding="utf-8")), f"the JSON Schema {path.name}")
         if suffix == ".parquet":

@@ -31,6 +31,8 @@ from dpexplain.domain import Binary, Categorical, Domain, Numeric
 from dpexplain.errors import DpexplainError
 from dpexplain.evaluation.audit.audit import audit
 from dpexplain.evaluation.audit.registration_audit import registration_moves
+from dpexplain.evaluation.audit.setup import random_rows
+from dpexplain.evaluation.audit.targets import Releasing
 from dpexplain.explainer import Explainer
 from dpexplain.ledger.memory import MemoryLedger
 from dpexplain.mechanisms.basic import NoisyDescent
@@ -52,6 +54,7 @@ from dpexplain.privacy.relation import Neighbours, Relation
 from dpexplain.progress import with_bar
 from dpexplain.registration import owners
 from dpexplain.registration.declared_answers import Reading
+from dpexplain.registration.labels import Labeller
 
 Check = Callable[[int], str | None]
 """Runs → what was noticed; None if nothing was."""
@@ -140,6 +143,15 @@ def _by_counted_numbers(_: int) -> str | None:
     asked = Histograms((NumberCells(0), NumberCells(1)))
     moved = float(np.linalg.norm(OracleRows(np.array([[0.2, 0.7]]), np.zeros(1)).histograms(asked))) / asked.sensitivity()
     return None if moved <= 1 else f"single records: one moved the histograms of two numbers by {moved:.3g} times their bound"
+
+
+def _by_audit_of_many_rows(runs: int) -> str | None:
+    """A release with reference of so many declared rows that labels in tables are bought."""
+    domain = Domain([Binary(name) for name in "abcdefghij"])
+    records = domain.decode(random_rows(domain, 400, SeededNoise(0)))
+    many = PrivateData(records, domain, labels=np.ones(400), size=10_000_000, name="many")
+    many.attach_model(Labeller(lambda rows: 1 - 2 * rows[:, 0], 1, None, domain.encode))
+    return _by_audit(Releasing(*_CLAIM, reference=True), data=many)(runs)
 
 
 def _by_the_door(_: int) -> str | None:
@@ -301,6 +313,10 @@ def _one_histogram_for_all() -> AbstractContextManager[Any]:
     return patch.object(sensitivity, "histograms", lambda attributes: 1.0)
 
 
+def _one_table_for_all() -> AbstractContextManager[Any]:
+    return patch.object(sensitivity, "label_tables", lambda attributes: 1.0)
+
+
 def _skip_projection() -> AbstractContextManager[Any]:
     return patch.object(Ball, "project", lambda self, phi: phi)
 
@@ -335,5 +351,6 @@ MUTANTS = (
     Mutant("a start that is not projected", _skip_projection, _by_the_door),
     Mutant("labels that are compared and not clipped", _skip_clipping, _by_compared_labels),
     Mutant("histograms of several numbers with the bound of one", _one_histogram_for_all, _by_counted_numbers),
+    Mutant("labels in all tables with the bound of one", _one_table_for_all, _by_audit_of_many_rows),
     Mutant("further sums with half of the noise that is paid for", _quiet_further_sums, _by_raised_price),
 )

@@ -14,15 +14,20 @@ from typing import Any
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.cells import cells_of
+from dpexplain.core.marginals import Bins, PairTables
 from dpexplain.core.weights import Stable
 from dpexplain.data import PrivateData
 from dpexplain.domain import Binary, Categorical, Domain, Numeric
 from dpexplain.mechanisms.gradient import Place, plane_gradient
 from dpexplain.mechanisms.history import History
+from dpexplain.mechanisms.marginals_plan import PairLabels
 from dpexplain.mechanisms.ports import BoundedQuery
 from dpexplain.mechanisms.shapley import Shapley
 
 DOMAIN = Domain([Numeric("age", 0, 100), Categorical("code", values=[1, 2, 3]), Binary("married")])
+_CELLS = cells_of(DOMAIN.blocks, DOMAIN.levels)
+_TABLES = Bins(_CELLS, tuple(np.arange(cell.count) for cell in _CELLS), tuple(cell.count for cell in _CELLS))
 _POINT = {"age": 30, "code": 1, "married": True}
 _COUNT = 200
 _ODD: tuple[Any, ...] = (None, float("nan"), "7", "", True, 2**70, -0.0, b"7")
@@ -47,7 +52,7 @@ def registration_moves() -> Iterator[Moved]:
             f"one record with age and code {odd!r}", [{"age": odd, "code": odd, "married": odd, "person": 500}], [0.8]
         )
     yield from _trial("a first record", [_record(0)], [-0.9])
-    same = [_record(3) | {"person": name} for name in (7.0, "7", np.int64(7), "7.0")]
+    same = [_record(3) | {"person": name} for name in (700.0, "700", np.int64(700), "700.0")]  # who owns no other record
     yield from _trial("four records of one owner", same, [-1.0] * 4, unit="person")
 
 
@@ -61,13 +66,14 @@ def _trial(what: str, more: list[dict[str, Any]], labels: list[Any], **options: 
 
 
 def _queries(data: PrivateData) -> list[tuple[BoundedQuery, Any]]:
-    """Gradients of two planes at a steep φ, and Shapley values of a model that every feature matters to."""
+    """Gradients of two planes at a steep φ, Shapley values of a model that every feature matters to, and labels in tables of pairs."""
     point, setting = DOMAIN.encode_query(_POINT), data.setting
     state = np.array([0.5, -0.3, 0.4, 0.3, -0.4])
     free = plane_gradient(point, setting, Stable(), 1.0, "fitted")
     paper = plane_gradient(point, setting, Stable(), 1.0, "paper")
     asked = Shapley(1.0, 1e-6).with_model(_model).plan(point, setting, History())
-    return [(free, Place(np.append(state, -0.7))), (paper, Place(state)), (asked.gaussian.query, None)]
+    labels = PairLabels(_TABLES.sizes, setting), PairTables(_TABLES)
+    return [(free, Place(np.append(state, -0.7))), (paper, Place(state)), (asked.gaussian.query, None), labels]
 
 
 def _model(rows: Matrix) -> Vector:
