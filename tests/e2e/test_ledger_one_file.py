@@ -162,6 +162,31 @@ def test_a_log_that_several_processes_use_is_saved_by_the_first_to_notice(ledger
     last.close()
 
 
+def test_a_log_that_is_deleted_after_a_crash_is_missed(tmp_path):
+    """Whoever was killed has left the newest entries in the log alone. SQLite would open the ledger without them, and without a word."""
+    code = "import os, sys; from ledger_support import account, spend; from dpexplain.ledger import SqliteLedger\n"
+    code += "ledger = SqliteLedger(sys.argv[1], account())\n"
+    code += "for number in range(5): spend(ledger, f'r{number}')\n"
+    code += "os._exit(0)"
+    path = tmp_path / "income.ledger"
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, env=WITH_SUPPORT, timeout=60)
+    log = path.with_name(f"{path.name}-wal")
+    kept = log.read_bytes()
+    log.unlink()
+    for _ in range(2):
+        with pytest.raises(LedgerCorrupt, match=r"-wal of the ledger .* is gone"):
+            SqliteLedger(path, account())
+        with pytest.raises(LedgerCorrupt, match=r"-wal of the ledger .* is gone"):
+            SqliteLedger(path, account(), may_create=False)
+    log.write_bytes(kept)
+    opened = SqliteLedger(path, account())
+    assert verify(opened).answers == 5
+    opened.close()
+    again = SqliteLedger(path, account())  # closed in order: no log, and nothing is missing
+    assert verify(again).answers == 5
+    again.close()
+
+
 def test_a_service_keeps_the_head_that_it_has_seen_when_the_ledger_is_gone(ledger, path, tmp_path):
     """A head is stored once a minute: one that is newer was only in memory, and the next start would not have missed the ledger."""
     file = HeadFile(tmp_path / "heads.json")

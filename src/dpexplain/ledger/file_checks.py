@@ -44,6 +44,19 @@ def require_sound(path: Path) -> Inode:
     return require_one_name(path)
 
 
+def require_log(path: Path) -> None:
+    """Raise LedgerCorrupt if the log of a ledger was deleted that nobody has closed: the newest entries may be in the log alone.
+
+    SQLite makes the log before its index and deletes it after, so an index without a log has lost it; unless both were being deleted just now.
+    """
+    log, index = Path(f"{path}-wal"), Path(f"{path}-shm")
+    if index.exists() and not log.exists() and index.exists():
+        raise LedgerCorrupt(
+            f"the log {log.name} of the ledger {path} is gone, although nobody closed the ledger: its newest entries may be lost. "
+            f"Put the log back. Without it: {RESTORE}"
+        )
+
+
 def require_one_name(path: str | Path) -> Inode:
     """Which file it is, asked before every transaction. FileNotFoundError where there is none."""
     found = os.stat(path)

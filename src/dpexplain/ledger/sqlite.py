@@ -31,6 +31,7 @@ from dpexplain.ledger.file_checks import (
     flush_directory,
     inode_of,
     remove_with_logs,
+    require_log,
     require_one_name,
     require_room,
     require_safe_folder,
@@ -205,6 +206,7 @@ class SqliteStore:
     def _connect(self) -> Opened:
         with suppress(FileNotFoundError):
             inode = require_sound(self.path)
+            require_log(self.path)
             connection = self._open_connection(self._uri(), self._prepare)
             old = is_old(runner(connection), SQLITE_MIGRATIONS)
             log, index = self._logs
@@ -266,8 +268,9 @@ class SqliteStore:
         except FileNotFoundError:
             raise _NotInPlace from None
         if not opened.is_in_place(found):
-            if opened.is_only_deleted(found):
-                save_log(opened.connection)
+            if opened.is_only_deleted(found) and save_log(opened.connection):
+                with suppress(FileExistsError):
+                    create_private(Path(self._logs[0]))  # nothing is missing: the ledger may be opened again
             raise _NotInPlace
 
     def _immutable(self) -> str:
@@ -364,11 +367,17 @@ def take_turn(session: SqlSession, turn: Turn) -> None:
         session.undo(size)
 
 
-def save_log(connection: sqlite3.Connection) -> None:
-    """Copy what a deleted log holds into the ledger, as long as nobody has begun another log: this connection still has the old one."""
-    with suppress(sqlite3.Error):
+def save_log(connection: sqlite3.Connection) -> bool:
+    """Copy what a deleted log holds into the ledger, as long as nobody has begun another log: this connection still has the old one.
+
+    Returns whether all of it was copied.
+    """
+    try:
         connection.execute(f"PRAGMA busy_timeout = {SAVING}")
-        connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+        busy, entries, copied = connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+    except sqlite3.Error:
+        return False
+    return not busy and entries == copied
 
 
 def forget(connection: Connection[Opened]) -> None:
