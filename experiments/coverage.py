@@ -24,7 +24,7 @@ import dpexplain as dpx
 from dpexplain import evaluation
 from dpexplain.noise import SeededNoise
 from dpexplain.privacy import expected_quality
-from experiments import fresh_tables, more_real_tables, real_tables
+from experiments import fresh_tables, more_real_tables, real_tables, tied_tables
 from experiments.datasets import acs, adult, data_folder, random_records
 from experiments.strangers import HELD_OUT, MAKES, build_table, make_table
 
@@ -38,7 +38,7 @@ MORE = {
     "real-fifth": more_real_tables.FIFTH,
 }
 REAL = {name: table for tables in (real_tables.TABLES, *MORE.values()) for name, table in tables.items()}
-HALVES = ("dev", "held-out", "fresh-dev", "fresh-held-out", "real-dev", "real-held-out", *MORE, "real")
+HALVES = ("dev", "held-out", "fresh-dev", "fresh-held-out", "tied-dev", "real-dev", "real-held-out", *MORE, "real")
 DELTA, TINY, PRECISION = 1e-6, 1e-9, 1e-6
 SOFT = " soft"  # behind the name of a real table: probabilities instead of classes
 
@@ -89,8 +89,8 @@ def strange_case(name, records):
 
 
 def listed_case(name, records):
-    """One of the hundred declared real tables."""
-    table = real_tables.load_table(REAL[name])
+    """One of the declared real tables, or of those that are made as they are."""
+    table = tied_tables.load(name) if name in tied_tables.TABLES else real_tables.load_table(REAL[name])
     asked = real_tables.records_of(table, records)
     return Case(name, table.domain, table.encoded, table.data(), asked, table.answers, table.groups)
 
@@ -166,6 +166,8 @@ def _judge(case, found, best, exact):
 
 
 def half_of(name):
+    if name in tied_tables.TABLES:
+        return "tied-dev"
     if name in real_tables.TABLES:
         return "real-held-out" if name in real_tables.HELD_OUT else "real-dev"
     if name in REAL:
@@ -330,14 +332,14 @@ def main():
 def _case(name, options):
     if name in MAKES | FRESH:
         return strange_case(name, options.queries)
-    if name in REAL:
+    if name in REAL or name in tied_tables.TABLES:
         return listed_case(name, options.queries)
     plain = name.removesuffix(SOFT)
     return (real_case if plain == name else soft_case)(plain, options.data, options.queries)
 
 
 def _measure(options):
-    known = MAKES | FRESH | REAL
+    known = MAKES | FRESH | REAL | tied_tables.TABLES
     made = [name for name in known if half_of(name) == options.half or (name in MAKES and options.half is None)]
     names = options.only or made + ["Adult", "ACS"] * bool(options.data)
     results = []

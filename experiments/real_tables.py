@@ -294,8 +294,12 @@ class LoadedTable:
 
 
 def load_table(declared):
+    return table_of(declared, _read(declared.item))
+
+
+def table_of(declared, frame):
     """The declared table, its rows in random order, with a model trained on the first of them."""
-    frame = _read(declared.item).sample(frac=1.0, random_state=0)
+    frame = frame.sample(frac=1.0, random_state=0)
     outcome = frame.eval(declared.outcome).to_numpy(dtype=bool)
     columns = {column: _number(frame[column]) for column in declared.numbers.split()}
     columns |= {column: _code(frame[column]) for column in (declared.codes + " " + declared.flags).split()}

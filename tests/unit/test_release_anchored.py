@@ -94,7 +94,7 @@ def test_labelled_reference_rows_are_shifted_too():
     points, labels, weights = rng.random((500, 4)), rng.uniform(-1, 1, 500), rng.uniform(0.5, 1.5, 500)
     weights /= weights.mean()
     changes = rng.standard_normal((3, 500)).astype(np.float32) / 10
-    about = changes, Layout.of(dpx.Domain([dpx.Numeric(f"x{i}", 0, 1) for i in range(4)]).blocks), 1.0, 0.01
+    about = changes, Layout.of(dpx.Domain([dpx.Numeric(f"x{i}", 0, 1) for i in range(4)]).blocks), 1.0, 0.01, 400
     anchored = LocalReference(points, labels, weights, *about).answer(points[:3], STABLE, np.array([0.5, -0.3, 1.0]))
     for i, level in enumerate((0.5, -0.3, 1.0)):
         shifted = LocalReference(points, labels - level, weights, *about).answer(points[i : i + 1], STABLE)

@@ -148,6 +148,20 @@ def test_half_of_the_models_slope_is_expected_where_noise_hides_whether_numbers_
     assert kept[0] == pytest.approx(0.5, abs=0.05)  # a straight model has the same slopes everywhere
 
 
+def test_slopes_along_a_difference_that_noise_hides_are_covered():
+    """Two numbers that agree to a hundredth of their range: often noise makes a variance of their difference that looks seen."""
+    rng, slope, inside = np.random.default_rng(8), np.array([15.0, -15.0]), []
+    second = 0.05 * np.ones((2, 2)) + 2e-5 * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    for _ in range(100):
+        noise = 1e-3 * rng.standard_normal((2, 2))
+        values, vectors = np.linalg.eigh(second + (noise + noise.T) / 2)
+        t1 = second @ slope + 1e-3 * rng.standard_normal(2)
+        made = NoisyEquations(np.maximum(values, 1e-7), vectors, t1, 1e-3, 1e-3, np.arange(2))
+        found = made.slopes(Guess(np.array([2.0, -2.0]), 0.1, few=1 / 4096))
+        inside.append(np.abs(found.values - slope) <= 2 * found.errors(vectors))
+    assert np.mean(inside) > 0.9
+
+
 def test_slopes_outside_a_ball_are_moved_to_its_nearest_point_in_prediction():
     eigenvalues, vectors = np.array([0.1, 1.0]), np.eye(2)
     held, capped = hold_in_ball(np.array([[3.0, 4.0], [0.1, 0.2]]), eigenvalues, vectors, 1.0)

@@ -23,8 +23,12 @@ among the rows, which public points do not have. A slope in this direction may e
 a part of r²/λ, whatever size slopes have otherwise: k says how nearly they determine each other, and λ is not taken for smaller than a part of its own
 noise. Where noise hides whether there is any variance at all, half of the model's slope is expected: where there is none, the exact slope is 0.
 
-Following noise costs more than following the model, therefore k⁴. Errors of the estimate are those under a prior with k in the place of k⁴, and with λ not
-taken for smaller than a share of what its columns would add if they were uncorrelated, where that is less: more noise makes no direction surer.
+Following noise costs more than following the model, therefore k⁴. Errors of the estimate are those under a prior with k in the place of k⁴. But where noise
+moves eigenvalues by s ≳ λ, noise may have made all of λ. Then τ says nothing about the slope, however sure τ/λ looks, and the whole of it is the error: it
+adds, in the share exp(-λ²/2s²) that this is as likely as λ itself, k²(a part of r² + e)/λ', and the prior's part in the other. λ' is a small part of s,
+because what noise hides may be far smaller than noise, and at most a share of k times what the direction's columns would add if they were uncorrelated:
+more noise makes no direction surer. e is what the model's slopes at public points explain along such directions, on average: a model that follows
+differences of prices there follows them among the rows too, whatever size these have.
 
 A number that hardly varies usually has larger slopes than one that varies much, because models respond to variation among the records, not to units:
 f averages (v̄/variance)^γ over a direction's numbers, v̄ the columns' mean variance, and 1 over its codes. γ is 0, 1/2 or 1. ρ or τ² and η, and γ, are
@@ -51,8 +55,13 @@ _POWERS = (0.0, 0.5, 1.0)  # values of γ that are tried
 _HIDDEN = 1.5  # power of the share of a guess that shrinkage hides
 _TIED = 0.06  # share of the residuals that a direction of numbers that determine each other may explain
 _SURELY = 4  # power of how nearly they do, for the estimate; for its error it is 1
-_LEAST = 0.1  # of what noise moves eigenvalues by: the smallest one that such a direction is taken to have
-_CLOSEST = 0.02  # … for the error of the estimate, as a share of what its columns would add to it if they were uncorrelated: noise makes nothing surer
+_LEAST, _FARTHEST = (
+    0.1,
+    0.04,
+)  # of what noise moves eigenvalues by: the smallest one that such a direction is taken to have; λ' of its error
+_CLOSEST = (
+    0.02  # the largest λ', as a share of what its columns would add to it if they were uncorrelated: noise makes nothing surer
+)
 _MISLED = 0.5  # how much of the model's slope at public points is not expected where noise hides whether numbers vary at all
 _MARGINS = (0.05, 1.0)  # values of η that are tried
 _TOGETHER = 1 << 10  # points that are summed together: they stay in the processor's cache
@@ -122,14 +131,14 @@ class NoisyEquations:
             return Slopes(plain.values, plain.spread, DOUBT_WITHOUT_MODEL)
         few, nearly = np.broadcast_to(guess.few, (n,)), self._collinearity
         residual = np.maximum(np.broadcast_to(guess.residual, guess.values.shape) @ np.square(self.vectors), 1e-12)
-        tied, wider = (_TIED * residual / np.maximum(self._wide, least) for least in self._least_eigenvalues)
+        tied = _TIED * residual / np.maximum(self._wide, _LEAST * self._hidden)
         priors = self._priors_around(guess, few @ np.square(self.vectors), residual, nearly**_SURELY * tied)
         times = priors.shape[-2] // len(_DOUBTS)
         doubts = np.tile(_DOUBTS + float(few.max()), times)  # plus the error of a sample this large
         before = np.tile(-0.5 * np.square(np.log10(_DOUBTS / _USUAL_DOUBT) / _DECADES), times)
         centre = self._expected_slopes(guess, nearly**_SURELY, tied)
         guessed_likelihood, guessed = self._posterior(centre, (priors.swapaxes(-2, -1), np.ones(1)), doubts, before)
-        spread = self._spread_under(nearly * wider, guessed)
+        spread = self._spread_under(nearly * tied, self._hidden_slopes(guess, nearly, residual), guessed)
         kept = np.asarray(guessed_likelihood + log(_ODDS) >= likelihood)
         if not kept.all():  # denoised covariances are quieter than their noise, as if slopes were 0
             exact = replace(self, second_error=np.zeros_like(self.second_error))
@@ -160,11 +169,13 @@ class NoisyEquations:
         """How far noise moves eigenvalues."""
         return np.asarray(self.second_error)[..., None] * sqrt(self.t1.shape[-1])
 
-    @property
-    def _least_eigenvalues(self) -> tuple[Vector, Vector]:
-        """The smallest eigenvalue that numbers which determine each other are taken to have, for the estimate and for its error."""
-        least = _LEAST * self._hidden
-        return least, np.minimum(least, _CLOSEST * self._apart[0])
+    def _hidden_slopes(self, guess: Guess, nearly: Vector, residual: Vector) -> Vector:
+        """The mean square of each direction's slope where noise made its eigenvalue."""
+        surely, explained = np.square(nearly), self.eigenvalues * np.square(guess.values @ self.vectors)
+        used = (surely * explained).sum(axis=-1, keepdims=True) / np.maximum(surely.sum(axis=-1, keepdims=True), 1e-300)
+        least = np.minimum(_FARTHEST * self._hidden, _CLOSEST * nearly * self._apart[0])
+        least = np.maximum(least, PRECISION * self.eigenvalues.max(axis=-1, keepdims=True))
+        return np.asarray(surely * (_TIED * residual + used) / least)
 
     def _expected_slopes(self, guess: Guess, nearly: Vector, tied: Vector) -> Vector:
         """The model's slopes at public points in each direction; less where noise hides whether numbers vary at all, and the model bends."""
@@ -172,12 +183,16 @@ class NoisyEquations:
         bent = nearly * tied
         return np.asarray(slopes * (1 - _MISLED * hidden * bent / (bent + np.square(slopes) + 1e-300)))
 
-    def _spread_under(self, tied: Vector, found: Slopes) -> Vector:
-        """The error of slopes in each direction if priors were wider by `tied`, of which the moments take back as much as of the priors themselves."""
+    def _spread_under(self, tied: Vector, hidden: Vector, found: Slopes) -> Vector:
+        """The error of slopes in each direction if priors were wider by `tied`, of which the moments take back as much as of the priors themselves.
+
+        Of `hidden`, which counts as far as noise may have made the eigenvalue, they take back nothing.
+        """
         length = np.square(found.values - self.expected).sum(axis=-1, keepdims=True)
         noise = np.square(np.asarray(self.label_error)[..., None]) + np.square(np.asarray(self.second_error)[..., None]) * length
         left = np.clip(1 - np.square(self.eigenvalues * found.spread) / np.maximum(noise, 1e-300), 0.0, 1.0)
-        return np.asarray(np.sqrt(np.square(found.spread) + np.square(left) * tied))
+        made = np.exp(-np.square(self.eigenvalues / np.maximum(self._hidden, 1e-100)) / 2)
+        return np.asarray(np.sqrt(np.square(found.spread) + (1 - made) * np.square(left) * tied + made * hidden))
 
     @property
     def _usual_sizes(self) -> list[Vector]:

@@ -11,7 +11,8 @@ Then, with u = x - z and α the local weight,
 so that where hardly a row is near z, the directions that nothing local determines follow the whole reference.
 
 Error bars add up three variances of b - Aφ, with r = y - φ·u and s = gα/Σgα, and carry them to φ by the inverse of A + λI:
-- drawing the records: V = Σ s² r² uuᵀ;
+- drawing the N records, and the M private rows, which are finitely many themselves: (d + N/M)V, V = Σ (s - βg/N)² r² uuᵀ. d is more than 1: what records
+  lack beyond pairs of features differs from one neighbourhood to the next as drawing does. β = (n/N)² is what raking to all rows' moments takes back;
 - noise of tables and moments: Σ_k mₖmₖᵀ/(K/2), mₖ = Σ s cₖ r u, for the changes cₖ of log weights in K rehearsals; K/2 instead of K because
   rehearsals are few and linear, and choose neither bins nor tree anew;
 - the model's bias: τ² n (1 - n/N) V with n the effective rows. τ² is by how much more than noise explains the reference missed the released
@@ -41,6 +42,7 @@ _STEPS, _HESSIANS, _WORTH = 40, 12, 0.5
 _BLOCK = 4096
 _CACHED = 256  # rows whose features are made while they are in the processor's cache
 _PER_FEATURE, _FEWEST = 64, 1 << 14  # records by which covariances of features are known well enough to step by
+_DRAWN = 4.5  # factor of the variance of drawing records, as measured
 _UNDETERMINED = 1e-6  # of the largest eigenvalue of A
 _PER_COLUMN, _FEWEST_ROWS = 128, 1 << 13  # rows that errors are computed from
 
@@ -183,6 +185,7 @@ class LocalReference(RakedRecords):
 
     radius: float
     bias: float  # τ²
+    rows: int  # private ones, as far as that is public
 
     @cached_property
     def _everyone(self) -> tuple[Matrix, Vector, Vector]:
@@ -213,14 +216,16 @@ class LocalReference(RakedRecords):
     def _variance(self, query: Vector, share: Vector, centre: Vector, phi: Vector, anchor: float) -> Matrix:
         """The variance of b - Aφ from sampling, bias and noise; the first two from rows that represent all."""
         few = float(share @ share)  # one over the effective rows
-        pull = share * (self.labels - anchor - self._records.times(phi) + float(query @ phi))
+        counted = min(1 / (few * len(share)), 1.0)  # n/N
+        residuals = self.labels - anchor - self._records.times(phi) + float(query @ phi)
+        drawn, pull = (share - counted**2 / len(share) * self.weights) * residuals, share * residuals
         positions, times = self._packed.thin(share, centre, max(_PER_COLUMN * len(query), _FEWEST_ROWS))
-        rows, squares = self._records.take(positions), times * np.square(pull[positions])
+        rows, squares = self._records.take(positions), times * np.square(drawn[positions])
         spread = _centre_moments(query, rows.products(squares), rows.sums(squares), float(squares.sum()))
         pulls = self._changes * pull[:, None]
         moved = self._records.sums_of_each(pulls) - np.outer(pulls.sum(axis=0), query)
-        biased = self.bias / few * max(1 - 1 / (few * len(self.labels)), 0.0)
-        return np.asarray((1 + biased) * spread + moved.T @ moved / max(len(moved) / 2, 1))
+        own = _DRAWN + len(share) / self.rows + self.bias / few * (1 - counted)
+        return np.asarray(own * spread + moved.T @ moved / max(len(moved) / 2, 1))
 
     def _moments_around(self, query: Vector, anchor: float) -> tuple[Matrix, Vector]:
         """(A, b) of all rows alike."""

@@ -75,15 +75,13 @@ class ReferenceData:
 
         return nw.from_dict(plain_columns(self._columns), backend="pandas" if find_spec("pandas") else "pyarrow").to_native()
 
-    @cached_property
-    def solver(self) -> LocalReference | None:
-        """Explains from these records; None where they have no labels."""
+    def solver(self, rows: int) -> LocalReference | None:
+        """Explains from these records, which stand for so many private rows; None where they have no labels."""
         if self.labels is None or self.weights is None or self.changes is None:
             return None
         changes = (self.changes / CHANGE_STEPS).astype(np.float32)
-        return LocalReference(
-            self.encoded, self.labels, self.weights, changes, Layout.of(self.domain.blocks), self.radius, self.bias
-        )
+        layout = Layout.of(self.domain.blocks)
+        return LocalReference(self.encoded, self.labels, self.weights, changes, layout, self.radius, self.bias, rows)
 
     @property
     def _columns(self) -> dict[str, Any]:

@@ -244,9 +244,9 @@ class Release(ModelQuestions):
     def _reference_planes(self) -> MixedPlanes | None:
         return None if self.reference is None else reference_planes(self.reference, self.planes, self.size)
 
-    @property
+    @cached_property
     def _solver(self) -> Solver | LocalReference:
-        return (self.reference.solver if self.reference else None) or self.solver
+        return (self.reference.solver(self.size) if self.reference else None) or self.solver
 
     def payload(self) -> dict[str, Any]:
         """Every number an explanation is computed from, in JSON's types. `docs/release.md` has the formulas."""
