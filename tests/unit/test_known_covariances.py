@@ -31,7 +31,7 @@ def encode(codes):
     return np.column_stack([one_hot(codes[:, :2], OFFSETS[:3])[:, :7].astype(float), codes[:, 2] / 5])
 
 
-def released(codes, seed=0):
+def noisy_tables(codes, seed=0):
     inside = one_hot(codes, OFFSETS).astype(float)
     noise = np.triu(SIGMA * np.random.default_rng(seed).standard_normal((13, 13)), 1)
     return tables(np.where(ACROSS, inside.T @ inside + noise + noise.T, 0.0), OFFSETS, USED, SIGMA)
@@ -55,7 +55,7 @@ def misses(found, codes):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_codes_become_as_accurate_as_the_covariances(weighted):
     codes = people()
-    before, points = released(codes), encode(codes)
+    before, points = noisy_tables(codes), encode(codes)
     weights = 1 / (1 + points[:, 7] + points[:, 0]) if weighted else np.ones(ROWS)
     few = encode(drawn := people(30_000, 5))
     some = PreliminaryRecords(drawn, few, 1 / (1 + few[:, 7] + few[:, 0]) if weighted else np.ones(len(few)))
@@ -68,7 +68,7 @@ def test_codes_become_as_accurate_as_the_covariances(weighted):
 
 def test_margins_stay_and_tables_stay_symmetric():
     codes = people()
-    before, points = released(codes), encode(codes)
+    before, points = noisy_tables(codes), encode(codes)
     found = add_covariances(
         before, moments(points, np.ones(ROWS), 2e-4), PreliminaryRecords(codes, points, np.ones(ROWS)), LAYOUT
     )
@@ -80,7 +80,7 @@ def test_margins_stay_and_tables_stay_symmetric():
 
 def test_of_a_number_only_its_mean_given_the_code_moves():
     codes = people()
-    before, points = released(codes), encode(codes)
+    before, points = noisy_tables(codes), encode(codes)
     found = add_covariances(
         before, moments(points, np.ones(ROWS), 2e-4), PreliminaryRecords(codes, points, np.ones(ROWS)), LAYOUT
     )
@@ -95,7 +95,7 @@ def test_of_a_number_only_its_mean_given_the_code_moves():
 
 def test_covariances_that_noise_hides_change_nothing():
     codes = people()
-    before, points = released(codes), encode(codes)
+    before, points = noisy_tables(codes), encode(codes)
     found = add_covariances(
         before, moments(points, np.ones(ROWS), 50.0), PreliminaryRecords(codes, points, np.ones(ROWS)), LAYOUT
     )
@@ -105,7 +105,7 @@ def test_covariances_that_noise_hides_change_nothing():
 
 def test_a_value_that_no_preliminary_record_has_keeps_its_row():
     codes = people()
-    before, points = released(codes), encode(codes)
+    before, points = noisy_tables(codes), encode(codes)
     seen = codes[:, 0] != 2
     some = PreliminaryRecords(codes[seen], points[seen], np.ones(seen.sum()))
     found = add_covariances(before, moments(points, np.ones(ROWS), 2e-4), some, LAYOUT)
