@@ -51,7 +51,7 @@ def test_shares_below_their_error_are_found_and_numbers_and_missing_values_are_n
     cells = (CodeCells(0, 3), LevelCells(3, 3), CodeCells(4, 5), NumberCells(5))
     joined = (np.array([0, 1, 2, 0]), np.arange(3), np.arange(2), np.arange(258) // 129)
     p = np.concatenate([[0.699, 0.3, 0.001, 0.0], [0.5, 0.496, 0.004], [0.2, 0.8], [0.5, 0.5]])
-    tables = Tables(np.array([0, 4, 7, 9, 11]), p, np.empty((0, 0)), np.empty((0, 0)), 0.02)
+    tables = Tables(np.array([0, 4, 7, 9, 11]), p, np.empty((0, 0)), np.empty((0, 0)), 0.02, np.empty((0, 0)))
     layout = Layout.of(
         dpx.Domain(
             [dpx.Categorical("a", values=VALUES), dpx.Ordinal("b", levels=[1, 2, 3]), dpx.Binary("c"), dpx.Numeric("d", 0, 1)]

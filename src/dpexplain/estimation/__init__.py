@@ -8,8 +8,8 @@ Planes:          global_slopes.py (through all rows), moment_planes.py (near a r
 The paper's:     answer.py (planes through 0), local_solve.py (many constrained least-squares problems at once), regression.py (from past explanations)
 Errors:          calibrate.py (parametric bootstrap), plane_errors.py, local_change.py, margin_doubt.py, response.py (of weights to noise),
                  hidden_codes.py (values that noise may hide)
-Records:         population.py (from noisy tables), records_from_bins.py, raking.py and gibbs.py (to match all tables), label_raking.py (to match labels in
-                 tables), local_reference.py (to match
-                 moments), raked_records.py, coded_rows.py, nearest.py (how many are near a record)
+Records:         known_covariances.py (tables that follow moments too), population.py (from noisy tables), records_from_bins.py, gibbs.py (to match
+                 all tables), raking.py (weights that do), label_raking.py (to match labels in tables), local_reference.py (to match moments),
+                 raked_records.py, coded_rows.py, nearest.py (how many are near a record)
 Shapley values:  background.py (records to compare with), coalitions.py (any model), tree_shapley.py, boosted_shapley.py, word_shapley.py, surrogate.py
 """

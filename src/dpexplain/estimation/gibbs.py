@@ -27,8 +27,8 @@ from dpexplain.estimation._table_kernels import count_pairs, refresh
 from dpexplain.estimation.raking import Tables
 
 CHAIN = 1 << 13
-_TURNS, _STATES = 40, 16  # turns, and states of the chain that are kept
-_SWEEPS, _MORE_SWEEPS = 1, 3  # by which they are refreshed, and where more copies of them are needed
+STATES = 16  # of the chain that are kept
+_TURNS = 40
 _FARTHEST = 3.0  # of θ from the tree's
 _SMALLEST = 1e-6  # probability in a denominator
 _SLICE = 1 << 13
@@ -44,11 +44,10 @@ class Potentials:
     states: tuple[CellCodes, ...]  # of the chain, the last one last
 
     def records(self, rows: int, uniforms: Uniforms) -> CellCodes:
-        """As many records as wanted: states at equal distances, or copies of all, refreshed so that they differ."""
-        kept, wanted = len(self.states), -(-rows // len(self.states[0]))
-        chosen = [self.states[kept - 1 - i * max(kept // wanted, 1) % kept] for i in range(wanted)]
-        sweeps = _SWEEPS if wanted <= kept else _MORE_SWEEPS
-        return refresh_records(np.concatenate(chosen)[:rows], self.theta, self.field, self.offsets, sweeps, uniforms)
+        """As many records as wanted, at most those of all states: of states at equal distances, refreshed."""
+        wanted = -(-rows // len(self.states[0]))
+        chosen = np.concatenate(self.states[:: -(len(self.states) // wanted)][:wanted])
+        return refresh_records(chosen[:rows], self.theta, self.field, self.offsets, 1, uniforms)
 
 
 class _Learner:
@@ -59,7 +58,7 @@ class _Learner:
         self.found, self.rows, (self.tree, self.field) = found, rows, start
         self.across = (owner[:, None] != owner) & (np.outer(found.p, found.p) > 0)
         self.expected = np.maximum(found.smooth, _SMALLEST)
-        self.ridge = np.where(self.across, found.error**2 / self.expected, 0.0)
+        self.ridge = np.where(self.across, np.square(found.errors) / self.expected, 0.0)
         self.theta, self.pace = np.zeros_like(self.tree), min(0.15, 5 / attributes)
 
     def step(self, tables: Matrix, gamma: float) -> None:
@@ -81,7 +80,7 @@ def learn_potentials(codes: CellCodes, found: Tables, start: tuple[Matrix, Vecto
     for turn in range(_TURNS):
         codes = refresh_records(codes, learner.tree + learner.theta, learner.field, found.offsets, 1, uniforms)
         learner.step(pair_shares(codes, found.offsets), 1.0 if turn < _TURNS // 2 else 0.5)
-        if turn >= _TURNS - _STATES:
+        if turn >= _TURNS - STATES:
             states.append(codes)
         if turn >= _TURNS - _TURNS // 3:
             theta, field, kept = theta + learner.theta, field + learner.field, kept + 1

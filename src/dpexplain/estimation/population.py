@@ -4,8 +4,8 @@
 2. *Shrinkage.* With e = p pᵀ and noise s, a cell keeps the share e²/(e² + s²) of its distance from independence; then it is scaled to its
    margins again (iterative proportional fitting).
 3. *Tree.* The maximum spanning tree of mutual information (Chow & Liu 1968), sampled.
-4. *All tables.* The sample is raked to all tables and resampled (`estimation/raking.py`). Where few rows would carry most of the weight, which is the
-   rule with many attributes, potentials for all pairs are learnt from a chain of records (`estimation/gibbs.py`); the records nearer to the tables stay.
+4. *All tables.* Potentials for all pairs are learnt from a chain of records that starts at the sample (`estimation/gibbs.py`): its records have all
+   tables, up to noise.
 """
 
 from __future__ import annotations
@@ -19,14 +19,8 @@ from dpexplain.core.cells import CellCodes
 from dpexplain.core.marginals import Joined
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.estimation._table_kernels import fit_margins
-from dpexplain.estimation.gibbs import CHAIN, learn_potentials, pair_shares
-from dpexplain.estimation.raking import FLOOR, RakedWeights, Raking, Tables, resample
-from dpexplain.progress import ProgressCallback, no_progress
-
-_ENOUGH, _LEAST = 0.3, 0.1  # shares of the sample that remain effective after raking: wanted, and insisted on
-_FIRST_ROUNDS = 6  # of raking, after which most tables for which it does not suffice can be recognised
-_LOOKED_AT = 1 << 15  # records for a first look, and fewer where many pairs of attributes make each of them slow
-_LEAST_LOOKED_AT, _PAIRS_LOOKED_AT = 1 << 13, 1 << 23
+from dpexplain.estimation.gibbs import CHAIN, STATES, learn_potentials
+from dpexplain.estimation.raking import FLOOR, Tables
 
 
 def tables(counts: Matrix, offsets: Joined, used: list[Joined], sigma: float) -> Tables:
@@ -42,14 +36,15 @@ def tables(counts: Matrix, offsets: Joined, used: list[Joined], sigma: float) ->
     size = sum(total / cells for total, cells in totals) / sum(1 / cells for _, cells in totals)
     size = max(size, sigma, 1.0)
     p, pairs = _make_consistent(counts / size, offsets, used)
-    return Tables(offsets, p, pairs, _smooth(pairs, p, sigma / size, blocks), sigma / size)
+    errors = np.full_like(pairs, sigma / size)
+    return Tables(offsets, p, pairs, shrink_tables(offsets, pairs, p, errors), sigma / size, errors)
 
 
 def redraw_tables(found: Tables, normals: Vector) -> tuple[Vector, Matrix]:
     """(margins, tables) with other noise of the same size, taking these for the truth. `normals` has a standard normal for each cell."""
     used = [np.flatnonzero(found.p[found.block(a)]) for a in range(found.attributes)]
     possible = (found.owner[:, None] < found.owner) & np.outer(found.p > 0, found.p > 0)
-    noise = np.where(possible, found.error * normals.reshape(possible.shape), 0.0)
+    noise = np.where(possible, found.errors * normals.reshape(possible.shape), 0.0)
     return _make_consistent(found.pairs + noise + noise.T, found.offsets, used)
 
 
@@ -77,9 +72,10 @@ def on_simplex(values: Vector) -> Vector:
     return np.asarray(found / found.sum())
 
 
-def _smooth(pairs: Matrix, p: Vector, error: float, blocks: list[slice]) -> Matrix:
-    independent = np.outer(p, p)
-    kept = np.square(independent) / (np.square(independent) + error**2 + 1e-300)
+def shrink_tables(offsets: Joined, pairs: Matrix, p: Vector, errors: Matrix) -> Matrix:
+    """Step 2, for cells with these errors."""
+    blocks, independent = [slice(int(a), int(b)) for a, b in pairwise(offsets)], np.outer(p, p)
+    kept = np.square(independent) / (np.square(independent) + np.square(errors) + 1e-300)
     smooth = np.maximum(independent + kept * (pairs - independent), 0.02 * independent)
     for i, a in enumerate(blocks):
         for b in blocks[:i]:
@@ -130,45 +126,10 @@ def sample_tree(found: Tables, rows: int, uniforms: Uniforms) -> CellCodes:
     return np.ascontiguousarray(codes.T)
 
 
-def draw(found: Tables, rows: int, uniforms: Uniforms, watch: ProgressCallback = no_progress) -> CellCodes:
+def draw(found: Tables, rows: int, uniforms: Uniforms) -> CellCodes:
     """Steps 3 and 4: bins of `rows` records, (rows, attributes)."""
-    watch("raking records to the tables")
-    # with many attributes that takes long and rarely suffices, so it is tried on a few records first
-    few = sample_tree(found, min(rows, _pair_limit(found.attributes)), uniforms)
-    raking = Raking(few, found)
-    trial = raking.solve(_LEAST, _FIRST_ROUNDS)
-    promising = trial.length == 1.0  # rounds only ever take more weight from most records
-    trial = raking.solve(_LEAST) if promising else trial
-    if promising and trial.length == 1.0 and trial.effective >= _ENOUGH:
-        return _rake_and_resample(few, found, trial, rows, uniforms)
-    watch("learning all tables at once")
-    potentials = learn_potentials(few[:CHAIN], found, tree_potentials(found), uniforms)
-    by_chain = potentials.records(rows, uniforms)
-    if not promising:
-        return by_chain
-    by_weight = resample(few, trial.weights, len(few))
-    if distance(by_chain, found) < distance(by_weight, found):
-        return by_chain
-    return _rake_and_resample(few, found, trial, rows, uniforms)
-
-
-def _pair_limit(attributes: int) -> int:
-    pairs = max(attributes * (attributes - 1) // 2, 1)
-    return min(max(_PAIRS_LOOKED_AT // pairs, _LEAST_LOOKED_AT), _LOOKED_AT)
-
-
-def _rake_and_resample(few: CellCodes, found: Tables, trial: RakedWeights, rows: int, uniforms: Uniforms) -> CellCodes:
-    """All records raked and resampled; `trial` has the weights of the first ones, which may be all."""
-    if len(few) == rows:
-        return resample(few, trial.weights, rows)
-    codes = np.concatenate([few, sample_tree(found, rows - len(few), uniforms)])
-    return resample(codes, Raking(codes, found).solve(_LEAST).weights, rows)
-
-
-def distance(codes: CellCodes, found: Tables) -> float:
-    """How far records are from the released tables, in the norm of their counts."""
-    gap = pair_shares(codes[:_LOOKED_AT], found.offsets) - found.pairs
-    return float(np.linalg.norm(np.where(found.owner[:, None] == found.owner, 0.0, gap)))
+    chain = sample_tree(found, max(CHAIN, -(-rows // STATES)), uniforms)
+    return learn_potentials(chain, found, tree_potentials(found), uniforms).records(rows, uniforms)
 
 
 def tree_potentials(found: Tables) -> tuple[Matrix, Vector]:

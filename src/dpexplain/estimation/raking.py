@@ -24,7 +24,6 @@ from dpexplain.estimation._table_kernels import add_energies, add_tables
 FLOOR = 1e-7  # smallest probability of a bin
 _UNSEEN, _RARE = 0.5, 20  # how far θ may go for a cell that fewer than _RARE sampled rows have; elsewhere _FARTHEST
 _FARTHEST = 3.0
-ROUNDS = 25  # of L-BFGS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +34,8 @@ class Tables:
     p: Vector
     pairs: Matrix
     smooth: Matrix
-    error: float  # of each cell of `pairs`
+    error: float  # of each cell as released
+    errors: Matrix  # of each cell of `pairs`, which may know more
 
     def block(self, attribute: int) -> slice:
         return slice(int(self.offsets[attribute]), int(self.offsets[attribute + 1]))
@@ -49,19 +49,6 @@ class Tables:
         return np.repeat(np.arange(self.attributes), np.diff(self.offsets))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RakedWeights:
-    """Weights of the rows, summing to one; `length` is how far towards the optimum they go."""
-
-    weights: Vector
-    length: float
-
-    @property
-    def effective(self) -> float:
-        """The share of the rows that remains effective, (Σw)²/(N Σw²)."""
-        return 1 / (float(np.square(self.weights).sum()) * len(self.weights))
-
-
 class Raking:
     """The dual problem over the tables of a sample, in coordinates scaled by the curvature. Cells are stored table by table."""
 
@@ -72,20 +59,11 @@ class Raking:
         self.targets, self.smooth = self._flat(found.pairs), self._flat(found.smooth)
         seen = self._means(np.full(self.rows, 1 / self.rows))[: self.starts[-1]]
         expected = np.maximum(np.maximum(self.smooth, seen), FLOOR)
-        self.ridge = (found.error**2 + 2 * expected / self.rows) / expected
+        self.ridge = (np.square(self._flat(found.errors)) + 2 * expected / self.rows) / expected
         self.scale = 1 / np.sqrt(expected + self.ridge)
         reach = np.where(seen * self.rows < _RARE, _UNSEEN, _FARTHEST) / self.scale
         possible = self._flat(np.outer(found.p, found.p)) > 0
         self.limit = np.append(np.where(possible, reach, 0.0), np.full(len(found.p), 2.0))
-
-    def solve(self, effective: float, rounds: int = ROUNDS) -> RakedWeights:
-        """Minimise; shorten (θ, η) where the weights would leave less than this share of the rows effective."""
-        energy = self.energy(self.minimise_dual(rounds))
-        for length in (1.0, 0.8, 0.6, 0.4, 0.2, 0.0):
-            weights = _softmax(length * energy)[0]
-            if 1 / np.square(weights).sum() >= effective * self.rows:
-                break
-        return RakedWeights(weights, length)
 
     def minimise_dual(self, rounds: int) -> Vector:
         """(θ, η) after at most this many steps of L-BFGS."""
@@ -141,9 +119,3 @@ def _softmax(energy: Vector) -> tuple[Vector, float]:
     weights = np.exp(energy - top)
     total = float(weights.sum())
     return weights / total, float(np.log(total / len(weights))) + top
-
-
-def resample(codes: CellCodes, weights: Vector, rows: int) -> CellCodes:
-    """Systematic resampling in proportion to the weights: the result is a sample of equal weights."""
-    places = (np.arange(rows) + 0.5) / rows
-    return codes[np.minimum(np.searchsorted(np.cumsum(weights), places), len(codes) - 1)]

@@ -10,18 +10,21 @@ import numpy as np
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.cells import CellCodes
 from dpexplain.core.layout import Layout
+from dpexplain.core.marginals import Bins
 from dpexplain.core.uniforms import Uniforms
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
 from dpexplain.estimation.answer import Solver
-from dpexplain.estimation.denoise import Estimate, estimate, restore_clipped
+from dpexplain.estimation.denoise import estimate, restore_clipped
 from dpexplain.estimation.global_slopes import Slopes
 from dpexplain.estimation.hidden_codes import find_hidden_codes
+from dpexplain.estimation.known_covariances import PreliminaryRecords, add_covariances
 from dpexplain.estimation.label_raking import LabelRaking
 from dpexplain.estimation.local_reference import MomentRaking
 from dpexplain.estimation.plane_building import moment_targets
 from dpexplain.estimation.population import draw, tables
 from dpexplain.estimation.public_points import ask
+from dpexplain.estimation.raking import Tables
 from dpexplain.estimation.records_from_bins import cell_masses, draw_within_bins, position_errors
 from dpexplain.estimation.response import REHEARSALS, normals, table_changes
 from dpexplain.mechanisms.marginals_plan import NoisyMarginals
@@ -33,7 +36,8 @@ from dpexplain.release.release_planes import reference_slopes
 
 STEPS = 6  # that `build_reference` announces, at most
 _MISFIT = 5.0  # in units of noise: from here on the label moments show that records lack what labels in tables can teach them
-_FAR, _FARTHER = 1 << 48, 1 << 49  # positions in the public sequence that drawing records does not reach
+_PRELIMINARY = 1 << 16  # records by which tables are compared with moments
+_FAR, _FARTHER, _FARTHEST = 1 << 48, 1 << 49, 1 << 50  # positions in the public sequence that drawing records does not reach
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,22 +55,35 @@ def draw_records(
     found: NoisyMarginals,
     domain: Domain,
     rows: int,
-    known: Estimate | None = None,
+    sketch: NoisySketch | None = None,
     watch: ProgressCallback = no_progress,
     rehearsals: int = REHEARSALS,
 ) -> DrawnRecords:
-    """The same counts always give the same records; `known` are the moments of numbers, where there are any."""
-    bins, uniforms = found.bins, Uniforms()
+    """The same counts and moments always give the same records; `sketch` has the moments, where there are any."""
+    bins, uniforms, layout = found.bins, Uniforms(), Layout.of(domain.blocks)
+    known = None if sketch is None else estimate(sketch.sums, sketch.query, sketch.sigma)
+    masses = cell_masses(bins, found.histograms, found.histogram_sigma, known, layout)
     used = [np.unique(joined) for joined in bins.joined]
     believed = tables(found.tables, bins.offsets, used, found.table_sigma)
-    codes = draw(believed, rows, uniforms, watch)
+    if sketch is not None:
+        watch("comparing tables with moments")
+        believed = _compare_with_moments(believed, sketch, bins, masses, domain)
+    watch("learning all tables at once")
+    codes = draw(believed, rows, uniforms)
     watch("rehearsing the noise")
     changes = table_changes(codes, believed, uniforms, rehearsals)
-    layout = Layout.of(domain.blocks)
-    masses = cell_masses(bins, found.histograms, found.histogram_sigma, known, layout)
     drawn = draw_within_bins(codes, bins, masses, layout, uniforms)
     positions = position_errors(bins, found.histograms, found.histogram_sigma, layout)
     return DrawnRecords(drawn, codes, changes, positions, find_hidden_codes(believed, bins, layout))
+
+
+def _compare_with_moments(found: Tables, sketch: NoisySketch, bins: Bins, masses: list[Vector], domain: Domain) -> Tables:
+    """Tables that follow the covariances of the moments too."""
+    uniforms, layout = Uniforms(_FARTHEST), Layout.of(domain.blocks)
+    codes = draw(found, _PRELIMINARY, uniforms)
+    points = ReferenceData(domain, draw_within_bins(codes, bins, masses, layout, uniforms), None, None, 0.0).encoded
+    known = estimate(sketch.sums, sketch.query, sketch.sigma, shrink=False)
+    return add_covariances(found, known, PreliminaryRecords(codes, points, sketch.query.weights(points)), layout)
 
 
 def build_reference(
@@ -79,7 +96,7 @@ def build_reference(
 ) -> ReferenceData:
     """Records drawn from the noisy counts, labelled by the model and raked to the noisy moments."""
     domain, found = require_tabular(data), estimate(sketch.sums, sketch.query, sketch.sigma)
-    drawn = draw_records(marginals, domain, rows, found, watch)
+    drawn = draw_records(marginals, domain, rows, sketch, watch)
     plain = ReferenceData(
         domain,
         drawn.codes,
