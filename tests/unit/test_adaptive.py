@@ -16,6 +16,7 @@ from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.history import History, ReleasedAnswer
 from dpexplain.mechanisms.measured import NORM_SHARE, MeasuredDescent
 from dpexplain.mechanisms.paper_algorithms import PaperDescent
+from dpexplain.mechanisms.plane_choice import travel_of
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.mechanisms.start import Copy
 from dpexplain.noise.seeded import SeededNoise
@@ -227,6 +228,16 @@ def test_a_good_prediction_makes_the_answer_cheap_and_the_way_short():
     cold = dpx.Adaptive().plan(ORIGIN + 0.5, SETTING, History())
     assert adaptive.plan.schedule.travel < sqrt(distance) * cold.plan.schedule.travel
     assert adaptive.plan.start[:WIDTH] == pytest.approx(np.full(WIDTH, 0.5), abs=0.15)
+
+
+@pytest.mark.parametrize(("plane", "size", "power"), [("paper", 2000, 0.75), ("paper", SIZE, 0.5), ("fitted", 2000, 0.5)])
+def test_the_paper_plane_walks_less_from_a_prediction_where_noise_dominates(plane, size, power):
+    """√r of the way, and r^(3/4) where a longer walk would mostly add noise. The price is the share r either way."""
+    plan = dpx.Adaptive(plane=plane).plan(ORIGIN + 0.5, replace(SETTING, size=size), linear_past(0.5))
+    distance, mu = plan.details["distance"], mu_of(price(plan.events))
+    root = travel_of(plan.plan.gradient, mu, sqrt(distance))
+    assert plan.plan.schedule.travel == pytest.approx(distance ** (power - 0.5) * root, rel=1e-5)
+    assert mu == pytest.approx(gdp.mu(0.01, 1e-7) * sqrt(distance), rel=1e-6)
 
 
 def test_answers_that_noise_has_shortened_are_no_evidence():

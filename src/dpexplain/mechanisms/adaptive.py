@@ -7,7 +7,7 @@ By a descent, Algorithms 2 and 3: the descent starts from what past answers pred
 
 rule="history", the default of descents, is not in the paper. A regression on public points predicts this answer from past ones, and its
 leave-one-out error r estimates how far off the prediction is. The answer then gets the share r of a full answer's μ², and the descent is planned
-for a ball of r times the radius. The prediction is post-processing and costs nothing. `docs/interactive.md` compares what both rules save.
+for a ball of √r times the radius. The prediction is post-processing and costs nothing. `docs/interactive.md` compares what both rules save.
 
 rule="paper" makes the paper's rule private: answers within ln T/√T of a computed one are copied; else β̃ = ‖∇L(start)‖ + noise is
 released and paid for, and the number of steps, their size and their noise follow from β̃ by the paper's formulas. `proofs/adaptive.md`.

@@ -61,14 +61,16 @@ class Guide:
         return turned
 
 
-def travel_length(reach: float, dimension: int, curvature: float) -> float:
+def travel_length(reach: float, dimension: int, curvature: float, noisy_share: float = 1.0) -> float:
     """Σ η_t, the classical step for noisy gradients, shortened where it would overshoot.
 
     Three regimes, all measured: noise dominates (Σ η = B); noise is small and its cost, growing like Ση/B², is balanced against the bias,
     falling like 1/(Ση)², so Ση ∝ B^(2/3); and hopeless noise, where walking less than B is better. Only the factors 1/4 and 2.5 are fitted.
+
+    Where noise dominates, only `noisy_share` of that is walked.
     """
     balanced = cbrt(reach**2 * dimension / (4 * curvature))
-    return min(reach, balanced) * reach / (reach + 2.5 / curvature)
+    return min(noisy_share * reach, balanced) * reach / (reach + 2.5 / curvature)
 
 
 def free_travel_length(accuracy: float, curvature: float) -> float:

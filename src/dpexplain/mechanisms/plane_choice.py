@@ -70,13 +70,16 @@ def unit_noise(gradient: Gradient) -> float:
     return gradient.planned_noise * gradient.setting.largest_scale * _USUAL_CURVATURE / gradient.curvatures.slopes
 
 
-def travel_of(gradient: Gradient, mu: float, way: float = 1.0) -> float:
-    """How far a descent at accuracy μ should walk, in units of its steps; `way` is the share of the way that is left from its start."""
+def travel_of(gradient: Gradient, mu: float, way: float = 1.0, noisy_share: float = 1.0) -> float:
+    """How far a descent at accuracy μ should walk, in units of its steps; `way` is the share of the way that is left from its start.
+
+    Through a given point, only `noisy_share` of that is walked where noise dominates.
+    """
     curvature, width = gradient.curvatures.slopes, gradient.setting.width
     accuracy = way * mu / gradient.noise_norm
     if gradient.dimension > width:
         return free_travel_length(accuracy / gradient.setting.largest_scale, curvature)
-    return travel_length(accuracy * gradient.radius, width, curvature)
+    return travel_length(accuracy * gradient.radius, width, curvature, noisy_share)
 
 
 def radius_for(noise: float) -> float:
