@@ -6,14 +6,17 @@ import os
 
 import pytest
 
-from dpexplain.ledger import file_checks
 from dpexplain.ledger.file_checks import Handle, inode_of
+
+
+def refuse(_):
+    raise FileNotFoundError
 
 
 @pytest.fixture(params=["links", "no links", "no descriptors"])
 def handle(request, tmp_path, monkeypatch):
     if request.param == "no links":
-        monkeypatch.setattr(file_checks, "read_link", lambda _: None)
+        monkeypatch.setattr(os, "readlink", refuse)
     if request.param == "no descriptors":
         monkeypatch.delattr(os, "O_PATH", raising=False)
     path = tmp_path / "a.ledger-wal"

@@ -131,15 +131,18 @@ class Book:
         return found
 
     def reserve(self, request: Request) -> Reservation | Settled:
-        (found,) = self.reserve_many([request])
-        if isinstance(found, DpexplainError):
-            raise found
+        require_id("request id", request.id)
+        asked = PreparedRequest.of(request)
+        self._step("before reserve")
+        found = self._reserve_next(asked) or self._write(lambda page: self._reserve(page, asked), (asked.id,))
+        self._step("after reserve")
         return found
 
     def settle(self, reservation: Reservation, events: tuple[PrivacyEvent, ...], answer: dict[str, Any]) -> Settled:
-        (done,) = self.settle_many([Settlement(reservation.request_id, events, answer)])
-        if isinstance(done, DpexplainError):
-            raise done
+        ran = PreparedSettlement.of(Settlement(reservation.request_id, events, answer))
+        self._step("before settle")
+        done = self._settle_next(ran) or self._write(lambda page: self._settle(page, ran), (ran.id,))
+        self._step("after settle")
         return done
 
     def settled(self, after: int = 0) -> Iterator[Settled]:

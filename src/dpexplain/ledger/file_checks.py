@@ -94,21 +94,17 @@ class Handle:
 
     def find_inode(self) -> Inode | None:
         """Which file has the name now; None where there is none."""
-        if self._descriptor >= 0 and read_link(self._link) == self._path:
-            return self.inode
+        try:
+            if os.readlink(self._link) == self._path:
+                return self.inode
+        except OSError:  # no descriptor, or no such links here
+            pass
         return inode_of(self._path)
 
     def close(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-
-def read_link(path: str) -> str | None:
-    try:
-        return os.readlink(path)
-    except OSError:
-        return None
 
 
 def require_safe_folder(path: Path) -> None:
