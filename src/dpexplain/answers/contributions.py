@@ -271,7 +271,7 @@ def contributions_against(
 
 
 def stored_contributions(
-    answer: Mapping[str, Any], domain: DomainLike, scale: AnswerScale, guarantee: Guarantee, average: str = AVERAGE
+    answer: Mapping[str, Any], domain: DomainLike, scale: AnswerScale, guarantee: Guarantee, average: str
 ) -> Contributions:
     """Contributions that are stored with an answer, with their errors. `average` names what they are compared with."""
     point, added, half = np.array(answer["point"]), answer["added"], scale.half_range

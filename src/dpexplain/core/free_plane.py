@@ -23,7 +23,7 @@ TYPICAL_RESIDUAL = (
 _SMALLEST, _LARGEST = 0.01, 3.0  # in units of t
 
 
-def intercept_unit(weight: Weight, within: float = inf) -> float:
+def intercept_unit(weight: Weight, within: float) -> float:
     """t: a descent's last coordinate is a/t, so that steps that suit the slopes suit a as well. It has the unit of distances: where α(d)d is
     largest, in units of the default weight's; or half the distance of the farthest record, if that is less."""
     return min(weight.peak / DEFAULT_WEIGHT.peak, within / 2)

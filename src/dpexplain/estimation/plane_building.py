@@ -99,7 +99,7 @@ def fit_one_plane(
 
 
 def build_planes_for(
-    sketch: NoisySketch, asked: PlaneQuestion, model: PublicModel | None, normals: Normals, guessed: int = POINTS
+    sketch: NoisySketch, asked: PlaneQuestion, model: PublicModel | None, normals: Normals, guessed: int
 ) -> MomentPlanes:
     """Planes that answer a question, and all others with the same levels and baseline."""
     return _compare_with_baseline(

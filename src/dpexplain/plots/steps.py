@@ -11,7 +11,7 @@ import numpy as np
 
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Vector
-from dpexplain.plots.style import NEGATIVE, POSITIVE, UNCERTAIN
+from dpexplain.plots.style import sign_colour
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -32,9 +32,7 @@ class Step:
 
     @property
     def colour(self) -> str:
-        if self.error is not None and abs(self.value) <= 2 * self.error:
-            return UNCERTAIN
-        return POSITIVE if self.value >= 0 else NEGATIVE
+        return sign_colour(self.value, self.error)
 
 
 def steps(labels: Sequence[str], values: Vector, error: Vector | None, base: float, top: int) -> list[Step]:

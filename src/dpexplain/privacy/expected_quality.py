@@ -116,7 +116,7 @@ def reach(rows: int, features: int, budget: Budget, multiplier: int = 1) -> floa
     return reach_of(rows, features, budget.mu, multiplier)
 
 
-def reach_of(rows: int, features: int, mu: float, multiplier: int = 1) -> float:
+def reach_of(rows: int, features: int, mu: float, multiplier: int) -> float:
     """B of an answer that costs `mu`."""
     return rows * mu / (multiplier * sensitivity.gradient(DEFAULT_WEIGHT, 1.0) * sqrt(features))
 
@@ -135,7 +135,7 @@ def basic(reached: float, facts: Facts | None = None, *, plane: Plane = "fitted"
     return ExpectedQuality(1 / (1 + (reached / excess) ** 2), reached / hypot(reached, turn))
 
 
-def basic_of(cost: Guarantee, rows: int, features: int, facts: Facts, *, plane: Plane = "fitted") -> ExpectedQuality:
+def basic_of(cost: Guarantee, rows: int, features: int, facts: Facts, *, plane: Plane) -> ExpectedQuality:
     """The same for an answer that was paid for, from the public row count and the number of columns."""
     return basic(reach_of(rows, features, cost.mu, cost.neighbours.multiplier), facts, plane=plane)
 

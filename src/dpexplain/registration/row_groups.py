@@ -63,9 +63,7 @@ def describe_column(column: Column, feature: Feature | None, missing: int = Entr
     return describe_kinds(find_kinds(column), lambda: column, feature, missing)
 
 
-def describe_kinds(
-    kinds: Kinds, read: Callable[[], Column], feature: Feature | None, missing: int = EntryKind.TEXT
-) -> EntryKinds:
+def describe_kinds(kinds: Kinds, read: Callable[[], Column], feature: Feature | None, missing: int) -> EntryKinds:
     """The same where the kinds are known, with MISSING for what is missing. `read` is called where some entries are numbers."""
     complete: Mask | bool = True
     if feature is not None:

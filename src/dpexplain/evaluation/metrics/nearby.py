@@ -35,7 +35,7 @@ class Nearby:
         for i, block in enumerate(domain.blocks):
             drawn = self._feature(
                 point[block.start : block.stop], block, noise
-            )  # drawn also where unused, so that the draws of the others do not change
+            )  # also where unused: the others' draws stay the same
             if movable is None or movable[i]:
                 out[:, block.start : block.stop] = drawn
         return on_levels(out, domain)
