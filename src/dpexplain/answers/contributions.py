@@ -73,7 +73,7 @@ class Contributions(JsonText):
 
     def uncertain(self) -> tuple[bool, ...] | None:
         """For each value, whether its sign is in doubt (±2 errors cross zero); None where errors are unknown."""
-        return None if self.error is None else tuple(bool(v) for v in np.abs(self.values) <= 2 * self.error)
+        return uncertain_signs(self.values, self.error)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -184,6 +184,11 @@ class Contributions(JsonText):
     @property
     def _note(self) -> str:
         return "" if self.guarantee is None else str(self.guarantee)
+
+
+def uncertain_signs(values: Vector, error: Vector | None) -> tuple[bool, ...] | None:
+    """For each value, whether ±2 errors cross zero; None where errors are unknown."""
+    return None if error is None else tuple(bool(doubt) for doubt in np.abs(values) <= 2 * error)
 
 
 def labels_of(titles: Sequence[str], record: Sequence[Any] | None) -> tuple[str, ...]:

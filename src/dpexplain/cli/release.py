@@ -109,9 +109,8 @@ def release(
     spend, budget = Budget(epsilon, delta), Budget(epsilon if total is None else total, delta)
     source = data_source(data, domain, label, answers, terms | {"model_card": model_card}, stream)
     private = PrivateData.from_registered(register(source, with_labelling_bar, bars=True, keep_model=reference))
-    with (
-        nullcontext() if source.stream or reference or source.domain.width >= WIDE else Console(stderr=True).status("Releasing")
-    ):  # those have bars of their own
+    has_bars = source.stream or reference or source.domain.width >= WIDE
+    with nullcontext() if has_bars else Console(stderr=True).status("Releasing"):
         made = make_release(private, budget, spend=spend, ledger=ledger, request_id=request, reference=reference)
     made.save(output)
     if as_json:

@@ -17,9 +17,8 @@ from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Vector
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 
-TYPICAL_RESIDUAL = (
-    1.5  # |φ·u + a - y| of the record that moves a gradient most, as noise is planned for; what is charged does not depend on it
-)
+# |φ·u + a - y| of the record that moves a gradient most, as noise is planned for; what is charged does not depend on it
+TYPICAL_RESIDUAL = 1.5
 _SMALLEST, _LARGEST = 0.01, 3.0  # in units of t
 
 

@@ -122,9 +122,8 @@ def place_queries(features: Sequence[Feature], records: Sequence[Any]) -> list[l
         return None
     try:
         return [_place_column(feature, records) for feature in features]
-    except (
-        Exception
-    ):  # a misfit, or its own comparison failed: each record is then read by itself, so that the error names the record
+    except Exception:
+        # a misfit, or its own comparison failed: each record is then read by itself, so that the error names the record
         return None
 
 

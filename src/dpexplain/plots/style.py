@@ -19,14 +19,8 @@ NEGATIVE = "#b2182b"  # red pushes away
 UNCERTAIN = "#b8b8b8"
 INK = "#222222"
 MUTED = "#666666"
-SERIES = (
-    "#2166ac",
-    "#e08214",
-    "#1b7837",
-    "#762a83",
-    "#666666",
-    "#b2182b",
-)  # for lines and points, which also differ in marker and dash
+# for lines and points, which also differ in marker and dash
+SERIES = ("#2166ac", "#e08214", "#1b7837", "#762a83", "#666666", "#b2182b")
 MARKERS = "osD^vP"
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)))
 

@@ -52,7 +52,7 @@ class Group:
 
 
 def describe_column(column: Column, feature: Feature | None, missing: int = EntryKind.TEXT) -> EntryKinds:
-    """Of a column that a feature declares; or that none does. An entry is complete if it is there and, as a category, no fraction.
+    """The kinds of the entries of a column that a feature declares, or that none does. An entry is complete if it is there and, as a category, no fraction.
 
     `missing` is what a missing entry counts as where no feature says it.
     """

@@ -98,8 +98,6 @@ def _code(columns: Matrix, block: Block) -> Vector:
 def labelled_rows(data: PrivateData) -> Matrix | None:
     """The encoded private rows, each followed by its label, (m, n + 1). None for sparse rows and for rows outside this process's memory. Offline only."""
     rows: Any = data.private_rows
-    if not (
-        hasattr(rows, "labelled_pieces") and hasattr(rows, "shapley")
-    ):  # sparse rows lack the second, rows in files the first
-        return None
+    if not (hasattr(rows, "labelled_pieces") and hasattr(rows, "shapley")):
+        return None  # sparse rows lack the second, rows in files the first
     return np.concatenate(list(rows.labelled_pieces()) or [np.empty((0, data.domain.width + 1))])

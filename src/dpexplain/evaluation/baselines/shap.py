@@ -106,7 +106,7 @@ def row_shapley(model: Any, domain: DomainLike, query: Any, rows: Matrix, first:
 
 
 def owners(blocks: Sequence[Block]) -> Orders:
-    """To which feature each encoded column belongs."""
+    """The feature that each encoded column belongs to."""
     return np.repeat(np.arange(len(blocks)), [block.stop - block.start for block in blocks])
 
 
