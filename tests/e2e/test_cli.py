@@ -11,33 +11,20 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from typer.main import get_command
 
 import dpexplain as dpx
 from dpexplain.cli import app
-from service_support import JSON, OTHER, RECORD, write_config, write_owner_files
-
-COMMANDS = [
-    ["demo"],
-    ["plan"],
-    ["release"],
-    ["explain"],
-    ["publish"],
-    ["serve", "run"],
-    ["serve", "keys", "add"],
-    ["serve", "keys", "list"],
-    ["serve", "keys", "revoke"],
-    ["ledger", "show"],
-    ["ledger", "verify"],
-    ["ledger", "export"],
-    ["audit"],
-    ["reproduce"],
-    ["bench"],
-]
+from service_support import JSON, OTHER, RECORD, run, write_config, write_owner_files
 
 
-def run(*words, **env):
-    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "160", **env})
+def commands_of(group, *words):
+    """The words of every command, `serve run` among them."""
+    for name, command in group.commands.items():
+        yield from commands_of(command, *words, name) if hasattr(command, "commands") else [[*words, name]]
+
+
+COMMANDS = list(commands_of(get_command(app)))
 
 
 @pytest.fixture(scope="module")

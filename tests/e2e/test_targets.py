@@ -6,13 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import dpexplain as dpx
-from dpexplain.cli import app
 from dpexplain.demo.people import DOMAIN, people
 from page_support import enter, numbers_of, settle
-from service_support import JSON, RECORD, Running, release_only, write_config
+from service_support import JSON, RECORD, Running, release_only, run, write_config
 
 pytestmark = pytest.mark.slow
 
@@ -152,10 +150,6 @@ def see_classes_on_the_page(browser, axe, url, release):
     page.screenshot(path=SHOTS / "service-classes.png", full_page=True)
     assert axe(page) == []
     page.close()
-
-
-def run(*words):
-    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "160"})
 
 
 def test_the_command_line_explains_one_class_of_several(folder, release):
