@@ -28,6 +28,13 @@ STREAM = (
     "seeds",
 )
 SHARED = ("LIME", "LIME, forest", "MIM", "MIM, signed")
+LABEL = "a review whose label is"
+EXAMPLES = {
+    "Algorithm 1, printed noise": "paper, noise of 8.8 M reviews",
+    "without noise": "exact optimum",
+    "LIME, forest": "LIME, forest",
+    "MIM, signed": "MIM, signed",
+}
 TABLE_3 = {
     "printed noise": ("paper, noise of its size", "paper"),
     "exact noise": ("exact noise of its size", "exact noise"),
@@ -41,6 +48,7 @@ def fill_page(page: str, kept: dict[str, Any]) -> str:
     """The page with today's tables between its marks."""
     page = _replace(page, "summary", summary_table(kept))
     page = _replace(page, "overview", markdown(HEADER, overview(kept)))
+    page = _replace(page, "examples", examples_table(kept["table-2"]["notes"]))
     page = _replace(page, "free answers", markdown(FREE_HEADER, free_answers(kept)))
     page = _replace(page, "numbers of the text", markdown(_text_numbers.HEADER, _text_numbers.text_numbers(kept)))
     for kind in ("stops", "copies"):
@@ -61,6 +69,17 @@ def _replace(page: str, name: str, text: str) -> str:
     return f"{before}{begin}\n\n{text}\n\n{end}{rest.split(end)[1]}"
 
 
+def examples_table(notes: list[str]) -> str:
+    """Table 2 as the paper has it: reviews with their five strongest words. Each begins with its label, "a review whose label is: +1"."""
+    reviews: list[dict[str, str]] = []
+    for name, words in (note.split(": ", 1) for note in notes):
+        if name == LABEL:
+            reviews.append({})
+        reviews[-1][name] = words
+    lines = [[one[LABEL], *(one[name].replace(" ", ", ") for name in EXAMPLES.values())] for one in reviews]
+    return markdown(("label", *EXAMPLES), lines)
+
+
 def summary_table(kept: dict[str, Any]) -> str:
     """One line a study: its outcome by the rules, and the size of the run."""
     lines = []
@@ -72,7 +91,9 @@ def summary_table(kept: dict[str, Any]) -> str:
 
 
 def _size(found: dict[str, Any]) -> str:
-    return f"{found['queries']:,}, {found.get('seeds', 1)}"
+    """Queries, and the most seeds that any of its numbers has: some studies have fewer than were asked for."""
+    seeds = [row["seeds"] for row in found["rows"] if "seeds" in row] or [found.get("seeds", 1)]
+    return f"{found['queries']:,}, {max(seeds)}"
 
 
 def study_text(found: dict[str, Any]) -> str:

@@ -11,8 +11,10 @@ from scipy import stats
 from dpexplain.plots.style import SERIES, heading, tidy
 from experiments.paper import figure_7
 from experiments.paper._study import TEXT_FILES, Study, digits, figure
+from experiments.paper.figure_2 import mark_axis_end
 
 MECHANISM = "paper, T=500"
+AXIS_ENDS = {"f_0.5": 0.004, "f_2": 0.0004, "f_10": 0.0004}  # of excess losses in the paper's figure
 OURS = ("correlation, ours", "from, ours", "to, ours")
 
 
@@ -58,6 +60,8 @@ def draw(found):
         ax.scatter(wrong, excess, s=6, color=SERIES[0], alpha=0.35, linewidths=0)
         ax.set(xlim=(0, 1), xlabel="wrong among the 50 nearest", ylabel="excess loss")
         ax.set_ylim(bottom=0)
+        if end := AXIS_ENDS.get(name.removeprefix("own ").removesuffix(", weak")):
+            mark_axis_end(ax, end)
         heading(ax, f"{name}: r = {row['correlation']:.2f} ({row['from']:.2f} to {row['to']:.2f})", 8)
         tidy(ax)
     return drawn
