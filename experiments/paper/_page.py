@@ -1,6 +1,7 @@
 """The measured tables and verdicts of docs/reproduction.md, made from results.json: a number on that page cannot be older than what was measured.
 
 Each table stands between `<!-- measured: STUDY -->` and `<!-- end of STUDY -->`; the summary of all of them between the same marks of `summary`.
+Long tables about groups and models are in docs/notes/reproduction.md.
 """
 
 from __future__ import annotations
@@ -61,10 +62,15 @@ def fill_page(page: str, kept: dict[str, Any]) -> str:
     return page
 
 
+def fill_notes(page: str, kept: dict[str, Any]) -> str:
+    """docs/notes/reproduction.md with today's tables between its marks."""
+    return _replace(page, "groups and models", "\n\n".join(groups_and_models(kept["fitted-planes"]["rows"])))
+
+
 def _replace(page: str, name: str, text: str) -> str:
     begin, end = f"<!-- measured: {name} -->", f"<!-- end of {name} -->"
     if begin not in page or end not in page:
-        raise ValueError(f"docs/reproduction.md has no {begin} … {end}: put both where the table belongs")
+        raise ValueError(f"the page has no {begin} … {end}: put both where the table belongs")
     before, rest = page.split(begin)
     return f"{before}{begin}\n\n{text}\n\n{end}{rest.split(end)[1]}"
 
@@ -145,6 +151,21 @@ def columns(rows: Rows, *names: str, where: Callable[[dict[str, Any]], bool] = l
 def of_group_or_model(row: dict[str, Any]) -> bool:
     """Whether a row of fitted planes is about a group of people or one of several models."""
     return ", own " in row["data"] or (row["data"].startswith("ACS, ") and row["data"] != "ACS, a third")
+
+
+def groups_and_models(rows: Rows) -> list[str]:
+    """Fitted planes about groups of people and about models, and correlations with the models' errors nearby."""
+    correlation = "correlation with errors nearby"
+    return [
+        *columns(
+            rows,
+            *("data", "explanation", "relative excess", "cosine", "distance from f's optimum", "queries", "seeds"),
+            where=of_group_or_model,
+        ),
+        *columns(
+            rows, *("data", "explanation", correlation, "from", "to", "queries", "seeds"), where=lambda row: correlation in row
+        ),
+    ]
 
 
 def words_shared(rows: Rows) -> list[str]:
@@ -234,22 +255,10 @@ TABLES: dict[str, Callable[[Rows], list[str]]] = {
         rows, "model", "correlation", "from", "to", "correlation, ours", "from, ours", "to, ours", "reviews of ours"
     ),
     "figure-9": lambda rows: columns(rows, "queries about", "mechanism", *STREAM),
-    "fitted-planes": lambda rows: [
-        *columns(
-            rows,
-            *("data", "explanation", "total ε", "mean T'", "relative excess", "cosine", "queries", "seeds"),
-            where=lambda row: not of_group_or_model(row),
-        ),
-        *columns(
-            rows,
-            *("data", "explanation", "relative excess", "cosine", "distance from f's optimum", "queries", "seeds"),
-            where=of_group_or_model,
-        ),
-        *columns(
-            rows,
-            *("data", "explanation", "correlation with errors nearby", "from", "to", "queries", "seeds"),
-            where=lambda row: "correlation with errors nearby" in row,
-        ),
-    ],
+    "fitted-planes": lambda rows: columns(
+        rows,
+        *("data", "explanation", "total ε", "mean T'", "relative excess", "cosine", "queries", "seeds"),
+        where=lambda row: not of_group_or_model(row),
+    ),
     "minorities": lambda rows: columns(rows, *(key for key in rows[0] if not key.startswith("± ") and key != "people")),
 }

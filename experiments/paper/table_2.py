@@ -174,9 +174,7 @@ def plot_over_scales(ax, rows):
             some = [(scale, told[start + scale_text(scale)]) for scale in _printed_texts.SCALES]
             shares, errors = ([row[f"{sign}shared with {basis}"] for _, row in some] for sign in ("", "± "))
             label = f"with {basis}" if style == "-" else None
-            ax.errorbar(
-                [s for s, _ in some], shares, errors, color=colour, linestyle=style, marker="o", capsize=2, label=label
-            )
+            ax.errorbar([s for s, _ in some], shares, errors, color=colour, linestyle=style, marker="o", capsize=2, label=label)
     for basis, value in REPORTED.items():
         ax.axhline(value, color=COLOURS[basis], linestyle=":")
     ax.set(xscale="log", xlabel="s, columns in [0, s]", ylabel="shared words (dashed: with noise)")
