@@ -324,6 +324,21 @@ def test_a_study_says_how_many_queries_and_seeds_each_of_its_numbers_has():
     assert _sizes.sizes_text(drawn).endswith("the printed formulas 1,500 queries, 10 seeds; ours 1,500 queries, 3 seeds.")
 
 
+def test_the_summary_has_the_seeds_that_a_study_used_not_those_that_were_asked_for():
+    found = {"study": "figure-1", "queries": 1200, "seeds": 10, "rows": [{"seeds": 1}, {"seeds": 2}, {}]}
+    assert _page._size(found) == "1,200, 2"
+    assert _page._size(found | {"rows": [{}]}) == "1,200, 10"
+
+
+def test_reviews_are_shown_with_their_strongest_words_as_the_paper_shows_them():
+    words = {name: f"good↑ {name[-1]}↓" for name in ("MIM", *_page.EXAMPLES.values())}
+    notes = [f"{name}: {said}" for label in ("+1", "-1") for name, said in ({_page.LABEL: label} | words).items()]
+    header, _, first, second = _page.examples_table(notes).splitlines()
+    assert header == "| label | Algorithm 1, printed noise | without noise | LIME, forest | MIM, signed |"
+    assert first == "| +1 | good↑, s↓ | good↑, m↓ | good↑, t↓ | good↑, d↓ |"
+    assert second.startswith("| -1 | ")
+
+
 def test_no_number_on_the_page_is_called_unmeasured():
     """The fourth column is the paper's, which says one thing without a number."""
     kept = json.loads(_record.RESULTS.read_text(encoding="utf-8"))
