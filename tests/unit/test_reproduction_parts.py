@@ -6,7 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments.paper import _models_table, _overview, _page, _record, _sizes, _text_numbers, _verdicts
+from experiments.paper import (
+    _models_table,
+    _overview,
+    _page,
+    _record,
+    _sizes,
+    _streams,
+    _text_numbers,
+    _verdicts,
+    figure_2,
+    figure_3,
+)
 from experiments.paper._parts import Clock, Parts
 from experiments.paper._study import Inputs, Study
 from experiments.paper._verdicts import NOT, PARTLY, REPRODUCED, verdict
@@ -335,6 +346,14 @@ def test_reviews_are_shown_with_their_strongest_words_as_the_paper_shows_them():
     assert header == "| label | Algorithm 1, printed noise | without noise | LIME, forest | MIM, signed |"
     assert first == "| +1 | good↑, s↓ | good↑, m↓ | good↑, t↓ | good↑, d↓ |"
     assert second.startswith("| -1 | ")
+
+
+@pytest.mark.parametrize("study", [figure_2, figure_3])
+def test_a_full_run_asks_as_many_free_answers_as_were_measured(study):
+    """Else `all` takes longer than the page says: a fit to labels about 500 words takes a sixth of a second."""
+    kept = json.loads(_record.RESULTS.read_text(encoding="utf-8"))
+    rows = [row for row in kept[study.STUDY.name]["rows"] if row["mechanism"].startswith("non-interactive")]
+    assert {row["queries"] for row in rows} == {_streams.SHARDS * study.LATER}
 
 
 def test_no_number_on_the_page_is_called_unmeasured():
