@@ -179,9 +179,8 @@ def test_the_plane_is_one_word_on_the_command_line_too(release):
 
 
 def test_explanations_through_the_models_answer(release, tmp_path):
-    told = json.loads(
-        run("explain", release, "--record", JSON, "--anchor", "0.3", "--json").stdout
-    )  # answers are classes, 0 or 1
+    # answers are classes, 0 or 1
+    told = json.loads(run("explain", release, "--record", JSON, "--anchor", "0.3", "--json").stdout)
     made = dpx.load(release)
     assert dpx.Explanation.from_dict(told).values == pytest.approx(made.explain(RECORD, anchor=0.3).values)
     assert told["details"]["anchor"] == pytest.approx(-0.4)  # as a label, as the slopes are
