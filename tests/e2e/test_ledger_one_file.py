@@ -90,7 +90,21 @@ def test_a_ledger_that_is_mounted_by_itself_is_refused(ledger, path, tmp_path):
     ledger.close()
     mounted = tmp_path / "mounted here.ledger"
     mounted.touch()
-    words = f'mount --bind "{path}" "{mounted}" && "{sys.executable}" -c \'{SPEND}\' "{mounted}"'
+    require_refused_mount(path, mounted, mounted)
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+def test_a_log_that_is_mounted_by_itself_is_refused(ledger, path, tmp_path, suffix):
+    """Who opened the ledger before writes to the file below, and who opens it now would write to another."""
+    other = tmp_path / "other"
+    other.touch()
+    require_refused_mount(other, path.with_name(path.name + suffix), path)
+    assert verify(ledger).answers == 1
+
+
+def require_refused_mount(file, place, opened):
+    """Mount `file` at `place`, where this process does not see it, and spend from the ledger `opened`."""
+    words = f'mount --bind "{file}" "{place}" && "{sys.executable}" -c \'{SPEND}\' "{opened}"'
     paths = os.pathsep.join(["tests", *sys.path])
     found = subprocess.run(
         ["unshare", "-m", "sh", "-c", words], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": paths}, check=False

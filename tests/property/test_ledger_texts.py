@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, date, datetime, time
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from dpexplain.errors import InputError
 from dpexplain.ledger import MemoryLedger, Request, verify
-from dpexplain.ledger.chain import _encode_quickly, canonical, copy_as_stored, seal, unseal
+from dpexplain.ledger.chain import _encode_quickly, canonical, copy_as_stored, seal, time_text, unseal
 from ledger_support import account, ask, event, spend
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -56,10 +57,26 @@ def test_the_text_is_that_of_the_standard_library_whatever_is_installed(value):
     assert canonical(value) == json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-@pytest.mark.parametrize("value", [float("nan"), [float("inf")], {"a": {1, 2}}, {"a": [object()]}])
+NO_JSON = [
+    float("nan"),
+    [float("inf")],
+    {"a": {1, 2}},
+    {"a": [object()]},
+    date(2026, 1, 2),
+    [datetime(2026, 1, 2)],
+    {"a": time(1)},
+]
+
+
+@pytest.mark.parametrize("value", NO_JSON)
 def test_what_is_no_json_is_refused_whatever_is_installed(value):
     with pytest.raises(InputError, match="stores JSON"):
         canonical(value)
+
+
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_times_are_written_as_isoformat_writes_them(moment):
+    assert time_text(moment) == moment.isoformat(timespec="microseconds")
 
 
 def test_everyday_answers_are_written_quickly():

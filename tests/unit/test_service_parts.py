@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dpexplain as dpx
+from dpexplain.domain.drafts import draft_of_schema
 from dpexplain.errors import (
     IntegrityError,
     LedgerCorrupt,
@@ -19,6 +20,7 @@ from dpexplain.errors import (
     QueryError,
     RequestIdInUse,
 )
+from dpexplain.ledger.anchor import read_heads
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.service.backend import ReleaseBackend, SpendingSummary, without_file
@@ -80,6 +82,8 @@ def test_an_address_that_is_in_use_is_told_before_anything_is_read(owner, monkey
     require_free_address("127.0.0.1", port)
     with pytest.raises(ParameterError, match=r"cannot listen at 192\.0\.2\.1"):
         require_free_address("192.0.2.1", port)
+    with pytest.raises(ParameterError, match=r"cannot listen at a\.\.b"):
+        require_free_address("a..b", port)
 
 
 def test_a_key_is_shown_once_and_kept_as_a_salted_hash(keys):
@@ -220,6 +224,8 @@ def owner(tmp_path):
         ({"service": {"port": "80"}}, "must be int"),
         ({"service": {"workers": 0}}, "at least 1"),
         ({"service": {"name": "a b"}}, "letters, digits"),
+        ({"service": {"host": ""}}, "host is empty"),
+        ({"mechanism": {"epsilon": 1.5}}, "costs more than the whole \\[budget\\]"),
         ({"data": None}, "either \\[release\\]"),
         ({"release": {"file": "x.dpx"}}, "either \\[release\\]"),
         ({"budget": {"epsilon": None}}, "lacks epsilon"),
@@ -237,6 +243,11 @@ def owner(tmp_path):
 def test_mistakes_in_a_configuration_are_told(owner, sections, says):
     with pytest.raises(dpx.DpexplainError, match=says):
         load_config(write_config(owner, **sections))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (1.2, 1e-9)])
+def test_one_answer_may_cost_the_whole_budget(owner, epsilon, delta):
+    load_config(write_config(owner, mechanism={"epsilon": epsilon, "delta": delta}, budget={"epsilon": 1.0, "delta": 1e-6}))
 
 
 @pytest.mark.parametrize(
@@ -267,11 +278,19 @@ def test_paths_are_relative_to_the_file_and_weights_are_read(owner, monkeypatch,
 
 
 def test_no_toml_is_told(tmp_path):
-    for text in (None, "[", "\x00"):
+    for text in (None, "[", "\x00", "port = " + "9" * 5000, "x = " + "[" * 5000):
         if text is not None:
             (tmp_path / "service.toml").write_text(text)
         with pytest.raises(dpx.DpexplainError):
             load_config(tmp_path / "service.toml")
+
+
+@pytest.mark.parametrize("read", [read_heads, lambda path: KeyFile(path).list_keys(), dpx.ModelCard.read, draft_of_schema])
+def test_files_nested_too_deeply_are_told(tmp_path, read):
+    path = tmp_path / "deep.json"
+    path.write_text("[" * 100_000)
+    with pytest.raises(dpx.DpexplainError):
+        read(path)
 
 
 def test_a_list_of_answers_leaves_out_the_files_of_releases():

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from dpexplain.errors import LedgerCorrupt
-from dpexplain.ledger.chain import RESTORE, START, Row, canonical, damage_error, digest, quote_text, unseal
+from dpexplain.ledger.chain import RESTORE, START, Row, canonical, damage_error, digest, quote_text, time_text, unseal
 from dpexplain.ledger.port import Entry
 from dpexplain.ledger.recent import Line, Recent, Tail
 from dpexplain.ledger.store import Session
@@ -36,7 +36,7 @@ def write_entry(last: Tail, posting: Posting, time: datetime) -> tuple[Row, Tail
     sequence, answers = last.sequence + 1, last.answers + (kind == "settle")
     document = (  # as `canonical` would write it
         f'{{"answers":{answers},"body":{{{members}}},"kind":"{kind}","previous":"{last.hash}","quanta":"{quanta}",'
-        f'"request":{quote_text(request)},"sequence":{sequence},"time":"{time.isoformat(timespec="microseconds")}",'
+        f'"request":{quote_text(request)},"sequence":{sequence},"time":"{time_text(time)}",'
         f'"total":"{total}"}}'
     )
     row = Row(sequence, kind, request, answers if kind == "settle" else None, document, digest(document))

@@ -43,7 +43,7 @@ def read_heads(path: Path) -> dict[str, Head]:
         return {name: head_from_dict(head) for name, head in value["heads"].items()}
     except OSError as error:
         raise ParameterError(f"cannot read {path} ({error.strerror}). Name a file written by `verify --save-head`.") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         raise ParameterError(f"{path} holds no heads. Name a file written by `dpexplain ledger verify --save-head`.") from None
 
 

@@ -36,9 +36,9 @@ def require_sound(path: Path) -> Inode:
         raise LedgerUnavailable(
             f"everybody may write to the ledger {path}. Run: chmod 600 {path}. Then check it with `dpexplain ledger verify`"
         )
-    if is_mount_point(path):
+    if mounted := [name for suffix in LOGS if is_mount_point(name := Path(f"{path}{suffix}"))]:
         raise LedgerUnavailable(
-            f"the ledger {path} is mounted as a single file, so processes outside the mount would use another log. "
+            f"the ledger's file {mounted[0]} is mounted as a single file, so processes outside the mount would use another. "
             "Mount its whole directory instead"
         )
     return require_one_name(path)

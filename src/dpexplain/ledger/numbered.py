@@ -25,10 +25,11 @@ MOVE_WITH_ENTRY = (  # a trigger of one connection, so that an entry and its acc
     "CREATE TEMP TRIGGER dpexplain_move AFTER INSERT ON main.dpexplain_entries BEGIN UPDATE dpexplain_accounts "
     f"SET sequence = new.sequence, hash = new.hash WHERE number = new.id >> {BITS}; END"
 )
-INSERT_AFTER = (
-    f"INSERT INTO dpexplain_entries (id, dataset, {COLUMNS}) SELECT ?, dataset, ?, ?, ?, ?, ?, ? FROM dpexplain_accounts "
-    "WHERE number = ? AND sequence = ? AND hash = ? AND dataset = ? "
-    "AND (SELECT max(id) FROM dpexplain_entries WHERE request = ? AND id BETWEEN ? AND ?) IS ?"
+INSERT_AFTER = (  # VALUES, because what a SELECT finds is copied into a table of its own first
+    f"INSERT INTO dpexplain_entries (id, dataset, {COLUMNS}) VALUES ((?1 << {BITS}) + ?6, "
+    "(SELECT dataset FROM dpexplain_accounts WHERE number = ?1 AND dataset = ?2 AND sequence = ?3 AND hash = ?4 "
+    f"AND (SELECT max(id) FROM dpexplain_entries WHERE request = ?8 AND id >> {BITS} = ?1) IS (?1 << {BITS}) + ?5), "
+    "?6, ?7, ?8, ?9, ?10, ?11)"
 )
 
 
@@ -102,10 +103,11 @@ class NumberedSession(JoinedSession):
 
 
 def values_after(number: int, dataset: str, mark: Mark, row: Row, newest: int | None) -> tuple[int | str | None, ...]:
-    """The values of INSERT_AFTER, which writes `row` if the account's mark and the newest entry of its request are these."""
-    start = number << BITS
-    last = None if newest is None else start + newest
-    return (start + row.sequence, *row, number, *mark, dataset, row.request, start, start + (1 << BITS) - 1, last)
+    """The values of INSERT_AFTER, which writes `row` if the account's mark and the newest entry of its request are these.
+
+    Where they are others the row has no data set, which the table refuses.
+    """
+    return (number, dataset, *mark, newest, *row)
 
 
 @cache

@@ -96,7 +96,7 @@ class ModelCard:
         try:
             stat_file(Path(given))
             found = json.loads(Path(given).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ParameterError(f"the model card {str(given)!r} cannot be read. {_REMEDY}") from error
         if not isinstance(found, Mapping):
             raise ParameterError(f"the model card {str(given)!r} is not a JSON object. {_REMEDY}")

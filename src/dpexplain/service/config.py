@@ -94,6 +94,8 @@ class Settings:
                 'a service needs to know who may ask. Set keys = "keys.json" under [service] and run `dpexplain serve keys add`, '
                 "or open = true to let anyone ask who can reach it"
             )
+        if not self.host.strip():  # a server would listen at every address of the machine
+            raise ParameterError('[service] host is empty. Name an address: "127.0.0.1" for this machine, "0.0.0.0" for everyone')
         if not self.name.isascii() or not self.name.replace("-", "").replace("_", "").isalnum():
             raise ParameterError(f"[service] name must be letters, digits, - and _, got {self.name!r}. It is part of an address")
         for what, (least, most) in LIMITS.items():
@@ -153,7 +155,7 @@ def load_config(path: str | Path) -> ServiceConfig:
         content = path.read_bytes()
     try:
         data = tomllib.loads(content.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ParameterError(f"{path.name} is not valid TOML ({error}). Correct it") from None
     _require_plain_text(data, path.name)
     _require_keys(data, {"service", "release", "data", "model", "mechanism", "budget", "ledger", "baseline"}, path.name)
@@ -188,9 +190,9 @@ def _rows(data: Mapping[str, Any], path: Path) -> FromRows:
     total = Budget(*(_number(_require_entry(budget, key, "[budget]"), f"[budget] {key}") for key in ("epsilon", "delta")))
     heads = folder / str(ledger.get("heads", f"{path.stem}.heads.json"))
     baseline = dict(_table(data, "baseline")) or None
-    return FromRows(
-        _source(data, folder), mechanism_of(_table(data, "mechanism")), total, _ledger_url(ledger, folder), heads, baseline
-    )
+    mechanism = mechanism_of(_table(data, "mechanism"))
+    _require_payable(mechanism, total)
+    return FromRows(_source(data, folder), mechanism, total, _ledger_url(ledger, folder), heads, baseline)
 
 
 def _read_asked_model(data: Mapping[str, Any], folder: Path) -> AskedModel | None:
@@ -235,6 +237,16 @@ def _ledger_url(ledger: Mapping[str, Any], folder: Path) -> str:
     url = str(_require_entry(ledger, "url", "[ledger]"))
     relative = url.startswith("sqlite:///") and not url.startswith("sqlite:////")
     return f"sqlite:///{folder / url.removeprefix('sqlite:///')}" if relative else url
+
+
+def _require_payable(mechanism: Mechanism, total: Budget) -> None:
+    """Raise ParameterError where the whole budget does not pay for one answer."""
+    asked = Budget(getattr(mechanism, "epsilon", total.epsilon), getattr(mechanism, "delta", total.delta))
+    if asked.quanta > total.quanta:
+        raise ParameterError(
+            f"an answer at [mechanism] epsilon = {asked.epsilon:g}, delta = {asked.delta:g} costs more than the whole [budget] "
+            f"(epsilon = {total.epsilon:g}, delta = {total.delta:g}), so nothing could be answered. Lower epsilon under [mechanism]"
+        )
 
 
 def mechanism_of(given: Mapping[str, Any]) -> Mechanism:

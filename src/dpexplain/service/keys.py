@@ -131,7 +131,7 @@ def _read(path: Path) -> list[Key]:
         if data["format"] != "dpexplain.keys" or data["version"] != 1:
             raise ValueError("format")
         return [Key(**{name: str(value) for name, value in key.items()}) for key in data["keys"]]
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         raise IntegrityError(
             f"{path} is not a file of dpexplain keys. Restore it from a backup, or delete it and make new keys"
         ) from None

@@ -92,9 +92,10 @@ def require_free_address(host: str, port: int) -> None:
             with socket.socket(family, kind, protocol) as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(address)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # UnicodeError: a name with an empty or too long part
+        why = getattr(error, "strerror", "this is no address")
         raise ParameterError(
-            f"cannot listen at {host}:{port} ({error.strerror}). Stop what listens there, or set another host or port under [service]"
+            f"cannot listen at {host}:{port} ({why}). Stop what listens there, or set another host or port under [service]"
         ) from None
 
 

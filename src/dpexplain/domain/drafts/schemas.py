@@ -62,7 +62,7 @@ def draft_of_schema(schema: Any) -> Draft:
 def _json_text(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DomainError(
             f"this text is not a JSON Schema ({error}). Pass a schema, or the path of a file that has one"
         ) from None
@@ -83,7 +83,7 @@ def _from_file(path: Path) -> Draft:
 
             with pa.memory_map(str(path)) as source:
                 return _from_arrow(pa.ipc.open_file(source).schema, f"the schema of {path.name}")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DomainError(f"cannot read a schema from {path} ({type(error).__name__}). Check the path and the format") from None
     raise DomainError(f"cannot read a schema from {path.name!r}. Use a .parquet, .arrow or .json file")
 
@@ -136,7 +136,7 @@ def _metadata(name: str, metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
 def _read(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
