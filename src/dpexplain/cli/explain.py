@@ -12,7 +12,7 @@ from rich.console import Console
 
 from dpexplain.cli.data_options import Trusted
 from dpexplain.cli.exits import exit_on_error
-from dpexplain.cli.shared_options import File, Json, parse_record
+from dpexplain.cli.shared_options import File, Json, describe_count, parse_record
 from dpexplain.core.plane import require_plane
 from dpexplain.core.weights import from_text
 from dpexplain.errors import ParameterError, QueryError
@@ -150,7 +150,7 @@ def explain_file(
         write_explanations(output, made.names, answers)
         left_out = [asdict(one) for one in answers.skipped]
         done = {"file": str(output), "explanations": len(answers), "skipped": left_out}
-        print(json.dumps(done) if as_json else f"Wrote {output}: {len(answers):,} explanations.")
+        print(json.dumps(done) if as_json else f"Wrote {output}: {describe_count(len(answers), 'explanation')}.")
         for one in () if as_json else answers.skipped[:MOST_REASONS]:
             print(f"Skipped row {one.row}: {one.reason}")
         if not as_json and len(left_out) > MOST_REASONS:

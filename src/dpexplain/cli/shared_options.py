@@ -38,6 +38,11 @@ def require_writable(path: Path) -> None:
             TemporaryFile(dir=folder).close()
 
 
+def describe_count(number: int, noun: str, several: str = "") -> str:
+    """A number with its noun: "1 answer", "2 answers"."""
+    return f"{number:,} {noun if number == 1 else several or f'{noun}s'}"
+
+
 def parse_record(text: str) -> Any:
     """The value of `--record`."""
     try:
