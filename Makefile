@@ -27,7 +27,7 @@ $(VENV)/.dev: $(VENV)/.base
 	$(PIP) -e '.[demo,postgres,service,models,test,lint,baselines,docs]'
 	touch $@
 
-demo: $(VENV)/.base  ## a complete example on embedded data: prints, plots, writes out/report.html
+demo: $(VENV)/.base  ## a complete example on synthetic data: prints, plots, writes out/report.html
 	$(BIN)/python -m dpexplain.demo --output out
 
 test: $(VENV)/.dev  ## everything

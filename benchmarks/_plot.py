@@ -60,9 +60,8 @@ def _plot_growth(ax, rows):
     shown = [(row["what"].split(", ", 1)[1].split(" x "), row["ms"]) for row in rows if row["what"].startswith("query, ")]
     points = [(int(m.replace(",", "")), int(n), ms) for (m, n), ms in shown]
     wide = max(points, key=lambda point: point[1])[0]  # the number of rows of the tables with more and more columns
-    split = (
-        next(place for place, (_, n, _) in enumerate(points) if n > points[0][1]) - 1
-    )  # the first of them is as narrow as the others
+    # the first of them is as narrow as the others
+    split = next(place for place, (_, n, _) in enumerate(points) if n > points[0][1]) - 1
     (fewest, narrow, _), by_rows, by_columns = points[0], points[:split], points[split:]
     more_rows = [(m / fewest, ms) for m, _, ms in by_rows]
     more_columns = [(n / narrow, ms) for _, n, ms in by_columns]

@@ -24,7 +24,7 @@ import dpexplain as dpx
 from dpexplain import evaluation
 from dpexplain.noise import SeededNoise
 from dpexplain.privacy import expected_quality
-from experiments import fresh_tables, more_real_tables, real_tables, tied_tables
+from experiments import fresh_tables, known_tables, look_alikes, more_real_tables, real_tables, tied_tables
 from experiments.datasets import acs, adult, data_folder, random_records
 from experiments.strangers import HELD_OUT, MAKES, build_table, make_table
 
@@ -36,9 +36,11 @@ MORE = {
     "real-third": more_real_tables.THIRD,
     "real-fourth": more_real_tables.FOURTH,
     "real-fifth": more_real_tables.FIFTH,
+    "known": known_tables.KNOWN,
 }
 REAL = {name: table for tables in (real_tables.TABLES, *MORE.values()) for name, table in tables.items()}
-HALVES = ("dev", "held-out", "fresh-dev", "fresh-held-out", "tied-dev", "real-dev", "real-held-out", *MORE, "real")
+GENERATED = {name: module for module in (tied_tables, look_alikes) for name in module.TABLES}
+HALVES = ("dev", "held-out", "fresh-dev", "fresh-held-out", "tied-dev", "look-alikes", "real-dev", "real-held-out", *MORE, "real")
 DELTA, TINY, PRECISION = 1e-6, 1e-9, 1e-6
 SOFT = " soft"  # behind the name of a real table: probabilities instead of classes
 
@@ -90,7 +92,7 @@ def strange_case(name, records):
 
 def listed_case(name, records):
     """One of the declared real tables, or of those that are made as they are."""
-    table = tied_tables.load(name) if name in tied_tables.TABLES else real_tables.load_table(REAL[name])
+    table = GENERATED[name].load(name) if name in GENERATED else real_tables.load_table(REAL[name])
     asked = real_tables.records_of(table, records)
     return Case(name, table.domain, table.encoded, table.data(), asked, table.answers, table.groups)
 
@@ -166,8 +168,8 @@ def _judge(case, found, best, exact):
 
 
 def half_of(name):
-    if name in tied_tables.TABLES:
-        return "tied-dev"
+    if name in GENERATED:
+        return "tied-dev" if name in tied_tables.TABLES else "look-alikes"
     if name in real_tables.TABLES:
         return "real-held-out" if name in real_tables.HELD_OUT else "real-dev"
     if name in REAL:
@@ -332,14 +334,14 @@ def main():
 def _case(name, options):
     if name in MAKES | FRESH:
         return strange_case(name, options.queries)
-    if name in REAL or name in tied_tables.TABLES:
+    if name in REAL or name in GENERATED:
         return listed_case(name, options.queries)
     plain = name.removesuffix(SOFT)
     return (real_case if plain == name else soft_case)(plain, options.data, options.queries)
 
 
 def _measure(options):
-    known = MAKES | FRESH | REAL | tied_tables.TABLES
+    known = MAKES | FRESH | REAL | GENERATED
     made = [name for name in known if half_of(name) == options.half or (name in MAKES and options.half is None)]
     names = options.only or made + ["Adult", "ACS"] * bool(options.data)
     results = []

@@ -22,6 +22,7 @@ import dpexplain as dpx
 from dpexplain.noise import SeededNoise
 from experiments.datasets import arguments, data_folder
 from experiments.face_data import Faces, load
+from experiments.reference_shapley import scores
 
 GRID, RECORDS, TRUTH = 6, 100, 400
 EPSILONS = (1.0, 4.0)
@@ -98,12 +99,6 @@ def shap(model, image, background, seed=0):
             mask = np.kron(joined.reshape(-1, GRID, GRID), np.ones((1, SIDE, SIDE))) > 0
             total[path] += np.diff(model(np.where(mask, image, other)))
     return total / (2 * len(background))
-
-
-def scores(found, truth, k=5):
-    size = np.linalg.norm(truth)
-    top = len(set(np.argsort(-np.abs(found))[:k]) & set(np.argsort(-np.abs(truth))[:k]))
-    return np.linalg.norm(found - truth) / size, found @ truth / (np.linalg.norm(found) * size), top
 
 
 def main():

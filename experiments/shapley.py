@@ -57,9 +57,8 @@ def main():
         started = perf_counter()
         each = evaluation.row_shapley(ask, domain, data.encoded[query], rows)
         seconds.append(perf_counter() - started)
-        others = evaluation.row_shapley(
-            ask, domain, data.encoded[query], rows, first=1 << 40
-        )  # other orders: their error shows, too
+        # other orders: their error shows, too
+        others = evaluation.row_shapley(ask, domain, data.encoded[query], rows, first=1 << 40)
         truth = others.mean(axis=0)
         lengths.append(np.linalg.norm(each, axis=1))
         for name, clip in clips.items():

@@ -29,13 +29,14 @@ from experiments.text import reviews
 TEXTS, WORDS, TOPICS, STRENGTH = 20_000, 100, 5, 1.5
 TRUTH, QUERIES, TRAINED = 2_000, 8, 10_000
 COMPARED = 6_000
+# words, how strong topics are, how frequent words
 HELD_OUT = (
     (40, 1.0, 1.0),
     (80, 3.0, 0.0),
     (120, 0.5, 0.0),
     (150, 2.0, -1.0),
     (300, 1.5, -1.5),
-)  # words, how strong topics are, how frequent words
+)
 BUDGET = dpx.Budget(1.0, 1e-6)
 
 

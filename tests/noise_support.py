@@ -8,6 +8,7 @@ from scipy import stats
 
 from dpexplain.backends.oracle import OracleRows
 from dpexplain.core.layout import Layout
+from dpexplain.core.moments import Moments
 from dpexplain.mechanisms.door import Door, listening
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.privacy.relation import Neighbours, Relation
@@ -17,9 +18,8 @@ every_relation = pytest.mark.parametrize(
     [Neighbours(), Neighbours(Relation.REPLACE_ONE), Neighbours(unit="person", rows_per_unit=3)],
     ids=lambda n: n.describe(),
 )
-LAYOUT = Layout(
-    (0, 1, 4, 5), (1, 4, 5, 6), (True, False, False, True)
-)  # of `mixed_rows`: two numbers, a code of three columns and one of one
+# of `mixed_rows`: two numbers, a code of three columns and one of one
+LAYOUT = Layout((0, 1, 4, 5), (1, 4, 5, 6), (True, False, False, True))
 
 
 def mixed_rows(m=60):
@@ -29,6 +29,21 @@ def mixed_rows(m=60):
     X[np.arange(m), rng.integers(1, 4, m)] = 1
     X[:, 4] = rng.integers(0, 2, m)
     return OracleRows(X, rng.choice([-1.0, 1.0], m))
+
+
+class ZeroRows:
+    """Rows whose sums are all zero, so that what is released is its noise."""
+
+    summation_error = 1e-13
+
+    def __init__(self, width):
+        self.width = width
+
+    def local(self, query):
+        return Moments(np.zeros((self.width, self.width)), np.zeros(self.width), np.zeros(self.width))
+
+    def shapley(self, query):
+        return np.zeros(query.players)
 
 
 class Scaled:

@@ -31,7 +31,7 @@ class StandIn:
     def __post_init__(self):
         rng = np.random.default_rng(self.seed)
         self.points, self.layout = _reference(self.domain, self.rows, rng)
-        self.X = _dense(self.points, self.layout, self.domain.width)
+        self.X = dense_points(self.points, self.layout, self.domain.width)
         push = rng.standard_normal(self.domain.width)
         self.y = np.tanh(2 * (self.X - self.X.mean(0)) @ push)
         self.inverse_weight = rng.uniform(0.5, 2.0, self.rows)
@@ -106,7 +106,8 @@ def _reference(domain, rows, rng):
     return points, layout
 
 
-def _dense(points, layout, width):
+def dense_points(points, layout, width):
+    """The points of a payload as encoded rows."""
     X = np.zeros((len(points[0]), width))
     for codes, block in zip(points, layout, strict=True):
         for row, code in enumerate(codes):

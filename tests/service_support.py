@@ -18,12 +18,19 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from typer.testing import CliRunner
 
+from dpexplain.cli import app
 from dpexplain.demo.people import DOMAIN, people
 
 RECORD = dict(age=46, hours=52, education="school", work="self-employed", trade="craft", region="north", married=True, city=False)
 OTHER = RECORD | {"age": 22, "education": "degree"}
 JSON = json.dumps(RECORD)
+
+
+def run(*words, **env):
+    """What `dpexplain` prints and returns for these words, on a wide terminal."""
+    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "160", **env})
 
 
 def write_owner_files(folder: Path, count: int = 3000) -> Path:

@@ -79,9 +79,10 @@ def words(kept: Kept) -> list[str]:
         return pick(kept, "table-2", SHARED, explanation=name)
 
     exact = next((row["explanation"] for row in kept["table-2"]["rows"] if row["explanation"].startswith("ours, μ of")), "")
-    paid = value("fitted plane, ε = 1")
-    release = f"{value('release, ε = 1 in total')}; fitted {value('fitted plane, release, ε = 1 in total')}"
-    return ["3.9", value("paper, noise of 8.8 M reviews"), value(exact), paid, release]
+    paid = f"{value('fitted plane, ε = 1')} at ε = 1"
+    release = f"ε = 1 once: {value('release, ε = 1 in total')}; fitted {value('fitted plane, release, ε = 1 in total')}"
+    size = "at 8.8 M reviews"
+    return ["3.9", f"{value('paper, noise of 8.8 M reviews')} {size}", f"{value(exact)} {size}", paid, release]
 
 
 def losses(data: str, reported: str, other: str, fitted: tuple[str, str, str], grid: str = "") -> Callable[[Kept], list[str]]:

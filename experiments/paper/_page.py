@@ -1,6 +1,7 @@
 """The measured tables and verdicts of docs/reproduction.md, made from results.json: a number on that page cannot be older than what was measured.
 
 Each table stands between `<!-- measured: STUDY -->` and `<!-- end of STUDY -->`; the summary of all of them between the same marks of `summary`.
+Long tables about groups and models are in docs/notes/reproduction.md.
 """
 
 from __future__ import annotations
@@ -28,6 +29,13 @@ STREAM = (
     "seeds",
 )
 SHARED = ("LIME", "LIME, forest", "MIM", "MIM, signed")
+LABEL = "a review whose label is"
+EXAMPLES = {
+    "Algorithm 1, printed noise": "paper, noise of 8.8 M reviews",
+    "without noise": "exact optimum",
+    "LIME, forest": "LIME, forest",
+    "MIM, signed": "MIM, signed",
+}
 TABLE_3 = {
     "printed noise": ("paper, noise of its size", "paper"),
     "exact noise": ("exact noise of its size", "exact noise"),
@@ -41,6 +49,7 @@ def fill_page(page: str, kept: dict[str, Any]) -> str:
     """The page with today's tables between its marks."""
     page = _replace(page, "summary", summary_table(kept))
     page = _replace(page, "overview", markdown(HEADER, overview(kept)))
+    page = _replace(page, "examples", examples_table(kept["table-2"]["notes"]))
     page = _replace(page, "free answers", markdown(FREE_HEADER, free_answers(kept)))
     page = _replace(page, "numbers of the text", markdown(_text_numbers.HEADER, _text_numbers.text_numbers(kept)))
     for kind in ("stops", "copies"):
@@ -53,12 +62,28 @@ def fill_page(page: str, kept: dict[str, Any]) -> str:
     return page
 
 
+def fill_notes(page: str, kept: dict[str, Any]) -> str:
+    """docs/notes/reproduction.md with today's tables between its marks."""
+    return _replace(page, "groups and models", "\n\n".join(groups_and_models(kept["fitted-planes"]["rows"])))
+
+
 def _replace(page: str, name: str, text: str) -> str:
     begin, end = f"<!-- measured: {name} -->", f"<!-- end of {name} -->"
     if begin not in page or end not in page:
-        raise ValueError(f"docs/reproduction.md has no {begin} … {end}: put both where the table belongs")
+        raise ValueError(f"the page has no {begin} … {end}: put both where the table belongs")
     before, rest = page.split(begin)
     return f"{before}{begin}\n\n{text}\n\n{end}{rest.split(end)[1]}"
+
+
+def examples_table(notes: list[str]) -> str:
+    """Table 2 as the paper has it: reviews with their five strongest words. Each begins with its label, "a review whose label is: +1"."""
+    reviews: list[dict[str, str]] = []
+    for name, words in (note.split(": ", 1) for note in notes):
+        if name == LABEL:
+            reviews.append({})
+        reviews[-1][name] = words
+    lines = [[one[LABEL], *(one[name].replace(" ", ", ") for name in EXAMPLES.values())] for one in reviews]
+    return markdown(("label", *EXAMPLES), lines)
 
 
 def summary_table(kept: dict[str, Any]) -> str:
@@ -72,7 +97,9 @@ def summary_table(kept: dict[str, Any]) -> str:
 
 
 def _size(found: dict[str, Any]) -> str:
-    return f"{found['queries']:,}, {found.get('seeds', 1)}"
+    """Queries, and the most seeds that any of its numbers has: some studies have fewer than were asked for."""
+    seeds = [row["seeds"] for row in found["rows"] if "seeds" in row] or [found.get("seeds", 1)]
+    return f"{found['queries']:,}, {max(seeds)}"
 
 
 def study_text(found: dict[str, Any]) -> str:
@@ -124,6 +151,21 @@ def columns(rows: Rows, *names: str, where: Callable[[dict[str, Any]], bool] = l
 def of_group_or_model(row: dict[str, Any]) -> bool:
     """Whether a row of fitted planes is about a group of people or one of several models."""
     return ", own " in row["data"] or (row["data"].startswith("ACS, ") and row["data"] != "ACS, a third")
+
+
+def groups_and_models(rows: Rows) -> list[str]:
+    """Fitted planes about groups of people and about models, and correlations with the models' errors nearby."""
+    correlation = "correlation with errors nearby"
+    return [
+        *columns(
+            rows,
+            *("data", "explanation", "relative excess", "cosine", "distance from f's optimum", "queries", "seeds"),
+            where=of_group_or_model,
+        ),
+        *columns(
+            rows, *("data", "explanation", correlation, "from", "to", "queries", "seeds"), where=lambda row: correlation in row
+        ),
+    ]
 
 
 def words_shared(rows: Rows) -> list[str]:
@@ -213,22 +255,10 @@ TABLES: dict[str, Callable[[Rows], list[str]]] = {
         rows, "model", "correlation", "from", "to", "correlation, ours", "from, ours", "to, ours", "reviews of ours"
     ),
     "figure-9": lambda rows: columns(rows, "queries about", "mechanism", *STREAM),
-    "fitted-planes": lambda rows: [
-        *columns(
-            rows,
-            *("data", "explanation", "total ε", "mean T'", "relative excess", "cosine", "queries", "seeds"),
-            where=lambda row: not of_group_or_model(row),
-        ),
-        *columns(
-            rows,
-            *("data", "explanation", "relative excess", "cosine", "distance from f's optimum", "queries", "seeds"),
-            where=of_group_or_model,
-        ),
-        *columns(
-            rows,
-            *("data", "explanation", "correlation with errors nearby", "from", "to", "queries", "seeds"),
-            where=lambda row: "correlation with errors nearby" in row,
-        ),
-    ],
+    "fitted-planes": lambda rows: columns(
+        rows,
+        *("data", "explanation", "total ε", "mean T'", "relative excess", "cosine", "queries", "seeds"),
+        where=lambda row: not of_group_or_model(row),
+    ),
     "minorities": lambda rows: columns(rows, *(key for key in rows[0] if not key.startswith("± ") and key != "people")),
 }

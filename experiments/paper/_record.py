@@ -1,7 +1,7 @@
-"""`python -m experiments.paper._record OUT`: keep what was measured, and write tables and verdicts into the page.
+"""`python -m experiments.paper._record OUT`: keep what was measured, and write tables and verdicts into the pages.
 
 `results.json` beside this file has each study's rows, sizes, seeds, date and processor time, as last measured. The tables and verdicts in
-`docs/reproduction.md` are made from it (`_page.py`, `_verdicts.py`), and a test holds the page to it.
+`docs/reproduction.md` and its notes are made from it (`_page.py`, `_verdicts.py`), and a test holds the pages to it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from experiments.paper._page import fill_page
+from experiments.paper._page import fill_notes, fill_page
 
-RESULTS, PAGE = Path(__file__).with_name("results.json"), Path("docs/reproduction.md")
+RESULTS = Path(__file__).with_name("results.json")
+PAGES = {Path("docs/reproduction.md"): fill_page, Path("docs/notes/reproduction.md"): fill_notes}
 KEPT = ("study", "date", "queries", "seeds", "shards", "cpu seconds", "rows", "stops", "copies", "models", "notes", "draws")
 
 
@@ -32,4 +33,6 @@ def record(output: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(fill_page(PAGE.read_text(encoding="utf-8"), record(Path(sys.argv[1]))), encoding="utf-8")
+    kept = record(Path(sys.argv[1]))
+    for page, filled in PAGES.items():
+        page.write_text(filled(page.read_text(encoding="utf-8"), kept), encoding="utf-8")

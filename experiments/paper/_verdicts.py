@@ -6,7 +6,7 @@ so that a verdict changes when and only when numbers do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import erfc, hypot, log, sqrt
 from typing import Any, NamedTuple
@@ -167,17 +167,25 @@ def stream(rows: Rows) -> Verdict:
     order = less(ours[1], ours[0], EXACT) and less(ours[2], ours[1], EXACT)
     savings = _savings(rows)
     good = [one for one in savings if one.cheap < min(0.5, 1.25 * one.fresh)]
-    because = f"by its bookkeeping {basic[BOOKED]:.3g}, {adaptive[BOOKED]:.3g} and {enhanced[BOOKED]:.3g}, in truth {basic[EXACT]:.2g}, "
-    because += f"{adaptive[EXACT]:.2g} and {enhanced[EXACT]:.2g}; {basic[LOST]:.2g} of what there is to explain is lost. "
-    because += f"Ours spend {ours[0][EXACT]:.3g}, {ours[1][EXACT]:.3g} and {ours[2][EXACT]:.3g} and lose {ours[0][LOST]:.2g}"
+    printed = (basic, adaptive, enhanced)
+    because = f"basic, adaptive and enhanced answers spend {_three(printed, BOOKED, 3)} by the paper's bookkeeping, {_three(printed, EXACT)} "
+    because += f"counted exactly, and lose {_three(printed, LOST)} of what there is to explain. "
+    because += f"Ours spend {_three(ours, EXACT, 3)} and lose {_three(ours, LOST)}"
     if savings:
         best = min(savings, key=lambda one: one.cheap / one.fresh)
-        because += f". With columns in {best.scale} adaptive spends {best.share:.2g} of basic, in truth, and loses {best.cheap:.2g} where "
-        because += f"basic loses {best.fresh:.2g}"
+        because += (
+            f". With columns in {best.scale} adaptive spends {best.share:.2g} of basic and loses {best.cheap:.2g} where basic "
+        )
+        because += f"loses {best.fresh:.2g}"
     condition = (
         "adaptive spent less than half of basic, counted exactly, lost at most a quarter more, and less than half of the signal"
     )
     return Verdict.of(REPRODUCED if books and good else PARTLY if books or order else NOT, because, condition)
+
+
+def _three(rows: Sequence[dict[str, Any]], key: str, digits: int = 2) -> str:
+    first, second, third = (f"{row[key]:.{digits}g}" for row in rows)
+    return f"{first}, {second} and {third}"
 
 
 class Saving(NamedTuple):
@@ -223,11 +231,11 @@ def figure_6(rows: Rows) -> Verdict:
     exact, printed = ([row for row in rows if row["explanation"].startswith(kind)] for kind in ("ours", "paper"))
     weak, strong = min(exact, key=lambda row: row["test accuracy"]), max(exact, key=lambda row: row["test accuracy"])
     alike, seen = "optimum like f's", find_row(printed, model=strong["model"])["cosine to its own optimum"]
-    because = f"the map of {weak['model']} ({weak['test accuracy']:.0%} right) is {weak[alike]:.2g} like f's, that of {strong['model']} {strong[alike]:.2g}"
-    because += f"; by the printed formulas the latter is found with a cosine of {seen:.2g}"
+    because = f"the exact map of {weak['model']} ({weak['test accuracy']:.0%} right) correlates with f's by {weak[alike]:.2g}"
+    because += f"; by the printed formulas the map of {strong['model']} is found with a cosine of {seen:.2g}"
     differ = weak[alike] < VISIBLE < strong[alike]
     if not differ:
-        return Verdict.of(NOT, because, f"the weakest model's map were less than {VISIBLE:g} like f's")
+        return Verdict.of(NOT, because, f"the weakest model's map correlated with f's by less than {VISIBLE:g}")
     return Verdict.of(REPRODUCED if seen >= VISIBLE else PARTLY, because, f"that cosine were at least {VISIBLE:g}")
 
 
@@ -259,22 +267,22 @@ def figure_8(rows: Rows) -> Verdict:
     above, below = [row for row in rows if row["from"] > 0], [row for row in rows if row["to"] < 0]
     said = ", ".join(f"{row['model']} {row['correlation']:.2f} ({row['from']:.2f} to {row['to']:.2f})" for row in rows)
     outcome = REPRODUCED if len(above) == len(rows) else PARTLY if above else NOT
-    because = f"correlations {said} on {rows[0]['reviews']} reviews; {len(above)} of {len(rows)} intervals lie above 0 and {len(below)} below"
+    because = f"correlations {said} on {rows[0]['reviews']:,} reviews; {len(above)} of {len(rows)} intervals lie above 0 and {len(below)} below"
     which = "all models, or of none," if outcome == PARTLY else "all models"
     return Verdict.of(outcome, because, f"the intervals of {which} lay above 0")
 
 
 def figure_9(rows: Rows) -> Verdict:
     said, results = [], []
-    for name, key in (("adaptive, paper", "ε by the paper's bookkeeping"), ("adaptive, ours", "total ε, exact")):
+    for kind, name, key in (("printed formulas", "adaptive, paper", BOOKED), ("ours", "adaptive, ours", EXACT)):
         dense, random, sparse, plain, over = (
             find_row(rows, mechanism=name, **{"queries about": place})
             for place in ("dense", "random", "sparse", "depth 10", "depth 60")
         )
         results.append((less(dense, random, key) and not less(sparse, random, key), less(plain, over, key)))
         said.append(
-            f"{name.split(', ')[1]}: dense {dense[key]:.3g}, random {random[key]:.3g}, sparse {sparse[key]:.3g}; "
-            f"overfitted {over[key]:.4g} ± {over[f'± {key}']:.1g}, not {plain[key]:.4g} ± {plain[f'± {key}']:.1g}"
+            f"{kind}: dense {dense[key]:.3g}, random {random[key]:.3g}, sparse {sparse[key]:.3g}; "
+            f"overfitted model {over[key]:.4g} ± {over[f'± {key}']:.1g}, the other {plain[key]:.4g} ± {plain[f'± {key}']:.1g}"
         )
     hits = sum(value for pair in results for value in pair)
     outcome = REPRODUCED if all(results[0]) else PARTLY if hits else NOT

@@ -8,7 +8,7 @@ from experiments.datasets import random_records
 from experiments.paper import _streams
 from experiments.paper._copies import ask_at_scale, copies
 from experiments.paper._stops import stops
-from experiments.paper._study import ACS_FILE, SEED, Study, figure
+from experiments.paper._study import ACS_FILE, SEED, Study, figure, plain_numbers
 
 EPSILON = 0.01
 LATER = 1500  # queries a shard of the non-interactive phase, as in the paper
@@ -66,7 +66,18 @@ def draw(found):
     _streams.draw_losses(told, (*THE_PAPERS, "non-interactive by labels, paper"), "the paper's mechanisms", axes[0, 1])
     ours = (*OURS, "non-interactive by regression, ours", f"release, ε = {RELEASE:g} once")
     _streams.draw_losses(told, ours, "our defaults", axes[1, 1])
+    same_ranges(axes)
     return drawn
+
+
+def same_ranges(axes):
+    """Totals on the left and losses on the right have the same axes above, by the paper's formulas, and below, by ours."""
+    top = max(ax.get_ylim()[1] for ax in axes[:, 0])
+    low, high = (pick(ax.get_xlim()[k] for ax in axes[:, 1]) for k, pick in enumerate((min, max)))
+    for left, right in axes:
+        left.set_ylim(0, top)
+        right.set_xlim(low, high)
+        plain_numbers(right.xaxis)
 
 
 def mark_axis_end(ax, end=1.1):

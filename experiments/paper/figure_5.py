@@ -63,6 +63,7 @@ def row(data, name, counts):
         "most frequent": f"{statistics.mode(counts):.0f} ({np.mean(np.array(counts) == statistics.mode(counts)):.0%})",
         "at full T": f"{np.mean(np.array(counts) >= 300):.1%}",
         "mean in the paper": REPORTED[data, name.split(",")[0]],
+        "seeds": 1,
     }
 
 

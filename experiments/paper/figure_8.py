@@ -11,8 +11,11 @@ from scipy import stats
 from dpexplain.plots.style import SERIES, heading, tidy
 from experiments.paper import figure_7
 from experiments.paper._study import TEXT_FILES, Study, digits, figure
+from experiments.paper.figure_2 import mark_axis_end
 
 MECHANISM = "paper, T=500"
+AXIS_ENDS = {"f_0.5": 0.004, "f_2": 0.0004, "f_10": 0.0004}  # of excess losses in the paper's figure
+PRINTED = ("correlation", "from", "to")
 OURS = ("correlation, ours", "from, ours", "to, ours")
 
 
@@ -20,8 +23,9 @@ def run(inputs, queries):
     told = inputs.result(figure_7.STUDY, queries)["told"]
     models = [name for name in told if name != "f"]
     points = {name: [told[name]["wrong nearby"], told[name][f"{MECHANISM}: excess"]] for name in models}
-    rows = [row(name, *pairs) | by_ours(told[name]) for name, pairs in points.items()]
-    return {"rows": rows, "points": points}
+    ours = {name: points_of_ours(told[name]) for name in models}
+    rows = [row(name, *points[name]) | by_ours(*ours[name]) for name in models]
+    return {"rows": rows, "points": points, "points of ours": ours}
 
 
 def row(name, wrong, excess):
@@ -30,10 +34,13 @@ def row(name, wrong, excess):
     return {"model": name, "correlation": found, "from": low, "to": high, "largest excess loss": largest, "reviews": len(wrong)}
 
 
-def by_ours(told):
+def points_of_ours(told):
     """The same by our answers, which are about some of the reviews."""
-    excess = told[f"{figure_7.OURS}: excess"]
     wrong = np.concatenate([part[:: figure_7.OURS_EVERY] for part in pieces(told["wrong nearby"])])
+    return [wrong.tolist(), told[f"{figure_7.OURS}: excess"]]
+
+
+def by_ours(wrong, excess):
     return dict(zip(OURS, correlation(wrong, excess), strict=True)) | {"reviews of ours": len(excess)}
 
 
@@ -51,16 +58,26 @@ def correlation(wrong, excess):
 
 
 def draw(found):
-    drawn, axes = figure(4, -(-len(found["points"]) // 4), width=3.2, height=3.0)
-    for ax in axes.flat[len(found["points"]) :]:
-        ax.set_axis_off()
-    for ax, (name, (wrong, excess)), row in zip(axes.flat, found["points"].items(), found["rows"], strict=False):
-        ax.scatter(wrong, excess, s=6, color=SERIES[0], alpha=0.35, linewidths=0)
-        ax.set(xlim=(0, 1), xlabel="wrong among the 50 nearest", ylabel="excess loss")
-        ax.set_ylim(bottom=0)
-        heading(ax, f"{name}: r = {row['correlation']:.2f} ({row['from']:.2f} to {row['to']:.2f})", 8)
-        tidy(ax)
+    """The models that the paper has, by the printed formulas above and by ours below; those of our own trainer are in the table."""
+    names = [name for name in found["points"] if not name.startswith("own ")] or list(found["points"])
+    rows = {row["model"]: row for row in found["rows"]}
+    drawn, axes = figure(len(names), 2, width=3.2, height=3.0)
+    kinds = ((MECHANISM, "points", PRINTED), (figure_7.OURS, "points of ours", OURS))
+    for line, (kind, points, keys) in zip(axes, kinds, strict=True):
+        for ax, name in zip(line, names, strict=True):
+            scatter(ax, name, *found[points][name])
+            found_at, low, high = (rows[name][key] for key in keys)
+            heading(ax, f"{name}, {kind}\nr = {found_at:.2f} ({low:.2f} to {high:.2f})", 8)
     return drawn
+
+
+def scatter(ax, name, wrong, excess):
+    ax.scatter(wrong, excess, s=6, color=SERIES[0], alpha=0.35, linewidths=0)
+    ax.set(xlim=(0, 1), xlabel="wrong among the 50 nearest", ylabel="excess loss")
+    ax.set_ylim(bottom=0)
+    if end := AXIS_ENDS.get(name.removesuffix(", weak")):
+        mark_axis_end(ax, end)
+    tidy(ax)
 
 
 STUDY = Study(

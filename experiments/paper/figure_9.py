@@ -20,6 +20,7 @@ from experiments.paper._study import ACS_FILE, SEED, Study, figure
 from experiments.paper.figure_2 import EPSILON
 
 CLUSTERS, SAMPLE, PLACES = 15, 3000, 200_000
+AXIS_END = 0.4  # of ε in the paper's figure
 TREES, QUICK_TREES, FEWER = 500, 4, (4, 10, 30, 100, 250)  # the answers of fewer trees say whether 500 are enough
 NAMES = ("adaptive, paper", "adaptive, paper's rule made private", "adaptive, ours")
 
@@ -135,6 +136,7 @@ def draw(found):
             series = {name: told[name][mechanism] for name in names}
             rows = [_streams.rows_of(found, [mechanism], **{"queries about": name})[0] for name in names]
             _streams.draw_spending(series, names, key, f"{title}: {kind}", ax, len(series[names[0]][key]), rows=rows)
+            ax.set_ylim(0, max(AXIS_END, ax.get_ylim()[1]))
     return drawn
 
 

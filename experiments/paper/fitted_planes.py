@@ -235,7 +235,7 @@ def draw(found):
             ax.errorbar(row["relative excess"], place, xerr=row["± relative excess"], fmt="o", color=colour, capsize=2)
         ax.set_yticks(range(len(rows)), [row["explanation"] for row in rows], fontsize=8)
         ax.axvline(1.0, color="#666666", linewidth=0.8)
-        ax.set(xscale="log", xlabel="relative excess loss (1: the average only)", xlim=(1e-3, 1.5))
+        ax.set(xscale="log", xlabel="relative excess (1: the average only)", xlim=(1e-3, 1.5))
         ax.set_ylim(-0.6, len(rows) - 0.4)
         heading(ax, title)
         tidy(ax)

@@ -19,13 +19,15 @@ from dpexplain.progress import with_bar
 from experiments.paper import _printed_texts, _training
 from experiments.paper._lime import explain_by_lime
 from experiments.paper._streams import with_both_errors, with_error
-from experiments.paper._study import SEED, TEXT_FILES, Study, figure, legend_above
+from experiments.paper._study import SEED, TEXT_FILES, Study, figure, legend_above, plain_numbers
 from experiments.text import count_shared
 
 DELTA = 1e-6
 LIMES = ("LIME", "LIME, hard labels", "LIME, forest", "LIME, network")
 MIMS = ("MIM", "MIM, signed")
+COLOURS = dict(zip((*LIMES, *MIMS), SERIES, strict=False))
 BASIS = ("exact optimum", *LIMES, *MIMS)
+REPORTED = {"LIME": 3.9, "MIM": 2.6}
 EXAMPLES, TREES, QUICK_TREES = 4, 60, 10
 WORK = {"printed": 0.86, "release": 0.07, "LIME": 0.07}  # shares of the time
 PRINTED, AT_ITS_SIZE, FITTED = "paper, ε = 0.1", "paper, noise of 8.8 M reviews", "fitted plane"
@@ -156,9 +158,9 @@ def draw(found):
 def bars(ax, rows):
     for k, basis in enumerate(("LIME", *MIMS)):
         shares, errors = ([row[f"{sign}shared with {basis}"] for row in rows] for sign in ("", "± "))
-        ax.barh(np.arange(len(rows)) + (1 - k) * 0.27, shares, 0.25, xerr=errors, color=SERIES[k], label=f"with {basis}")
-    for value, k in ((3.9, 0), (2.6, 1)):
-        ax.axvline(value, color=SERIES[k], linestyle=":", label=f"paper, {('LIME', 'MIM')[k]}")
+        ax.barh(np.arange(len(rows)) + (1 - k) * 0.27, shares, 0.25, xerr=errors, color=COLOURS[basis], label=f"with {basis}")
+    for basis, value in REPORTED.items():
+        ax.axvline(value, color=COLOURS[basis], linestyle=":", label=f"reported, {basis}")
     ax.set_yticks(np.arange(len(rows)), [row["explanation"] for row in rows])
     ax.set_xlabel("shared of the five strongest words of a review")
     legend_above(ax, 3)
@@ -167,17 +169,16 @@ def bars(ax, rows):
 
 def plot_over_scales(ax, rows):
     told = {row["explanation"]: row for row in rows}
-    for k, basis in enumerate((*LIMES, *MIMS)):
+    for basis, colour in COLOURS.items():
         for start, style in ((BASIS[0], "-"), (AT_ITS_SIZE, "--")):
             some = [(scale, told[start + scale_text(scale)]) for scale in _printed_texts.SCALES]
             shares, errors = ([row[f"{sign}shared with {basis}"] for _, row in some] for sign in ("", "± "))
             label = f"with {basis}" if style == "-" else None
-            ax.errorbar(
-                [s for s, _ in some], shares, errors, color=SERIES[k], linestyle=style, marker="o", capsize=2, label=label
-            )
-    ax.axhline(3.9, color=SERIES[0], linestyle=":")
-    ax.axhline(2.6, color=SERIES[len(LIMES)], linestyle=":")
-    ax.set(xscale="log", xlabel="s, columns in [0, s]", ylabel="shared words (dashed: printed noise)")
+            ax.errorbar([s for s, _ in some], shares, errors, color=colour, linestyle=style, marker="o", capsize=2, label=label)
+    for basis, value in REPORTED.items():
+        ax.axhline(value, color=COLOURS[basis], linestyle=":")
+    ax.set(xscale="log", xlabel="s, columns in [0, s]", ylabel="shared words (dashed: with noise)")
+    plain_numbers(ax.xaxis)
     legend_above(ax, 3)
     tidy(ax)
 

@@ -34,11 +34,12 @@ ROWS, WIDTH = 4000, 5
 DOMAIN, BUDGET = dpx.Domain.encoded(WIDTH), dpx.Budget(1, 1e-6)
 POINT = np.full(WIDTH, 0.4)
 MECHANISM = dpx.Basic(0.1, 1e-7, steps=20)
+# to notice a loss
 QUICK = {
     "health_check_initial_delay_ms": 0,
     "health_check_period_ms": 1000,
     "health_check_failure_threshold": 3,
-}  # to notice a loss
+}
 NODE = {"num_cpus": 1, "object_store_memory": 80 << 20}
 
 

@@ -118,9 +118,8 @@ def test_an_answer_is_an_explanation_and_is_paid_for(api):
     answer = dpx.Explanation.from_dict(response.json())
     assert answer.names == api.backend.domain.names
     assert answer.cost.epsilon == pytest.approx(0.3)
-    assert answer.guarantee.epsilon == pytest.approx(
-        api.backend.data.spent.epsilon
-    )  # these rows' total: other tests spend on them, too
+    # these rows' total: other tests spend on them, too
+    assert answer.guarantee.epsilon == pytest.approx(api.backend.data.spent.epsilon)
     assert api.spent == pytest.approx(0.3)
 
 
@@ -475,10 +474,11 @@ def test_free_answers_are_served_when_the_budget_is_gone(make):
     assert api.get("/v1/guarantee").json()["remaining"]["epsilon"] < 1e-3
 
 
+# the second is KServe's V1; its V2 has no explain
 ID_SHAPES = [
     ("/v1/explain", {"record": RECORD}, "request_id", lambda body: body["values"]),
     ("/v1/models/income:explain", {"instances": [RECORD, OTHER]}, "id", lambda body: [o["slopes"] for o in body["explanations"]]),
-]  # the second is KServe's V1; its V2 has no explain
+]
 
 
 @pytest.mark.parametrize(("path", "question", "field", "values"), ID_SHAPES, ids=["own", "KServe V1"])

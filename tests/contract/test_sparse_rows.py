@@ -21,6 +21,7 @@ from rows_support import coded_columns
 from rows_support import sparse_rows as stored
 
 WEIGHTS = [weights.Stable(), weights.Gaussian(1.5), weights.Window(2.0), weights.Inverse(), weights.Custom(lambda d: 1 / (1 + d))]
+# around the ends of words, lines and blocks of bits
 SHAPES = [
     (1, 1),
     (2, 3),
@@ -29,7 +30,7 @@ SHAPES = [
     (513, 64),
     (5000, 70),
     (40_000, 2),
-]  # around the ends of words, lines and blocks of bits
+]
 
 
 def rows(m, n, seed=0):

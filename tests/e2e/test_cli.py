@@ -11,33 +11,20 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from typer.main import get_command
 
 import dpexplain as dpx
 from dpexplain.cli import app
-from service_support import JSON, OTHER, RECORD, write_config, write_owner_files
-
-COMMANDS = [
-    ["demo"],
-    ["plan"],
-    ["release"],
-    ["explain"],
-    ["publish"],
-    ["serve", "run"],
-    ["serve", "keys", "add"],
-    ["serve", "keys", "list"],
-    ["serve", "keys", "revoke"],
-    ["ledger", "show"],
-    ["ledger", "verify"],
-    ["ledger", "export"],
-    ["audit"],
-    ["reproduce"],
-    ["bench"],
-]
+from service_support import JSON, OTHER, RECORD, run, write_config, write_owner_files
 
 
-def run(*words, **env):
-    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "160", **env})
+def commands_of(group, *words):
+    """The words of every command, `serve run` among them."""
+    for name, command in group.commands.items():
+        yield from commands_of(command, *words, name) if hasattr(command, "commands") else [[*words, name]]
+
+
+COMMANDS = list(commands_of(get_command(app)))
 
 
 @pytest.fixture(scope="module")
@@ -179,9 +166,8 @@ def test_the_plane_is_one_word_on_the_command_line_too(release):
 
 
 def test_explanations_through_the_models_answer(release, tmp_path):
-    told = json.loads(
-        run("explain", release, "--record", JSON, "--anchor", "0.3", "--json").stdout
-    )  # answers are classes, 0 or 1
+    # answers are classes, 0 or 1
+    told = json.loads(run("explain", release, "--record", JSON, "--anchor", "0.3", "--json").stdout)
     made = dpx.load(release)
     assert dpx.Explanation.from_dict(told).values == pytest.approx(made.explain(RECORD, anchor=0.3).values)
     assert told["details"]["anchor"] == pytest.approx(-0.4)  # as a label, as the slopes are

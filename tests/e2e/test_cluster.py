@@ -82,9 +82,8 @@ def test_shapley_values_are_to_the_last_bit_those_of_the_rows_in_memory(folder, 
 
 
 def test_a_worker_killed_in_the_middle_of_a_query_changes_neither_the_answer_nor_the_cost(folder, cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        distributed, "INLINE", 0
-    )  # as where many rows have owners: a restart fetches what to read from the driver
+    # as where many rows have owners: a restart fetches what to read from the driver
+    monkeypatch.setattr(distributed, "INLINE", 0)
     table = pq.read_table(folder)
     data = cluster(folder, DOMAIN, label="y")
     mechanism, ledger = dpx.Basic(0.1, 1e-7, steps=20), f"sqlite:///{tmp_path / 'test.ledger'}"

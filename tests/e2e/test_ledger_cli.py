@@ -77,7 +77,7 @@ def test_export_is_one_checkable_line_for_each_entry(filled_place, tmp_path):
 def test_verify_accepts_what_is_whole_and_says_what_it_could_not_see(filled_place):
     result = run("verify", filled_place.url)
     assert result.exit_code == 0
-    assert "income: whole. 6 entries, 1 answers, 1 reservations open" in result.stdout
+    assert "income: whole. 6 entries, 1 answer, 1 reservation open" in result.stdout
     assert "No --head was given" in result.stdout
 
 

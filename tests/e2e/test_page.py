@@ -12,6 +12,7 @@ from dpexplain.demo.people import DOMAIN
 from dpexplain.demo.people import people as people_of
 from dpexplain.privacy.relation import Neighbours
 from dpexplain.release.page import publish
+from page_support import enter, numbers_of, settle
 from release_support import StandIn
 
 pytestmark = pytest.mark.slow
@@ -56,34 +57,6 @@ def page_opener(browser, tmp_path):
     return open_page
 
 
-def settle(page):
-    """Wait until what was typed has been computed and drawn."""
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
-
-def enter(page, domain, record):
-    """Fill in the form as a person would, finding each field by its label."""
-    for feature in domain.features:
-        field, value = page.get_by_label(feature.name, exact=True), record[feature.name]
-        if isinstance(feature, dpx.Numeric):
-            field.fill(str(value))
-        elif isinstance(feature, dpx.Binary):
-            field.set_checked(value)
-        else:
-            field.select_option(label=str(value))
-    settle(page)
-
-
-def shown_effects(page, width):
-    """The table's values and errors at full precision, in column order."""
-    rows = page.eval_on_selector_all(
-        "#table tbody tr", "rows => rows.map((row) => [row.dataset.index, row.dataset.value, row.dataset.error])"
-    )
-    ordered = sorted((int(i), float(value), float(error)) for i, value, error in rows)
-    assert [i for i, _, _ in ordered] == list(range(width))
-    return np.array([value for _, value, _ in ordered]), np.array([error for _, _, error in ordered])
-
-
 def changes(domain, record, values, errors):
     """What would change: a category from the record's own value to another, yes to no; the error of a difference is at most the sum."""
     changed, spread = values.copy(), errors.copy()
@@ -100,7 +73,7 @@ def changes(domain, record, values, errors):
 
 
 def agrees(page, release, record):
-    values, errors = shown_effects(page, release.domain.width)
+    values, errors = numbers_of(page, "#table", release.domain.width)
     expected, spread = release.explain(record)
     np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9)
     np.testing.assert_allclose(errors, spread, rtol=0, atol=1e-9)
@@ -135,13 +108,13 @@ def test_moving_a_slider_redraws_bars_table_and_summary(page_opener, people):
     with page_opener(people) as page:
         enter(page, DOMAIN, RECORDS[0])
         bars = page.locator("#chart .bar")
-        before = bars.evaluate_all("bars => bars.map((bar) => bar.getAttribute('width'))"), shown_effects(page, 20)[0]
+        before = bars.evaluate_all("bars => bars.map((bar) => bar.getAttribute('width'))"), numbers_of(page, "#table", 20)[0]
         page.get_by_label("age, slider").focus()
         for _ in range(20):
             page.keyboard.press("ArrowRight")
         settle(page)
         assert page.get_by_label("age", exact=True).input_value() == "60"
-        after = bars.evaluate_all("bars => bars.map((bar) => bar.getAttribute('width'))"), shown_effects(page, 20)[0]
+        after = bars.evaluate_all("bars => bars.map((bar) => bar.getAttribute('width'))"), numbers_of(page, "#table", 20)[0]
         assert before[0] != after[0]
         assert np.abs(before[1] - after[1]).max() > 1e-3
         agrees(page, people, {**RECORDS[0], "age": 60})
@@ -200,14 +173,14 @@ def test_it_can_be_used_by_keyboard_alone(page_opener, people):
 def test_a_value_outside_the_domain_is_refused_not_clamped(page_opener, people):
     with page_opener(people) as page:
         enter(page, DOMAIN, RECORDS[0])
-        before = shown_effects(page, 20)[0]
+        before = numbers_of(page, "#table", 20)[0]
         for wrong in ("120", "", "16.999"):
             page.get_by_label("age", exact=True).fill(wrong)
             settle(page)
             assert page.get_by_label("age", exact=True).get_attribute("aria-invalid") == "true"
             assert page.get_by_text("Enter a number from 17 to 97.").is_visible()
             assert page.locator("#answer .stale-note").is_visible()
-            np.testing.assert_array_equal(shown_effects(page, 20)[0], before)
+            np.testing.assert_array_equal(numbers_of(page, "#table", 20)[0], before)
         page.get_by_label("age", exact=True).fill("41")
         settle(page)
         assert not page.locator("#answer .stale-note").is_visible()
@@ -411,7 +384,7 @@ def test_a_real_release_from_private_rows_to_the_page(page_opener):
         for record in RECORDS:
             enter(page, DOMAIN, record)
             explanation = release.explain(record)
-            values, errors = shown_effects(page, DOMAIN.width)
+            values, errors = numbers_of(page, "#table", DOMAIN.width)
             np.testing.assert_allclose(values, explanation.values, rtol=0, atol=1e-9)
             np.testing.assert_allclose(errors, explanation.error, rtol=0, atol=1e-9)
         assert str(release.guarantee) in page.get_by_role("region", name="What is guaranteed").inner_text()

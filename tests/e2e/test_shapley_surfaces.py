@@ -4,16 +4,14 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import dpexplain as dpx
-from dpexplain.cli import app
 from dpexplain.demo.people import DOMAIN, people
 from dpexplain.errors import ParameterError
 from dpexplain.service.app import Service, create_app
 from dpexplain.service.backend import open_backend
 from dpexplain.service.config import Settings, load_config
-from service_support import JSON, OTHER, RECORD, InProcess, release_only, write_config
+from service_support import JSON, OTHER, RECORD, InProcess, release_only, run, write_config
 
 BOX = """
 import numpy as np
@@ -40,10 +38,6 @@ def saved_release(folder):
     release = dpx.release(data, dpx.Budget(1.0, 1e-6), reference=1024)
     release.save(folder / "people.dpx")
     return release
-
-
-def run(*words):
-    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "160"})
 
 
 @pytest.fixture(autouse=True)

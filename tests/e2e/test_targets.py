@@ -6,12 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import dpexplain as dpx
-from dpexplain.cli import app
 from dpexplain.demo.people import DOMAIN, people
-from service_support import JSON, RECORD, Running, release_only, write_config
+from page_support import enter, numbers_of, settle
+from service_support import JSON, RECORD, Running, release_only, run, write_config
 
 pytestmark = pytest.mark.slow
 
@@ -56,16 +55,6 @@ def importable(folder, monkeypatch):
     monkeypatch.syspath_prepend(folder)
 
 
-def numbers_of(page, selector, width):
-    """Values and errors of a table at full precision, in order of features or columns."""
-    rows = page.eval_on_selector_all(
-        f"{selector} tbody tr", "rows => rows.map((row) => [row.dataset.index, row.dataset.value, row.dataset.error])"
-    )
-    ordered = sorted((int(i), float(value), float(error)) for i, value, error in rows)
-    assert len(ordered) == width
-    return np.array([one[1:] for one in ordered]).T
-
-
 def open_file(browser, path):
     page = browser.new_page(viewport={"width": 1280, "height": 1100})
     page.goto(path.as_uri())
@@ -73,25 +62,9 @@ def open_file(browser, path):
     return page
 
 
-def settle(page):
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
-
-def enter(page, record):
-    for feature in DOMAIN.features:
-        field, value = page.get_by_label(feature.name, exact=True), record[feature.name]
-        if isinstance(feature, dpx.Numeric):
-            field.fill(str(value))
-        elif isinstance(feature, dpx.Binary):
-            field.set_checked(value)
-        else:
-            field.select_option(label=str(value))
-    settle(page)
-
-
 def test_the_page_explains_the_class_that_is_chosen(browser, axe, release, tmp_path):
     page = open_file(browser, release.publish(tmp_path / "grades.html"))
-    enter(page, RECORD)
+    enter(page, DOMAIN, RECORD)
     chooser = page.get_by_label("Explain", exact=True)
     assert chooser.locator("option").all_text_contents() == list(release.targets) == ["approved", "by hand", "refused"]
     for name in ("refused", "by hand", "approved"):
@@ -113,7 +86,7 @@ def test_the_page_explains_the_class_that_is_chosen(browser, axe, release, tmp_p
 
 def test_each_class_has_its_own_stand_in(browser, release, tmp_path):
     page = open_file(browser, release.publish(tmp_path / "grades.html", surrogate=True))
-    enter(page, RECORD)
+    enter(page, DOMAIN, RECORD)
     for name in release.targets:
         page.get_by_label("Explain", exact=True).select_option(label=name)
         settle(page)
@@ -127,7 +100,7 @@ def test_each_class_has_its_own_stand_in(browser, release, tmp_path):
 def test_models_stand_beside_the_first_one_on_the_page(browser, release, tmp_path):
     both = replace(release, named={}).with_model("v2", release.of("refused"))
     page = open_file(browser, both.publish(tmp_path / "both.html", outcome="an approval"))
-    enter(page, RECORD)
+    enter(page, DOMAIN, RECORD)
     chooser = page.get_by_label("Explain", exact=True)
     assert chooser.locator("option").all_text_contents() == ["the first model", "v2"]
     for name, of_it in (("v2", both.of("v2")), ("the first model", both)):
@@ -163,7 +136,7 @@ def see_classes_on_the_page(browser, axe, url, release):
     page.goto(url)
     chooser = page.get_by_label("Explain", exact=True)
     chooser.wait_for()
-    enter(page, RECORD)
+    enter(page, DOMAIN, RECORD)
     page.get_by_role("button", name="Explain this record").click()
     page.get_by_text("This answer was free.").wait_for()
     for name in ("refused", "by hand"):
@@ -177,10 +150,6 @@ def see_classes_on_the_page(browser, axe, url, release):
     page.screenshot(path=SHOTS / "service-classes.png", full_page=True)
     assert axe(page) == []
     page.close()
-
-
-def run(*words):
-    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "160"})
 
 
 def test_the_command_line_explains_one_class_of_several(folder, release):

@@ -120,9 +120,8 @@ def test_shares_are_of_the_bound_for_the_whole_ball():
     assert along.everywhere == sensitivity.gradient(weights.Stable(), 1.0)
     assert along.share(np.full(SIZE, SIZE**-0.5)) == 1.0  # a record can lie along φ: nothing is gained
     assert along.share(z) == pytest.approx(0.732, abs=0.001)  # sup 2αd
-    wide = Reach.around_point(
-        z, numbers, weights.Gaussian(100.0), 1.0
-    )  # its bound anywhere is for records far outside the domain
+    # its bound anywhere is for records far outside the domain
+    wide = Reach.around_point(z, numbers, weights.Gaussian(100.0), 1.0)
     assert wide.everywhere < 0.01 * sensitivity.gradient(weights.Gaussian(100.0), 1.0)
     assert wide.share(z) == pytest.approx(1 / (1 + SIZE**0.5), rel=0.01)
     assert Reach.around_point(z, numbers, weights.Stable(), 50.0).share(z) == LEAST_SHARE

@@ -206,6 +206,10 @@ def fragile(table):
     return score_spelling(table)
 
 
+def pair_scores(table):
+    return zip(cells(table, "age"), score_spelling(table), strict=True)
+
+
 def with_gaps(table):
     """None where it has no answer: as a list that is."""
     return [None if p < 0.1 else p for p in score_spelling(table)]
@@ -233,6 +237,10 @@ MODELS = {
     ),
     "a series": (lambda table: pd.Series(with_gaps(table)), {"output": "probability"}),
     "labels": (lambda table: [2 * p - 1 for p in score_spelling(table)], {}),
+    "one complex": (
+        lambda table: np.array([p if isinstance(age, (int, float)) and age < 99 else 1j for age, p in pair_scores(table)]),
+        {"output": "probability"},
+    ),
     "fragile": (fragile, {"output": "probability"}),
     "types": (score_types, {"output": "probability"}),
 }
@@ -460,6 +468,109 @@ def test_one_more_row_changes_nobody_elses_sums_on_a_cluster(tmp_path):
         data.close()
     (null,) = contents(dpx.PrivateData([dict.fromkeys(COLUMNS)], DOMAIN, labels=[0.0]))
     assert (found[1] - found[0] == query.from_units(query.units(np.array([null[:-1]])))).all()
+
+
+# --- Entries that a file can hold and Python cannot: text that is not Unicode, dates after the year 9999.
+
+
+def texts_of_bytes(items):
+    """Arrow does not look at the bytes of a text."""
+    array = pa.array(items, pa.binary())
+    return pa.StringArray.from_buffers(len(items), array.buffers()[1], array.buffers()[2], array.buffers()[0])
+
+
+def make_instants(kind, odd):
+    """Four instants, the third of which is odd."""
+    return pa.array([10**9, 2 * 10**9, odd, None], pa.int64()).view(kind)
+
+
+FAR = 2**62
+UNREADABLE = {
+    "text": (texts_of_bytes([b"a", b"b", b"caf\xe9", None]), dpx.Categorical("f", values=["a", "b"], other="else")),
+    "large text": (texts_of_bytes([b"a", b"b", b"\xff", None]).cast(pa.large_string()), dpx.Ordinal("f", levels=["a", "b"])),
+    "texts by number": (
+        pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None]), texts_of_bytes([b"a", b"b", b"\xff"])),
+        dpx.Categorical("f", values=["a", "b"]),
+    ),
+    "infinite day": (
+        pa.array([18000, 18001, 2**31 - 1, None], pa.int32()).view(pa.date32()),
+        dpx.Date("f", "2000-01-01", "2030-01-01"),
+    ),
+    "day of milliseconds": (make_instants(pa.date64(), 86_400_000 * 10**10), dpx.Date("f", "1970-01-01", "2030-01-01")),
+    **{
+        f"{unit} {zone} {odd}": (make_instants(pa.timestamp(unit, zone), odd), dpx.Datetime("f", "1970-01-01", "2030-01-01"))
+        for unit in ("s", "ms", "us")
+        for zone in (None, "UTC", "Europe/Berlin")
+        for odd in (FAR, -FAR)
+    },
+    "duration": (make_instants(pa.duration("s"), FAR), dpx.Numeric("f", 0, 1)),
+    "time": (make_instants(pa.time64("us"), FAR), dpx.Numeric("f", 0, 1)),
+}
+READ = {
+    "arrow": lambda table: table,
+    "pandas": lambda table: table.to_pandas(),
+    "pandas with types of Arrow": lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
+}
+
+
+def registered_with(table, domain, folder, how, **options):
+    """The rows as sums see them; None where the file or the frame cannot be made."""
+    if how == "file":
+        try:
+            pq.write_table(table, folder / "odd.parquet")
+        except pa.ArrowException:
+            return None
+        if pa.types.is_dictionary(table["f"].type):  # which Arrow does not read: the owner is told, and nobody who asks
+            with pytest.raises(dpx.DpexplainError, match="cannot be read"):
+                dpx.PrivateData.scan(folder / "odd.parquet", domain, progress=False, size=4, **options)
+            return None
+        data = dpx.PrivateData.scan(folder / "odd.parquet", domain, progress=False, size=4, **options)
+        return Counter(tuple(row) for part in data._rows._parts() for piece in part.labelled_pieces() for row in piece)
+    try:
+        rows = READ[how](table)
+    except Exception:
+        return None
+    if "label" in options:
+        options["labels"] = table[options.pop("label")].to_numpy()
+    return contents(dpx.PrivateData(rows, domain, size=4, **options))
+
+
+@pytest.mark.parametrize("how", [*READ, "file"])
+@pytest.mark.parametrize("name", UNREADABLE)
+@pytest.mark.filterwarnings("ignore")
+def test_an_entry_that_python_cannot_hold_stops_nothing_and_changes_nobody_elses_row(name, how, tmp_path):
+    column, feature = UNREADABLE[name]
+    table = pa.table({"f": column, "x": [0.1, 0.2, 0.3, 0.4], "y": [0.5, -0.5, 0.25, 0.75]})
+    both, other = dpx.Domain([feature, dpx.Numeric("x", 0, 1)]), dpx.Domain([dpx.Numeric("x", 0, 1)])
+    ways = [
+        (both, {"label": "y"}),
+        (both, {"model": lambda rows: np.array(cells(rows, "x")), "output": "probability"}),
+        (other, {"label": "y", "unit": "f"}),
+    ][: 2 if pa.types.is_duration(column.type) else 3]  # a duration names no owner
+    for domain, options in ways:
+        more, base = (registered_with(one, domain, tmp_path, how, **options) for one in (table, table.take([0, 1, 3])))
+        if more is None or base is None:
+            continue
+        assert not base - more, options
+        assert sum((more - base).values()) <= 1
+
+
+def test_text_that_is_not_unicode_stops_no_label_and_no_question(tmp_path):
+    column, feature = UNREADABLE["text"]
+    table = pa.table({"f": column, "x": [0.1, 0.2, 0.3, 0.4], "y": [0.5, -0.5, 0.25, 0.75]})
+    domain, labelled = dpx.Domain([dpx.Numeric("x", 0, 1)]), {"label": "f", "target": "a"}
+    base, more = (registered_with(one, domain, tmp_path, "file", **labelled) for one in (table.take([0, 1, 3]), table))
+    assert not base - more
+    asked = dpx.Domain([feature, dpx.Numeric("x", 0, 1)])
+    data = dpx.PrivateData.scan(tmp_path / "odd.parquet", asked, label="y", progress=False, size=4)
+    assert dpx.Explainer(data, dpx.Budget(5.0, 1e-6)).explain({"f": "a", "x": 0.5}).values.shape == (4,)
+
+
+def test_labels_beside_a_word_are_read_as_without_it():
+    """A reader that finds a word in a column of booleans stores all of them as text."""
+    rows = BASE[:3]
+    alone = contents(dpx.PrivateData(rows, DOMAIN, labels=np.array([True, False, True])))
+    assert not alone - contents(dpx.PrivateData([*rows, BASE[4]], DOMAIN, labels=["True", "False", "True", "?"]))
 
 
 # --- Arrays, texts, images, and a domain that is not ours.

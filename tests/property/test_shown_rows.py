@@ -99,6 +99,12 @@ def categories(rows):
     return frame.astype(dict.fromkeys(["work", "school", "code", "note"], "category"))
 
 
+def ordered_categories(rows):
+    """Ordered by pandas, which finds the categories in the rows."""
+    frame = categories(rows)
+    return frame.assign(school=frame["school"].cat.as_ordered())
+
+
 def numbered_oddly(rows):
     """An index of strings, some twice."""
     frame = pd.DataFrame(columns_of(rows))
@@ -110,6 +116,7 @@ TABLES = {
     "pandas from records": lambda rows: pd.DataFrame(rows, columns=NAMES),
     "pandas objects": lambda rows: pd.DataFrame(columns_of(rows), dtype=object),
     "pandas categories": categories,
+    "pandas ordered categories": ordered_categories,
     "pandas with an index": numbered_oddly,
     "pandas nullable": lambda rows: pd.DataFrame(columns_of(rows)).convert_dtypes()[list(DOMAIN.columns)],
     "pandas pyarrow": lambda rows: pd.DataFrame(columns_of(rows)).convert_dtypes(dtype_backend="pyarrow")[list(DOMAIN.columns)],
@@ -258,6 +265,50 @@ def test_a_null_in_a_file_changes_nothing_that_an_estimator_is_shown_of_other_ro
     record = dict.fromkeys(FILED.names) if name == "all" else {**FILE_BASE[0], name: None}
     more = labels_of_file(tmp_path / "more.parquet", [*FILE_BASE[:2], record, *FILE_BASE[2:]])
     assert not base - more
+
+
+NESTED = pa.schema(
+    {"age": pa.float64(), "tags": pa.list_(pa.int64()), "place": pa.struct({"x": pa.int64(), "y": pa.list_(pa.int64())})}
+)
+NESTED_BASE = [
+    {"age": 20.0, "tags": [1, 2], "place": {"x": 1, "y": [2]}},
+    {"age": 30.0, "tags": [None, 4], "place": {"x": 2, "y": [3]}},
+    {"age": 40.0, "tags": [], "place": {"x": None, "y": [5, 6]}},
+    {"age": 50.0, "tags": None, "place": {"x": 7, "y": None}},
+    {"age": 60.0, "tags": [3], "place": None},
+]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"tags": [None], "place": {"x": None, "y": [None]}},
+        {"tags": [None, 1], "place": {"x": 1, "y": [None, 2]}},
+        {"tags": [1], "place": {"x": None, "y": None}},
+        {},
+    ],
+)
+def test_a_null_inside_a_nested_value_changes_nothing_that_is_shown_of_other_rows(record, tmp_path):
+    domain, found = dpx.Domain([dpx.Numeric("age", 0, 100)]), []
+    for rows in (NESTED_BASE, [record, *NESTED_BASE]):
+        pq.write_table(pa.Table.from_pylist(rows, schema=NESTED), tmp_path / "rows.parquet")
+        data = dpx.PrivateData.scan(tmp_path / "rows.parquet", domain, model=Seeing(NESTED.names), progress=False, size=5)
+        found.append(Counter(row[-1] for part in data._rows._parts() for piece in part.labelled_pieces() for row in piece))
+    assert not found[0] - found[1]
+
+
+@pytest.mark.parametrize("other", [np.zeros((4, 4)), np.zeros((4, 4), dtype=np.float32), np.zeros((2, 2), dtype=np.uint8), None])
+def test_a_model_that_stacks_images_sees_them_in_their_own_type(other):
+    images = list(np.random.default_rng(0).integers(0, 256, (3, 4, 4), dtype=np.uint8))
+
+    def model(given):
+        stacked = np.stack(given)
+        return stacked.mean(axis=(1, 2)) / (255 if stacked.dtype == np.uint8 else 510)
+
+    domain = dpx.ImageDomain((4, 4), bounds=(0, 255))
+    alone, more = (dpx.PrivateData(rows, domain, model=model, output="probability") for rows in (images, [*images, other]))
+    labels = [np.concatenate([piece[:, -1] for piece in data._rows.labelled_pieces()]) for data in (alone, more)]
+    assert labels[1][:3].tolist() == labels[0].tolist()
 
 
 def test_types_that_pandas_noted_in_a_file_are_not_shown(tmp_path):

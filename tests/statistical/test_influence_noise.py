@@ -3,31 +3,23 @@
 import numpy as np
 
 import dpexplain as dpx
-from dpexplain.core.moments import Moments
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.secure import SecureNoise
-from noise_support import Scaled, every_relation, has_unit_scale, run
+from noise_support import Scaled, ZeroRows, every_relation, has_unit_scale, run
 
 WIDTH, SIZE, RUNS = 60, 500, 150
 POINT = np.eye(WIDTH)[2]
-
-
-class Nobody:
-    """Rows whose sums are all zero, so that an answer is its noise."""
-
-    width, summation_error = WIDTH, 1e-13
-
-    def local(self, query):
-        return Moments(np.zeros((WIDTH, WIDTH)), np.zeros(WIDTH), np.zeros(WIDTH))
 
 
 @every_relation
 def test_noise_has_the_stated_scale_and_less_is_noticed(neighbours):
     plan = dpx.Influence(0.5, 1e-6).plan(POINT, Setting(WIDTH, SIZE, neighbours, 1e-13, ((0, 6),)), History())
     (event,) = plan.events
-    bars = run(plan, Nobody(), SecureNoise())[0].error
+    bars = run(plan, ZeroRows(WIDTH), SecureNoise())[0].error
     assert np.allclose(bars, event.sigma / SIZE * plan.gaussian.query.shape)
     assert has_unit_scale(
-        lambda factor: np.concatenate([run(plan, Nobody(), Scaled(SecureNoise(), factor))[0].values / bars for _ in range(RUNS)])
+        lambda factor: np.concatenate(
+            [run(plan, ZeroRows(WIDTH), Scaled(SecureNoise(), factor))[0].values / bars for _ in range(RUNS)]
+        )
     )

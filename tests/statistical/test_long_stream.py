@@ -54,9 +54,8 @@ def test_quality_and_price_settle_instead_of_collapsing(kind):
     told = stream(kind(0.01, 1e-7, plane="paper"), points)
     early, late, moved, after = (told[i : i + 300] for i in (300, 1700, 2000, 2200))
     assert late[:, 0].mean() <= 1.3 * early[:, 0].mean()
-    assert (
-        0.1 - 1e-6 <= late[:, 1].mean() <= 0.4
-    )  # of these answers, which are shorter than the radius that prices were once a share of
+    # of these answers, which are shorter than the radius that prices were once a share of
+    assert 0.1 - 1e-6 <= late[:, 1].mean() <= 0.4
     assert 0.8 * late[:, 1].mean() <= moved[:20, 1].mean()
     assert after[:, 0].mean() <= 2 * late[:, 0].mean()  # it has learnt the new corner
     assert told[:, 0].mean() < 0.05

@@ -5,23 +5,13 @@ import pytest
 from scipy import stats
 
 import dpexplain as dpx
-from dpexplain.core.moments import Moments
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.relation import Neighbours
-from noise_support import Scaled, gaussian, record_releases, releases
+from noise_support import Scaled, ZeroRows, gaussian, record_releases, releases
 
 WIDTH, SIZE, GRADIENTS = 8, 1000, 1000
-
-
-class Flat:
-    """Rows whose gradient is 0 everywhere, so that a released gradient is its noise."""
-
-    width, summation_error = WIDTH, 1e-13
-
-    def local(self, query):
-        return Moments(np.zeros((WIDTH, WIDTH)), np.zeros(WIDTH), np.zeros(WIDTH))
 
 
 PLAIN = dpx.Basic(1.0, 1e-6, steps=GRADIENTS + 1, plane="paper")
@@ -33,7 +23,7 @@ def p_value(mechanism, share):
     """Kolmogorov-Smirnov of every released coordinate of one run against N(0, σ²), σ from the plan's own event."""
     plan = mechanism.plan(np.zeros(WIDTH), Setting(WIDTH, SIZE, Neighbours(), 1e-13), History())
     event = plan.events[0]
-    released = [out for _, _, out in record_releases(plan, Flat(), Scaled(SecureNoise(), share))]
+    released = [out for _, _, out in record_releases(plan, ZeroRows(WIDTH), Scaled(SecureNoise(), share))]
     assert len(released) == event.count == GRADIENTS
     return stats.kstest(np.concatenate(released), stats.norm(scale=event.sigma).cdf).pvalue
 

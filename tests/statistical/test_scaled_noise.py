@@ -4,35 +4,27 @@ import numpy as np
 import pytest
 
 import dpexplain as dpx
-from dpexplain.core.moments import Moments
 from dpexplain.mechanisms.gradient import plane_gradient
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.secure import SecureNoise
 from dpexplain.privacy.relation import Neighbours
-from noise_support import Scaled, has_unit_scale, record_releases, run
+from noise_support import Scaled, ZeroRows, has_unit_scale, record_releases, run
 
 WIDTH, SIZE, RUNS = 60, 500, 150
 POINT, SCALE = np.eye(WIDTH)[2], np.repeat([0.1, 0.5, 3.0], 20)
 SETTING = Setting(WIDTH, SIZE, Neighbours(), 1e-13, ((0, 6),), scale=SCALE)
 
 
-class Nobody:
-    """Rows whose sums are all zero, so that an answer is its noise."""
-
-    width, summation_error = WIDTH, 1e-13
-
-    def local(self, query):
-        return Moments(np.zeros((WIDTH, WIDTH)), np.zeros(WIDTH), np.zeros(WIDTH))
-
-
 def test_influence_sums_have_the_stated_errors():
     plan = dpx.Influence(0.5, 1e-6).plan(POINT, SETTING, History())
     (event,) = plan.events
-    bars = run(plan, Nobody(), SecureNoise())[0].error
+    bars = run(plan, ZeroRows(WIDTH), SecureNoise())[0].error
     assert np.allclose(bars * SCALE, event.sigma / SIZE * plan.gaussian.query.shape)
     assert has_unit_scale(
-        lambda factor: np.concatenate([run(plan, Nobody(), Scaled(SecureNoise(), factor))[0].values / bars for _ in range(RUNS)])
+        lambda factor: np.concatenate(
+            [run(plan, ZeroRows(WIDTH), Scaled(SecureNoise(), factor))[0].values / bars for _ in range(RUNS)]
+        )
     )
 
 
@@ -45,7 +37,7 @@ def test_gradients_have_the_noise_of_their_bound(plane):
     assert event.sensitivity >= gradient.sensitivity
 
     def standardised_draws(factor):
-        passed = [one for _ in range(5) for one in record_releases(plan, Nobody(), Scaled(SecureNoise(), factor))]
+        passed = [one for _ in range(5) for one in record_releases(plan, ZeroRows(WIDTH), Scaled(SecureNoise(), factor))]
         return np.concatenate([value for _, _, value in passed]) / event.sigma
 
     assert has_unit_scale(standardised_draws)

@@ -6,19 +6,10 @@ import dpexplain as dpx
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.noise.secure import SecureNoise
-from noise_support import Scaled, every_relation, has_unit_scale, run
+from noise_support import Scaled, ZeroRows, every_relation, has_unit_scale, run
 
 WIDTH, SIZE, RUNS = 60, 500, 160
 POINT = np.eye(WIDTH)[2]
-
-
-class Nobody:
-    """Rows that all equal the query, so that an answer is its noise."""
-
-    width, summation_error = WIDTH, 1e-13
-
-    def shapley(self, query):
-        return np.zeros(query.players)
 
 
 @every_relation
@@ -26,13 +17,15 @@ def test_noise_has_the_stated_scale_and_less_is_noticed(neighbours):
     mechanism = dpx.Shapley(0.5, 1e-6).with_model(lambda rows: np.zeros(len(rows)))
     plan = mechanism.plan(POINT, Setting(WIDTH, SIZE, neighbours, 1e-13, ((0, 6),), single_rows=True), History())
     (event,) = plan.events
-    bars = run(plan, Nobody(), SecureNoise())[0].error
+    bars = run(plan, ZeroRows(WIDTH), SecureNoise())[0].error
     told = bars > 0
     assert told.sum() == 55  # the category's own column and 54 numbers
     assert np.allclose(bars[told], event.sigma / SIZE)
 
     def standardised_draws(factor):
-        return np.concatenate([(run(plan, Nobody(), Scaled(SecureNoise(), factor))[0].values / bars)[told] for _ in range(RUNS)])
+        return np.concatenate(
+            [(run(plan, ZeroRows(WIDTH), Scaled(SecureNoise(), factor))[0].values / bars)[told] for _ in range(RUNS)]
+        )
 
     with np.errstate(invalid="ignore"):
         assert has_unit_scale(standardised_draws)

@@ -298,9 +298,8 @@ NAMES_TO_KEEP = {
 NOUNS = {"heading", "setting", "spending", "warning"}
 
 
-FUNCTION = re.compile(
-    r"^((?:[ \t]*@.*\n)*)[ \t]*(?:async )?def (?!__)_*([a-z]+)_*\(", re.MULTILINE
-)  # of one word, with its decorators
+# of one word, with its decorators
+FUNCTION = re.compile(r"^((?:[ \t]*@.*\n)*)[ \t]*(?:async )?def (?!__)_*([a-z]+)_*\(", re.MULTILINE)
 
 
 def _is_riddle(name: str) -> bool:

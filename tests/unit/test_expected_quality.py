@@ -40,10 +40,11 @@ FITTED = [  # way, rows, columns, ε, relative excess, cosine on real data, fitt
     ("release", 48_842, 49, 1.0, 0.0022, 0.993),
     ("basic", 48_842, 49, 1.0, 0.0146, 0.962),
 ]
+# more columns than any table of the fit
 LARGER = [
     ("release", 1_402_639, 152, 0.1, 0.0028),
     ("basic", 1_402_639, 152, 0.1, 0.0049),
-]  # more columns than any table of the fit
+]
 SOFT = Facts(model=True, rare=False, hard=False, linear=False, tied=False)
 
 

@@ -74,9 +74,8 @@ def test_alternatives_have_the_code_and_nothing_else_is_changed():
         assert (made[a, own] == code).all()
         assert (made[1 - a, own] == stored[1 - a, found.records[own]]).all()
     values = np.concatenate([np.zeros(100), np.where(found.attributes == 0, 1.0, 0.0)])[:, None]
-    assert sorted(np.abs(found.shifts(values)[:, 0])) == pytest.approx(
-        [0, 0.01]
-    )  # every alternative moves by 1: the share of all
+    # every alternative moves by 1: the share of all
+    assert sorted(np.abs(found.shifts(values)[:, 0])) == pytest.approx([0, 0.01])
 
 
 def test_few_alternatives_represent_many():

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 GUIDES = Path(__file__).parents[2] / "docs/how-to"
+# the others take half a second and more
 QUICK = {
     "register-a-table",
     "rotate-models",
     "several-rows-per-person",
     "stop",
     "use-any-model",
-}  # the others take half a second and more
+}
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ DOMAIN = dpx.Domain([dpx.Numeric("age", 0, 100), dpx.Categorical("work", ["a", "
 ROWS = [{"age": 30, "work": "a", "married": True}, {"age": 60, "work": "b", "married": False}] * 20
 RECORD = {"age": 40, "work": "a", "married": True}
 BUDGET = dpx.Budget(1.0, 1e-6)
-EVEN = dpx.Domain.encoded(2)
 DATED = dpx.Domain([dpx.Date("opened", "2000-01-01", "2026-12-31")])
 
 

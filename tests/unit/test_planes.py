@@ -33,9 +33,8 @@ def test_each_plane_is_plain_least_squares(rows):
     X, y, data = rows
     z = X[7]
     fitted = evaluation.optimum(data, z, weight=WEIGHT)
-    assert fitted - fitted[2:].mean() * np.array([0, 0, 1, 1, 1]) == pytest.approx(
-        fitted, abs=1e-6
-    )  # nothing along the code's sum
+    # nothing along the code's sum
+    assert fitted - fitted[2:].mean() * np.array([0, 0, 1, 1, 1]) == pytest.approx(fitted, abs=1e-6)
     expected = least_squares(X, y, z, 1.0)
     assert X @ fitted - X.mean(axis=0) @ fitted == pytest.approx(X @ expected - X.mean(axis=0) @ expected, abs=1e-4)
     anchored = evaluation.optimum(data, z, weight=WEIGHT, anchor=0.4)

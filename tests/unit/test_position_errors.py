@@ -59,9 +59,8 @@ def test_the_bar_of_another_feature_grows_where_its_effect_depends_on_the_number
     errors = np.array([(0, 0.5, 0.4), (0, 1.0, 0.4), (1, 0.5, 0.0), (1, 1.0, 0.0)])
     points, over = background(errors)
     rng = np.random.default_rng(1)
-    values = np.column_stack(
-        [rng.normal(size=4000), points[:, 0] - 0.5]
-    )  # the second feature's effect is in proportion to the first number
+    # the second feature's effect is in proportion to the first number
+    values = np.column_stack([rng.normal(size=4000), points[:, 0] - 0.5])
     _, plain = over.average(values)
     _, found = over.average_by_feature(values)
     assert found[1] == pytest.approx(np.hypot(plain[1], 0.4 * 0.5 / np.sqrt(12) * 0.5), rel=0.05)

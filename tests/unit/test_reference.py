@@ -94,9 +94,8 @@ def test_any_locality_is_explained_well_and_free(data_and_release, weight):
     scores = [
         evaluation.score(one.values, data, record, weight=weight) for one, record in zip(explanations, records, strict=True)
     ]
-    narrowest = weight == weights.Gaussian(
-        0.4
-    )  # one of these records has 130 effective rows, measured against the best constant there
+    # one of these records has 130 effective rows, measured against the best constant there
+    narrowest = weight == weights.Gaussian(0.4)
     assert np.mean([score.relative_excess for score in scores]) < (0.06 if narrowest else 0.02)
     assert np.median([score.relative_excess for score in scores]) < 0.02
     assert np.mean([score.cosine for score in scores]) > (0.94 if narrowest else 0.97)

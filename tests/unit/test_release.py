@@ -17,6 +17,7 @@ from dpexplain.ledger import MemoryLedger
 from dpexplain.mechanisms.moments_plan import SketchPlan
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.release import file as container
+from release_support import dense_points
 
 DOMAIN = dpx.Domain(
     [
@@ -328,14 +329,7 @@ def test_headers_that_make_no_sense_are_refused(saved_file, tmp_path, name, valu
 
 
 def points_of(payload):
-    points = np.zeros((len(payload["reference"]["labels"]), len(payload["mean"])))
-    for block, codes in zip(payload["layout"], payload["reference"]["points"], strict=True):
-        for r, code in enumerate(codes):
-            if block["kind"] == "number":
-                points[r, block["start"]] = code / 4096
-            elif code < block["stop"] - block["start"]:
-                points[r, block["start"] + code] = 1
-    return points
+    return dense_points(payload["reference"]["points"], payload["layout"], len(payload["mean"]))
 
 
 def fitted_from_payload(payload, z):

@@ -6,7 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments.paper import _models_table, _overview, _page, _record, _sizes, _text_numbers, _verdicts
+from experiments.paper import (
+    _models_table,
+    _overview,
+    _page,
+    _record,
+    _sizes,
+    _streams,
+    _text_numbers,
+    _verdicts,
+    figure_2,
+    figure_3,
+)
 from experiments.paper._parts import Clock, Parts
 from experiments.paper._study import Inputs, Study
 from experiments.paper._verdicts import NOT, PARTLY, REPRODUCED, verdict
@@ -102,9 +113,7 @@ def test_a_saving_at_another_scale_counts_where_answers_are_hardly_worse(cheap, 
     ]
     found = verdict({"study": "figure-2", "rows": [*streams(0.015, 0.1), *scaled]})
     assert found.outcome == outcome
-    assert f"With columns in [0, 0.2] adaptive spends 0.25 of basic, in truth, and loses {cheap:g} where basic loses 0.2" in str(
-        found
-    )
+    assert f"With columns in [0, 0.2] adaptive spends 0.25 of basic and loses {cheap:g} where basic loses 0.2" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -300,8 +309,9 @@ def test_too_little_to_say_anything_has_no_verdict():
 
 def test_the_page_has_the_tables_and_verdicts_of_the_numbers_that_were_measured():
     kept = json.loads(_record.RESULTS.read_text(encoding="utf-8"))
+    for path, filled in _record.PAGES.items():
+        assert filled(path.read_text(encoding="utf-8"), kept) == path.read_text(encoding="utf-8")
     page = Path("docs/reproduction.md").read_text(encoding="utf-8")
-    assert _page.fill_page(page, kept) == page
     changed = kept | {"figure-4": kept["figure-4"] | {"rows": kept["figure-4"]["rows"][:2]}}
     assert _page.fill_page(page, changed) != page
 
@@ -321,6 +331,29 @@ def test_a_study_says_how_many_queries_and_seeds_each_of_its_numbers_has():
     assert _sizes.sizes_text(same).endswith("2026-11-18: 12 queries, 1 seed.")
     drawn = found | {"draws": [{"explanation": "paper, ε = 0.1", "seeds": 10}, {"explanation": "ours, ε = 0.1", "seeds": 3}]}
     assert _sizes.sizes_text(drawn).endswith("the printed formulas 1,500 queries, 10 seeds; ours 1,500 queries, 3 seeds.")
+
+
+def test_the_summary_has_the_seeds_that_a_study_used_not_those_that_were_asked_for():
+    found = {"study": "figure-1", "queries": 1200, "seeds": 10, "rows": [{"seeds": 1}, {"seeds": 2}, {}]}
+    assert _page._size(found) == "1,200, 2"
+    assert _page._size(found | {"rows": [{}]}) == "1,200, 10"
+
+
+def test_reviews_are_shown_with_their_strongest_words_as_the_paper_shows_them():
+    words = {name: f"good↑ {name[-1]}↓" for name in ("MIM", *_page.EXAMPLES.values())}
+    notes = [f"{name}: {said}" for label in ("+1", "-1") for name, said in ({_page.LABEL: label} | words).items()]
+    header, _, first, second = _page.examples_table(notes).splitlines()
+    assert header == "| label | Algorithm 1, printed noise | without noise | LIME, forest | MIM, signed |"
+    assert first == "| +1 | good↑, s↓ | good↑, m↓ | good↑, t↓ | good↑, d↓ |"
+    assert second.startswith("| -1 | ")
+
+
+@pytest.mark.parametrize("study", [figure_2, figure_3])
+def test_a_full_run_asks_as_many_free_answers_as_were_measured(study):
+    """Else `all` takes longer than the page says: a fit to labels about 500 words takes a sixth of a second."""
+    kept = json.loads(_record.RESULTS.read_text(encoding="utf-8"))
+    rows = [row for row in kept[study.STUDY.name]["rows"] if row["mechanism"].startswith("non-interactive")]
+    assert {row["queries"] for row in rows} == {_streams.SHARDS * study.LATER}
 
 
 def test_no_number_on_the_page_is_called_unmeasured():

@@ -90,9 +90,8 @@ def test_the_printed_test_is_strict_in_epsilon_and_not_in_delta():
 @given(kind=st.sampled_from(KINDS), epsilon=st.floats(0.01, 1.0), delta=st.floats(1e-7, 5e-5))
 @settings(deadline=None, max_examples=examples(40))
 def test_the_stream_ends_exactly_where_the_papers_inequality_first_holds(kind, epsilon, delta):
-    assume(
-        all(abs(e / epsilon - 1) > 1e-9 and abs(d / delta - 1) > 1e-9 for e, d in totals(kind))
-    )  # rounding decides nothing here
+    # rounding decides nothing here
+    assume(all(abs(e / epsilon - 1) > 1e-9 and abs(d / delta - 1) > 1e-9 for e, d in totals(kind)))
     first = next((i for i, (e, d) in enumerate(totals(kind)) if e > epsilon or d >= delta), len(QUERIES))
     answers = explainer(kind, dpx.Budget(epsilon, delta)).explain_many(QUERIES)
     assert len(answers) == first

@@ -83,7 +83,7 @@ def _moves(domain: DomainLike, point: Vector) -> list[_Move]:
 
 
 def _moves_of(domain: Domain, index: int, point: Vector) -> tuple[_Move, ...]:
-    """Of one feature: the same for every record with this value."""
+    """The changes of one feature: the same for every record with this value."""
     feature, start, own = domain.features[index], domain.blocks[index].start, domain.decode_point(point)[index]
     title = feature.label_of(feature.name)
     if isinstance(feature, Categorical):

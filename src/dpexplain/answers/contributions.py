@@ -73,7 +73,7 @@ class Contributions(JsonText):
 
     def uncertain(self) -> tuple[bool, ...] | None:
         """For each value, whether its sign is in doubt (±2 errors cross zero); None where errors are unknown."""
-        return None if self.error is None else tuple(bool(v) for v in np.abs(self.values) <= 2 * self.error)
+        return uncertain_signs(self.values, self.error)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -186,6 +186,11 @@ class Contributions(JsonText):
         return "" if self.guarantee is None else str(self.guarantee)
 
 
+def uncertain_signs(values: Vector, error: Vector | None) -> tuple[bool, ...] | None:
+    """For each value, whether ±2 errors cross zero; None where errors are unknown."""
+    return None if error is None else tuple(bool(doubt) for doubt in np.abs(values) <= 2 * error)
+
+
 def labels_of(titles: Sequence[str], record: Sequence[Any] | None) -> tuple[str, ...]:
     """Names with the values they have: "age = 40"."""
     if record is None:
@@ -271,7 +276,7 @@ def contributions_against(
 
 
 def stored_contributions(
-    answer: Mapping[str, Any], domain: DomainLike, scale: AnswerScale, guarantee: Guarantee, average: str = AVERAGE
+    answer: Mapping[str, Any], domain: DomainLike, scale: AnswerScale, guarantee: Guarantee, average: str
 ) -> Contributions:
     """Contributions that are stored with an answer, with their errors. `average` names what they are compared with."""
     point, added, half = np.array(answer["point"]), answer["added"], scale.half_range

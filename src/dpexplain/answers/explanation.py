@@ -11,7 +11,7 @@ import numpy as np
 
 from dpexplain import plots
 from dpexplain.answers.changes import Change, changes_of
-from dpexplain.answers.contributions import Contributions, frame_of
+from dpexplain.answers.contributions import Contributions, frame_of, uncertain_signs
 from dpexplain.answers.json_text import JsonText
 from dpexplain.arguments import quote, require_whole
 from dpexplain.core.answer_scale import AnswerScale
@@ -136,7 +136,7 @@ class Explanation(JsonText):
 
     def uncertain(self) -> tuple[bool, ...] | None:
         """For each value, whether its sign is in doubt (±2 errors cross zero); None where errors are unknown."""
-        return None if self.error is None else tuple(bool(v) for v in np.abs(self.values) <= 2 * self.error)
+        return uncertain_signs(self.values, self.error)
 
     def _order(self) -> Sequence[int]:
         return [int(i) for i in np.argsort(-np.abs(self.values), kind="stable")]

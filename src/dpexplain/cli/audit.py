@@ -56,8 +56,9 @@ def audit(
 ) -> None:
     """Test privacy claims: run mechanisms on worst-case neighbouring data sets and count correct guesses.
 
-    `mutants` inserts one fault at a time into the library and prints which check detects it. Exit code 5 if a claim is refuted or a mutant
-    survives, 0 otherwise.
+    `mutants` inserts one fault at a time into the library and prints which check detects it.
+
+    Exit code 5 if a claim is refuted or a mutant survives, 0 otherwise.
     """
     if names == ["mutants"]:
         _mutants(runs, as_json)

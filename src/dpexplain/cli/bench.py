@@ -19,7 +19,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def bench(
-    names: Annotated[list[str] | None, typer.Argument(help="Names of benchmarks. Default: all.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="Names of benchmarks. Default: all.")] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="File for the results, as JSON.")] = Path("out/bench.json"),
 ) -> None:
     """Run benchmarks against alternatives. Needs a checkout of the repository."""

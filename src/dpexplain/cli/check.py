@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpexplain.cli.data_options import Answer, Bounds, Target, Trusted, bounds_of, output_of, target_of
 from dpexplain.cli.exits import BAD_INPUT, exit_on_error, with_options
 from dpexplain.cli.shared_options import Json
 from dpexplain.errors import ParameterError
@@ -24,24 +25,25 @@ def add_to(app: typer.Typer) -> None:
 
 def check(
     config: Annotated[
-        Path | None, typer.Argument(metavar="[SERVICE.toml]", help="A service configuration with a domain and a model.")
+        Path | None, typer.Argument(metavar="SERVICE.toml", help="A service configuration with a domain and a model.")
     ] = None,
     domain: Annotated[Path | None, typer.Option("--domain", help="A domain file: .toml or .json.")] = None,
     model: Annotated[
         str | None,
         typer.Option("--model", help="A model: .onnx, .skops, .joblib (with --trusted), a KServe address, module:function."),
     ] = None,
-    trusted: Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")] = False,
-    target: Annotated[str | None, typer.Option("--target", help="The class to explain, or all.")] = None,
-    answer: Annotated[str | None, typer.Option("--answer", help="Kind of answer: probability, class or value.")] = None,
-    bounds: Annotated[str | None, typer.Option("--bounds", help="Public bounds of --answer value, as LOW,HIGH.")] = None,
-    rows: Annotated[int | None, typer.Option("--rows", min=1, help="Number of private rows, which is public.")] = None,
+    trusted: Trusted = False,
+    target: Target = None,
+    answer: Answer = None,
+    bounds: Bounds = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows", min=1, metavar="N", help="Number of private rows, which is public.")
+    ] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", help="The ε you plan to spend.")] = None,
     delta: Annotated[float, typer.Option("--delta", help="Its δ.")] = 1e-6,
     as_json: Json = False,
 ) -> None:
     """Check a domain and a model with synthetic records. No private row is read and nothing is spent."""
-    from dpexplain.cli.release import bounds_of, output_of
     from dpexplain.privacy.budget import Budget
 
     budget = None if epsilon is None else Budget(epsilon, delta)
@@ -67,7 +69,6 @@ def _of_files(
     budget: Any,
     options: dict[str, Any],
 ) -> CheckReport:
-    from dpexplain.cli.release import target_of
     from dpexplain.domain import Domain
     from dpexplain.onboarding.checks import check as check_all
     from dpexplain.registration.model_sources import ModelSource

@@ -1,4 +1,4 @@
-"""`dpexplain demo`: runs the demo on embedded data."""
+"""`dpexplain demo`: runs the demo on synthetic data."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ def add_to(app: typer.Typer) -> None:
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for explanation.png and report.html.")] = Path("out"),
-    people: Annotated[int, typer.Option("--people", min=1000, help="Number of synthetic records.")] = 200_000,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for the report, the page, the release and the plots.")
+    ] = Path("out"),
+    people: Annotated[int, typer.Option("--people", min=1000, metavar="N", help="Number of synthetic records.")] = 200_000,
 ) -> None:
-    """A complete example on embedded data: prints, plots, writes report.html."""
+    """A complete example on synthetic data: prints, plots, writes report.html, and explain.html with sliders."""
     if find_spec("sklearn") is None:
         raise ParameterError("the demo trains a forest and needs scikit-learn. Run: pip install 'dpexplain[demo]'")
     from dpexplain.demo.story import tell_story

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dpexplain.cli.data_options import Trusted
 from dpexplain.cli.exits import exit_on_error
 from dpexplain.cli.shared_options import Force, Json, require_new
 from dpexplain.errors import ParameterError
@@ -32,7 +33,7 @@ def draft(
     ] = None,
     columns: Annotated[list[str] | None, typer.Option("--column", help="Only this column; may be repeated.")] = None,
     scale: Annotated[float, typer.Option("--scale", help="Length of a declared range in distances. Default: 1.")] = 1.0,
-    trusted: Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")] = False,
+    trusted: Trusted = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The .toml file to write. Default: standard output.")
     ] = None,

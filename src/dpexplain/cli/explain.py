@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from dpexplain.cli.data_options import Trusted
 from dpexplain.cli.exits import exit_on_error
-from dpexplain.cli.record_arguments import parse_record
-from dpexplain.cli.shared_options import File, Json
+from dpexplain.cli.shared_options import File, Json, describe_count, parse_record
 from dpexplain.core.plane import require_plane
 from dpexplain.core.weights import from_text
 from dpexplain.errors import ParameterError, QueryError
@@ -24,6 +24,45 @@ BY_SHAPLEY = ", or ask it with --method shapley --model."
 MOST_REASONS = 10  # skipped records that are named on the terminal
 
 
+Record = Annotated[str | None, typer.Option("--record", help="One record, as JSON.")]
+Rows = Annotated[Path | None, typer.Option("--rows", help="Many records: .csv, .json, .jsonl, .parquet or .arrow.")]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="File for the explanations of --rows: .parquet, .csv or .json.")
+]
+Anchor = Annotated[
+    str | None,
+    typer.Option(
+        "--anchor", help="The model's answer, in its own units, for an anchored plane: a number, or a column of --rows."
+    ),
+]
+Plane = Annotated[
+    str | None,
+    typer.Option("--plane", help="fitted (free intercept, the default), anchored (through --anchor), or paper (through 0)."),
+]
+Locality = Annotated[
+    str | None,
+    typer.Option("--weight", help="The locality: nearest:2000 (effective rows), gaussian:0.8, stable, … Default: the release's."),
+]
+IgnoreExtra = Annotated[bool, typer.Option("--ignore-extra", help="Ignore fields that the domain does not declare.")]
+Clip = Annotated[bool, typer.Option("--clip", help="Replace a value outside the bounds by the nearest bound.")]
+SkipErrors = Annotated[bool, typer.Option("--skip-errors", help="Skip invalid records of --rows.")]
+Method = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        help="plane (slopes), shapley (SHAP over reference records), or surrogate (SHAP of a surrogate, without the model).",
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="The model, for shapley and surrogate: .onnx, .skops, .joblib (with --trusted), a KServe address, module:function.",
+    ),
+]
+Target = Annotated[str | None, typer.Option("--target", help="The class, or the name of the model, if the release has several.")]
+
+
 def add_to(app: typer.Typer) -> None:
     app.command(epilog="""Example: dpexplain explain income.dpx --record '{"age": 40, "work": "private"}'""")(
         exit_on_error(explain)
@@ -32,51 +71,19 @@ def add_to(app: typer.Typer) -> None:
 
 def explain(
     file: File,
-    record: Annotated[str | None, typer.Option("--record", help="One record, as JSON.")] = None,
-    rows: Annotated[Path | None, typer.Option("--rows", help="Many records: .csv, .json, .jsonl, .parquet or .arrow.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File for the explanations of --rows: .parquet, .csv or .json.")
-    ] = None,
-    anchor: Annotated[
-        str | None,
-        typer.Option(
-            "--anchor", help="The model's answer, in its own units, for an anchored plane: a number, or a column of --rows."
-        ),
-    ] = None,
-    plane: Annotated[
-        str | None,
-        typer.Option(
-            "--plane",
-            help="fitted (free intercept, the default), anchored (through --anchor), or paper (through 0).",
-        ),
-    ] = None,
-    weight: Annotated[
-        str | None,
-        typer.Option(
-            "--weight", help="The locality: nearest:2000 (effective rows), gaussian:0.8, stable, … Default: the release's."
-        ),
-    ] = None,
-    ignore_extra: Annotated[bool, typer.Option("--ignore-extra", help="Ignore fields that the domain does not declare.")] = False,
-    clip: Annotated[bool, typer.Option("--clip", help="Replace a value outside the bounds by the nearest bound.")] = False,
-    skip: Annotated[bool, typer.Option("--skip-errors", help="Skip invalid records of --rows.")] = False,
-    method: Annotated[
-        str,
-        typer.Option(
-            "--method",
-            help="plane (slopes), shapley (SHAP over reference records), or surrogate (SHAP of a surrogate, without the model).",
-        ),
-    ] = "plane",
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            help="The model, for shapley and surrogate: .onnx, .skops, .joblib (with --trusted), a KServe address, module:function.",
-        ),
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option("--target", help="The class, or the name of the model, if the release has several.")
-    ] = None,
-    trusted: Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")] = False,
+    record: Record = None,
+    rows: Rows = None,
+    output: Output = None,
+    anchor: Anchor = None,
+    plane: Plane = None,
+    weight: Locality = None,
+    ignore_extra: IgnoreExtra = False,
+    clip: Clip = False,
+    skip: SkipErrors = False,
+    method: Method = "plane",
+    model: Model = None,
+    target: Target = None,
+    trusted: Trusted = False,
     as_json: Json = False,
 ) -> None:
     """Explain one record or many from a release, at no privacy cost, without private data or a ledger.
@@ -143,7 +150,7 @@ def explain_file(
         write_explanations(output, made.names, answers)
         left_out = [asdict(one) for one in answers.skipped]
         done = {"file": str(output), "explanations": len(answers), "skipped": left_out}
-        print(json.dumps(done) if as_json else f"Wrote {output}: {len(answers):,} explanations.")
+        print(json.dumps(done) if as_json else f"Wrote {output}: {describe_count(len(answers), 'explanation')}.")
         for one in () if as_json else answers.skipped[:MOST_REASONS]:
             print(f"Skipped row {one.row}: {one.reason}")
         if not as_json and len(left_out) > MOST_REASONS:

@@ -19,7 +19,7 @@ from dpexplain.release.batch import Explanations
 
 
 def write_explanations(path: Path, names: Sequence[str], answers: Explanations) -> None:
-    """By the file's ending: .parquet, .csv, or .json with whole explanations."""
+    """Write a table to .parquet or .csv, or whole explanations to .json."""
     _writer(path)(path, names, answers)
 
 

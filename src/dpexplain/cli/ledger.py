@@ -17,7 +17,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from dpexplain.cli.exits import INTEGRITY, exit_on_error, print_error
-from dpexplain.cli.shared_options import Json
+from dpexplain.cli.shared_options import Json, describe_count
 from dpexplain.errors import IntegrityError, ParameterError
 from dpexplain.ledger import Account, Entry, Head, Ledger, VerificationReport, open_existing, verify
 from dpexplain.ledger.anchor import head_from_dict, head_to_dict, read_heads, write_heads
@@ -180,7 +180,8 @@ def verified_sentence(result: dict[str, Any]) -> str:
         result["head"],
         "" if result["anchored"] else " No --head was given, so a roll-back to an older copy would not be detected.",
     )
-    counts = f"{result['entries']} entries, {result['answers']} answers, {result['pending']} reservations open"
+    counts = f"{describe_count(result['entries'], 'entry', 'entries')}, {describe_count(result['answers'], 'answer')}, "
+    counts += f"{describe_count(result['pending'], 'reservation')} open"
     used = f" It was used with {' and '.join(result['uses'])}." if result["uses"] else ""
     return f"{result['dataset']}: whole. {counts}; head {head['sequence']} {head['hash'][:16]}….{used}{anchor}"
 

@@ -34,6 +34,38 @@ NEAR = (
 )
 
 
+Rows = Annotated[int, typer.Option("--rows", min=1, metavar="N", help="Number of private rows, which is public.")]
+Features = Annotated[int | None, typer.Option("--features", min=1, metavar="N", help="Encoded columns (domain.width).")]
+DomainFile = Annotated[Path | None, typer.Option("--domain", help="A domain file instead of --features: .toml or .json.")]
+Epsilon = Annotated[float, typer.Option("--epsilon", help="Total ε.")]
+Delta = Annotated[float, typer.Option("--delta", help="Total δ, and the δ of each query.")]
+Multiplier = Annotated[
+    int,
+    typer.Option("--max-rows-per-unit", min=1, metavar="N", help="Rows used of each person (twice as many for replace-one)."),
+]
+Answers = Annotated[
+    Literal["soft", "hard"] | None, typer.Option("--answers", help="Probabilities (soft) or classes (hard), if known.")
+]
+Registered = Annotated[
+    bool | None,
+    typer.Option("--model/--labels", help="Whether the model is registered, or only its labels.", show_default=False),
+]
+Positives = Annotated[float | None, typer.Option("--positives", help="Share of positive answers, 0 to 1, only if it is public.")]
+Linear = Annotated[
+    bool | None, typer.Option("--linear/--curved", help="Whether the model is linear or logistic.", show_default=False)
+]
+Tied = Annotated[
+    bool | None,
+    typer.Option(
+        "--tied/--untied",
+        help="Whether a number nearly follows from other columns: sums, squares, gross and net.",
+        show_default=False,
+    ),
+]
+Plane = Annotated[Literal["fitted", "paper"], typer.Option("--plane", help="Plane of the explanations.")]
+Plot = Annotated[Path | None, typer.Option("--plot", help="Write a plot: PNG, SVG or PDF.")]
+
+
 def add_to(app: typer.Typer) -> None:
     app.command(epilog="Example: dpexplain plan --rows 50000 --features 20 --epsilon 1 --delta 1e-6 --model --curved")(
         exit_on_error(plan)
@@ -41,41 +73,19 @@ def add_to(app: typer.Typer) -> None:
 
 
 def plan(
-    rows: Annotated[int, typer.Option("--rows", min=1, metavar="N", help="Number of private rows, which is public.")],
-    features: Annotated[
-        int | None, typer.Option("--features", min=1, metavar="N", help="Encoded columns (domain.width).")
-    ] = None,
-    domain: Annotated[Path | None, typer.Option("--domain", help="A domain file instead of --features: .toml or .json.")] = None,
-    epsilon: Annotated[float, typer.Option("--epsilon", help="Total ε.")] = 1.0,
-    delta: Annotated[float, typer.Option("--delta", help="Total δ, and the δ of each query.")] = 1e-6,
-    multiplier: Annotated[
-        int,
-        typer.Option("--max-rows-per-unit", min=1, metavar="N", help="Rows used of each person (twice as many for replace-one)."),
-    ] = 1,
-    answers: Annotated[
-        Literal["soft", "hard"] | None, typer.Option("--answers", help="Probabilities (soft) or classes (hard), if known.")
-    ] = None,
-    model: Annotated[
-        bool | None,
-        typer.Option("--model/--labels", help="Whether the model is registered, or only its labels.", show_default=False),
-    ] = None,
-    positives: Annotated[
-        float | None, typer.Option("--positives", help="Share of positive answers, 0 to 1, only if it is public.")
-    ] = None,
-    linear: Annotated[
-        bool | None,
-        typer.Option("--linear/--curved", help="Whether the model is linear or logistic.", show_default=False),
-    ] = None,
-    tied: Annotated[
-        bool | None,
-        typer.Option(
-            "--tied/--untied",
-            help="Whether a number nearly follows from other columns: sums, squares, gross and net.",
-            show_default=False,
-        ),
-    ] = None,
-    plane: Annotated[Literal["fitted", "paper"], typer.Option("--plane", help="Plane of the explanations.")] = "fitted",
-    plot: Annotated[Path | None, typer.Option("--plot", help="Write a plot: PNG, SVG or PDF.")] = None,
+    rows: Rows,
+    features: Features = None,
+    domain: DomainFile = None,
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-6,
+    multiplier: Multiplier = 1,
+    answers: Answers = None,
+    model: Registered = None,
+    positives: Positives = None,
+    linear: Linear = None,
+    tied: Tied = None,
+    plane: Plane = "fitted",
+    plot: Plot = None,
     as_json: Json = False,
 ) -> None:
     """Predict the quality of interactive answers and of a release from public numbers only."""
@@ -91,20 +101,9 @@ def plan(
     if plot is not None:
         draw(plot, offers, budget, once)
     if as_json:
-        public = {
-            "rows": rows,
-            "features": width,
-            "epsilon": budget.epsilon,
-            "delta": budget.delta,
-            "plane": plane,
-            **asdict(facts),
-        }
-        print(
-            json.dumps(
-                {**public, **as_data(budget, offers, once), "not_known": unknown, "typical_distance": near, "note": RULE},
-                indent=2,
-            )
-        )
+        public = {"rows": rows, "features": width, "epsilon": budget.epsilon, "delta": budget.delta, "plane": plane}
+        found = public | asdict(facts) | as_data(budget, offers, once)
+        print(json.dumps(found | {"not_known": unknown, "typical_distance": near, "note": RULE}, indent=2))
     else:
         title = f"{rows:,} rows x {width} columns, budget ε={budget.epsilon:g}, δ={budget.delta:g}, {plane} plane"
         show(Console(), title, offers, once, unknown)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dpexplain.cli.data_options import Trusted
 from dpexplain.cli.exits import exit_on_error
 from dpexplain.cli.shared_options import File, Force, require_new
 from dpexplain.errors import ParameterError
@@ -37,7 +38,7 @@ def publish(
         str | None, typer.Option("--model", help="The model, to measure the surrogate's errors; only with --surrogate.")
     ] = None,
     target: Annotated[str | None, typer.Option("--target", help="The class of --model.")] = None,
-    trusted: Annotated[bool, typer.Option("--trusted", help="Allow a model file that runs code when it is loaded.")] = False,
+    trusted: Trusted = False,
     force: Force = False,
 ) -> None:
     """Write one self-contained interactive page that anyone can open, offline.

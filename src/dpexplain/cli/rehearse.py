@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from rich.console import Console
 
-from dpexplain.cli.exits import exit_on_error
-from dpexplain.cli.release import (
+from dpexplain.cli.data_options import (
     Answer,
     Bounds,
     DeclaredModel,
@@ -28,6 +27,7 @@ from dpexplain.cli.release import (
     data_source,
     with_labelling_bar,
 )
+from dpexplain.cli.exits import exit_on_error
 from dpexplain.cli.shared_options import Force, Json
 from dpexplain.core.weights import from_text
 
@@ -39,6 +39,36 @@ EXAMPLE = (
 )
 
 
+Epsilons = Annotated[
+    list[float] | None,
+    typer.Option("--epsilon", metavar="<float>", help="Total ε; may be repeated. Default: 0.1, 0.3 and 1."),
+]
+Delta = Annotated[float, typer.Option("--delta", help="The δ of each.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Folder for rehearsal.html, .png and .json. Not private: do not share it."),
+]
+Ways = Annotated[
+    list[str] | None,
+    typer.Option("--way", metavar="<str>", help="release, reference, basic or adaptive; may be repeated. Default: release."),
+]
+Questions = Annotated[
+    Path | None,
+    typer.Option(
+        "--questions", help="Records to explain: .csv, .json, .jsonl, .parquet or .arrow. Default: private rows drawn at random."
+    ),
+]
+Queries = Annotated[int, typer.Option("--queries", min=1, metavar="N", help="Number of private rows to explain.")]
+Draws = Annotated[int, typer.Option("--draws", min=1, metavar="N", help="Noise draws for each ε.")]
+Locality = Annotated[str | None, typer.Option("--weight", help="The locality, such as stable, gaussian:0.8 or nearest:2000.")]
+Plane = Annotated[str, typer.Option("--plane", help="fitted, anchored or paper.")]
+Groups = Annotated[
+    list[str] | None,
+    typer.Option("--group", metavar="<str>", help="A feature to group people by; may be repeated. Default: all features."),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed of rows and noise.")]
+
+
 def add_to(app: typer.Typer) -> None:
     app.command(epilog=EXAMPLE)(exit_on_error(rehearse))
 
@@ -46,37 +76,17 @@ def add_to(app: typer.Typer) -> None:
 def rehearse(
     data: Rows,
     domain: Public,
-    epsilon: Annotated[
-        list[float] | None,
-        typer.Option("--epsilon", metavar="<float>", help="Total ε; may be repeated. Default: 0.1, 0.3 and 1."),
-    ] = None,
-    delta: Annotated[float, typer.Option("--delta", help="The δ of each.")] = 1e-6,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Folder for rehearsal.html, .png and .json. Not private: do not share it."),
-    ] = None,
-    way: Annotated[
-        list[str] | None,
-        typer.Option("--way", metavar="<str>", help="release, reference, basic or adaptive; may be repeated. Default: release."),
-    ] = None,
-    questions: Annotated[
-        Path | None,
-        typer.Option(
-            "--questions",
-            help="Records to explain: .csv, .json, .jsonl, .parquet or .arrow. Default: private rows drawn at random.",
-        ),
-    ] = None,
-    queries: Annotated[int, typer.Option("--queries", min=1, metavar="N", help="Number of private rows to explain.")] = 40,
-    draws: Annotated[int, typer.Option("--draws", min=1, metavar="N", help="Noise draws for each ε.")] = 5,
-    weight: Annotated[
-        str | None, typer.Option("--weight", help="The locality, such as stable, gaussian:0.8 or nearest:2000.")
-    ] = None,
-    plane: Annotated[str, typer.Option("--plane", help="fitted, anchored or paper.")] = "fitted",
-    group: Annotated[
-        list[str] | None,
-        typer.Option("--group", metavar="<str>", help="A feature to group people by; may be repeated. Default: all features."),
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed of rows and noise.")] = 0,
+    epsilon: Epsilons = None,
+    delta: Delta = 1e-6,
+    output: Output = None,
+    way: Ways = None,
+    questions: Questions = None,
+    queries: Queries = 40,
+    draws: Draws = 5,
+    weight: Locality = None,
+    plane: Plane = "fitted",
+    group: Groups = None,
+    seed: Seed = 0,
     label: Label = None,
     model: Model = None,
     target: Target = None,

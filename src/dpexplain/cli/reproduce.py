@@ -19,7 +19,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def reproduce(
-    names: Annotated[list[str], typer.Argument(help="table-2, figure-3, …, or all.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="table-2, figure-3, …, or all.")],
     data: Annotated[
         Path | None, typer.Option(envvar="DPEXPLAIN_DATA", help="Folder with the data sets (docs/reproduction.md).")
     ] = None,
@@ -27,13 +27,23 @@ def reproduce(
         "out/reproduce"
     ),
     quick: Annotated[bool, typer.Option("--quick", help="Few queries: minutes instead of hours.")] = False,
-    queries: Annotated[int | None, typer.Option(min=2, help="Number of queries. Default: the paper's.")] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Noise seeds that are averaged (10; 2 with --quick).")] = None,
+    queries: Annotated[
+        int | None, typer.Option("--queries", min=2, metavar="N", help="Number of queries. Default: the paper's.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", min=1, metavar="N", help="Noise seeds that are averaged (10; 2 with --quick).")
+    ] = None,
     shards: Annotated[
         int | None,
-        typer.Option(min=1, max=3, help="Use only this many of the three disjoint parts of the data (figures 2, 3, 5)."),
+        typer.Option(
+            "--shards",
+            min=1,
+            max=3,
+            metavar="N",
+            help="Use only this many of the three disjoint parts of the data (figures 2, 3, 5).",
+        ),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Number of studies that run at once.")] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, metavar="N", help="Number of studies that run at once.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Run again what the output folder already has.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON instead of tables.")] = False,
 ) -> None:

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
+from dpexplain.cli.data_options import with_labelling_bar
 from dpexplain.cli.exits import exit_on_error
-from dpexplain.cli.release import with_labelling_bar
 from dpexplain.cli.shared_options import Json
 from dpexplain.errors import ParameterError
 from dpexplain.service.keys import KeyFile

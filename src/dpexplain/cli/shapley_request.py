@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from dpexplain.cli.record_arguments import parse_record
+from dpexplain.cli.shared_options import describe_count, parse_record
 
 if TYPE_CHECKING:
     from dpexplain.answers.contributions import Contributions
@@ -41,7 +41,7 @@ class ShapleyRequest:
         """The labeller that asks the model; None where no model was named."""
         if self.model is None:
             return None
-        from dpexplain.cli.release import target_of
+        from dpexplain.cli.data_options import target_of
         from dpexplain.registration.model_sources import ModelSource
         from dpexplain.registration.options import RegistrationOptions
         from dpexplain.registration.sources import labeller_of_model
@@ -82,7 +82,7 @@ def explain_by_shapley(
         return
     _write(output, answers)
     done = {"file": str(output), "explanations": len(answers)}
-    print(json.dumps(done) if as_json else f"Wrote {output}: {len(answers):,} explanations.")
+    print(json.dumps(done) if as_json else f"Wrote {output}: {describe_count(len(answers), 'explanation')}.")
 
 
 def _write(path: Path, answers: ContributionsBatch) -> None:

@@ -1,15 +1,16 @@
-"""Options and arguments that several commands share."""
+"""Options and arguments that several commands share, and checks of them."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dpexplain.arguments import file_errors
-from dpexplain.errors import ParameterError
+from dpexplain.errors import ParameterError, QueryError
 
 File = Annotated[Path, typer.Argument(metavar="FILE.dpx", help="A release.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -35,3 +36,16 @@ def require_writable(path: Path) -> None:
             path.open("ab").close()
         else:
             TemporaryFile(dir=folder).close()
+
+
+def describe_count(number: int, noun: str, several: str = "") -> str:
+    """A number with its noun: "1 answer", "2 answers"."""
+    return f"{number:,} {noun if number == 1 else several or f'{noun}s'}"
+
+
+def parse_record(text: str) -> Any:
+    """The value of `--record`."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise QueryError("the record is not JSON. Write --record '{\"age\": 40, …}', in single quotes for the shell") from None

@@ -94,13 +94,14 @@ def minimise_2(A: Matrix, b: Vector, radius: float, cut: float = 0.0) -> Vector:
     return np.asarray(vectors @ _on_the_sphere(values, target, radius))
 
 
+_GAP, _MOST_STEPS = 1e-10, 20_000
 DETERMINED = 1e-6  # of the largest eigenvalue: sums of rows are known to about 1e-7 of it
 
 
-def minimise_free(A: Matrix, b: Vector, cut: float = DETERMINED) -> Vector:
-    """The least-norm minimiser of φᵀAφ - 2b·φ where no ball holds φ. Directions with less than `cut` of the largest eigenvalue count as null."""
+def minimise_free(A: Matrix, b: Vector) -> Vector:
+    """The least-norm minimiser of φᵀAφ - 2b·φ where no ball holds φ. Directions with less than DETERMINED of the largest eigenvalue count as null."""
     values, vectors = scipy.linalg.eigh((A + A.T) / 2)
-    keep = values > cut * max(float(values[-1]), 0.0)
+    keep = values > DETERMINED * max(float(values[-1]), 0.0)
     return np.asarray(vectors[:, keep] @ ((vectors[:, keep].T @ b) / values[keep]))
 
 
@@ -120,14 +121,14 @@ def _on_the_sphere(values: Vector, target: Vector, radius: float) -> Vector:
     return np.asarray(target / (values + multiplier))
 
 
-def minimise_1(A: Matrix, b: Vector, radius: float, tolerance: float = 1e-10, limit: int = 20_000) -> Vector:
-    """Accelerated projected gradient with restarts until the duality gap is below `tolerance` times the scale of b."""
+def minimise_1(A: Matrix, b: Vector, radius: float) -> Vector:
+    """Accelerated projected gradient with restarts until the duality gap is below _GAP times the scale of b."""
     step = 1 / max(2 * float(scipy.linalg.eigh((A + A.T) / 2, eigvals_only=True)[-1]), 1e-300)
     phi = ahead = np.zeros_like(b)
     momentum = 1.0
-    for _ in range(limit):
+    for _ in range(_MOST_STEPS):
         gradient = 2 * (A @ phi - b)
-        if float(gradient @ phi) + radius * float(np.abs(gradient).max()) <= tolerance * (1e-300 + float(np.abs(b).max())):
+        if float(gradient @ phi) + radius * float(np.abs(gradient).max()) <= _GAP * (1e-300 + float(np.abs(b).max())):
             break
         following = project_1(ahead - step * 2 * (A @ ahead - b), radius)
         if float((ahead - following) @ (following - phi)) > 0:  # adaptive restart (O'Donoghue & Candès 2015)

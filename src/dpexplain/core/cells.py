@@ -40,9 +40,8 @@ class CodeCells:
 
     def of(self, columns: Columns) -> CellCodes:
         set_ = np.greater(columns.T, 0.5, order="C")
-        distances = (
-            set_ * np.arange(self.count - 1, 0, -1, dtype=np.float32)[:, None]
-        )  # from the last cell, for which no column is 1
+        # from the last cell, for which no column is 1
+        distances = set_ * np.arange(self.count - 1, 0, -1, dtype=np.float32)[:, None]
         return np.asarray(self.count - 1 - distances.max(axis=0).astype(np.int64))
 
     def columns(self, cells: CellCodes, uniform: Vector) -> Matrix:

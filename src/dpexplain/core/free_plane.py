@@ -17,13 +17,12 @@ from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Vector
 from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 
-TYPICAL_RESIDUAL = (
-    1.5  # |φ·u + a - y| of the record that moves a gradient most, as noise is planned for; what is charged does not depend on it
-)
+# |φ·u + a - y| of the record that moves a gradient most, as noise is planned for; what is charged does not depend on it
+TYPICAL_RESIDUAL = 1.5
 _SMALLEST, _LARGEST = 0.01, 3.0  # in units of t
 
 
-def intercept_unit(weight: Weight, within: float = inf) -> float:
+def intercept_unit(weight: Weight, within: float) -> float:
     """t: a descent's last coordinate is a/t, so that steps that suit the slopes suit a as well. It has the unit of distances: where α(d)d is
     largest, in units of the default weight's; or half the distance of the farthest record, if that is less."""
     return min(weight.peak / DEFAULT_WEIGHT.peak, within / 2)

@@ -54,13 +54,11 @@ class Layout:
     width: int = field(init=False, compare=False)
     attributes: int = field(init=False, compare=False)
     codes: tuple[int, ...] = field(init=False, compare=False)  # attributes that are codes
-    choices: list[int] = field(
-        init=False, compare=False
-    )  # codes of several columns, one of which is 1 unless the value is missing
+    # codes of several columns, one of which is 1 unless the value is missing
+    choices: list[int] = field(init=False, compare=False)
     scale: Vector | None = field(init=False, compare=False)  # of each column; None where all are 1
-    metric: Vector | float = field(
-        init=False, compare=False
-    )  # the squares of the scales: ‖x - z‖² in distances is Σ metric·(x - z)²
+    # the squares of the scales: ‖x - z‖² in distances is Σ metric·(x - z)²
+    metric: Vector | float = field(init=False, compare=False)
     centre: Vector = field(init=False, compare=False)  # a public centre: 1/2 for a number, 1/max(k, 2) for each column of a code
 
     codes_apart: float = field(init=False, compare=False)  # how far apart the codes of two records can be
@@ -81,9 +79,8 @@ class Layout:
         object.__setattr__(self, "scale", np.array(self.scales)[owner] if self.scales else None)
         object.__setattr__(self, "metric", np.square(self.scale) if self.scale is not None else 1.0)
         object.__setattr__(self, "centre", 1 / np.maximum(sizes, 2)[owner])
-        units = np.where(
-            self.is_number, 0, np.minimum(sizes, 2)
-        )  # two for a category in place of another, one for a binary column
+        # two for a category in place of another, one for a binary column
+        units = np.where(self.is_number, 0, np.minimum(sizes, 2))
         squares = units * np.square(self.scales or np.ones(len(sizes)))
         object.__setattr__(self, "codes_apart", sqrt(float(squares.sum())))
 
@@ -110,7 +107,7 @@ class Layout:
 
     @property
     def typical_distance(self) -> float:
-        """Between two records that public facts alone make up: numbers uniform, categories equally frequent, independent features."""
+        """The typical distance of two records that public facts alone make up: numbers uniform, categories equally frequent, independent features."""
         codes = np.where(self.sizes == 1, 1 / 2, 2 * (1 - 1 / np.maximum(self.sizes, 2)))
         apart = np.where(self.is_number, 1 / 6, codes)
         return sqrt(float((apart * np.square(self.scales or np.ones(len(apart)))).sum()))

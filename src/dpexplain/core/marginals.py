@@ -152,7 +152,7 @@ class NumberCounts:
 
     @classmethod
     def of(cls, cells: tuple[Cells, ...], counts: Iterable[Vector], sigma: float, size: int) -> NumberCounts:
-        """From counts as they were released, with noise `sigma`, of `size` rows."""
+        """Read counts as they were released, with noise `sigma`, of `size` rows."""
         return cls(cells, tuple(count / size for count in counts), sigma / size)
 
 

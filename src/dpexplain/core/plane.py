@@ -18,9 +18,8 @@ from dpexplain.errors import ParameterError
 
 Plane = Literal["fitted", "anchored", "paper"]
 PLANES: tuple[Plane, ...] = get_args(Plane)
-PAPER_RADIUS = (
-    1.0  # the ball ‖φ‖ ≤ 1 belongs to the paper's definition; other planes are not held in a ball unless one is asked for
-)
+# the ball ‖φ‖ ≤ 1 belongs to the paper's definition; other planes are not held in a ball unless one is asked for
+PAPER_RADIUS = 1.0
 
 
 def require_plane(plane: Any) -> Plane:

@@ -58,7 +58,7 @@ def plane_geometry(
     radius: float,
     plane: Plane,
     anchor: float | None,
-    flat: float = 0.0,
+    flat: float,
 ) -> PlaneGeometry:
     """The geometry of noise around a point, for slopes in a ball of this radius and weights that are flat up to the distance `flat`.
 

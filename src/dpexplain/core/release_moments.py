@@ -85,9 +85,8 @@ class Scales:
     second: float
     squares: float
     absent: float = 0.0
-    of_lengths: Vector = field(
-        init=False, compare=False
-    )  # what ‖F(x, 1)‖² multiplies its parts with, in the order of `squared_length`
+    # what ‖F(x, 1)‖² multiplies its parts with, in the order of `squared_length`
+    of_lengths: Vector = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         parts = [2 * self.zeroth, self.first + self.label, self.second, self.squares, self.absent]
@@ -128,12 +127,10 @@ class NormalisedMoments:
     layout: Layout
     centre: Vector
     variance: Vector
-    expected: ExpectedLabels | None = (
-        None  # what labels are compared with before they are summed; None: they are summed as they are
-    )
-    margins: NumberCounts | None = (
-        None  # how numbers are distributed, where that was released: for public points, sums do not depend on it
-    )
+    # what labels are compared with before they are summed; None: they are summed as they are
+    expected: ExpectedLabels | None = None
+    # how numbers are distributed, where that was released: for public points, sums do not depend on it
+    margins: NumberCounts | None = None
     scales: Scales = field(init=False)
 
     def __post_init__(self) -> None:

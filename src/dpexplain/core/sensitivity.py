@@ -65,12 +65,12 @@ def _product(constant: float, unit: float) -> Polynomial:
     return _plus_square(constant) * _plus_square(unit)
 
 
-def free_steepness(weight: Weight, constant: float, unit: float = 1.0, within: float = inf) -> float:
+def free_steepness(weight: Weight, constant: float, unit: float, within: float) -> float:
     """sup α(d)√((d² + s²)(d² + t²)): half of how fast one record's gradient of a free plane changes with (φ, a/t)."""
     return _finite_supremum(weight, _product(constant, unit), _FREE, within)
 
 
-def free_quadratic(weight: Weight, unit: float = 1.0, within: float = inf) -> float:
+def free_quadratic(weight: Weight, unit: float, within: float) -> float:
     """sup α(d)(d² + t²): the matrix of a plane that is free at the query and has a/t for its last coordinate, Σ α (u, t)(u, t)ᵀ."""
     return _finite_supremum(weight, _product(unit, unit), _FREE, within)
 

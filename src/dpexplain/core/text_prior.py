@@ -153,7 +153,7 @@ def _length(u: float) -> int:
 
 
 def _poisson(rate: float, u: float) -> int:
-    """By inversion."""
+    """A Poisson number by inversion of the distribution function."""
     count, term = 0, exp(-rate)
     total = term
     while u > total and count < 100:

@@ -246,7 +246,7 @@ class PrivateData:
         warn_if_weak(budget, self.size)
         return Account(self.name, self.facts.fingerprint, budget, self.setting.neighbours)
 
-    def attach(self, ledger: Ledger, uses: Collection[str] = ()) -> None:
+    def attach(self, ledger: Ledger, uses: Collection[str]) -> None:
         """Count what this ledger spends among everything spent on these data.
 
         From then on every guarantee about them states what its requests use beside the price, and what those of earlier processes used.

@@ -11,7 +11,7 @@ from dpexplain.demo.story import tell_story
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="dpexplain on embedded data: prints, plots, writes report.html")
+    parser = argparse.ArgumentParser(description="dpexplain on synthetic data: prints, plots, writes report.html")
     parser.add_argument("--output", type=Path, default=Path("out"), help="where explanation.png and report.html go")
     parser.add_argument("--people", type=int, default=200_000, help="how many made-up records")
     arguments = parser.parse_args()

@@ -14,7 +14,6 @@ from dpexplain import plots
 from dpexplain.privacy.budget import Budget
 
 if TYPE_CHECKING:
-    from dpexplain.answers.explanation import Explanation
     from dpexplain.demo.story import PersonAnswer
 
 _PAGE = """<!doctype html>
@@ -112,11 +111,6 @@ def _figure(answers: list[PersonAnswer], budget: Budget) -> Figure:
     return figure
 
 
-def strongest_changes(answer: Explanation, count: int = 3) -> list[str]:
-    """What would change the answer most, in its own units."""
-    return [f"{one.text} {answer.scale.format(one.value, signed=True)}" for one in answer.changes(count)]
-
-
 def _table(answers: list[PersonAnswer]) -> str:
     columns = ("who", "model says", "what would change it most", "cosine to the exact answer", "relative excess", "total ε")
     head = "".join(f"<th scope='col'>{column}</th>" for column in columns)
@@ -124,9 +118,10 @@ def _table(answers: list[PersonAnswer]) -> str:
 
 
 def _row(asked: PersonAnswer) -> str:
-    strongest = "; ".join(strongest_changes(asked.explanation))
+    answer = asked.explanation
+    strongest = "; ".join(f"{one.text} {answer.scale.format(one.value, signed=True)}" for one in answer.changes(3))
     numbers = f"<td>{asked.score.cosine:.3f}</td><td>{asked.score.relative_excess:.4f}</td>"
     return (
         f"<tr><th scope='row'>{escape(asked.who)}</th><td>{asked.answer_text}</td><td>{escape(strongest)}</td>{numbers}"
-        f"<td>{asked.explanation.guarantee.epsilon:.3f}</td></tr>"
+        f"<td>{answer.guarantee.epsilon:.3f}</td></tr>"
     )

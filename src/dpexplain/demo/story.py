@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from dpexplain.answers.contributions import Contributions
 from dpexplain.answers.explanation import Explanation
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.data import PrivateData
-from dpexplain.demo.demo_report import strongest_changes, write_report
+from dpexplain.demo.demo_report import write_report
 from dpexplain.demo.people import DOMAIN, people
 from dpexplain.errors import BudgetExhausted
 from dpexplain.evaluation import Score, row_shapley, score
+from dpexplain.evaluation.metrics.agreement import strongest
 from dpexplain.explainer import Explainer
 from dpexplain.mechanisms.basic import Basic
 from dpexplain.privacy.budget import Budget, round_up
@@ -25,6 +28,8 @@ from dpexplain.release.release import Release
 
 REFERENCE = 1 << 15  # records
 TRUE_ROWS = 10_000  # that SHAP is compared with: their own sampling error is small beside the bars
+STRONGEST = 3  # lines for each person
+NUMBERS = ("model", "here", "points", "± error", "true rows", "cosine")
 ASKED: dict[str, dict[str, Any]] = {
     "a young shop assistant": dict(age=22, hours=24, education="school", work="private", trade="sales", region="south", married=False, city=True),
     "a carpenter on overtime": dict(age=46, hours=52, education="school", work="self-employed", trade="craft", region="north", married=True, city=False),
@@ -107,52 +112,65 @@ def _ask(explainer: Explainer, data: PrivateData, model: Any) -> tuple[list[Pers
 
 def _table(answers: list[PersonAnswer]) -> Table:
     """Interactive answers: each was paid for."""
-    table = Table(title="Why does the model say so? Private answers, each paid from the budget", title_justify="left")
-    for column in ("who", "model says", "what would change it most", "cosine to the exact answer", "spent so far"):
-        table.add_column(column)
+    columns = ("who", "what would change it most", "points", "cosine", "spent")
+    table = _new_table("Why does the model say so? Each answer is paid from the budget", columns)
     for asked in answers:
-        spent = f"ε = {round_up(asked.explanation.guarantee.epsilon)}"
-        changes = "\n".join(strongest_changes(asked.explanation))
-        table.add_row(asked.who, asked.answer_text, changes, f"{asked.score.cosine:.3f}", spent)
-    table.caption = str(answers[-1].explanation.guarantee)
+        answer, scale = asked.explanation, asked.explanation.scale
+        lines = [(change.text, scale.number(change.value, signed=True)) for change in answer.changes(STRONGEST)]
+        after = (f"{asked.score.cosine:.3f}", f"ε = {round_up(answer.guarantee.epsilon)}")
+        _add_person(table, (asked.who,), lines, after)
+    table.caption = f"The cosine is to the exact answer, which only a demo may show. {answers[-1].explanation.guarantee}"
     return table
 
 
 def _free_table(answers: list[PersonAnswer], release: Release) -> Table:
     """The same people, from one file, with error bars and at no further cost."""
-    table = Table(title="Pay once, explain forever: the same questions from one release", title_justify="left")
-    for column in ("who", "model says", "answer here", "average", "these values make the difference (± error)", "cost"):
-        table.add_column(column)
+    columns = ("who", "model", "here", "largest contributions", "points", "± error")
+    table = _new_table("Pay once, explain forever: the same questions from one release", columns)
     for asked in answers:
         if asked.free is not None:
             added = asked.free.contributions()
-            rows = zip(added.labels, added.values, added.error if added.error is not None else added.values * 0, strict=True)
-            largest = sorted(rows, key=lambda row: -abs(row[1]))[:3]
-            shown = "\n".join(
-                f"{label}: {added.scale.format(v, signed=True)} ± {added.scale.spread(e)}" for label, v, e in largest
-            )
-            numbers = (added.scale.format(added.answer), added.scale.format(added.base))
-            table.add_row(asked.who, asked.answer_text, *numbers, shown, f"ε = {asked.free.cost.epsilon:g}")
+            before = (asked.who, asked.answer_text, added.scale.format(added.answer))
+            _add_person(table, before, [_line(added, i) for i in strongest(added.values, STRONGEST)])
     table.caption = str(release.guarantee)
     return table
 
 
 def _shap_table(release: Release, model: Any, rows: dict[str, list[Any]]) -> Table:
     """SHAP values from the release beside SHAP over true rows, which only a demo may show."""
-    table = Table(title="SHAP values that add up, from the same payment, beside SHAP over true rows", title_justify="left")
-    for column in ("who", "average", "model says", "from the release (± error)", f"over {TRUE_ROWS:,} true rows"):
-        table.add_column(column)
+    columns = ("who", "largest SHAP values", "points", "± error", "true rows")
+    table = _new_table("SHAP values that add up, from the same payment, beside SHAP over true rows", columns)
     true = DOMAIN.encode({name: column[:TRUE_ROWS] for name, column in rows.items()})
     for who, record in ASKED.items():
         added = release.shapley(record)
         exact = row_shapley(model, DOMAIN, record, true).mean(axis=0) / 2  # labels 2p - 1 as probabilities
-        order = np.argsort(-np.abs(added.values))[:3]
-        error = np.zeros(len(added.values)) if added.error is None else added.error
-        ours = [
-            f"{added.labels[i]}: {added.scale.format(added.values[i], signed=True)} ± {added.scale.spread(error[i])}"
-            for i in order
-        ]
-        theirs = [added.scale.format(float(exact[i]), signed=True) for i in order]
-        table.add_row(who, added.scale.format(added.base), added.scale.format(added.answer), "\n".join(ours), "\n".join(theirs))
-    table.caption = "Free, for any record and any number of times; base and all contributions give the model's answer"
+        lines = [(*_line(added, i), added.scale.number(float(exact[i]), signed=True)) for i in strongest(added.values, STRONGEST)]
+        _add_person(table, (who,), lines)
+    table.caption = (
+        f"Free, for any record and any number of times. The average and all values together are the model's answer. "
+        f"The last column is SHAP over {TRUE_ROWS:,} private rows, which only a demo may show."
+    )
     return table
+
+
+def _line(added: Contributions, i: int) -> tuple[str, str, str]:
+    """One contribution: what it is of, its value and its error."""
+    spread = "unknown" if added.error is None else added.scale.spread(float(added.error[i]))
+    return added.labels[i], added.scale.number(float(added.values[i]), signed=True), spread
+
+
+def _new_table(title: str, columns: Sequence[str]) -> Table:
+    """A table whose columns of numbers are aligned at their right."""
+    table = Table(
+        title=title, title_justify="left", caption_justify="left", box=box.SIMPLE, show_edge=False, padding=(0, 1, 0, 0)
+    )
+    for column in columns:
+        table.add_column(column, justify="right" if column in NUMBERS else "left", no_wrap=True)
+    return table
+
+
+def _add_person(table: Table, before: Sequence[str], lines: Sequence[Sequence[str]], after: Sequence[str] = ()) -> None:
+    """Several lines about one person; what is said once stands in the first of them."""
+    for i, line in enumerate(lines):
+        once = [list(cells) if i == 0 else [""] * len(cells) for cells in (before, after)]
+        table.add_row(*once[0], *line, *once[1], end_section=i == len(lines) - 1)

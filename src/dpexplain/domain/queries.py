@@ -63,7 +63,7 @@ class Queries:
 Read: TypeAlias = tuple[FloatArray, Notes]
 
 
-def read_each(records: Sequence[Any], read: Callable[[Any], Read], width: int, rules: QueryRules, what: str = "row") -> Queries:
+def read_each(records: Sequence[Any], read: Callable[[Any], Read], width: int, rules: QueryRules) -> Queries:
     """`read` of every record; one that cannot be asked about raises with its place, counted from 0, or is skipped."""
     found: list[tuple[int, Any, FloatArray, Notes]] = []
     skipped: list[Skipped] = []
@@ -72,7 +72,7 @@ def read_each(records: Sequence[Any], read: Callable[[Any], Read], width: int, r
             found.append((row, record, *read(record)))
         except QueryError as error:
             if rules.on_error == "raise":
-                raise QueryError(f"{what} {row}: {error}") from None
+                raise QueryError(f"row {row}: {error}") from None
             skipped.append(Skipped(row, str(error)))
     rows, kept, points, notes = zip(*found, strict=True) if found else ((), (), (), ())
     return Queries(np.array(points).reshape(-1, width), kept, notes, rows, tuple(skipped))
@@ -122,9 +122,8 @@ def place_queries(features: Sequence[Feature], records: Sequence[Any]) -> list[l
         return None
     try:
         return [_place_column(feature, records) for feature in features]
-    except (
-        Exception
-    ):  # a misfit, or its own comparison failed: each record is then read by itself, so that the error names the record
+    except Exception:
+        # a misfit, or its own comparison failed: each record is then read by itself, so that the error names the record
         return None
 
 

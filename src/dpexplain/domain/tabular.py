@@ -61,9 +61,8 @@ class Domain(description.DomainDescription):
     blocks: tuple[Block, ...] = field(init=False, compare=False)
     width: int = field(init=False, compare=False)  # encoded dimension n
     columns: tuple[str, ...] = field(init=False, compare=False)  # the raw columns: one for each feature
-    levels: tuple[int, ...] = field(
-        init=False, compare=False
-    )  # how many ordered levels each feature has; 0 where it is not ordinal
+    # how many ordered levels each feature has; 0 where it is not ordinal
+    levels: tuple[int, ...] = field(init=False, compare=False)
     memory: dict[Any, Any] = field(init=False, compare=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:

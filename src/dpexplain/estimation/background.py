@@ -58,14 +58,14 @@ class WeightedRecords:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoiseShifts:
-    """By how much other noise would move averages, in each of K rehearsals."""
+    """How far other noise would move averages, in each of K rehearsals."""
 
     explained: Matrix  # (K, columns): r
     rest: Matrix  # (K, columns): s
     drawn: Vector  # the mean of s² that drawing the subsample alone would cause
 
     def variance(self, spread: Vector) -> Vector:
-        """Of averages of columns with these variances: each column's own, pooled with what is typical for columns of its spread."""
+        """The variance of averages of columns with these variances: each column's own, pooled with what is typical for columns of its spread."""
         if not len(self.rest):
             return np.zeros(len(spread))
         own = np.square(self.explained + self.rest).mean(axis=0) - self.drawn
@@ -76,7 +76,10 @@ class NoiseShifts:
         return np.asarray(evidence * own + (1 - evidence) * typical * spread)
 
     def with_queries(self, changes: Matrix, sizes: Matrix) -> NoiseShifts:
-        """With what other noise does to the average of `sizes`, (queries, columns), over queries whose log weights have these changes, (K, queries)."""
+        """A copy that knows what other noise does to the average of `sizes`, (queries, columns).
+
+        The queries' log weights have these changes, (K, queries).
+        """
         pulls = (changes - changes.mean(axis=1, keepdims=True)) / sizes.shape[0]
         drawn = np.square(pulls) @ np.square(sizes - sizes.mean(axis=0))
         return replace(self, rest=self.rest + pulls @ sizes, drawn=self.drawn + drawn.sum(axis=0) / max(len(pulls), 1))
@@ -107,7 +110,7 @@ class Background:
         return found, np.sqrt(self.drawing_variance(values) + self.shifts(values).variance(spread) + hidden)
 
     def drawing_variance(self, values: Matrix) -> Vector:
-        """Of averages of the columns: due to drawing the subsample and the reference, and to the bias of its model."""
+        """The variance of averages of the columns from drawing the subsample and the reference, and to the bias of its model."""
         left, (_, spread) = self._regress(values)[1], self._moments(values)
         spare = max(len(left) - self.features.shape[1], 1) / len(left)
         return np.asarray(np.square(self.weights) @ np.square(left) / spare + (self.bias + 1 / self.records) * spread)
@@ -134,7 +137,7 @@ class Background:
         return found, np.sqrt(np.square(error) + inside)
 
     def position_variance(self, values: Matrix) -> Vector:
-        """Of averages of the columns: due to the unknown distribution of numbers within their bins."""
+        """The variance of averages of the columns from the unknown distribution of numbers within their bins."""
         centred, total = values[: len(self.weights)] - self._moments(values)[0], np.zeros(values.shape[1])
         for tilt in self.tilts:
             if tilt is not None:
@@ -143,7 +146,7 @@ class Background:
         return _POSITIONS * total
 
     def unseen_variance(self, values: Matrix, *, ignored: bool) -> Vector:
-        """Of effects that are too rare to be in the subsample."""
+        """The variance of averages from effects that are too rare to be in the subsample."""
         return unseen_variance(values[: len(self.weights)], self.weights, ignored=ignored)
 
     def hidden_shifts(self, values: Matrix) -> Matrix:
@@ -151,7 +154,7 @@ class Background:
         return np.zeros((0, values.shape[1])) if self.alternatives is None else self.alternatives.shifts(values)
 
     def shifts(self, values: Matrix) -> NoiseShifts:
-        """By how much other noise would move the averages of `values`."""
+        """How far other noise would move the averages of `values`."""
         slopes, left = self._regress(values)
         pulls = self.changes * self.weights
         drawn = np.square(pulls) @ np.square(left)
@@ -167,7 +170,7 @@ class Background:
 
 
 def unseen_variance(values: Matrix, weights: Vector, *, ignored: bool) -> Vector:
-    """Of averages of the columns: what a share 1/B of the records would cause, if each of them had an effect of typical size and none were drawn.
+    """The variance of averages of the columns that a share 1/B of the records would cause, if each of them had an effect of typical size and none were drawn.
 
     The typical size is that of the column's own values other than 0, and one value of the size that is typical for all columns.
     """

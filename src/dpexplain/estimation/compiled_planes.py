@@ -35,7 +35,7 @@ class CompiledPlanes:
     given: MomentPlanes
 
     def fit(self, queries: Matrix, weight: Weight, anchors: Vector | None = None, radius: float | None = None) -> Planes:
-        """As `MomentPlanes.fit`; anchors, balls and large batches are left to it."""
+        """Fit planes as `MomentPlanes.fit` does; anchors, balls and large batches are left to it."""
         if anchors is not None or radius is not None or self.given.points.size > LARGEST or is_many(queries):
             return self.given.fit(queries, weight, anchors, radius)
         points, metric, lengths, about, alike, constants = self._fitting

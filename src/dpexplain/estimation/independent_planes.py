@@ -98,7 +98,7 @@ class IndependentPlanes:
         return values, answer, 1 / (few * len(s)), self._variances(query, query - centre, (s * residuals), u, K)
 
     def _variances(self, query: Vector, towards: Vector, pulls: Vector, u: Floats, K: Matrix) -> tuple[Vector, Vector, Vector]:
-        """Of slopes by noise, of slopes by points, of contributions with base and answer."""
+        """The variances of slopes by noise, of slopes by points, and of contributions with base and answer."""
         n = len(query)
         extended = np.column_stack([u, np.ones(len(u), dtype=np.float32)]) * pulls[:, None].astype(np.float32)
         drawn, moved = ((part.T @ extended).astype(np.float64) for part in (extended, self._tilts))

@@ -55,7 +55,10 @@ class LocalChange:
         asked: bool,
         apart: Vector | float = 0.0,
     ) -> LocalChange:
-        """From eigenvalues and eigenvectors; `left` is h, `residual` the residuals' variance, `apart` e² of columns, `asked` whether a model was asked."""
+        """Built from eigenvalues and eigenvectors.
+
+        `left` is h, `residual` the residuals' variance, `apart` e² of columns, `asked` whether a model was asked.
+        """
         eigenvalues, vectors = covariance
         squared, numbers = np.square(vectors), np.zeros(layout.width)
         numbers[layout.numbers] = 1.0

@@ -147,7 +147,7 @@ class MomentRaking:
         return products.astype(np.float64) - np.outer(means, means), np.diag(products).astype(np.float64)
 
     def _factor(self, covariance: Matrix) -> tuple[Matrix, bool]:
-        """Of the features' covariance with the ridge."""
+        """The factorised covariance of the features with the ridge."""
         return scipy.linalg.cho_factor(covariance + np.diag(self.ridge), lower=True, check_finite=False)
 
 
@@ -238,9 +238,8 @@ class LocalReference(RakedRecords):
         length = float(phi @ phi)
         multiplier = max(float(phi @ (b - A @ phi)) / max(length, 1e-300), 0.0)
         values, vectors = scipy.linalg.eigh(A)
-        known = values > _UNDETERMINED * float(
-            values[-1]
-        )  # directions that no row has, such as the sum over a code, move nowhere
+        # directions that no row has, such as the sum over a code, move nowhere
+        known = values > _UNDETERMINED * float(values[-1])
         K = (vectors * np.divide(1.0, values + multiplier, out=np.zeros_like(values), where=known)) @ vectors.T
         q = K @ phi
         if length > (1 - 1e-9) * self.radius**2 and float(phi @ q) > 1e-12 * length:

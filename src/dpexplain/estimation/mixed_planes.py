@@ -87,7 +87,7 @@ def _ratio(part: Matrix, rest: Matrix) -> Matrix:
 
 
 def _error(w: Matrix, x: Matrix, y: Matrix, first: Matrix, second: Matrix, shared: Matrix, other: Matrix) -> Matrix:
-    """Of wx + (1 - w)y, x and y with these errors; `shared` and `other` are the parts of each variance that both have in common."""
+    """The error of wx + (1 - w)y, x and y having these errors; `shared` and `other` are the parts of each variance that both have in common."""
     common = np.square(_mean(w, first * np.sqrt(shared), second * np.sqrt(other)))
     own = np.square(w * first) * (1 - shared) + np.square((1 - w) * second) * (1 - other)
     apart = np.square(x - y) - np.square(first) - np.square(second)

@@ -330,7 +330,7 @@ class MomentPlanes:
         return found
 
     def _variances_alike(self, solved: Solved, turn: Matrix | None) -> Variances:
-        """Of queries that all have few rows near them, or all many."""
+        """The variances of queries that all have few rows near them, or all many."""
         queries, local, share, middle, change = solved
         every, errors = (1, self._narrow_errors) if (share < BROAD).any() else (EVERY, self._errors)
         pull = local.shape[1] * local[:, ::every] - share[:, None] * self.raked[::every]

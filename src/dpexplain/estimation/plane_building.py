@@ -28,7 +28,7 @@ _MOST_CELLS = 1 << 22  # of points times columns
 def build_planes(
     sketch: NoisySketch, calibrated: Calibrated, model: PublicModel | None, normals: Normals, guessed: int = POINTS
 ) -> MomentPlanes:
-    """From what was released and its estimate; `normals` are for rehearsals, and `model` may be asked about public points.
+    """Build planes from what was released and its estimate; `normals` are for rehearsals, and `model` may be asked about public points.
 
     The slopes of its answers come from `guessed` points: hard answers at few of them say little about rare values.
     """
@@ -99,7 +99,7 @@ def fit_one_plane(
 
 
 def build_planes_for(
-    sketch: NoisySketch, asked: PlaneQuestion, model: PublicModel | None, normals: Normals, guessed: int = POINTS
+    sketch: NoisySketch, asked: PlaneQuestion, model: PublicModel | None, normals: Normals, guessed: int
 ) -> MomentPlanes:
     """Planes that answer a question, and all others with the same levels and baseline."""
     return _compare_with_baseline(

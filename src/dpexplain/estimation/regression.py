@@ -23,17 +23,8 @@ import scipy
 
 from dpexplain.core.arrays import Matrix, Vector
 
-PENALTIES = (
-    0.006,
-    0.02,
-    0.06,
-    0.2,
-    0.6,
-    2.0,
-    6.0,
-    20.0,
-    60.0,
-)  # of the inputs' mean squared distance from their centre: no scale of its own
+# of the inputs' mean squared distance from their centre: no scale of its own
+PENALTIES = (0.006, 0.02, 0.06, 0.2, 0.6, 2.0, 6.0, 20.0, 60.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -35,7 +35,7 @@ def normals(uniforms: Uniforms, count: int) -> Vector:
     return np.asarray(scipy.special.ndtri(uniforms.take(count)))
 
 
-def table_changes(codes: CellCodes, found: Tables, uniforms: Uniforms, rehearsals: int = REHEARSALS) -> Matrix:
+def table_changes(codes: CellCodes, found: Tables, uniforms: Uniforms, rehearsals: int) -> Matrix:
     """(rehearsals, rows): what other noise on the tables adds to each record's log weight."""
     raking = Raking(codes[:: max(len(codes) // _ROWS, 1)], found)
     everyone = np.ascontiguousarray(codes.T, dtype=np.int32)

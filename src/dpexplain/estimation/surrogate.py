@@ -119,14 +119,12 @@ class Surrogate:
         return self.constant + sum(pair.mean for pair in self.pairs)
 
 
-def fit_surrogate(
-    encoded: Matrix, labels: Vector, weights: Vector, blocks: Sequence[BlockLike], pairs: int = MOST_PAIRS
-) -> Surrogate:
+def fit_surrogate(encoded: Matrix, labels: Vector, weights: Vector, blocks: Sequence[BlockLike]) -> Surrogate:
     """Fit on three quarters of the records, measure on the rest."""
     held = np.arange(len(labels)) % _HELD == 0
     fit = _Fitting(encoded[~held], labels[~held], weights[~held], blocks)
     fit.go_through(fit.singles, _ROUNDS // 2)
-    fit.choose_pairs(pairs)
+    fit.choose_pairs(MOST_PAIRS)
     fit.go_through([*fit.singles, *fit.pairs], _ROUNDS)
     found = fit.surrogate(0.0)
     left = labels[held] - found.predict(encoded[held])

@@ -51,7 +51,7 @@ class WordBackground:
         return float(self.weights @ self.answers)
 
     def base_error(self) -> float:
-        """Of the average answer: drawing the texts, the frequencies' noise, bias."""
+        """The error of the average answer: drawing the texts, the frequencies' noise, bias."""
         centred = self.answers - self.base
         share = self.weights @ self.words
         spread = np.maximum(share * (1 - share), self.frequency_error**2)

@@ -205,8 +205,10 @@ class Book:
         if held is not None and asked.quanta <= held:
             return Reservation(asked.id, held)
         # A retry whose plan has become dearer raises its reservation to the new price.
-        total = self._filter(required_last(page)).total_with(asked.quanta - (held or 0))
-        row = page.append(asked.make_posting(total))
+        spent, more = self._filter(required_last(page)), asked.quanta - (held or 0)
+        if not spent.fits(more):
+            raise spent.refusal(more)
+        row = page.append(asked.make_posting(spent.spent_quanta + more))
         self._recent.remember_reservation(row, asked.quanta, asked.question)
         self._step("in reserve")
         return Reservation(asked.id, asked.quanta)

@@ -41,6 +41,7 @@ TROUBLES = {  # SQLSTATE: what it means, and what to do
     "42501": ("refuses this user", "GRANT SELECT, INSERT on all dpexplain_ tables and UPDATE on dpexplain_accounts."),
 }
 LOST = ("08", "57P")  # the connection failed, or the server was shut down
+# corrupted, constraint broken, table or column gone or in the way, undecodable
 DAMAGE = (
     "XX",
     "23",
@@ -48,7 +49,7 @@ DAMAGE = (
     "42P07",
     "42703",
     "22",
-)  # corrupted, constraint broken, table or column gone or in the way, undecodable
+)
 
 
 class PostgresSession(SqlSession):
@@ -322,7 +323,7 @@ def close_quietly(connection: Any) -> None:
 
 
 def wait_at_most(connection: psycopg.Connection[Any], seconds: float) -> None:
-    """For other sessions' locks, in this transaction."""
+    """Limit how long this transaction waits for other sessions' locks."""
     connection.execute("SELECT set_config('lock_timeout', %s, true)", (f"{max(int(seconds * 1000), 1)}ms",))
 
 

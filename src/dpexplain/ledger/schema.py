@@ -61,11 +61,11 @@ def is_old(run: Run, migrations: Migrations = MIGRATIONS) -> bool:
     return require_known(run, migrations) < len(migrations)
 
 
-def require_current(run: Run, migrations: Migrations = MIGRATIONS) -> None:
+def require_current(run: Run) -> None:
     """Raise unless the tables have this version: readers do not migrate."""
-    if is_old(run, migrations):
+    if is_old(run, MIGRATIONS):
         raise LedgerUnavailable(
-            f"the ledger's schema version is older than {len(migrations)}. Open it once for writing to upgrade it"
+            f"the ledger's schema version is older than {len(MIGRATIONS)}. Open it once for writing to upgrade it"
         )
 
 

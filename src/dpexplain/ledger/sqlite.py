@@ -345,15 +345,10 @@ def take_turns(opened: Opened, turns: Sequence[Turn], deadline: float) -> None:
     """Do the turns in one write transaction. What the driver raises ends it; anything else undoes one turn alone."""
     session, connection = opened.session([lookup for turn in turns for lookup in turn.expected]), opened.connection
     take_write_lock(connection, deadline)
-    try:
+    with commit_or_undo(connection):
         for turn in turns:
             take_turn(session, turn)
         session.flush()
-        connection.execute("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
 
 
 def take_turn(session: SqlSession, turn: Turn) -> None:
@@ -398,8 +393,7 @@ def make_tables(connection: sqlite3.Connection) -> None:
 
 
 def runner(connection: sqlite3.Connection) -> Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]:
-    execute = connection.execute
-    return lambda sql, values: execute(sql, values).fetchall()
+    return lambda sql, values: connection.execute(sql, values).fetchall()
 
 
 def file_uri(path: Path) -> str:

@@ -141,9 +141,8 @@ class Adaptive:
         """`plan` by a descent, with the model's answer at the point where planes go through it, and with the model's plane over the domain."""
         if self.calibration == "paper" or self.rule == "paper":
             return self._by_the_paper(point, setting, history, anchor)
-        copied = plan_copy(
-            history, point, within=0.0
-        )  # the same point again gets the same answer; a near point is computed and paid for
+        # the same point again gets the same answer; a near point is computed and paid for
+        copied = plan_copy(history, point, within=0.0)
         return copied or self._by_history(paid_gradient(self, point, setting, anchor), history, hint, plane)
 
     def _by_history(self, gradient: Gradient, history: History, hint: Start | None, plane: ModelPlane | None) -> Plan[Outcome]:

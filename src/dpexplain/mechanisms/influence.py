@@ -81,9 +81,8 @@ class NoisyInfluence:
 
     def run(self, door: Door) -> Outcome:
         asked = self.gaussian.query
-        unit = (
-            asked.setting.into_scaled(asked.shape) / asked.setting.size
-        )  # a sum over scaled columns is scale times that over the columns
+        # a sum over scaled columns is scale times that over the columns
+        unit = asked.setting.into_scaled(asked.shape) / asked.setting.size
         values = door.release(self.gaussian) * unit
         error = self.gaussian.sigma * unit
         return Outcome(values, error, details={"quantity": QUANTITY, "others": "ignored" if asked.sign else "against"})

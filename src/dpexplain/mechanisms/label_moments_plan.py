@@ -94,15 +94,11 @@ class LabelMomentsPlan:
         return door.release(self.mechanism, self.asked)
 
 
-def plan_label_moments(
-    asked: LabelMoments, mu: float, setting: Setting, ask: Ask | None = None, classes: int = 1
-) -> LabelMomentsPlan:
-    """A plan that costs at most `mu`."""
-    return LabelMomentsPlan(label_mechanism(asked.layout.width, mu, setting, ask, classes), asked)
+def plan_label_moments(asked: LabelMoments, mu: float, setting: Setting, ask: Ask | None = None) -> LabelMomentsPlan:
+    """A plan for one model that costs at most `mu`."""
+    return LabelMomentsPlan(label_mechanism(asked.layout.width, mu, setting, ask, 1), asked)
 
 
-def label_mechanism(
-    width: int, mu: float, setting: Setting, ask: Ask | None = None, classes: int = 1
-) -> GaussianMechanism[LabelMomentSum]:
+def label_mechanism(width: int, mu: float, setting: Setting, ask: Ask | None, classes: int) -> GaussianMechanism[LabelMomentSum]:
     """The noise for label moments around a centre that is not known yet."""
     return GaussianMechanism(LabelMomentSum(width, setting, ask, classes), nextafter(mu, 0.0))

@@ -40,7 +40,7 @@ class ModelPlane:
 
     @classmethod
     def fit(cls, points: Matrix, answers: Vector) -> ModelPlane:
-        """By least squares, of least norm: the slopes of a category's columns then have mean 0."""
+        """Fit by least squares, of least norm: the slopes of a category's columns then have mean 0."""
         centre, level = points.mean(axis=0), float(answers.mean())
         apart = points - centre
         values, vectors = scipy.linalg.eigh(apart.T @ apart)

@@ -48,7 +48,7 @@ class ReleasePlan:
         return ReleasedStatistics(sketch, marginals, door.secure, door.auxiliary_normal)
 
 
-def plan_moments(layout: Layout, mu: float, setting: Setting, model: PublicModel | None = None) -> ReleasePlan:
+def plan_moments(layout: Layout, mu: float, setting: Setting, model: PublicModel | None) -> ReleasePlan:
     """A plan without reference data that costs at most `mu`."""
     return ReleasePlan(plan_sketch(layout, mu, setting, model), None)
 
@@ -59,9 +59,9 @@ def plan_with_reference(
     rows: int,
     mu: float,
     setting: Setting,
-    model: PublicModel | None = None,
+    model: PublicModel | None,
     *,
-    labelled: bool = False,
+    labelled: bool,
 ) -> ReleasePlan:
     """A plan that costs at most `mu`, with the counts of `cells` from which `rows` reference records will be drawn; `labelled` as for the marginals."""
     marginals = plan_marginals(cells, mu * sqrt(REFERENCE_SHARE) * _SOUND, setting, labelled=labelled)

@@ -76,9 +76,8 @@ class Setting:
 class AuditSetup:
     """The audit in which errors of a mechanism show most: where the other rows lie, how many queries are asked, and how far apart they are."""
 
-    rows: Literal["pull", "still", "spread"] = (
-        "still"  # rows pull φ to the ball's edge, lie at the query, or are spread over the domain
-    )
+    # rows pull φ to the ball's edge, lie at the query, or are spread over the domain
+    rows: Literal["pull", "still", "spread"] = "still"
     queries: int = 1
     gap: float = 0.01
 
@@ -97,9 +96,8 @@ class Outcome:
     related: Sequence[tuple[int, int, float]] = ()  # attributes that go together among the records, by what was released
     details: dict[str, Any] = field(default_factory=dict)
     sums: dict[str, Any] | None = None  # that were bought for it, for later answers (`mechanisms/shared_sums.py`)
-    centre: Vector | None = (
-        None  # that was released for it, for later answers once this one is stored (`mechanisms/released_centres.py`)
-    )
+    # that was released for it, for later answers once this one is stored (`mechanisms/released_centres.py`)
+    centre: Vector | None = None
 
 
 Given = TypeVar("Given", bound=Mechanism)

@@ -172,16 +172,14 @@ def history_label_name(history: History, model: PublicModel | None, layout: Layo
     return history.label_names.find((key, layout), lambda: label_name(history.answer_scale, model, layout, levels))
 
 
-def label_name(
-    scale: AnswerScale, model: PublicModel | None = None, layout: Layout | None = None, levels: Sequence[int] = ()
-) -> str:
+def label_name(scale: AnswerScale, model: PublicModel | None, layout: Layout, levels: Sequence[int]) -> str:
     """A name for the answers that are summed: sums over another model's answers must not be used.
 
     It is a digest of the answers' scale and of what the model answers about a few public points, spread evenly over the domain. Labels that were
     computed elsewhere have no model to ask: their owner gives other labels another data set name or ledger.
     """
     text = repr(sorted(scale.to_dict().items()))
-    if model is not None and layout is not None:
+    if model is not None:
         answers = _answers_at(model, _declared_points(layout, levels))
         text += np.array2string(np.round(answers, _ROUNDED) + 0.0, threshold=2 * _ASKED, precision=_ROUNDED)
     return sha256(text.encode()).hexdigest()[:16]

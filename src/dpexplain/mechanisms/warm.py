@@ -45,9 +45,7 @@ class WithDetails:
         return replace(outcome, details={**outcome.details, **self.details})
 
 
-def warm_plan(
-    parameters: Adaptive, gradient: Gradient, start: Start, share: float, plane: ModelPlane | None = None
-) -> WithDetails:
+def warm_plan(parameters: Adaptive, gradient: Gradient, start: Start, share: float, plane: ModelPlane | None) -> WithDetails:
     """A plan at `share` of (ε, δ)'s μ², with the schedule that Basic has in a ball of radius √`start.distance`·k and at most T-1 gradients.
 
     The root is used because predictions err most where the curvature is small and the distance long. With `start.distance` itself, answers were

@@ -120,9 +120,8 @@ def _with_model(
     except DpexplainError as error:
         from dpexplain.registration.declaration_check import SAYS
 
-        yield _refused_records(
-            str(error).partition(SAYS)[2] or str(error)
-        )  # registration takes them for private rows, and says more
+        # registration takes them for private rows, and says more
+        yield _refused_records(str(error).partition(SAYS)[2] or str(error))
         return
     yield from _of_data(registered, budget, rows)
 

@@ -236,9 +236,8 @@ def _is_unicode(text: str) -> bool:
 def _bounds(one: DraftFeature, low: float, high: float, middle: float) -> dict[str, Any]:
     if one.kind in ("date", "datetime"):
         per_day = 1.0 if one.kind == "date" else 86400.0
-        first, last = (
-            int(np.clip(end, -719162, 2932896)) for end in (floor(low / per_day), ceil(high / per_day))
-        )  # the years 1 to 9999
+        # the years 1 to 9999
+        first, last = (int(np.clip(end, -719162, 2932896)) for end in (floor(low / per_day), ceil(high / per_day)))
         low_text, high_text = (str(np.array(end).astype("datetime64[D]")) for end in (first, max(last, first + 1)))
         return {"low": low_text, "high": high_text}
     ends = round_out(low, high) or {"low": low - 1.0, "high": high + 1.0}

@@ -9,19 +9,7 @@ import numpy as np
 
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Vector
-from dpexplain.plots.style import (
-    INK,
-    MUTED,
-    UNCERTAIN,
-    Palette,
-    PaletteName,
-    caption_below,
-    heading,
-    name_rows,
-    new_axes,
-    palette_of,
-    tidy,
-)
+from dpexplain.plots.style import INK, PaletteName, axis_unit, finish, name_rows, new_axes, palette_of, shown_factor, sign_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,24 +36,23 @@ def bars(
     Where errors are unknown, bars are outlined and the axis states it: any sign may be noise. With a `scale`, values are differences of
     answers in its units, shown in percentage points where answers are probabilities.
     """
-    factor = 100.0 if scale is not None and scale.in_percent else 1.0
+    factor = shown_factor(scale)
     values, error = factor * np.asarray(values), None if error is None else factor * np.asarray(error)
     order = np.argsort(-np.abs(values), kind="stable")[:top][::-1]
     figure, ax = new_axes(ax, 7.0, 1.3 + 0.32 * len(order))
     shown = values[order]
     spread = None if error is None else 2 * error[order]
-    drawn = ax.barh(range(len(order)), shown, color=colours(shown, spread, palette_of(palette)), height=0.7)
+    signs, known = palette_of(palette), [None] * len(order) if error is None else error[order].tolist()
+    colours = [sign_colour(value, doubt, signs) for value, doubt in zip(shown.tolist(), known, strict=True)]
+    drawn = ax.barh(range(len(order)), shown, color=colours, height=0.7)
     if spread is None:
         _outline(drawn)
     else:
         ax.errorbar(shown, range(len(order)), xerr=spread, fmt="none", ecolor=INK, elinewidth=1, capsize=2.5)
     name_rows(ax, [names[i] for i in order])
     ax.axvline(0, color=INK, linewidth=0.8)
-    unit = f", percentage {scale.unit}" if scale is not None and scale.unit else ""
-    ax.set_xlabel(f"effect on the model's output{unit}{'' if spread is not None else UNKNOWN}", color=MUTED, fontsize=9)
-    tidy(ax, axis="x")
-    heading(ax, title)
-    caption_below(figure, caption)
+    label = f"effect on the model's output{axis_unit(scale)}{'' if spread is not None else UNKNOWN}"
+    finish(figure, ax, title, caption, x=label, grid="x")
     return figure
 
 
@@ -73,9 +60,3 @@ def _outline(drawn: BarContainer) -> None:
     for bar in drawn:
         colour = bar.get_facecolor()
         bar.set(facecolor=(*colour[:3], 0.18), edgecolor=colour, linestyle="--", linewidth=1.2)
-
-
-def colours(values: Vector, spread: Vector | None, palette: Palette) -> list[str]:
-    """One colour for each bar."""
-    certain = np.ones(len(values), dtype=bool) if spread is None else np.abs(values) > spread
-    return [palette.colour(float(v)) if sure else UNCERTAIN for v, sure in zip(values, certain, strict=True)]

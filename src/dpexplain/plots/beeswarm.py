@@ -9,7 +9,7 @@ import numpy as np
 
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.plots.style import INK, MUTED, PaletteName, caption_below, heading, name_rows, new_axes, palette_of, tidy
+from dpexplain.plots.style import INK, MUTED, PaletteName, axis_unit, finish, name_rows, new_axes, palette_of, shown_factor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,32 +38,25 @@ def beeswarm(
     """
     order = np.argsort(-np.abs(values).mean(axis=0), kind="stable")[:top][::-1]
     figure, ax = new_axes(ax, 7.5, 1.5 + 0.42 * len(order))
+    shown = shown_factor(scale) * values
     colours, coloured = palette_of(palette).map(), None
     for row, i in enumerate(order):
         at = row + _offsets(values[:, i], float(np.ptp(values)) or 1.0)
         ordered = None if levels is None else levels[i]
         shade = None if records is None else shades([record[i] for record in records], ordered)
         if shade is None:
-            ax.scatter(_in_reading_units(values[:, i], scale), at, s=9, color=MUTED, linewidths=0)
+            ax.scatter(shown[:, i], at, s=9, color=MUTED, linewidths=0)
         else:
-            coloured = ax.scatter(
-                _in_reading_units(values[:, i], scale),
-                at,
-                s=9,
-                c=shade,
-                cmap=colours,
-                vmin=0,
-                vmax=1,
-                linewidths=0.2,
-                edgecolors=MUTED,
-            )
+            look: dict[str, Any] = {"c": shade, "cmap": colours, "vmin": 0, "vmax": 1, "linewidths": 0.2, "edgecolors": MUTED}
+            coloured = ax.scatter(shown[:, i], at, s=9, **look)
     name_rows(ax, [names[i] for i in order])
     ax.set_ylim(-0.7, len(order) - 0.3)
     if coloured is not None:
         bar = figure.colorbar(coloured, ax=ax, ticks=[0, 1], aspect=40, pad=0.02)
         bar.ax.set_yticklabels(["low", "high"], fontsize=8)
         bar.set_label("the record's value", fontsize=8, color=MUTED)
-    _finish(figure, ax, f"contribution to the model's answer{_unit(scale)}", title, caption)
+    ax.axvline(0, color=INK, linewidth=0.8)
+    finish(figure, ax, title, caption, x=f"contribution to the model's answer{axis_unit(scale)}", grid="x")
     return figure
 
 
@@ -82,8 +75,8 @@ def importance(
     """Mean absolute contributions as bars, the largest first; ±2 standard errors where they are given."""
     order = np.argsort(-means, kind="stable")[:top][::-1]
     figure, ax = new_axes(ax, 7.5, 1.4 + 0.34 * len(order))
-    drawn = _in_reading_units(means[order], scale)
-    spread = None if error is None else _in_reading_units(2 * error[order], scale)
+    drawn = shown_factor(scale) * means[order]
+    spread = None if error is None else 2 * shown_factor(scale) * error[order]
     ax.barh(range(len(order)), drawn, xerr=spread, color=palette_of(palette).positive, height=0.66, ecolor=INK, capsize=2.5)
     for row, i in enumerate(order):
         reach = 0.0 if spread is None else float(spread[row])
@@ -91,7 +84,8 @@ def importance(
         ax.annotate(scale.spread(float(means[i])), place, (5, 0), textcoords="offset points", va="center", fontsize=9, color=INK)
     name_rows(ax, [names[i] for i in order])
     ax.margins(x=0.12)
-    _finish(figure, ax, f"mean absolute contribution{_unit(scale)}", title, caption)
+    ax.axvline(0, color=INK, linewidth=0.8)
+    finish(figure, ax, title, caption, x=f"mean absolute contribution{axis_unit(scale)}", grid="x")
     return figure
 
 
@@ -115,19 +109,3 @@ def _offsets(values: Vector, extent: float) -> Vector:
     place[order] = np.concatenate([np.arange(count) for count in counts]) if len(values) else 0.0
     sides = np.where(place % 2 == 0, 1.0, -1.0) * np.ceil(place / 2)
     return np.asarray(_WIDTH / 2 * sides / max(float(np.abs(sides).max()), 4.0))
-
-
-def _in_reading_units(values: Vector, scale: AnswerScale) -> Vector:
-    return np.asarray(100 * values if scale.in_percent else values)
-
-
-def _unit(scale: AnswerScale) -> str:
-    return f", percentage {scale.unit}" if scale.unit else ""
-
-
-def _finish(figure: Figure, ax: Axes, label: str, title: str, caption: str) -> None:
-    ax.axvline(0, color=INK, linewidth=0.8)
-    ax.set_xlabel(label, color=MUTED, fontsize=9)
-    tidy(ax, axis="x")
-    heading(ax, title)
-    caption_below(figure, caption)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpexplain.core.arrays import Vector
 from dpexplain.errors import ParameterError
-from dpexplain.plots.style import INK, MARKERS, MUTED, SERIES, caption_below, heading, name_rows, new_axes, tidy
+from dpexplain.plots.style import INK, MARKERS, SERIES, finish, name_rows, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,11 +46,8 @@ def comparison(
         ax.errorbar(values[order], np.arange(len(order)) + offset, xerr=spread, linestyle="none", capsize=2, label=label, **style)
     name_rows(ax, [names[i] for i in order])
     ax.axvline(0, color=INK, linewidth=0.8)
-    ax.set_xlabel("effect, each explanation scaled to length 1", color=MUTED, fontsize=9)
-    tidy(ax, axis="both")
-    heading(ax, title)
     ax.legend(frameon=False, fontsize=8.5, loc="best")
-    caption_below(figure, caption)
+    finish(figure, ax, title, caption, x="effect, each explanation scaled to length 1")
     return figure
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from dpexplain.core.arrays import Vector
 from dpexplain.errors import ParameterError
-from dpexplain.plots.style import DASHES, MUTED, NEGATIVE, SERIES, caption_below, heading, new_axes, tidy
+from dpexplain.plots.style import DASHES, NEGATIVE, SERIES, finish, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,8 @@ def budget(spent: Named, limit: float | None = None, *, title: str = "", caption
         ax.annotate("budget", (1, limit), xycoords=("axes fraction", "data"), ha="right", va="bottom", color=NEGATIVE, fontsize=9)
     ax.set_ylim(bottom=0)
     ax.margins(x=0)
-    _finish(figure, ax, "queries answered", "ε spent in total", title, caption, isinstance(spent, Mapping))
+    _name_series(ax, spent)
+    finish(figure, ax, title, caption, x="queries answered", y="ε spent in total")
     return figure
 
 
@@ -53,7 +54,8 @@ def convergence(
         ax.plot(at, values, label=name, **style)
     if log:
         ax.set_yscale("log")
-    _finish(figure, ax, "step", quantity, title, caption, isinstance(curves, Mapping))
+    _name_series(ax, curves)
+    finish(figure, ax, title, caption, x="step", y=quantity)
     return figure
 
 
@@ -87,7 +89,8 @@ def histogram(
         ax.stairs(counts, edges, fill=True, alpha=0.15, color=style["color"])
     if log:
         ax.set_xscale("log")
-    _finish(figure, ax, quantity, "share of queries" if normalised else "queries", title, caption, isinstance(values, Mapping))
+    _name_series(ax, values)
+    finish(figure, ax, title, caption, x=quantity, y="share of queries" if normalised else "queries")
     return figure
 
 
@@ -110,11 +113,7 @@ def _series(given: Named) -> list[tuple[str, Vector, dict[str, Any]]]:
     return [(name, array, look) for (name, array), look in zip(arrays.items(), looks, strict=True)]
 
 
-def _finish(figure: Figure, ax: Axes, x: str, y: str, title: str, caption: str, legend: bool) -> None:
-    ax.set_xlabel(x, color=MUTED, fontsize=9)
-    ax.set_ylabel(y, color=MUTED, fontsize=9)
-    tidy(ax)
-    heading(ax, title)
-    if legend:
+def _name_series(ax: Axes, given: Named) -> None:
+    """Add a legend, where series have names."""
+    if isinstance(given, Mapping):
         ax.legend(frameon=False, fontsize=8.5)
-    caption_below(figure, caption)

@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from dpexplain.core.answer_scale import AnswerScale
-from dpexplain.plots.style import NEGATIVE, POSITIVE, UNCERTAIN
+from dpexplain.plots.style import sign_colour
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,9 +27,7 @@ class Slope:
 
     @property
     def colour(self) -> str:
-        if self.error is not None and abs(self.value) <= 2 * self.error:
-            return UNCERTAIN
-        return POSITIVE if self.value >= 0 else NEGATIVE
+        return sign_colour(self.value, self.error)
 
     def spread(self, scale: AnswerScale) -> str:
         return "unknown" if self.error is None else scale.spread(self.error)

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Vector
-from dpexplain.plots.style import NEGATIVE, POSITIVE, UNCERTAIN
+from dpexplain.plots.style import sign_colour
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -32,9 +32,7 @@ class Step:
 
     @property
     def colour(self) -> str:
-        if self.error is not None and abs(self.value) <= 2 * self.error:
-            return UNCERTAIN
-        return POSITIVE if self.value >= 0 else NEGATIVE
+        return sign_colour(self.value, self.error)
 
 
 def steps(labels: Sequence[str], values: Vector, error: Vector | None, base: float, top: int) -> list[Step]:
@@ -81,7 +79,7 @@ def format_value(value: Any) -> str:
 def rich_table(
     heading: str, found: Sequence[Step], base: float, answer: float, scale: AnswerScale, average: str, note: str
 ) -> Group:
-    """For a terminal: a sentence, then one line for each step with a bar that begins where the last one ended."""
+    """What a terminal shows: a sentence, then one line for each step with a bar that begins where the last one ended."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -102,7 +100,7 @@ def rich_table(
 def html_table(
     heading: str, found: Sequence[Step], base: float, answer: float, scale: AnswerScale, average: str, note: str
 ) -> str:
-    """For notebooks: the same as a fragment of HTML, readable on light and dark ground."""
+    """What a notebook shows: the same as a fragment of HTML, readable on light and dark ground."""
     low, high = _extent(found, base, answer)
     right = "scope='col' style='text-align:right;white-space:nowrap'"
     head = f"<tr><td></td><th {right}>{scale.unit or 'contribution'}</th><th {right}>± error</th><td></td></tr>"

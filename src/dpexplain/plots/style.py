@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -18,14 +19,8 @@ NEGATIVE = "#b2182b"  # red pushes away
 UNCERTAIN = "#b8b8b8"
 INK = "#222222"
 MUTED = "#666666"
-SERIES = (
-    "#2166ac",
-    "#e08214",
-    "#1b7837",
-    "#762a83",
-    "#666666",
-    "#b2182b",
-)  # for lines and points, which also differ in marker and dash
+# for lines and points, which also differ in marker and dash
+SERIES = ("#2166ac", "#e08214", "#1b7837", "#762a83", "#666666", "#b2182b")
 MARKERS = "osD^vP"
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)))
 
@@ -44,9 +39,9 @@ class Palette:
     def colour(self, value: float) -> str:
         return self.positive if value >= 0 else self.negative
 
-    def tint(self, value: float, most: float = 0.7) -> str:
-        """White at 0, `most` of the full colour at ±1, as #rrggbb."""
-        share = most * min(abs(value), 1.0)
+    def tint(self, value: float) -> str:
+        """White at 0, 0.7 of the full colour at ±1, as #rrggbb."""
+        share = 0.7 * min(abs(value), 1.0)
         channels = (int(self.colour(value)[i : i + 2], 16) for i in (1, 3, 5))
         return "#" + "".join(f"{round(255 + share * (channel - 255)):02x}" for channel in channels)
 
@@ -57,8 +52,9 @@ class Palette:
         return LinearSegmentedColormap.from_list("signs", [self.negative, "#ffffff", self.positive])
 
 
+BLUE_RED = Palette(POSITIVE, NEGATIVE)  # as in the paper's figures
 PALETTES: dict[str, Palette] = {
-    "blue-red": Palette(POSITIVE, NEGATIVE),  # as in the paper's figures
+    "blue-red": BLUE_RED,
     "blue-orange": Palette("#0072b2", "#d55e00"),  # Okabe & Ito: distinct in every kind of colour vision
 }
 
@@ -67,6 +63,11 @@ def palette_of(name: str) -> Palette:
     if name not in PALETTES:
         raise ParameterError(f"palette must be one of {', '.join(map(repr, PALETTES))}, got {name!r}")
     return PALETTES[name]
+
+
+def sign_colour(value: float, error: float | None, palette: Palette = BLUE_RED) -> str:
+    """The colour of a value's sign; grey where ±2 standard errors cross zero."""
+    return UNCERTAIN if error is not None and abs(value) <= 2 * error else palette.colour(value)
 
 
 def readable_on(background: str) -> str:
@@ -120,3 +121,22 @@ def tidy(ax: Axes, **grid: Any) -> None:
     ax.set_axisbelow(True)
     ax.grid(color="#e6e6e6", linewidth=0.8, **grid)
     ax.tick_params(colors=INK, labelsize=9)
+
+
+def finish(figure: Figure, ax: Axes, title: str, caption: str, *, x: str = "", y: str = "", grid: str = "both") -> None:
+    """Label the axes, and add what every figure has: a grid behind the data, a title, a caption."""
+    ax.set_xlabel(x, color=MUTED, fontsize=9, parse_math=False)
+    ax.set_ylabel(y, color=MUTED, fontsize=9, parse_math=False)
+    tidy(ax, axis=grid)
+    heading(ax, title)
+    caption_below(figure, caption)
+
+
+def shown_factor(scale: AnswerScale | None) -> float:
+    """What numbers are multiplied by before they are shown: 100 where answers are read in per cent."""
+    return 100.0 if scale is not None and scale.in_percent else 1.0
+
+
+def axis_unit(scale: AnswerScale | None) -> str:
+    """The end of an axis label about differences of answers."""
+    return f", percentage {scale.unit}" if scale is not None and scale.unit else ""

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.plots.steps import Step
-from dpexplain.plots.style import (
-    INK,
-    MUTED,
-    UNCERTAIN,
-    Palette,
-    PaletteName,
-    caption_below,
-    heading,
-    name_rows,
-    new_axes,
-    palette_of,
-    tidy,
-)
+from dpexplain.plots.style import INK, MUTED, Palette, PaletteName, finish, name_rows, new_axes, palette_of, sign_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,15 +45,13 @@ def waterfall(
     name_rows(ax, ["this record", *(step.label for step in reversed(found)), average])
     ax.set_ylim(-0.7, last + 0.7)
     _ruler(ax, scale)
-    tidy(ax, axis="x")
-    heading(ax, _fold_small(title))
-    caption_below(figure, caption)
+    steps = f"; steps in percentage {scale.unit}" if scale.unit else ""
+    finish(figure, ax, fill(title, 68), caption, x=f"the model's answer{steps}", grid="x")
     return figure
 
 
 def _draw(ax: Axes, row: int, step: Step, scale: AnswerScale, palette: Palette) -> None:
-    doubtful = step.error is not None and abs(step.value) <= 2 * step.error
-    colour = UNCERTAIN if doubtful else palette.colour(step.value)
+    colour = sign_colour(step.value, step.error, palette)
     look: dict[str, Any] = (
         {"color": colour} if step.error is not None else {"facecolor": f"{colour}2e", "edgecolor": colour, "linestyle": "--"}
     )
@@ -95,11 +82,3 @@ def _ruler(ax: Axes, scale: AnswerScale) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     first, second, *_ = ax.xaxis.get_majorticklocs()
     ax.xaxis.set_major_formatter(FuncFormatter(lambda place, _: scale.place(place, second - first)))
-    unit = f"; steps in percentage {scale.unit}" if scale.unit else ""
-    ax.set_xlabel(f"the model's answer{unit}", color=MUTED, fontsize=9)
-
-
-def _fold_small(title: str, width: int = 68) -> str:
-    from textwrap import fill
-
-    return fill(title, width)

@@ -102,10 +102,11 @@ _RELEASE = (
     PowerLaw(0.93, 0.81, {"model": -2.15, "rare": 1.18, "linear": -1.88, "tied": 0.74}, -2.92, 2.68),
     PowerLaw(1.69, 0.32, {"model": -1.9, "rare": 0.92, "linear": -1.14, "tied": 1.49}, -2.01, 1.94),
 )
+# relative excess, then the tangent of the angle: printed by experiments/plan_calibration.py; ends of _BASIC were moved outwards for other tables
 _BASIC = (
     PowerLaw(2.14, 0.71, {"model": -0.87, "rare": 1.89, "hard": -0.41}, -1.52, 1.31),
     PowerLaw(2.15, 0.43, {"model": -1.18, "rare": 0.95, "hard": -0.33}, -1.3, 1.36),
-)  # relative excess, then the tangent of the angle: printed by experiments/plan_calibration.py; ends of _BASIC were moved outwards for other tables
+)
 
 
 def reach(rows: int, features: int, budget: Budget, multiplier: int = 1) -> float:
@@ -116,7 +117,7 @@ def reach(rows: int, features: int, budget: Budget, multiplier: int = 1) -> floa
     return reach_of(rows, features, budget.mu, multiplier)
 
 
-def reach_of(rows: int, features: int, mu: float, multiplier: int = 1) -> float:
+def reach_of(rows: int, features: int, mu: float, multiplier: int) -> float:
     """B of an answer that costs `mu`."""
     return rows * mu / (multiplier * sensitivity.gradient(DEFAULT_WEIGHT, 1.0) * sqrt(features))
 
@@ -128,20 +129,23 @@ def extrapolation(rows: int, features: int) -> float:
 
 
 def basic(reached: float, facts: Facts | None = None, *, plane: Plane = "fitted", beyond: float = 0.0) -> ExpectedQuality:
-    """Of one answer of `Basic` by descent; `beyond` is `extrapolation` of the table. By moments it is that of a `release` at the answer's price."""
+    """The quality to expect of one answer of `Basic` by descent; `beyond` is `extrapolation` of the table.
+
+    An answer by moments is as good as that of a `release` at the answer's price.
+    """
     if _is_fitted(plane):
         return quality_on(_BASIC, reached, facts or Facts(), beyond)
     excess, turn = _PAPER_BASIC
     return ExpectedQuality(1 / (1 + (reached / excess) ** 2), reached / hypot(reached, turn))
 
 
-def basic_of(cost: Guarantee, rows: int, features: int, facts: Facts, *, plane: Plane = "fitted") -> ExpectedQuality:
+def basic_of(cost: Guarantee, rows: int, features: int, facts: Facts, *, plane: Plane) -> ExpectedQuality:
     """The same for an answer that was paid for, from the public row count and the number of columns."""
     return basic(reach_of(rows, features, cost.mu, cost.neighbours.multiplier), facts, plane=plane)
 
 
 def release(reached: float, facts: Facts | None = None, *, plane: Plane = "fitted", beyond: float = 0.0) -> ExpectedQuality:
-    """Of each answer of a release without reference records; `beyond` is `extrapolation` of the table."""
+    """The quality to expect of each answer of a release without reference records; `beyond` is `extrapolation` of the table."""
     if _is_fitted(plane):
         return quality_on(_RELEASE, reached, facts or Facts(), beyond)
     excess, turn = _PAPER_RELEASE
@@ -152,7 +156,7 @@ def release(reached: float, facts: Facts | None = None, *, plane: Plane = "fitte
 def offers(
     rows: int, features: int, budget: Budget, multiplier: int = 1, facts: Facts | None = None, *, plane: Plane = "fitted"
 ) -> list[Offer]:
-    """One for each usual ε a query that the budget can pay at all."""
+    """One offer for each usual ε a query that the budget can pay at all."""
     found = []
     for epsilon in EPSILONS:
         one = Budget(epsilon, budget.delta)
@@ -203,7 +207,7 @@ def _is_fitted(plane: Plane) -> bool:
 
 
 def quality_on(curves: tuple[PowerLaw, PowerLaw], reached: float, facts: Facts, beyond: float) -> ExpectedQuality:
-    """From the curves of the relative excess and of the tangent of the angle."""
+    """The quality to expect, from the curves of the relative excess and of the tangent of the angle."""
     excess, least, most = curves[0].evaluate(reached, facts, beyond)
     angle, narrow, wide = curves[1].evaluate(reached, facts, beyond)
     if reached < LEAST_REACH:
@@ -213,7 +217,7 @@ def quality_on(curves: tuple[PowerLaw, PowerLaw], reached: float, facts: Facts, 
 
 
 def _grade(cosine: float) -> str:
-    """By the two digits that are printed."""
+    """A word for a cosine, by the two digits that are printed."""
     return next((words for least, words in _GRADES if round(cosine, 2) >= least), "mostly noise")
 
 

@@ -26,7 +26,7 @@ class PersonGuarantees:
 
     @classmethod
     def of(cls, explained: Guarantee, rows: int, card: ModelCard | None) -> PersonGuarantees:
-        """From what was spent on the explanation data, their public size, and the model's card."""
+        """The statements that follow from what was spent on the explanation data, their public size, and the model's card."""
         found = _training_guarantee(explained, rows, card)
         both = None if found is None or not explained.private else CombinedGuarantee(found, explained)
         return cls(explained, found, both, card)

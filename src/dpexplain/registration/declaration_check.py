@@ -39,9 +39,8 @@ def check_declaration(model: Any, declared: AnswerDeclaration, records: Callable
             raise _failure(error) from None
         return reading.scale
     if _several(answers):
-        reading.labels(
-            answers, len(answers)
-        )  # DataError where the declaration means one number, or the target is none of the classes
+        # DataError where the declaration means one number, or the target is none of the classes
+        reading.labels(answers, len(answers))
         return AnswerScale.of("probability") if reading.kind == "label" else reading.scale
     _CHECKS[reading.kind](answers, reading)
     return reading.scale

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpexplain.arguments import quote
 from dpexplain.core.answer_scale import AnswerScale, Kind
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.domain.values import find, is_missing, lookup_table, number
+from dpexplain.domain.values import TRUTH, find, is_missing, lookup_table, number, readable
 from dpexplain.errors import DataError, ParameterError
 
 Output: TypeAlias = Literal["probability", "class", "value"]
@@ -145,6 +145,10 @@ class Reading:
             return 1.0 if find(self._lookup, answer) == 0 else -1.0
         if self.kind == "label" and isinstance(answer, (bool, np.bool_)):
             return 1.0 if answer else -1.0
+        if (
+            self.kind == "label" and isinstance(answer, str) and answer.lower() in TRUTH
+        ):  # as a column of booleans is stored beside a word
+            return 2 * TRUTH[answer.lower()] - 1
         return _label_or_nan(self.scale.labels, number(answer))
 
     def _numbers(self, answers: NDArray[Any]) -> Vector:
@@ -202,6 +206,8 @@ def as_answers(answers: Any) -> NDArray[Any] | list[Any]:
         raise WrongShape(_shape(answers))
     if array.ndim == 2 and array.shape[1] == 1:
         array = array.reshape(-1)
+    if array.dtype.kind == "c":  # one complex number makes all others complex
+        array = readable(array)
     return array if array.dtype.kind in "biuf" else array.tolist()
 
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from dpexplain.arguments import quote
 from dpexplain.core.arrays import Vector
+from dpexplain.domain import frames
 from dpexplain.errors import DataError
 from dpexplain.registration.declared_answers import AnswerDeclaration
 
@@ -53,4 +54,4 @@ def _as_typed(kind: pa.DataType, target: Any) -> Any:
 def _entries(column: Any, kind: pa.DataType) -> Any:
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return column.to_pylist()
+    return frames.entries(column)

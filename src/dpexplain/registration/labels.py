@@ -186,7 +186,7 @@ def _ask_together(question: Callable[[Any], Any], reading: Reading, rows: Any, c
 
 
 def _ask_apart(question: Callable[[Any], Any], reading: Reading, rows: Any, positions: np.ndarray[Any, Any]) -> Vector:
-    """In pieces, larger after each that is answered and smaller after each that is not: rows that cannot be answered alone are NaN."""
+    """Ask in pieces, larger after each that is answered and smaller after each that is not: rows that cannot be answered alone are NaN."""
     from dpexplain.registration.presentation import take
 
     labels, start, size = np.full(len(positions), np.nan), 0, 1

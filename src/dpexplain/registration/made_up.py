@@ -31,13 +31,13 @@ def made_up_like(rows: Any, domain: DomainLike) -> Any:
     raise NotImplementedError("records can be made up for dpexplain's own domains only")
 
 
-def made_up_columns(domain: Domain, count: int = RECORDS) -> dict[str, Any]:
+def made_up_columns(domain: Domain) -> dict[str, Any]:
     """Columns of made-up records. Each feature is drawn independently and uniformly over its declared values."""
-    uniforms, points = Uniforms(), np.zeros((count, domain.width))
+    uniforms, points = Uniforms(), np.zeros((RECORDS, domain.width))
     for block, levels in zip(domain.blocks, domain.levels, strict=True):
-        u, width = uniforms.take(count), block.stop - block.start
+        u, width = uniforms.take(RECORDS), block.stop - block.start
         if block.kind == "one-hot":
-            points[np.arange(count), block.start + (u * width).astype(int)] = 1.0
+            points[np.arange(RECORDS), block.start + (u * width).astype(int)] = 1.0
         elif block.kind == "binary":
             points[:, block.start] = u > 0.5
         else:
@@ -45,10 +45,10 @@ def made_up_columns(domain: Domain, count: int = RECORDS) -> dict[str, Any]:
     return domain.decode(points)
 
 
-def made_up_images(domain: ImageDomain, count: int = RECORDS) -> np.ndarray[Any, Any]:
+def made_up_images(domain: ImageDomain) -> np.ndarray[Any, Any]:
     """Images of one random tone each, with noise, so that some are bright and some are dark."""
-    uniforms, shape = Uniforms(), (count, *domain.shape)
-    tone = uniforms.take(count).reshape(-1, *(1 for _ in domain.shape))
+    uniforms, shape = Uniforms(), (RECORDS, *domain.shape)
+    tone = uniforms.take(RECORDS).reshape(-1, *(1 for _ in domain.shape))
     pixels = (tone + uniforms.take(int(np.prod(shape))).reshape(shape)) / 2
     if domain.bounds is None:
         return (pixels * 255).astype(np.uint8)
@@ -56,8 +56,8 @@ def made_up_images(domain: ImageDomain, count: int = RECORDS) -> np.ndarray[Any,
     return np.asarray(low + pixels * (high - low))
 
 
-def made_up_texts(domain: TextDomain, count: int = RECORDS) -> list[str]:
+def made_up_texts(domain: TextDomain) -> list[str]:
     """Texts that consist of a few words of the vocabulary each."""
     uniforms, words = Uniforms(), domain.vocabulary
-    lengths = 1 + (uniforms.take(count) * min(_WORDS, len(words))).astype(int)
+    lengths = 1 + (uniforms.take(RECORDS) * min(_WORDS, len(words))).astype(int)
     return [" ".join(words[int(u * len(words))] for u in uniforms.take(int(length))) for length in lengths]

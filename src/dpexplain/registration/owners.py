@@ -22,6 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpexplain.arguments import quote
+from dpexplain.domain import frames
 from dpexplain.errors import DataError
 
 MISSING = frozenset({"", "nan", "NaN", "None", "null", "<NA>", "NaT"})  # texts that readers write for a missing entry
@@ -83,9 +84,17 @@ def arrow_owner_names(owners: pa.Array | pa.ChunkedArray) -> list[str]:
     try:
         coded = plain.dictionary_encode(null_encoding="encode")
     except pa.ArrowException:  # a type without equality, such as a list: it names no owner
-        return owner_names(plain.to_pylist())
-    names = [owner_name(value) for value in coded.dictionary.to_pylist()]
+        return owner_names(frames.entries(plain))
+    names = owner_names(_values_of(coded.dictionary))
     return [names[place] for place in coded.indices.to_pylist()]
+
+
+def _values_of(array: pa.Array) -> Iterable[Any]:
+    """The entries of an array of Arrow. Times that Python cannot hold are read as NumPy holds them."""
+    kind = array.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return frames.column(nw.from_native(pa.chunked_array([array]), series_only=True))
+    return frames.entries(array)
 
 
 def keep_first(names: list[str], most: int, seen: dict[str, int]) -> NDArray[np.bool_]:
@@ -127,5 +136,15 @@ def _read(rows: Any, unit: str) -> list[str]:
         return owner_names(column)
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         return arrow_owner_names(column)
-    series = nw.from_native(column, series_only=True)
-    return owner_names(series.to_numpy() if series.dtype.is_numeric() and not series.is_null().any() else series.to_list())
+    return owner_names(_entries_of(nw.from_native(column, series_only=True)))
+
+
+def _entries_of(series: nw.Series[Any]) -> Iterable[Any]:
+    if series.dtype in (nw.Date, nw.Datetime, nw.String):  # a library may store what it cannot return as a Python object
+        return frames.column(series)
+    if series.dtype.is_numeric() and not series.is_null().any():
+        return series.to_numpy()
+    try:
+        return series.to_list()
+    except Exception:
+        return frames.entries(series.to_arrow())

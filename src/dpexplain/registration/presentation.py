@@ -185,7 +185,13 @@ def _describe_list(rows: Any, domain: DomainLike) -> dict[Any, EntryKinds]:
         columns = read_columns(rows, list(domain.columns))
         return {feature.name: describe_column(columns[feature.name], feature) for feature in domain.features}
     complete = [isinstance(row, (str, np.ndarray)) or _is_complete(row, domain.columns) for row in rows]
-    return {COLUMN_OF_A_SERIES: EntryKinds(AS_GIVEN, np.array(complete, dtype=np.bool_))}
+    known: dict[Any, int] = {}  # a model that stacks arrays gives all the type of one of them
+    kinds = [known.setdefault(_array_type(row), AS_GIVEN + len(known)) for row in rows]
+    return {COLUMN_OF_A_SERIES: EntryKinds(np.array(kinds, dtype=np.intp), np.array(complete, dtype=np.bool_))}
+
+
+def _array_type(row: Any) -> Any:
+    return (row.dtype, row.shape) if isinstance(row, np.ndarray) else None
 
 
 def _is_complete(row: Any, names: tuple[str, ...]) -> bool:

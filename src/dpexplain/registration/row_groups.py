@@ -52,7 +52,7 @@ class Group:
 
 
 def describe_column(column: Column, feature: Feature | None, missing: int = EntryKind.TEXT) -> EntryKinds:
-    """Of a column that a feature declares; or that none does. An entry is complete if it is there and, as a category, no fraction.
+    """The kinds of the entries of a column that a feature declares, or that none does. An entry is complete if it is there and, as a category, no fraction.
 
     `missing` is what a missing entry counts as where no feature says it.
     """
@@ -63,9 +63,7 @@ def describe_column(column: Column, feature: Feature | None, missing: int = Entr
     return describe_kinds(find_kinds(column), lambda: column, feature, missing)
 
 
-def describe_kinds(
-    kinds: Kinds, read: Callable[[], Column], feature: Feature | None, missing: int = EntryKind.TEXT
-) -> EntryKinds:
+def describe_kinds(kinds: Kinds, read: Callable[[], Column], feature: Feature | None, missing: int) -> EntryKinds:
     """The same where the kinds are known, with MISSING for what is missing. `read` is called where some entries are numbers."""
     complete: Mask | bool = True
     if feature is not None:

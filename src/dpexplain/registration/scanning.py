@@ -161,10 +161,18 @@ def read_registered(
     if files.rows == 0:
         raise DataError("there are no rows. Register data with at least one row")
     try:
+        _require_readable(files, list(dict.fromkeys(wanted)))
         kept = None if terms.unit is None else _keep_first_rows(files, terms.unit, terms.max_rows_per_unit)
         return EncodedFiles(files, domain, labels, kept, _sparse(files, domain))
     except RowsUnavailable as error:
         raise DataError(str(error)) from None
+
+
+def _require_readable(files: ParquetFiles, columns: Sequence[str]) -> None:
+    """RowsUnavailable for what Arrow refuses to read: text of a dictionary that is not valid Unicode. A question must not be where that is noticed."""
+    coded = [name for name in columns if pa.types.is_dictionary(files.schema.field(name).type)]
+    for _ in files.batches(coded, BATCH) if coded else ():
+        pass
 
 
 def _sparse(files: ParquetFiles, domain: DomainLike) -> bool:

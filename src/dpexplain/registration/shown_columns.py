@@ -146,7 +146,18 @@ def read_entries(series: pd.Series[Any]) -> Column:
         return np.fromiter(map(_real, series.tolist()), dtype=object, count=len(series))
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
         return series.to_numpy(np.float64, na_value=np.nan)
-    return series.astype(object).to_numpy()
+    return _objects_of(series)
+
+
+def _objects_of(series: pd.Series[Any]) -> Column:
+    """The entries as objects; None for one that pandas stores and cannot return, such as text that is not valid Unicode or a date after the year 9999."""
+    try:
+        return series.astype(object).to_numpy()
+    except Exception:
+        if len(series) == 1:
+            return np.full(1, None, dtype=object)
+        half = len(series) // 2
+        return np.concatenate([_objects_of(series.iloc[:half]), _objects_of(series.iloc[half:])])
 
 
 def _real(entry: Any) -> Any:
@@ -228,10 +239,11 @@ def _category_kind(value: Any, declared: frozenset[Any]) -> EntryKind:
 
 
 def _as_categories(series: pd.Series[Any], feature: Feature | None) -> pd.Series[Any]:
-    """With the declared values as categories: in their own order where the column is ordered, sorted as pandas does it elsewhere."""
+    """With the declared values as categories: in the declared order where the column is ordered, sorted as pandas does it elsewhere.
+
+    The column's own order would not do: where pandas has found the categories in the rows, another row decides which there are.
+    """
     values, ordered = [str(value) for value in category_values(feature)], bool(series.cat.ordered)
-    if ordered and set(series.cat.categories) == set(values):
-        return series
     return series.cat.set_categories(values if ordered else sorted(values), ordered=ordered)
 
 
@@ -241,24 +253,36 @@ def _as_text(series: pd.Series[Any], _: Feature | None) -> pd.Series[Any]:
     text = _usual_types()[0]
     if series.dtype == text and isinstance(text, pd.StringDtype):
         return series
-    entries, missing = series.astype(object), series.isna()
-    return (entries.where(~missing, np.nan) if missing.any() else entries).astype(text)
+    missing = series.isna().to_numpy()
+    entries = _objects_of(series)
+    return _series_like(series, np.where(missing, np.nan, entries) if missing.any() else entries).astype(text)
 
 
 def _as_instants(series: pd.Series[Any], _: Feature | None) -> pd.Series[Any]:
     """Of the usual type where all are missing; else of the type of the first that is not."""
+    if _holds_instants(series.dtype) and (series.dtype == _usual_types()[1] or series.notna().any()):
+        return series
+    entries = _objects_of(series)
+    missing = find_missing(entries)
+    if missing.all():
+        return _series_like(series, no_instants(len(series)))
+    wanted = _instant_type(entries[np.flatnonzero(~missing)[0]])
+    found = _to_instants(_none_for_missing(entries), wanted)
+    found.index, found.name = series.index, series.name
+    return found
+
+
+def _to_instants(entries: Column, wanted: Any) -> pd.Series[Any]:
+    """NaT for an instant that pandas has no place for in a column of its type: some before and after the years of Python."""
     import pandas as pd
 
-    present = series[series.notna()]
-    wanted = _usual_types()[1]
-    if len(present):
-        wanted = series.dtype if _holds_instants(series.dtype) else _instant_type(present.iloc[0])
-    if series.dtype == wanted:
-        return series
-    if not len(present):
-        return _series_like(series, no_instants(len(series)))
-    entries = series.astype(object).where(series.notna(), None).tolist()
-    found: pd.Series[Any] = pd.Series(entries, index=series.index, dtype=wanted, name=series.name)
+    try:
+        found: pd.Series[Any] = pd.Series(entries.tolist(), dtype=wanted)
+    except Exception:
+        half = len(entries) // 2
+        if not half:
+            return pd.Series([pd.NaT], dtype=wanted)
+        found = pd.concat([_to_instants(entries[:half], wanted), _to_instants(entries[half:], wanted)], ignore_index=True)
     return found
 
 

@@ -7,7 +7,7 @@ categories names those of other rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import narwhals as nw
@@ -17,9 +17,11 @@ import pyarrow as pa
 from dpexplain.domain import Date, Datetime, Numeric
 from dpexplain.domain.catalogue import Feature
 from dpexplain.domain.frames import column as read_column
+from dpexplain.domain.frames import entries
 from dpexplain.domain.values import Column, floats
 from dpexplain.registration.entry_kinds import (
     EntryKind,
+    Kinds,
     category_values,
     find_missing,
     find_whole,
@@ -34,18 +36,38 @@ _NUMPY_TYPES: dict[Any, type] = {nw.Float64: np.float64, nw.Float32: np.float32,
 
 
 def describe_typed_frame(frame: nw.DataFrame[Any], features: Mapping[str, Feature]) -> dict[str, EntryKinds]:
-    """Which rows are complete. Of columns that no feature declares, whole numbers and booleans count."""
-    counted = [name for name, dtype in frame.schema.items() if name in features or _is_whole(dtype)]
+    """Which rows are complete. Of columns that no feature declares, whole numbers, booleans and nested values count."""
+    counted = [name for name, dtype in frame.schema.items() if name in features or _is_whole(dtype) or dtype.is_nested()]
     return {name: describe_typed(frame[name], features.get(name)) for name in counted}
 
 
 def describe_typed(series: nw.Series[Any], feature: Feature | None) -> EntryKinds:
     """Which entries are complete; all are of one kind, that of the column's type, but for nulls among booleans."""
+    if series.dtype.is_nested():
+        return EntryKinds(_group_by_nulls(entries(series.to_arrow())))
     column = read_column(series)
     if series.dtype == nw.Boolean:
         missing = find_missing(column)
         return EntryKinds(mark_missing(EntryKind.TRUTH, missing), ~missing)
     return EntryKinds(AS_GIVEN, find_whole(column) if _is_integer(series.dtype, feature) else ~find_missing(column))
+
+
+def _group_by_nulls(column: list[Any]) -> Kinds:
+    """One number for nested values without a null, and others by where nulls are: a null makes whole numbers floats in the same place of other rows."""
+    known: dict[frozenset[Any], int] = {frozenset(): AS_GIVEN}
+    return np.array([known.setdefault(frozenset(_null_places(one)), AS_GIVEN + len(known)) for one in column], dtype=np.int16)
+
+
+def _null_places(value: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The fields in which something is missing, whatever the position in a list."""
+    if value is None:
+        yield place
+    elif isinstance(value, Mapping):
+        for name, member in value.items():
+            yield from _null_places(member, (*place, name))
+    elif isinstance(value, (list, tuple)):
+        for member in value:
+            yield from _null_places(member, place)
 
 
 def show_typed_frame(frame: nw.DataFrame[Any], features: Mapping[str, Feature], *, complete: bool) -> Any:

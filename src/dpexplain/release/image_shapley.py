@@ -96,7 +96,7 @@ class ImageReference:
         }
 
 
-def prepare_images(release: Release, labeller: Labeller, records: int | None = None) -> ImageReference:
+def prepare_images(release: Release, labeller: Labeller, records: int | None) -> ImageReference:
     """Ask the model about the release's flat images; DataError where it cannot answer."""
     domain, planes = release.domain, release.planes
     if not isinstance(domain, ImageDomain):

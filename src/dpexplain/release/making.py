@@ -161,7 +161,7 @@ class ReleaseRecipe:
         )
 
     def _planes(self, sketch: NoisySketch, calibrated: Calibrated, normals: Normals) -> MomentPlanes:
-        """With the model's answers at public points, where there is one to ask."""
+        """Build the planes, with the model's answers at public points where there is one to ask."""
         model = self.data.facts.column_model
         asked = None if model is None else PublicModel(model)
         return build_planes(sketch, calibrated, asked, normals, GUESSED)

@@ -26,7 +26,7 @@ class PageTargets:
     choices: tuple[PageTarget, ...]
 
     def to_dict(self, first: dict[str, Any], facts: Callable[[Payload], dict[str, Any]]) -> dict[str, Any]:
-        """In JSON's types: of each release what differs from `first`; `facts` converts a payload to what a page stores."""
+        """The targets in JSON's types: of each release what differs from `first`; `facts` converts a payload to what a page stores."""
         choices = [
             {"name": one.name, "release": changed_entries(first, facts(one.payload))}
             | ({} if one.surrogate is None else {"surrogate": one.surrogate})

@@ -92,7 +92,7 @@ def build_reference(
     solver: Solver,
     data: PrivateData,
     rows: int,
-    watch: ProgressCallback = no_progress,
+    watch: ProgressCallback,
 ) -> ReferenceData:
     """Records drawn from the noisy counts, labelled by the model and raked to the noisy moments."""
     domain, found = require_tabular(data), estimate(sketch.sums, sketch.query, sketch.sigma)

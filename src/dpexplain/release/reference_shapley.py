@@ -162,7 +162,7 @@ def _ask_alternatives(
     return proposed.take(kept, times), {name: column[kept] for name, column in columns.items()}, asked[kept]
 
 
-def prepare_once(reference: ReferenceData, labeller: Labeller, records: int | None = None) -> ShapleyReference:
+def prepare_once(reference: ReferenceData, labeller: Labeller, records: int | None) -> ShapleyReference:
     """`prepare`, or what it returned before for the same model and records where the model still answers alike."""
     known: list[tuple[int | None, ShapleyReference]] = reference.compared_models
     for count, over in known:

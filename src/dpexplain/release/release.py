@@ -76,9 +76,8 @@ class Release(ModelQuestions):
     named: Mapping[str, Release] = field(default_factory=dict)  # the same records for other models or classes, by name
     first: Guarantee | None = None  # what was paid before others were added
     model_card: ModelCard | None = None  # how private the model's training was, as declared with the data
-    compiled: CompiledPlanes | None = (
-        None  # of `planes`: quicker where many questions are asked one by one (`release/compiled.py`)
-    )
+    # of `planes`: quicker where many questions are asked one by one (`release/compiled.py`)
+    compiled: CompiledPlanes | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -126,7 +126,7 @@ class Summary:
 def summarise(
     reference: ReferenceData, labeller: Labeller, records: int, background: int | None, scale: AnswerScale, guarantee: Guarantee
 ) -> Summary:
-    """Over `records` reference records, drawn by weight, each compared with the background."""
+    """Summarise a model over `records` reference records, drawn by weight, each compared with the background."""
     over = prepare(reference, labeller, background, QUESTIONS // records, most=_COMPARED)
     positions = reference.positions_by_weight(records)
     points = reference.encoded[positions]
@@ -148,7 +148,7 @@ class MeanSizes:
 
 
 def mean_sizes(over: ShapleyReference, queries: dict[str, NDArray[Any]], answers: Vector, changes: Matrix) -> MeanSizes:
-    """For records of equal weight.
+    """The mean sizes over records of equal weight.
 
     `changes` are of the queries' log weights in each rehearsal of the noise, (K, queries): noise moves the contributions of each record, and which
     records there are. So do codes that noise may have hidden: contributions of a background record beside the queries are those of the queries beside

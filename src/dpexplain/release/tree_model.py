@@ -119,9 +119,8 @@ def find_trees(model: Any, target: Any, table: Callable[[Columns], Any], ask: La
             return np.ascontiguousarray(numbers, dtype=np.float64)
 
         return _check_trees(found, prepare, ask, records)
-    except (
-        Exception
-    ):  # a foreign model or its steps may raise anything: it is asked as a black box instead, which reports the error
+    except Exception:
+        # a foreign model or its steps may raise anything: it is asked as a black box instead, which reports the error
         return None
 
 

@@ -134,13 +134,12 @@ class ReleaseBackend:
 
     @property
     def about(self) -> dict[str, Any]:
-        weight = self.release.weight.to_dict()
         return {
             "source": "release",
             "rows": self.release.size,
             "columns": self.domain.width,
             "mechanism": "release" if self.over is None else "shapley",
-            "weight": weight,
+            "weight": self.release.weight.to_dict(),
         }
 
     @property
@@ -185,9 +184,7 @@ class ReleaseBackend:
     def explain(self, record: Any, request_id: str, target: str | None = None) -> Explanation:
         answer = replace(self.release.explain(record, plane=self.plane, target=target), request_id=request_id)
         over = self._comparison_model(target)
-        if over is None:
-            return answer
-        return replace(answer, added=self._contributions_of(over, record, answer.point))
+        return answer if over is None else replace(answer, added=self._contributions_of(over, record, answer.point))
 
     def _contributions_of(self, over: ShapleyReference | WordReference, record: Any, point: Vector) -> Contributions:
         about = self.scale, self.release.guarantee, self.release.fingerprint
@@ -200,12 +197,11 @@ class ReleaseBackend:
         if self.over is None or target is None:
             return self.over
         if target not in self._over_targets:
-            model, reference = self.over.labeller.model, self.release.of(target).reference
-            asked = find_class(model, target)
-            known = reference is not None and asked is not None
-            self._over_targets[target] = (
-                prepare(reference, replace(self.over.labeller, target=asked)) if known and reference else None
-            )
+            reference, asked = self.release.of(target).reference, find_class(self.over.labeller.model, target)
+            if reference is None or asked is None:
+                self._over_targets[target] = None
+            else:
+                self._over_targets[target] = prepare(reference, replace(self.over.labeller, target=asked))
         return self._over_targets[target]
 
     def explain_many(self, records: Sequence[Any], request_ids: Sequence[str], target: str | None = None) -> PaidExplanations:
@@ -283,9 +279,8 @@ class LedgerBackend:
 
     @property
     def about(self) -> dict[str, Any]:
-        shown = {
-            key: value for key, value in self.mechanism.to_dict().items() if key in ("mechanism", "epsilon", "delta", "weight")
-        }
+        public = ("mechanism", "epsilon", "delta", "weight")
+        shown = {name: value for name, value in self.mechanism.to_dict().items() if name in public}
         return {"source": "ledger", "rows": self.data.size, "columns": self.domain.width, **shown}
 
     @property

@@ -66,7 +66,7 @@ class Guard:
         await self._app(scope, self._count_bytes(receive), send)
 
     def _count_bytes(self, receive: Receive) -> Receive:
-        """For bodies without a Content-Length."""
+        """Count the bytes of bodies without a Content-Length."""
         seen = 0
 
         async def receive_limited() -> Message:

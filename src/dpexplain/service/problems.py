@@ -91,7 +91,7 @@ def problem_of(error: DpexplainError) -> Problem:
 
 
 def _for_callers(message: str) -> str:
-    """Without what only Python's functions take."""
+    """The message without what only Python's functions take."""
     for python, said in PYTHON:
         message = message.replace(python, said)
     return message

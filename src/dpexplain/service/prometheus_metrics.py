@@ -50,7 +50,7 @@ class Metrics:
             self._slots[_INDEX[name]] += 1
 
     def totals(self) -> dict[str, float]:
-        """By name; those of bounds count what took at most so long."""
+        """Totals by name; those of bounds count what took at most so long."""
         if self._folder is None:
             found = [self._own]
         else:

@@ -64,9 +64,8 @@ def serve(config: ServiceConfig, progress: Progress = iter, report: Callable[[st
         )
         if settings.workers == 1:
             log_to_stderr()
-            signal.signal(
-                signal.SIGTERM, lambda *_: None
-            )  # the server stops by itself, then raises the signal again: that is no failure
+            # the server stops by itself, then raises the signal again: that is no failure
+            signal.signal(signal.SIGTERM, lambda *_: None)
             uvicorn.run(application(config, backend, None), **server_options(config))
             return
         backend.close()
@@ -101,7 +100,7 @@ def require_free_address(host: str, port: int) -> None:
 
 
 def run_workers(config: uvicorn.Config) -> None:
-    """As `uvicorn.run` does, but without Nagle's algorithm: on a shared socket asyncio leaves it on, which costs 40 ms a response."""
+    """Run workers as `uvicorn.run` does, but without Nagle's algorithm: on a shared socket asyncio leaves it on, which costs 40 ms a response."""
     shared = config.bind_socket()
     shared.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted connections inherit it
     with suppress(KeyboardInterrupt):
@@ -109,7 +108,7 @@ def run_workers(config: uvicorn.Config) -> None:
 
 
 def sharing_labels(config: ServiceConfig, folder: Path) -> ServiceConfig:
-    """With several workers and a model, labels are kept for as long as the server runs."""
+    """Keep labels, with several workers and a model, for as long as the server runs."""
     rows = config.rows
     if rows is None or rows.source.model is None or rows.source.cache or config.settings.workers == 1:
         return config

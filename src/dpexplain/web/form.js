@@ -42,16 +42,9 @@ function numberField(feature, changed) {
   const number = element("input", { type: "number", id, ...bounds, step: "any", inputmode: "decimal", autocomplete: "off", placeholder: mayBeMissing(feature) ? "not known" : null, "aria-describedby": `${id}-problem` });
   const size = stepOf(feature);
   const slider = element("input", { type: "range", ...bounds, step: size === 1 ? 1 : "any", "aria-label": `${titleOf(feature)}, slider` });
-  const problem = element("p", { class: "problem", id: `${id}-problem`, hidden: true });
   const fill = () => slider.style.setProperty("--filled", `${(100 * (Number(slider.value) - feature.low)) / (feature.high - feature.low)}%`);
   const value = () => (number.value.trim() === "" ? NaN : Number(number.value));
-  const judge = () => {
-    const why = refusal(feature, value());
-    problem.hidden = why === null;
-    setText(problem, why ?? "");
-    number.setAttribute("aria-invalid", String(why !== null));
-    return why === null;
-  };
+  const { problem, judge } = judged(feature, number, value);
   slider.addEventListener("input", () => {
     number.value = String(rounded(feature, Number(slider.value)));
     fill();
@@ -80,56 +73,45 @@ function numberField(feature, changed) {
 }
 
 function textField(feature, changed) {
+  return typedField(feature, changed, "text", "textarea", { rows: 8, autocomplete: "off" }, (text) => text);
+}
+
+function dateField(feature, changed) {
+  const type = feature.kind === "date" ? "date" : "datetime-local";
+  return typedField(feature, changed, "number", "input", { type, min: feature.low, max: feature.high, step: 1 }, (text) => text || null);
+}
+
+/** One control that is typed into; `valueOf` turns its text into a value of the record. */
+function typedField(feature, changed, style, tag, attributes, valueOf) {
   const id = identity("field");
-  const area = element("textarea", { id, rows: 8, autocomplete: "off", "aria-describedby": `${id}-problem` });
-  const problem = element("p", { class: "problem", id: `${id}-problem`, hidden: true });
-  const judge = () => {
-    const why = refusal(feature, area.value);
-    problem.hidden = why === null;
-    setText(problem, why ?? "");
-    area.setAttribute("aria-invalid", String(why !== null));
-    return why === null;
-  };
-  area.addEventListener("input", () => {
+  const control = element(tag, { ...attributes, id, "aria-describedby": `${id}-problem` });
+  const { problem, judge } = judged(feature, control, () => control.value);
+  control.addEventListener("input", () => {
     judge();
     changed();
   });
   return {
-    root: element("div", { class: "field text" }, labelOf(feature, id), area, problem),
+    root: element("div", { class: `field ${style}` }, labelOf(feature, id), control, problem),
     accepted: judge,
-    value: () => area.value,
+    value: () => valueOf(control.value),
     show(wanted) {
-      area.value = wanted;
+      control.value = wanted ?? "";
       judge();
     },
   };
 }
 
-function dateField(feature, changed) {
-  const id = identity("field");
-  const kind = feature.kind === "date" ? "date" : "datetime-local";
-  const input = element("input", { type: kind, id, min: feature.low, max: feature.high, step: 1, "aria-describedby": `${id}-problem` });
-  const problem = element("p", { class: "problem", id: `${id}-problem`, hidden: true });
+/** A line for what is wrong with a control's value, and a function that fills it and returns whether nothing is. */
+function judged(feature, control, value) {
+  const problem = element("p", { class: "problem", id: `${control.id}-problem`, hidden: true });
   const judge = () => {
-    const why = refusal(feature, input.value);
+    const why = refusal(feature, value());
     problem.hidden = why === null;
     setText(problem, why ?? "");
-    input.setAttribute("aria-invalid", String(why !== null));
+    control.setAttribute("aria-invalid", String(why !== null));
     return why === null;
   };
-  input.addEventListener("input", () => {
-    judge();
-    changed();
-  });
-  return {
-    root: element("div", { class: "field number" }, labelOf(feature, id), input, problem),
-    accepted: judge,
-    value: () => input.value || null,
-    show(wanted) {
-      input.value = wanted ?? "";
-      judge();
-    },
-  };
+  return { problem, judge };
 }
 
 function choiceField(feature, changed) {

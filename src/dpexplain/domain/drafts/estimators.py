@@ -30,9 +30,8 @@ def draft_of_estimator(model: Any) -> Draft:
     names = _input_names(model)
     facts: Facts = {name: {} for name in names}
     _walk(model, names, facts)
-    taken = [
-        name for name in names if "used" in facts[name] or "dropped" not in facts[name]
-    ]  # a column that the model drops is not a feature
+    # a column that the model drops is not a feature
+    taken = [name for name in names if "used" in facts[name] or "dropped" not in facts[name]]
     return Draft(tuple(_feature(name, facts[name]) for name in taken), source)
 
 
@@ -167,9 +166,8 @@ def _trees(step: Any, columns: Sequence[str], facts: Facts) -> None:
         name = columns[place]
         if not facts[name].get("scaled") and min(found) < max(found):
             room = (max(found) - min(found)) / 10
-            low = (
-                min(found) - room if min(found) < 0 else max(min(found) - room, 0.0)
-            )  # no negative bound where no threshold is negative
+            # no negative bound where no threshold is negative
+            low = min(found) - room if min(found) < 0 else max(min(found) - room, 0.0)
             facts[name].setdefault("bounds", round_out(low, max(found) + room))
             facts[name].setdefault("source", "the thresholds of the model's trees")
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from dpexplain.arguments import quote, require_method
-from dpexplain.core.arrays import Vector
+from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.data import PrivateData
 from dpexplain.domain import Domain
 from dpexplain.errors import ParameterError
@@ -25,7 +25,7 @@ from dpexplain.evaluation.audit.bounds import estimated_mu, mu_from_scores, noti
 from dpexplain.evaluation.audit.distinguisher import Distinguisher, stack_transcripts
 from dpexplain.evaluation.audit.setup import Canary, MadeUp, World, find_canary, made_up, world
 from dpexplain.evaluation.audit.targets import Refining, Releasing, Subject, subject_of
-from dpexplain.evaluation.audit.transcript import Ratio
+from dpexplain.evaluation.audit.transcript import Ratio, Record
 from dpexplain.evaluation.baselines.inputs import encoded_point
 from dpexplain.evaluation.metrics.stored_moments import RememberedRows
 from dpexplain.mechanisms.ports import Mechanism, Noise, Rows
@@ -149,34 +149,48 @@ def audit(
     )
     _require(view, runs, confidence, data, domain)
     stage = _set_up(mechanism, data, _Scenario(domain, relation, query, queries, copies), view)
-    subject = subject_of(mechanism, stage.queries, view)
-    inside, outside = _worlds(stage, subject, canary)
+    pair, name = _pair_of(stage, subject_of(mechanism, stage.queries, view), canary), _name_of(mechanism, view)
     choosing = min(max(int(runs * _CHOOSING), 30), 200)
-    counted, error = runs - choosing, 1 - confidence
-    plane = getattr(mechanism, "plane", None)
-    kind = f", {plane}" if plane in ("anchored", "paper") else ""
-    kind += f" by {by}" if (by := getattr(mechanism, "by", None)) else ""
-    name = f"{mechanism.to_dict()['mechanism']}{kind} ({view})"
-    ratio = Ratio(inside.rows, outside.rows)
-    learnt = [
-        _run_pair(subject, (inside, outside), ratio, view, noise or SeededNoise, 1 + i)
-        for i in with_bar(range(choosing), f"{name}: choosing")
-    ]
-    with_it, without = stack_transcripts([one[0] for one in learnt]), stack_transcripts([one[1] for one in learnt])
+    counted, error, make = runs - choosing, 1 - confidence, noise or SeededNoise
+    learnt = [pair.run(make(1 + i), make(1 + i)) for i in with_bar(range(choosing), f"{name}: choosing")]
+    with_it, without = _outputs(learnt, view)
     telling = Distinguisher.learn_distinguisher(with_it, without, trusted=0 if view == "transcript" else None).with_threshold(
         with_it, without, counted, error / 5
     )
     sources = [_source(seed, noise, which) for which in (0, 1)]
-    seen = [
-        tuple(
-            subject.run(each.fresh(), source, ratio.with_stored_sums())
-            for each, source in zip((inside, outside), sources, strict=True)
-        )
-        for _ in with_bar(range(counted), name)
-    ]
-    scores = [telling.score(stack_transcripts([getattr(pair[side], view) for pair in seen], with_it.shape[1])) for side in (0, 1)]
-    claimed = mu_of(max(record.quanta for pair in seen for record in pair))
+    seen = [pair.run(*sources) for _ in with_bar(range(counted), name)]
+    scores = [telling.score(side) for side in _outputs(seen, view, with_it.shape[1])]
+    claimed = mu_of(max(record.quanta for both in seen for record in both))
     return _audit_result(_Evidence(scores, telling.threshold, claimed), stage, name, view, mechanism.delta, confidence)
+
+
+def _name_of(mechanism: Any, view: View) -> str:
+    plane, by = getattr(mechanism, "plane", None), getattr(mechanism, "by", None)
+    kind = (f", {plane}" if plane in ("anchored", "paper") else "") + (f" by {by}" if by else "")
+    return f"{mechanism.to_dict()['mechanism']}{kind} ({view})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pair:
+    """What is audited, and the two data sets that it is run on."""
+
+    subject: Subject
+    inside: World
+    outside: World
+    ratio: Ratio
+
+    def run(self, first: Noise, second: Noise) -> tuple[Record, Record]:
+        """One run on each data set, the first with the canary."""
+        return self._run_on(self.inside, first), self._run_on(self.outside, second)
+
+    def _run_on(self, one: World, noise: Noise) -> Record:
+        return self.subject.run(one.fresh(), noise, self.ratio.with_stored_sums())
+
+
+def _outputs(runs: Sequence[tuple[Record, Record]], view: View, width: int | None = None) -> list[Matrix]:
+    """What the attacker sees of each data set, one row a run."""
+    first = stack_transcripts([getattr(one, view) for one, _ in runs], width)
+    return [first, stack_transcripts([getattr(other, view) for _, other in runs], width)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,8 +260,8 @@ def _record_at(domain: Any, point: Vector) -> Any:
     return {name: column[0] for name, column in domain.decode(point[None]).items()}
 
 
-def _worlds(stage: _Stage, subject: Subject, given: tuple[Any, float] | None) -> tuple[World, World]:
-    """(with the canary, without it, or with its opposite where a record is replaced).
+def _pair_of(stage: _Stage, subject: Subject, given: tuple[Any, float] | None) -> _Pair:
+    """The data with the canary, and without it, or with its opposite where a record is replaced.
 
     Made-up records are registered again with the canaries among them. An owner's data are registered already, so canaries are put beside them.
     """
@@ -261,7 +275,8 @@ def _worlds(stage: _Stage, subject: Subject, given: tuple[Any, float] | None) ->
     canary = furthest_from(alone) if given is None else Canary(encoded_point(domain, given[0]), given[1])
     other = None if data.setting.neighbours.relation is Relation.ADD_REMOVE else furthest_from(make(canary))
     final = make if stage.made is None else stage.made.world
-    return final(canary, stage.copies), final(other, stage.copies)
+    inside, outside = final(canary, stage.copies), final(other, stage.copies)
+    return _Pair(subject, inside, outside, Ratio(inside.rows, outside.rows))
 
 
 def _distance(subject: Subject, one: World, other: World) -> float:
@@ -274,14 +289,6 @@ def _distance(subject: Subject, one: World, other: World) -> float:
         return sqrt(seen.apart)
     a, b = stack_transcripts([np.concatenate(subject.run(each.fresh(), SeededNoise(0)).values) for each in (one, other)])
     return float(np.linalg.norm(a - b))
-
-
-def _run_pair(
-    subject: Subject, worlds: tuple[World, World], ratio: Ratio, view: View, noise: MakeNoise, seed: int
-) -> tuple[Vector, Vector]:
-    """The outputs for both data sets under the same noise."""
-    first, second = (getattr(subject.run(each.fresh(), noise(seed), ratio.with_stored_sums()), view) for each in worlds)
-    return first, second
 
 
 def _source(seed: int | None, noise: MakeNoise | None, which: int) -> Noise:

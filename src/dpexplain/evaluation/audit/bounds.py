@@ -35,12 +35,12 @@ def mu_from_scores(inside: Vector, outside: Vector, threshold: float, error: flo
 
 
 def mu_from_wins(wins: int, runs: int, error: float) -> float:
-    """From `runs` independent pairs of scores, `wins` of which were the larger one with the record."""
+    """A lower bound on μ from `runs` independent pairs of scores, `wins` of which were the larger one with the record."""
     return sqrt(2) * float(ndtri(beta.ppf(error, wins, runs - wins + 1))) if wins else 0.0
 
 
 def mu_from_errors(alarms: int, misses: int, runs: int, error: float) -> float:
-    """From false alarms and misses at one threshold, in `runs` runs each."""
+    """A lower bound on μ from false alarms and misses at one threshold, in `runs` runs each."""
     most_alarms, most_misses = (_at_most(count, runs, error / 2) for count in (alarms, misses))
     return max(float(ndtri(1 - most_alarms) - ndtri(most_misses)), 0.0)
 

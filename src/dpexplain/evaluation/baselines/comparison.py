@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.table import Table
 
 from dpexplain import plots
-from dpexplain.answers.contributions import feature_names, frame_of
+from dpexplain.answers.contributions import feature_names, frame_of, per_feature
 from dpexplain.arguments import quote
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.plane import Plane
@@ -163,5 +163,4 @@ _RUN = {
 
 
 def _contributions(name: str, values: Vector, moved: Vector, data: PrivateData) -> Vector:
-    per_column = values if name == "shap" else values * moved
-    return np.add.reduceat(per_column, [block.start for block in data.domain.blocks])
+    return per_feature(data.domain, values if name == "shap" else values * moved)

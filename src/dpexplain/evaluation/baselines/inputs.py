@@ -37,7 +37,7 @@ def column_model(data: PrivateData, model: Any = None, *, target: Any = 1) -> Mo
     """
     if model is not None:
         reading = AnswerDeclaration(target).resolve(model)
-        return lambda rows: ask_model(model, rows, len(rows), reading, "perturbed")
+        return lambda rows: ask_model(model, rows, len(rows), reading, "encoded")
     if data.column_model is None:
         raise DataError("this needs the model. Pass model=, a function of encoded rows, or register the table with model=")
     return data.column_model
@@ -98,8 +98,6 @@ def _code(columns: Matrix, block: Block) -> Vector:
 def labelled_rows(data: PrivateData) -> Matrix | None:
     """The encoded private rows, each followed by its label, (m, n + 1). None for sparse rows and for rows outside this process's memory. Offline only."""
     rows: Any = data.private_rows
-    if not (
-        hasattr(rows, "labelled_pieces") and hasattr(rows, "shapley")
-    ):  # sparse rows have the one only, rows in files the other
-        return None
+    if not (hasattr(rows, "labelled_pieces") and hasattr(rows, "shapley")):
+        return None  # sparse rows lack the second, rows in files the first
     return np.concatenate(list(rows.labelled_pieces()) or [np.empty((0, data.domain.width + 1))])

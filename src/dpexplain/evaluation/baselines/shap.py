@@ -77,7 +77,7 @@ def _kernel(ask: Model, point: Vector, rows: Matrix, blocks: Sequence[Block], pe
 _BY_FEATURE = {"permutation": _permutation, "kernel": _kernel}
 
 
-def tree_shap(model: Any, point: Vector, rows: Matrix, blocks: Sequence[Block], target: Any = 1) -> Vector:
+def tree_shap(model: Any, point: Vector, rows: Matrix, blocks: Sequence[Block], target: Any) -> Vector:
     """Exact interventional TreeSHAP of 2p - 1, columns as players, summed over each feature's columns."""
     if not hasattr(model, "predict_proba"):
         raise DataError("method='tree' needs model=, a tree classifier on encoded columns. Pass it, or use method='permutation'")
@@ -106,7 +106,7 @@ def row_shapley(model: Any, domain: DomainLike, query: Any, rows: Matrix, first:
 
 
 def owners(blocks: Sequence[Block]) -> Orders:
-    """To which feature each encoded column belongs."""
+    """The feature that each encoded column belongs to."""
     return np.repeat(np.arange(len(blocks)), [block.stop - block.start for block in blocks])
 
 

@@ -33,9 +33,8 @@ class Nearby:
         """(samples, n); features that are not `movable` stay as they are."""
         noise, out = SeededNoise(self.seed), np.tile(point, (self.samples, 1))
         for i, block in enumerate(domain.blocks):
-            drawn = self._feature(
-                point[block.start : block.stop], block, noise
-            )  # drawn also where unused, so that the draws of the others do not change
+            # also where unused: the others' draws stay the same
+            drawn = self._feature(point[block.start : block.stop], block, noise)
             if movable is None or movable[i]:
                 out[:, block.start : block.stop] = drawn
         return on_levels(out, domain)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpexplain.answers.contributions import per_feature
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.data import PrivateData
 from dpexplain.evaluation.baselines.inputs import Model
@@ -72,11 +73,10 @@ def _measure_one(
     model: Model, exact: ExactAnswers, i: int, values: Vector, kind: metrics.Kind, rows: Matrix, shap: Vector
 ) -> Vector:
     domain, point = exact.data.domain, exact.questions.points[i]
-    starts = [block.start for block in domain.blocks]
-    added = exact.contributions_of(i, values) if kind == "slope" else np.add.reduceat(values, starts)
+    added = exact.contributions_of(i, values) if kind == "slope" else per_feature(domain, values)
     return np.array(
         [
-            cosine(added, np.add.reduceat(shap, starts)),
+            cosine(added, per_feature(domain, shap)),
             metrics.deletion(values, model, domain, point, rows, kind=kind).area,
             metrics.insertion(values, model, domain, point, rows, kind=kind).area,
             metrics.pgi(values, model, domain, point, kind=kind),

@@ -37,7 +37,7 @@ class GroupQuality:
 
 
 def form_groups(
-    domain: DomainLike, points: Matrix, labels: Vector | None, rows: Vector, only: Sequence[str] | None = None
+    domain: DomainLike, points: Matrix, labels: Vector | None, rows: Vector, only: Sequence[str] | None
 ) -> dict[str, Members]:
     """Groups by name; `rows` is how many rows count for each record, and `only` names the features to form groups by."""
     names = feature_names(domain)

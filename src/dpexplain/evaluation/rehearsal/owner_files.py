@@ -21,8 +21,8 @@ _PUBLIC = {MAGIC: "a release", b"SQLite format 3\0": "a ledger"}
 _SUFFIXES = {".dpx": "a release", ".ledger": "a ledger"}
 
 
-def require_folder(folder: Path, *, force: bool = False) -> None:
-    """ParameterError unless a rehearsal may be written into this folder; what it would replace is refused without `force`."""
+def require_folder(folder: Path, *, force: bool) -> None:
+    """Raise ParameterError unless a rehearsal may be written into this folder; what it would replace is refused without `force`."""
     for path in (folder, *(folder / name for name in NAMES)):
         if (kind := _kind(path)) is not None:
             raise ParameterError(f"{path} is {kind}, which others may see: a rehearsal is not private. Name another folder")

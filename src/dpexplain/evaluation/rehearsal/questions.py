@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dpexplain.answers.contributions import per_feature
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.moments import Moments, RawMoments
@@ -103,8 +104,7 @@ class ExactAnswers:
 
     def contributions_of(self, index: int, slopes: Vector) -> Vector:
         """Contributions of slopes, by feature, compared with the rows' own average."""
-        starts = [block.start for block in self.data.domain.blocks]
-        return np.asarray(np.add.reduceat(slopes * (self.questions.points[index] - self._mean), starts))
+        return per_feature(self.data.domain, slopes * (self.questions.points[index] - self._mean))
 
     def _compute(self, index: int, weight: Weight) -> Exact:
         point = self.questions.points[index]
