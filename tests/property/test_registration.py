@@ -561,6 +561,10 @@ def test_text_that_is_not_unicode_stops_no_label_and_no_question(tmp_path):
     domain, labelled = dpx.Domain([dpx.Numeric("x", 0, 1)]), {"label": "f", "target": "a"}
     base, more = (registered_with(one, domain, tmp_path, "file", **labelled) for one in (table.take([0, 1, 3]), table))
     assert not base - more
+    for labels in (table["f"], table["f"].combine_chunks(), table.to_pandas()["f"]):
+        given = {"labels": labels, "output": "class", "target": "a"}
+        found = [tuple(row) for piece in dpx.PrivateData(table, domain, **given)._rows.labelled_pieces() for row in piece]
+        assert [row[-1] for row in found] == [1.0, -1.0, 0.0, 0.0]
     asked = dpx.Domain([feature, dpx.Numeric("x", 0, 1)])
     data = dpx.PrivateData.scan(tmp_path / "odd.parquet", asked, label="y", progress=False, size=4)
     assert dpx.Explainer(data, dpx.Budget(5.0, 1e-6)).explain({"f": "a", "x": 0.5}).values.shape == (4,)

@@ -63,6 +63,14 @@ def test_no_line_decides_how_another_is_read(tmp_path_factory, fields, place):
     assert found == expected
 
 
+def test_a_record_may_be_long(tmp_path):
+    """Arrow reads a file in blocks of a megabyte by default, and refuses one in which a record does not end."""
+    path = tmp_path / "a.csv"
+    expected = DOMAIN.encode(read(path, LINES)).tolist()
+    found = DOMAIN.encode(read(path, [LINES[0], "30,0.5," + "z" * 3_000_000 + ",1,yes,2010-01-01,0.7", *LINES[1:]])).tolist()
+    assert [found[0], *found[2:]] == expected
+
+
 def test_bytes_that_are_no_text_are_read_too(tmp_path):
     (tmp_path / "a.csv").write_bytes(HEADER.encode() + b"\n30,0.5,\xff\xfe,1,yes,2010-01-01,0.7\n")
     table = read_declared([tmp_path / "a.csv"], DOMAIN, DOMAIN.columns)

@@ -10,5 +10,6 @@ Of releases:     release_plan.py, histogram_counts.py (how columns are distribut
 Before a domain: discovery_counts.py, misfit_counts.py
 The past:        history.py (what was released), history_prediction.py (free answers from it)
 Noise:           gaussian.py (how much, and on which grid), setting.py (the public facts it depends on)
+The model:       quiet.py (its warnings about private rows are not shown)
 Reproduction:    paper_algorithms.py (not private)
 """

@@ -15,6 +15,7 @@ from dpexplain.core.label_moments import LabelMoments, LabelSums
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.ports import RelabelledRows, Rows
+from dpexplain.mechanisms.quiet import hide_warnings
 from dpexplain.mechanisms.setting import Setting
 from dpexplain.privacy.events import PrivacyEvent
 
@@ -47,7 +48,9 @@ class LabelMomentSum:
     def evaluate(self, rows: Rows, at: LabelMoments) -> Vector:
         if self.ask is None:
             return at.vector(rows.normalised(at))
-        return np.concatenate([at.vector(one) for one in cast(RelabelledRows, rows).label_sums(LabelSums(at, self._labels))])
+        with hide_warnings():
+            sums = cast(RelabelledRows, rows).label_sums(LabelSums(at, self._labels))
+        return np.concatenate([at.vector(one) for one in sums])
 
     def _labels(self, rows: Matrix) -> Matrix:
         """What is summed of each row: its label, or its probabilities, cut to length one."""

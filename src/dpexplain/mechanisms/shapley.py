@@ -22,6 +22,7 @@ from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import GaussianMechanism
 from dpexplain.mechanisms.history import History
 from dpexplain.mechanisms.ports import Rows, SingleRows
+from dpexplain.mechanisms.quiet import hide_warnings
 from dpexplain.mechanisms.setting import Outcome, Setting, WithModel
 from dpexplain.privacy import gdp
 from dpexplain.privacy.events import PrivacyEvent
@@ -47,7 +48,8 @@ class ShapleyTotal:
 
     def evaluate(self, rows: Rows, at: None = None) -> Vector:
         del at
-        return cast(SingleRows, rows).shapley(self.asked)  # `plan` has checked it
+        with hide_warnings():
+            return cast(SingleRows, rows).shapley(self.asked)  # `plan` has checked it
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,9 +196,11 @@ def _label_or_nan(labels: Any, value: float) -> float:
 def as_answers(answers: Any) -> NDArray[Any] | list[Any]:
     """An array of numbers, (m,) or (m, k); else a list with one object for each row."""
     if hasattr(answers, "to_pylist"):
-        answers = answers.to_pylist()
+        from dpexplain.domain import frames  # which loads libraries of data frames
+
+        answers = frames.entries(answers)
     elif hasattr(answers, "to_numpy"):
-        answers = answers.to_numpy()
+        answers = _plain_array(answers)
     if isinstance(answers, (list, tuple)):
         return list(answers)
     array = np.asarray(answers)
@@ -209,6 +211,16 @@ def as_answers(answers: Any) -> NDArray[Any] | list[Any]:
     if array.dtype.kind == "c":  # one complex number makes all others complex
         array = readable(array)
     return array if array.dtype.kind in "biuf" else array.tolist()
+
+
+def _plain_array(answers: Any) -> NDArray[Any]:
+    """The array of a series or a frame, also of a series with an entry that its library cannot return."""
+    try:
+        return np.asarray(answers.to_numpy())
+    except Exception:
+        from dpexplain.domain import frames
+
+        return frames.column(frames.open_series(answers))
 
 
 def _shape(answers: Any) -> str:

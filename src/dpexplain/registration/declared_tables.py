@@ -25,6 +25,7 @@ from dpexplain.errors import DataError
 from dpexplain.registration.options import Where
 
 CSV, ARROW = (".csv",), (".arrow", ".feather", ".ipc")
+_BLOCK = 1 << 30  # bytes of a CSV file that are read together
 
 
 def declared_files(where: Where) -> list[Path] | None:
@@ -71,7 +72,10 @@ def _csv(path: Path) -> pa.Table:
         names = next(csv.reader(lines), [])
     bytes_ = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.binary()), strings_can_be_null=False)
     lenient = pyarrow.csv.ParseOptions(invalid_row_handler=lambda _: "skip", newlines_in_values=True)
-    return pyarrow.csv.read_csv(path, convert_options=bytes_, parse_options=lenient)
+    whole = pyarrow.csv.ReadOptions(
+        block_size=min(path.stat().st_size + 1, _BLOCK)
+    )  # a record must fit a block, however long it is
+    return pyarrow.csv.read_csv(path, whole, convert_options=bytes_, parse_options=lenient)
 
 
 def _select(table: pa.Table, wanted: list[str], path: Path) -> pa.Table:
