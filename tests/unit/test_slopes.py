@@ -133,6 +133,18 @@ def test_noise_makes_slopes_along_tied_numbers_no_surer():
     assert min(spreads) > 0.7 * spreads[0]
 
 
+def test_slopes_along_tied_numbers_are_no_surer_under_the_prior_around_zero():
+    """Labels that do not follow the guess elsewhere say nothing about a direction that noise hides."""
+    spreads = []
+    for guess in ([0.5, 0.3, -0.2], [0.5, 6.0, -5.0]):
+        made, _ = tied_numbers(4.0, 3e-3)
+        found = made.slopes(Guess(made.vectors @ guess, 0.04, few=1e-4))
+        assert np.square(found.seen.spread) + np.square(found.hidden) == pytest.approx(np.square(found.spread))
+        spreads.append(found.spread[0])
+    assert np.abs(found.values).max() < 1.0  # the guess was not followed
+    assert spreads[1] > 0.9 * spreads[0]
+
+
 def test_moments_that_show_a_slope_along_tied_numbers_are_followed():
     made, phi = tied_numbers(4.0, 2e-5)
     found = made.slopes(Guess(made.vectors @ [0.5, 0.3, -0.2], 0.04, few=1e-4))

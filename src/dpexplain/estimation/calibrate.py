@@ -148,17 +148,17 @@ def plane_factors(
     """The ratio of each slope's error over rehearsals to its posterior standard error.
 
     Each rehearsal takes slopes from the posterior for the truth, so that it includes directions that the estimate shrank to zero. Only label moments
-    depend on them, so that the covariances that `calibrate` rehearsed serve again.
+    depend on them, so that the covariances that `calibrate` rehearsed serve again. The hidden part of the spread is not rehearsed: its factor is one.
     """
-    found, moved, stated = calibrated.found, [], []
+    found, seen, moved, stated = calibrated.found, slopes.seen, [], []
     shift, rehearsal, covariance = found.mean - query.centre, NoiseRehearsal(query, sigma, 1.0, DEFAULT_WEIGHT), found.covariance
-    root, dimension = slopes.root(found.vectors), normalised_dimension(query.layout)
+    root, dimension = seen.root(found.vectors), normalised_dimension(query.layout)
     root = root - found.idle @ root  # rehearsed rows have every complete code
 
     def compare(again: Estimate, truth: Matrix) -> None:
         repeated = slopes_of(again, query.layout, guess)
         moved.append(np.atleast_2d(np.abs(repeated.values - truth)))
-        stated.append(np.atleast_2d(repeated.errors(again.vectors)))
+        stated.append(np.atleast_2d(repeated.seen.errors(again.vectors)))
 
     for one in calibrated.rehearsed:
         truth, noise = np.moveaxis(normals(2 * one.t1.size).reshape(*one.t1.shape[:-1], 2, -1), -2, 0)
@@ -169,7 +169,9 @@ def plane_factors(
         truth = slopes.values + root @ normals(len(root))
         sums = as_sums(replace(found, t1=covariance @ truth), query)
         compare(estimate(rehearsal.with_noise(sums, normals(dimension)), query, sigma), truth)
-    return _SHORTER * column_factors(np.concatenate(moved)[:, None], np.concatenate(stated)[:, None])
+    factors = _SHORTER * column_factors(np.concatenate(moved)[:, None], np.concatenate(stated)[:, None])
+    share = np.square(seen.errors(found.vectors) / np.maximum(slopes.errors(found.vectors), 1e-300))
+    return np.asarray(np.sqrt(share * np.square(factors) + 1 - share))
 
 
 def slopes_of(found: Estimate, layout: Layout, guess: Guess | None) -> Slopes:

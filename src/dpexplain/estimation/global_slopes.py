@@ -25,10 +25,12 @@ noise. Where noise hides whether there is any variance at all, half of the model
 
 Following noise costs more than following the model, therefore k⁴. Errors of the estimate are those under a prior with k in the place of k⁴. But where noise
 moves eigenvalues by s ≳ λ, noise may have made all of λ. Then τ says nothing about the slope, however sure τ/λ looks, and the whole of it is the error: it
-adds, in the share exp(-λ²/2s²) that this is as likely as λ itself, k²(a part of r² + e)/λ', and the prior's part in the other. λ' is a small part of s,
+adds, in the share exp(-λ²/2s²) that this is as likely as λ itself, k²(a part of r²/√K + e)/λ', and the prior's part in the other. K is how many such
+directions there are: together they cannot explain more than what is left. λ' is a small part of s,
 because what noise hides may be far smaller than noise, and at most a share of k times what the direction's columns would add if they were uncorrelated:
 more noise makes no direction surer. e is what the model's slopes at public points explain along such directions, on average: a model that follows
-differences of prices there follows them among the rows too, whatever size these have.
+differences of prices there follows them among the rows too, whatever size these have. All this holds whichever prior the labels prefer. Rehearsals
+cannot tell how long this part should be, because they assume it, and do not change it.
 
 A number that hardly varies usually has larger slopes than one that varies much, because models respond to variation among the records, not to units:
 f averages (v̄/variance)^γ over a direction's numbers, v̄ the columns' mean variance, and 1 over its codes. γ is 0, 1/2 or 1. ρ or τ² and η, and γ, are
@@ -55,13 +57,9 @@ _POWERS = (0.0, 0.5, 1.0)  # values of γ that are tried
 _HIDDEN = 1.5  # power of the share of a guess that shrinkage hides
 _TIED = 0.06  # share of the residuals that a direction of numbers that determine each other may explain
 _SURELY = 4  # power of how nearly they do, for the estimate; for its error it is 1
-_LEAST, _FARTHEST = (
-    0.1,
-    0.04,
-)  # of what noise moves eigenvalues by: the smallest one that such a direction is taken to have; λ' of its error
-_CLOSEST = (
-    0.02  # the largest λ', as a share of what its columns would add to it if they were uncorrelated: noise makes nothing surer
-)
+_LEAST = 0.1  # of what noise moves eigenvalues by: the smallest one that such a direction is taken to have
+_FARTHEST = 0.01  # … λ' of its error
+_CLOSEST = 0.005  # the largest λ', as a share of what its columns would add to it if they were uncorrelated
 _MISLED = 0.5  # how much of the model's slope at public points is not expected where noise hides whether numbers vary at all
 _MARGINS = (0.05, 1.0)  # values of η that are tried
 _TOGETHER = 1 << 10  # points that are summed together: they stay in the processor's cache
@@ -89,11 +87,17 @@ class Slopes:
     values: Vector
     spread: Vector
     doubt: float  # τ²: how wrong the public points' residuals are, as a share of their variance; of several estimates, that of the first
+    hidden: Vector | float = 0.0  # the part of `spread` where noise may have made the eigenvalue; 0 after a release was stored
 
     @property
     def asked(self) -> bool:
         """Whether a model was asked; an estimate of τ², which needs one, is never exactly the constant for labels alone."""
         return self.doubt != DOUBT_WITHOUT_MODEL
+
+    @property
+    def seen(self) -> Slopes:
+        """The same without the hidden part of the spread."""
+        return replace(self, spread=np.sqrt(np.maximum(np.square(self.spread) - np.square(self.hidden), 0.0)), hidden=0.0)
 
     def root(self, vectors: Matrix) -> Matrix:
         """W with WWᵀ the posterior covariance of φ̂."""
@@ -138,14 +142,17 @@ class NoisyEquations:
         before = np.tile(-0.5 * np.square(np.log10(_DOUBTS / _USUAL_DOUBT) / _DECADES), times)
         centre = self._expected_slopes(guess, nearly**_SURELY, tied)
         guessed_likelihood, guessed = self._posterior(centre, (priors.swapaxes(-2, -1), np.ones(1)), doubts, before)
-        spread = self._spread_under(nearly * tied, self._hidden_slopes(guess, nearly, residual), guessed)
+        hidden = self._hidden_slopes(guess, nearly, residual)
+        plain, guessed = (self._widen(one, nearly * tied, hidden) for one in (plain, guessed))
         kept = np.asarray(guessed_likelihood + log(_ODDS) >= likelihood)
         if not kept.all():  # denoised covariances are quieter than their noise, as if slopes were 0
             exact = replace(self, second_error=np.zeros_like(self.second_error))
             likelier = exact._posterior(centre, (priors.swapaxes(-2, -1), np.ones(1)), doubts, before)[0]
             kept |= likelier + log(_ODDS) >= likelihood
-        kept = kept[..., None]
-        return Slopes(np.where(kept, guessed.values, plain.values), np.where(kept, spread, plain.spread), guessed.doubt)
+        values, spread, hidden = (
+            np.where(kept[..., None], getattr(guessed, name), getattr(plain, name)) for name in ("values", "spread", "hidden")
+        )
+        return Slopes(values, spread, guessed.doubt, hidden)
 
     def _priors_around(self, guess: Guess, few: Vector, residual: Vector, tied: Vector) -> Matrix:
         """v of each direction: one row for each γ, η and doubt. `few` is one over the number of points in each direction, `residual` r²."""
@@ -169,13 +176,24 @@ class NoisyEquations:
         """How far noise moves eigenvalues."""
         return np.asarray(self.second_error)[..., None] * sqrt(self.t1.shape[-1])
 
+    @property
+    def _made(self) -> Vector:
+        """exp(-λ²/2s²): how likely noise made all of each eigenvalue."""
+        return np.asarray(np.exp(-np.square(self.eigenvalues / np.maximum(self._hidden, 1e-100)) / 2))
+
+    @property
+    def unseen(self) -> Vector:
+        """The same for directions of numbers that determine each other, and less for others."""
+        return np.asarray(self._made * self._collinearity)
+
     def _hidden_slopes(self, guess: Guess, nearly: Vector, residual: Vector) -> Vector:
         """The mean square of each direction's slope where noise made its eigenvalue."""
         surely, explained = np.square(nearly), self.eigenvalues * np.square(guess.values @ self.vectors)
         used = (surely * explained).sum(axis=-1, keepdims=True) / np.maximum(surely.sum(axis=-1, keepdims=True), 1e-300)
         least = np.minimum(_FARTHEST * self._hidden, _CLOSEST * nearly * self._apart[0])
         least = np.maximum(least, PRECISION * self.eigenvalues.max(axis=-1, keepdims=True))
-        return np.asarray(surely * (_TIED * residual + used) / least)
+        several = np.sqrt(np.maximum(self.unseen.sum(axis=-1, keepdims=True), 1.0))
+        return np.asarray(surely * (_TIED * residual / several + used) / least)
 
     def _expected_slopes(self, guess: Guess, nearly: Vector, tied: Vector) -> Vector:
         """The model's slopes at public points in each direction; less where noise hides whether numbers vary at all, and the model bends."""
@@ -183,16 +201,16 @@ class NoisyEquations:
         bent = nearly * tied
         return np.asarray(slopes * (1 - _MISLED * hidden * bent / (bent + np.square(slopes) + 1e-300)))
 
-    def _spread_under(self, tied: Vector, hidden: Vector, found: Slopes) -> Vector:
-        """The error of slopes in each direction if priors were wider by `tied`, of which the moments take back as much as of the priors themselves.
+    def _widen(self, found: Slopes, tied: Vector, hidden: Vector) -> Slopes:
+        """Slopes with the errors that they have if priors were wider by `tied`, of which the moments take back as much as of the priors themselves.
 
         Of `hidden`, which counts as far as noise may have made the eigenvalue, they take back nothing.
         """
         length = np.square(found.values - self.expected).sum(axis=-1, keepdims=True)
         noise = np.square(np.asarray(self.label_error)[..., None]) + np.square(np.asarray(self.second_error)[..., None]) * length
         left = np.clip(1 - np.square(self.eigenvalues * found.spread) / np.maximum(noise, 1e-300), 0.0, 1.0)
-        made = np.exp(-np.square(self.eigenvalues / np.maximum(self._hidden, 1e-100)) / 2)
-        return np.asarray(np.sqrt(np.square(found.spread) + (1 - made) * np.square(left) * tied + made * hidden))
+        spread = np.square(found.spread) + (1 - self._made) * np.square(left) * tied + self._made * hidden
+        return replace(found, spread=np.sqrt(spread), hidden=np.sqrt(self._made * hidden))
 
     @property
     def _usual_sizes(self) -> list[Vector]:

@@ -35,6 +35,7 @@ def reference_planes(reference: ReferenceData, moments: MomentPlanes, rows: int)
     if reference.labels is None or reference.weights is None or reference.changes is None:
         return None
     slopes = reference.slopes or replace(moments.slopes, doubt=max(reference.bias, moments.slopes.doubt))
+    slopes = _no_surer(slopes, moments)
     records = ReferencePlanes(
         points=reference.encoded,
         labels=reference.labels,
@@ -52,6 +53,13 @@ def reference_planes(reference: ReferenceData, moments: MomentPlanes, rows: int)
         rows=rows,
     )
     return MixedPlanes(moments, records)
+
+
+def _no_surer(slopes: Slopes, moments: MomentPlanes) -> Slopes:
+    """Slopes from records, no surer than those of the moments where noise may have made a direction's variance: tables have more noise."""
+    vectors, still = moments.eigenvectors, np.zeros_like(moments.eigenvalues)
+    noisy = NoisyEquations(moments.eigenvalues, vectors, still, 0.0, moments.second_error, moments.layout.numbers)
+    return replace(slopes, spread=np.maximum(slopes.spread, np.sqrt(noisy.unseen) * moments.slopes.spread))
 
 
 def stored_arrays(planes: MomentPlanes) -> dict[str, Any]:
