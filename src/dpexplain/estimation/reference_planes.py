@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpexplain.core.arrays import Matrix, Vector
+from dpexplain.core.cells import FINE
 from dpexplain.core.release_moments import SMALLEST_VARIANCE, NormalisedMoments
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.global_slopes import PRECISION, Slopes, spread_of
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _PRIOR_ROWS = 1.0  # how many rows' worth of evidence the plane through all rows has against the local ones
 _DRAWN, _TABLES = 3.0, 2.5  # factors of variances, as measured: of drawing records and rows, and of the noise of tables
 _WRONG = 0.05  # … and of residuals that are wrong by a share τ
+_WITHIN = 1 / (12 * FINE**2)  # variance of a number within its cell
 _OPEN = 1.0  # factor of the errors of φ₀ in open directions
 _CROWDED = 0.05  # least share of the private rows' freedom that is left after fitting them
 _PER_COLUMN, _FEWEST = 128, 1 << 13  # records that A and errors are computed from: those of the most weight, some of the others
@@ -125,6 +127,18 @@ class ReferencePlanes(RakedRecords):
         return np.asarray(np.linalg.solve(A0 + open_ + tiny * np.eye(len(open_)), open_))
 
     @cached_property
+    def _unresolved(self) -> Matrix:
+        """H = (A₀ + W)⁻¹W, with W = w²/(a - w) for numbers of variance a and 0 for codes: how much of each slope the cells of numbers hide.
+
+        Within a cell numbers are drawn evenly, a variance of w. A number that hardly varies from cell to cell has only that, in the wrong places.
+        """
+        numbers, A0 = self.layout.numbers, self._all_records_moments[0]
+        between = np.maximum(np.diag(A0)[numbers] - _WITHIN, PRECISION * _WITHIN)
+        hidden = np.zeros_like(A0)
+        hidden[numbers, numbers] = _WITHIN**2 / between
+        return np.asarray(np.linalg.solve(A0 + hidden + PRECISION * float(np.trace(A0)) * np.eye(len(A0)), hidden))
+
+    @cached_property
     def _local_change(self) -> LocalChange:
         left = np.einsum("ij,ik,kj->j", self.eigenvectors, self._open_directions, self.eigenvectors)
         residual = float(self.weights @ np.square(self._residuals)) / len(self.labels)
@@ -182,6 +196,7 @@ class ReferencePlanes(RakedRecords):
         _, level0, slope0 = self._global_residuals
         pull = pulled - centre * level1 + _PRIOR_ROWS * few * b0 - beta * slope0
         delta = self._solve(s, centre, rest, K, pull)
+        delta = delta - self._unresolved @ delta
         held, capped = hold_in_ball((self.slopes.values + delta)[None], self.eigenvalues, self.eigenvectors, radius)
         values = held[0]
         level = self.t0 + float((centre - self.mean) @ self.slopes.values) + level1 - beta * level0
