@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import dpexplain as dpx
-from dpexplain.errors import DataError, DomainError, DpexplainError, ReleaseCorrupt
+from dpexplain.errors import DataError, DomainError, DpexplainError, QueryError, ReleaseCorrupt
 from dpexplain.ledger import open_existing
 from dpexplain.ledger.anchor import read_heads
 from dpexplain.registration.model_sources import ModelSource
+from dpexplain.registration.tables import read_query_file
 from dpexplain.release import file as container
 from dpexplain.service.config import load_config
 from dpexplain.service.limits import network_of
@@ -222,3 +223,14 @@ def test_an_error_about_rows_does_not_carry_them():
     assert secret not in str(raised.value)
     assert raised.value.__context__ is None
     assert raised.value.__cause__ is None
+
+
+@pytest.mark.parametrize("suffix", [".json", ".jsonl"])
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "9" * 5_000, '[{"a": 1}'], ids=["nested too deeply", "too many digits", "cut short"]
+)
+def test_files_of_records_that_are_no_json(tmp_path, suffix, text):
+    path = tmp_path / f"records{suffix}"
+    path.write_text(text)
+    with pytest.raises(QueryError, match="Check the file's format"):
+        read_query_file(path, ONE)

@@ -49,6 +49,21 @@ def test_json_round_trip_is_exact():
     assert json.loads(make(None).to_json())["error"] is None
 
 
+@pytest.mark.parametrize(
+    "damage", [lambda text: "", lambda text: text[:-20], lambda text: "[" * 100_000, lambda text: "[1]", lambda text: "9" * 5_000]
+)
+def test_text_that_is_no_answer_is_refused_with_the_remedy(damage):
+    with pytest.raises(InputError, match=r"Pass what to_json\(\) returned|not version 1"):
+        dpx.Explanation.from_json(damage(make().to_json()))
+
+
+@pytest.mark.parametrize("part", ["values", "names", "guarantee", "cost"])
+def test_stored_answers_without_a_part_are_refused(part):
+    stored = {name: value for name, value in make().to_dict().items() if name != part}
+    with pytest.raises(InputError, match=r"Pass what to_json\(\) returned"):
+        dpx.Explanation.from_json(json.dumps(stored))
+
+
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
 def test_frames_of_any_kind(backend):
     frame = make().to_frame(backend)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Self
 
+from dpexplain.errors import DpexplainError, InputError
+
 
 class JsonText:
     """Adds JSON text to a class with `to_dict` and `from_dict`."""
@@ -23,4 +25,9 @@ class JsonText:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        return cls.from_dict(json.loads(text))
+        try:
+            return cls.from_dict(json.loads(text))
+        except DpexplainError:
+            raise
+        except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+            raise InputError(f"this is not the text of a stored {cls.__name__}. Pass what to_json() returned") from None

@@ -39,7 +39,9 @@ def read_query_file(path: str | Path, domain: DomainLike) -> list[dict[str, Any]
         raise QueryError(f"cannot read records from {Path(path).name!r}. Use one of {', '.join(_READERS)}")
     try:
         return reader(Path(path), domain)
-    except (pa.ArrowException, UnicodeDecodeError, json.JSONDecodeError, csv.Error) as error:
+    except QueryError:
+        raise
+    except (pa.ArrowException, ValueError, csv.Error, RecursionError) as error:
         raise QueryError(f"cannot read records from {path} ({type(error).__name__}). Check the file's format") from None
 
 
