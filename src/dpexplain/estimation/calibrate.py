@@ -21,6 +21,7 @@ from dpexplain.core.weights import DEFAULT_WEIGHT, Weight
 from dpexplain.estimation.answer import Solver
 from dpexplain.estimation.denoise import WIDE, Estimate, NoisySketch, estimate, with_label_moments
 from dpexplain.estimation.global_slopes import Guess, NoisyEquations, Slopes
+from dpexplain.estimation.idle_numbers import idle_errors
 from dpexplain.estimation.reference import NUMBER_STEPS, POINTS, Reference, build, draw, sample_public_points
 
 QUERIES = 48
@@ -179,7 +180,10 @@ def slopes_of(found: Estimate, layout: Layout, guess: Guess | None) -> Slopes:
     slopes = equations_of(found, layout).slopes(guess)
     common = np.square(layout.per_attribute(found.vectors, -2)) * found.doubtful[..., :, None]  # only a code's own sum has any
     wide = common.sum(axis=-2) * np.square(slopes.values).mean(axis=-1, keepdims=True)
-    return replace(slopes, spread=np.sqrt(np.square(slopes.spread) + wide))
+    idle = np.square(idle_errors(found, layout.numbers, slopes.values))
+    return replace(
+        slopes, spread=np.sqrt(np.square(slopes.spread) + wide + idle), hidden=np.sqrt(np.square(slopes.hidden) + idle)
+    )
 
 
 def equations_of(found: Estimate, layout: Layout) -> NoisyEquations:

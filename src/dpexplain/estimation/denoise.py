@@ -19,7 +19,7 @@ from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.expected_labels import ExpectedLabels
 from dpexplain.core.layout import Indices, Layout
 from dpexplain.core.marginals import NumberCounts
-from dpexplain.core.release_moments import SIGNIFICANT, SMALLEST_VARIANCE, NormalisedMoments, NormalisedSums
+from dpexplain.core.release_moments import SIGNIFICANT, NormalisedMoments, NormalisedSums
 
 WIDE = 128  # columns from which faster arithmetic is used, whose results differ in their last digits
 SMALLEST_MEAN = 1e-5
@@ -108,7 +108,7 @@ def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, sh
     covariance = np.where(_within_codes(layout), _code_covariance(mean), s2 - _outer(shift, shift))
     seconds = sums.squares / total[..., None] + query.variance[numbers] - np.square(shift[..., numbers])
     seconds = _positive(seconds, _column(spread.squares)) if shrink else seconds
-    covariance[..., numbers, numbers] = np.clip(seconds, SMALLEST_VARIANCE, 0.25)
+    covariance[..., numbers, numbers] = np.clip(seconds, RIDGE, 0.25)
     kept = _shares(covariance, spread, layout) if shrink else np.ones_like(s2)
     shrunk = _sum_both_to_zero(covariance * kept, complete, layout)  # each column was shrunk by itself
     idle = _idle(complete, layout)
