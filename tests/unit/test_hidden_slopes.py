@@ -43,5 +43,6 @@ def test_records_are_no_surer_than_the_moments_where_noise_hides_the_variance(re
     sure = replace(release.reference.slopes, spread=np.full(3, 1e-3))
     records = reference_planes(replace(release.reference, slopes=sure), release.planes, release.size).reference
     assert records.slopes.spread[0] > 0.6 * release.planes.slopes.spread[0] > 1.0
-    assert records.slopes.spread[1:] == pytest.approx(sure.spread[1:])  # seen well enough
+    hardly = 0.05 * release.planes.slopes.spread[1:]  # how nearly the numbers of other directions determine each other
+    assert (records.slopes.spread[1:] < hardly).all()
     assert (records.slopes.values == sure.values).all()

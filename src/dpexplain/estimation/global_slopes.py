@@ -23,14 +23,13 @@ among the rows, which public points do not have. A slope in this direction may e
 a part of r²/λ, whatever size slopes have otherwise: k says how nearly they determine each other, and λ is not taken for smaller than a part of its own
 noise. Where noise hides whether there is any variance at all, half of the model's slope is expected: where there is none, the exact slope is 0.
 
-Following noise costs more than following the model, therefore k⁴. Errors of the estimate are those under a prior with k in the place of k⁴. But where noise
-moves eigenvalues by s ≳ λ, noise may have made all of λ. Then τ says nothing about the slope, however sure τ/λ looks, and the whole of it is the error: it
-adds, in the share exp(-λ²/2s²) that this is as likely as λ itself, k²(a part of r²/√K + e)/λ', and the prior's part in the other. K is how many such
-directions there are: together they cannot explain more than what is left. λ' is a small part of s,
-because what noise hides may be far smaller than noise, and at most a share of k times what the direction's columns would add if they were uncorrelated:
-more noise makes no direction surer. e is what the model's slopes at public points explain along such directions, on average: a model that follows
-differences of prices there follows them among the rows too, whatever size these have. All this holds whichever prior the labels prefer. Rehearsals
-cannot tell how long this part should be, because they assume it, and do not change it.
+Following noise costs more than following the model, therefore k⁴. Errors of the estimate are those under a prior with k in the place of k⁴. But noise
+may have made all of λ (`estimation/noisy_directions.py`). Then τ says nothing about the slope, however sure τ/λ looks, and the whole of it is the error:
+its mean square is k²(a part of r²/√K + e)/λ'. K is how many such directions there are: together they cannot explain more than what is left. λ' is a
+small part of s√n, because what noise hides may be far smaller than noise, and at most a share of what the direction's columns would add if they were
+uncorrelated: more noise makes no direction surer. e is what the model's slopes at public points explain along such directions, on average: a model that
+follows differences of prices there follows them among the rows too, whatever size these have. All this holds whichever prior the labels prefer.
+Rehearsals cannot tell how long this part should be, because they assume it, and do not change it.
 
 A number that hardly varies usually has larger slopes than one that varies much, because models respond to variation among the records, not to units:
 f averages (v̄/variance)^γ over a direction's numbers, v̄ the columns' mean variance, and 1 over its codes. γ is 0, 1/2 or 1. ρ or τ² and η, and γ, are
@@ -47,6 +46,7 @@ import numpy as np
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Indices
 from dpexplain.estimation.margin_doubt import margin_variances
+from dpexplain.estimation.noisy_directions import NoisyDirections
 from dpexplain.estimation.reference import POINTS
 
 _SIZES = np.geomspace(1e-6, 1e3, 91)  # values of ρ that are tried
@@ -133,17 +133,18 @@ class NoisyEquations:
         likelihood, plain = self._posterior(np.zeros_like(self.t1), (usual, _SIZES), flat, flat)
         if guess is None:
             return Slopes(plain.values, plain.spread, DOUBT_WITHOUT_MODEL)
-        few, nearly = np.broadcast_to(guess.few, (n,)), self._collinearity
+        few, directions = np.broadcast_to(guess.few, (n,)), self._directions
+        nearly = directions.collinearity
         residual = np.maximum(np.broadcast_to(guess.residual, guess.values.shape) @ np.square(self.vectors), 1e-12)
-        tied = _TIED * residual / np.maximum(self._wide, _LEAST * self._hidden)
+        tied = _TIED * residual / np.maximum(self._wide, _LEAST * directions.largest_shift)
         priors = self._priors_around(guess, few @ np.square(self.vectors), residual, nearly**_SURELY * tied)
         times = priors.shape[-2] // len(_DOUBTS)
         doubts = np.tile(_DOUBTS + float(few.max()), times)  # plus the error of a sample this large
         before = np.tile(-0.5 * np.square(np.log10(_DOUBTS / _USUAL_DOUBT) / _DECADES), times)
-        centre = self._expected_slopes(guess, nearly**_SURELY, tied)
+        centre = self._expected_slopes(guess, directions, tied)
         guessed_likelihood, guessed = self._posterior(centre, (priors.swapaxes(-2, -1), np.ones(1)), doubts, before)
-        hidden = self._hidden_slopes(guess, nearly, residual)
-        plain, guessed = (self._widen(one, nearly * tied, hidden) for one in (plain, guessed))
+        hidden = self._hidden_slopes(guess, directions, residual)
+        plain, guessed = (self._widen(one, directions, nearly * tied, hidden) for one in (plain, guessed))
         kept = np.asarray(guessed_likelihood + log(_ODDS) >= likelihood)
         if not kept.all():  # denoised covariances are quieter than their noise, as if slopes were 0
             exact = replace(self, second_error=np.zeros_like(self.second_error))
@@ -172,36 +173,27 @@ class NoisyEquations:
         return np.asarray(np.maximum(self.eigenvalues, PRECISION * self.eigenvalues.max(axis=-1, keepdims=True)))
 
     @property
-    def _hidden(self) -> Vector:
-        """How far noise moves eigenvalues."""
-        return np.asarray(self.second_error)[..., None] * sqrt(self.t1.shape[-1])
+    def _directions(self) -> NoisyDirections:
+        return NoisyDirections(self.eigenvalues, self.vectors, self.second_error, self.numbers)
 
-    @property
-    def _made(self) -> Vector:
-        """exp(-λ²/2s²): how likely noise made all of each eigenvalue."""
-        return np.asarray(np.exp(-np.square(self.eigenvalues / np.maximum(self._hidden, 1e-100)) / 2))
-
-    @property
-    def unseen(self) -> Vector:
-        """The same for directions of numbers that determine each other, and less for others."""
-        return np.asarray(self._made * self._collinearity)
-
-    def _hidden_slopes(self, guess: Guess, nearly: Vector, residual: Vector) -> Vector:
+    def _hidden_slopes(self, guess: Guess, directions: NoisyDirections, residual: Vector) -> Vector:
         """The mean square of each direction's slope where noise made its eigenvalue."""
-        surely, explained = np.square(nearly), self.eigenvalues * np.square(guess.values @ self.vectors)
+        nearly, explained = directions.collinearity, self.eigenvalues * np.square(guess.values @ self.vectors)
+        surely = np.square(nearly)
         used = (surely * explained).sum(axis=-1, keepdims=True) / np.maximum(surely.sum(axis=-1, keepdims=True), 1e-300)
-        least = np.minimum(_FARTHEST * self._hidden, _CLOSEST * nearly * self._apart[0])
+        least = np.minimum(_FARTHEST * directions.largest_shift, _CLOSEST * directions.uncorrelated_variance[0])
         least = np.maximum(least, PRECISION * self.eigenvalues.max(axis=-1, keepdims=True))
-        several = np.sqrt(np.maximum(self.unseen.sum(axis=-1, keepdims=True), 1.0))
+        several = np.sqrt(np.maximum((nearly * directions.probability).sum(axis=-1, keepdims=True), 1.0))
         return np.asarray(surely * (_TIED * residual / several + used) / least)
 
-    def _expected_slopes(self, guess: Guess, nearly: Vector, tied: Vector) -> Vector:
+    def _expected_slopes(self, guess: Guess, directions: NoisyDirections, tied: Vector) -> Vector:
         """The model's slopes at public points in each direction; less where noise hides whether numbers vary at all, and the model bends."""
-        slopes, hidden = np.asarray(guess.values @ self.vectors), nearly * self._hidden / (self._hidden + self.eigenvalues)
-        bent = nearly * tied
+        slopes, most = np.asarray(guess.values @ self.vectors), directions.largest_shift
+        surely = directions.collinearity**_SURELY
+        hidden, bent = surely * most / (most + self.eigenvalues), surely * tied
         return np.asarray(slopes * (1 - _MISLED * hidden * bent / (bent + np.square(slopes) + 1e-300)))
 
-    def _widen(self, found: Slopes, tied: Vector, hidden: Vector) -> Slopes:
+    def _widen(self, found: Slopes, directions: NoisyDirections, tied: Vector, hidden: Vector) -> Slopes:
         """Slopes with the errors that they have if priors were wider by `tied`, of which the moments take back as much as of the priors themselves.
 
         Of `hidden`, which counts as far as noise may have made the eigenvalue, they take back nothing.
@@ -209,8 +201,9 @@ class NoisyEquations:
         length = np.square(found.values - self.expected).sum(axis=-1, keepdims=True)
         noise = np.square(np.asarray(self.label_error)[..., None]) + np.square(np.asarray(self.second_error)[..., None]) * length
         left = np.clip(1 - np.square(self.eigenvalues * found.spread) / np.maximum(noise, 1e-300), 0.0, 1.0)
-        spread = np.square(found.spread) + (1 - self._made) * np.square(left) * tied + self._made * hidden
-        return replace(found, spread=np.sqrt(spread), hidden=np.sqrt(self._made * hidden))
+        hidden = directions.counted_share * hidden
+        spread = np.square(found.spread) + (1 - directions.probability) * np.square(left) * tied + hidden
+        return replace(found, spread=np.sqrt(spread), hidden=np.sqrt(hidden))
 
     @property
     def _usual_sizes(self) -> list[Vector]:
@@ -220,19 +213,6 @@ class NoisyEquations:
         ratio = np.ones_like(variance)
         ratio[..., numbers] = np.maximum(variance.mean(axis=-1, keepdims=True) / variance[..., numbers], 1.0)
         return [_apply(squared.swapaxes(-2, -1), ratio**power) for power in (_POWERS if numbers.size else (0.0,))]
-
-    @property
-    def _collinearity(self) -> Vector:
-        """How nearly a direction's numbers determine each other: 0 where they vary freely, 1 where the direction hardly varies at all."""
-        total, numbers = self._apart
-        return np.asarray(numbers / total * np.clip(1 - self.eigenvalues / total, 0.0, 1.0) ** 2)
-
-    @property
-    def _apart(self) -> tuple[Vector, Vector]:
-        """The variance of each direction if columns were uncorrelated, and what numbers add to it."""
-        squared = np.square(self.vectors)
-        apart = _apply(squared, self.eigenvalues)[..., None] * squared
-        return np.maximum(apart.sum(axis=-2), 1e-300), apart[..., self.numbers, :].sum(axis=-2)
 
     def _posterior(self, middle: Vector, priors: tuple[Matrix, Vector], doubts: Vector, before: Vector) -> tuple[Vector, Slopes]:
         """(log likelihood, posterior) under prior variances, (columns, kinds), times each of some factors, with the prior log probabilities `before`."""

@@ -17,6 +17,7 @@ from dpexplain.estimation.global_slopes import Guess, NoisyEquations, Slopes, gu
 from dpexplain.estimation.local_reference import LocalReference
 from dpexplain.estimation.mixed_planes import MixedPlanes
 from dpexplain.estimation.moment_planes import MomentPlanes
+from dpexplain.estimation.noisy_directions import NoisyDirections
 from dpexplain.estimation.planes import Average, Planes, plain_planes
 from dpexplain.estimation.reference_planes import ReferencePlanes
 from dpexplain.release.reference_data import CHANGE_STEPS, LARGEST_NUMBER, ReferenceData
@@ -56,10 +57,9 @@ def reference_planes(reference: ReferenceData, moments: MomentPlanes, rows: int)
 
 
 def _no_surer(slopes: Slopes, moments: MomentPlanes) -> Slopes:
-    """Slopes from records, no surer than those of the moments where noise may have made a direction's variance: tables have more noise."""
-    vectors, still = moments.eigenvectors, np.zeros_like(moments.eigenvalues)
-    noisy = NoisyEquations(moments.eigenvalues, vectors, still, 0.0, moments.second_error, moments.layout.numbers)
-    return replace(slopes, spread=np.maximum(slopes.spread, np.sqrt(noisy.unseen) * moments.slopes.spread))
+    """Slopes from records, no surer than those of the moments along numbers that determine each other: the records' tables have more noise."""
+    directions = NoisyDirections(moments.eigenvalues, moments.eigenvectors, moments.second_error, moments.layout.numbers)
+    return replace(slopes, spread=np.maximum(slopes.spread, np.sqrt(directions.collinearity) * moments.slopes.spread))
 
 
 def stored_arrays(planes: MomentPlanes) -> dict[str, Any]:
