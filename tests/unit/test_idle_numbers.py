@@ -53,3 +53,12 @@ def test_bars_are_as_before_where_numbers_use_their_ranges(monkeypatch):
     found = bars()
     monkeypatch.setitem(slopes_of.__globals__, "idle_errors", lambda moments, numbers, slopes: np.zeros_like(moments.values))
     assert (bars() == found).all()
+
+
+def test_a_release_names_numbers_that_use_hardly_any_of_their_ranges(data, tmp_path):
+    found = dpx.release(data, dpx.Budget(1, 1e-6), noise=SeededNoise(0))
+    found.save(tmp_path / "income.dpx")
+    assert found.unused_ranges == dpx.load(tmp_path / "income.dpx").unused_ranges == ("income",)
+    assert dpx.release(register(200_000), dpx.Budget(1, 1e-6), noise=SeededNoise(0)).unused_ranges == ()
+    hidden = dpx.release(data, dpx.Budget(0.03, 1e-6), noise=SeededNoise(0))
+    assert hidden.unused_ranges == ()  # noise could hide a variance of a thousandth of the squared range

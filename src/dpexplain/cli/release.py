@@ -124,11 +124,17 @@ def release(
 def as_data(made: Release, private: PrivateData, output: Path) -> dict[str, Any]:
     paid, spent = made.guarantee.to_dict(), private.spent.to_dict()
     summary = {"file": str(output), "guarantee": paid, "spent": spent, "columns": list(made.names)}
+    summary |= {"unused_ranges": list(made.unused_ranges)}
     return summary if private.model_card is None else summary | {"guarantees": private.guarantees.to_dict()}
 
 
 def report(made: Release, output: Path, *, remembered: bool) -> None:
     print(f"Wrote {output}: {output.stat().st_size:,} bytes, {len(made.names)} columns.")
     print(made.guarantee)
+    if made.unused_ranges:
+        print(
+            f"Numbers that use less than 3 % of their declared ranges: {', '.join(made.unused_ranges)}. Their slopes are hardly known. "
+            "Before you pay again, declare bounds that most rows are within."
+        )
     if not remembered:
         print("No --ledger was given, so this spending is recorded nowhere. A second release of the same rows adds to it.")

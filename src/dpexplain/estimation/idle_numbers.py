@@ -6,9 +6,14 @@ import numpy as np
 
 from dpexplain.core.arrays import Vector
 from dpexplain.core.layout import Indices
-from dpexplain.estimation.denoise import Estimate, apply
+from dpexplain.estimation.denoise import Estimate, Flags, apply
 
 IDLE = 1e-3  # largest variance of such a number: it varies by 3 % of its range
+
+
+def use_little(variance: Vector, error: Vector | float) -> Flags:
+    """Which variances of columns are so small that noise of this standard error does not hide it."""
+    return np.asarray(variance + 2 * error < IDLE)
 
 
 def idle_errors(found: Estimate, numbers: Indices, slopes: Vector) -> Vector:
@@ -19,8 +24,8 @@ def idle_errors(found: Estimate, numbers: Indices, slopes: Vector) -> Vector:
     """
     squared, across = np.square(found.vectors), found.vectors.swapaxes(-2, -1)
     error = np.asarray(found.spread.squares)[..., None]
-    variance, idle = apply(squared, found.values), np.zeros(found.values.shape)
-    idle[..., numbers] = (variance + 2 * error < IDLE)[..., numbers]
+    idle = np.zeros(found.values.shape)
+    idle[..., numbers] = use_little(apply(squared, found.values), error)[..., numbers]
     along, target = np.abs(apply(across, slopes)), np.abs(apply(across, found.t1))
     most = np.maximum(1 - np.square(np.asarray(found.t0)), 1e-6)[..., None]
     least = np.maximum(found.values - 2 * error, np.square(target) / most + 1e-300)

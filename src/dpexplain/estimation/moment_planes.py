@@ -28,9 +28,10 @@ import numpy as np
 import scipy
 
 from dpexplain.core.arrays import Matrix, Vector
-from dpexplain.core.layout import Layout
+from dpexplain.core.layout import Indices, Layout
 from dpexplain.core.weights import Weight
 from dpexplain.estimation.global_slopes import Slopes, spread_of, typical_ridge
+from dpexplain.estimation.idle_numbers import use_little
 from dpexplain.estimation.local_change import LocalChange
 from dpexplain.estimation.plane_errors import ErrorSources, QueryErrors
 from dpexplain.estimation.planes import Average, FittedPlanes, Planes, Variances, assemble, dots, hold_in_ball
@@ -172,6 +173,13 @@ class MomentPlanes:
     def related(self) -> tuple[RelatedPair, ...]:
         """The features that go together among the records."""
         return related_pairs(self.eigenvalues, self.eigenvectors, self.second_error, self.layout)
+
+    @property
+    def idle_numbers(self) -> Indices:
+        """The features that are numbers and use hardly any of their declared ranges, as far as noise shows it."""
+        numbers = self.layout.numbers
+        variance = np.square(self.eigenvectors[numbers]) @ self.eigenvalues
+        return self.layout.owner[numbers[use_little(variance, self.second_error)]]
 
     @cached_property
     def squares(self) -> Vector:
