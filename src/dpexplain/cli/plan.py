@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
@@ -27,7 +28,7 @@ RULE = (
     "nothing was spent."
 )
 
-EXCESS = "Excess: 0 is the exact answer, 1 is no better than the average answer."
+EXCESS = "Excess: 0 is the exact answer, 1 is no better than the average answer. Cosine: to the exact answer."
 NEAR = (
     "By what the domain declares, two records are about {near:.2g} apart, and the default weight counts rows up to {core:.2g} in full. A smaller "
     "scale in the domain lets more rows count as near, and makes paid answers more accurate and less local: docs/domain.md."
@@ -144,30 +145,31 @@ def as_data(budget: Budget, offers: list[Offer], once: ExpectedQuality) -> dict[
 
 
 def show(console: Console, title: str, offers: list[Offer], once: ExpectedQuality, unknown: list[str]) -> None:
-    numbers = [Column(name, justify="right") for name in ("ε a query", "queries", "excess")]
-    table = Table("way", *numbers, "cosine to the exact answer", title=title)
+    numbers = [Column(name, justify="right") for name in ("ε each", "queries", "excess")]
+    table = Table("way", *numbers, "interval", "cosine", "interval", title=title, box=SIMPLE_HEAD, collapse_padding=True)
     for one in offers:
-        table.add_row("one by one", f"{one.epsilon:g}", f"{one.queries:,}", excess(one.expected), bar(one.expected))
+        table.add_row("one by one", f"{one.epsilon:g}", f"{one.queries:,}", *quality(one.expected))
     table.add_section()
-    table.add_row("release", "paid once", "unlimited", excess(once), bar(once))
+    table.add_row("release", "once", "any", *quality(once))
     console.print(table)
     for line in (EXCESS, RULE, *(f"Not known: {one}" for one in unknown)):
         console.print(line, markup=False, highlight=False)
 
 
-def excess(expected: ExpectedQuality) -> str:
-    return f"{expected.relative_excess:.2g}" + _interval(expected.excess_interval, ".2g")
-
-
-def bar(expected: ExpectedQuality, width: int = 10) -> Text:
-    full = round(width * expected.cosine)
+def quality(expected: ExpectedQuality) -> tuple[str, str, Text, str]:
+    """Excess and cosine to the exact answer, each with its interval."""
     colour = "green" if expected.cosine >= 0.9 else "yellow" if expected.cosine >= 0.6 else "red"
-    words = f" {expected.cosine:.3f}{_interval(expected.cosine_interval, '.2f')} {expected.verdict}"
-    return Text.assemble(("█" * full, colour), ("░" * (width - full), "dim"), words)
+    cosine = Text(f"{expected.cosine:.3f}", colour)
+    return (
+        f"{expected.relative_excess:.2g}",
+        _interval(expected.excess_interval, ".2g"),
+        cosine,
+        _interval(expected.cosine_interval, ".2f"),
+    )
 
 
 def _interval(ends: Interval | None, digits: str) -> str:
-    return " (no interval)" if ends is None else f" ({ends[0]:{digits}} to {ends[1]:{digits}})"
+    return "no interval" if ends is None else f"{ends[0]:{digits}} to {ends[1]:{digits}}"
 
 
 def draw(path: Path, offers: list[Offer], budget: Budget, once: ExpectedQuality) -> None:
