@@ -34,9 +34,9 @@ def release(request):
 
 
 def test_rehearsals_do_not_change_what_they_only_assume(release):
-    """Factors were 0.5 to 14 there by chance, because rehearsals have other eigenvalues than the release."""
+    """Factors were 0.5 to 14 there by chance, because rehearsals have other eigenvalues than the release. They scale what is left of the error beside."""
     assert np.abs(release.planes.eigenvectors[:, 0] @ ALONG) > 0.9
-    assert release.planes.factors[:2] == pytest.approx(np.ones(2), abs=0.15)
+    assert release.planes.factors[:2] == pytest.approx(np.ones(2), abs=0.2)
 
 
 def test_records_are_no_surer_than_the_moments_where_noise_hides_the_variance(release):

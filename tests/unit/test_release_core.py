@@ -237,6 +237,21 @@ def test_the_reference_reproduces_the_moments(unknown):
     assert coefficients.shape == (7,)
 
 
+def test_points_differ_a_little_along_numbers_of_which_noise_hides_whether_they_are_equal():
+    """Otherwise a model could not be asked what it does with their difference."""
+    got, *_ = find_estimate()
+    mean, covariance = np.r_[got.mean[:4], 0.5, 0.5], np.diag(got.covariance.diagonal())
+    covariance[4:, 4:] = 0.05
+    values, vectors = np.linalg.eigh(covariance)
+    spreads = []
+    for error in (0.0, 1e-4, 4e-4):
+        equal = replace(got, mean=mean, values=values, vectors=vectors, idle=0 * got.idle, spread=replace(got.spread, s2=error))
+        points = reference.Reference.without_labels(reference.draw(equal, LAYOUT)).points(LAYOUT)
+        spreads.append((points[:, 4] - points[:, 5]).std() / np.sqrt(2))
+    assert spreads[0] < 2e-4  # the grid of numbers
+    assert spreads[1:] == pytest.approx(np.sqrt(np.array([1e-4, 4e-4]) / np.sqrt(2)), rel=0.1)
+
+
 def test_strangers_are_like_the_reference_but_not_in_it():
     got, query, *_ = find_estimate()
     points = reference.build(got, query)[0].points(LAYOUT)

@@ -4,12 +4,15 @@ Each code is drawn with probabilities from its linear regression on the codes be
 codes, mapped to their margins (`estimation/margins.py`); labels are the maximum-entropy ones, tanh(β₀ + β·(x - μ)), fitted to the label
 moments. Points are a Sobol' sequence pushed through these conditionals. No tree and no order by strength is selected, so that the reference changes
 continuously with the moments, which error bars rely on. It serves to estimate how much *localising* the weight changes the answer, not the answer itself.
+
+Where noise hides whether numbers differ along a direction, points differ there by a little: a model's slope along it could not be asked for otherwise.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import sqrt
 
 import numpy as np
 import scipy
@@ -158,7 +161,8 @@ def _numbers(columns: Matrix, normals: Matrix, estimate: Estimate, layout: Layou
         residual = residual - slope.T @ (gram + ridge * np.eye(len(others))) @ slope
         centre = slope.T @ columns[others] - (slope.T @ estimate.mean[others])[:, None]
     values, vectors = np.linalg.eigh((residual + residual.T) / 2)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # the symmetric one: it moves little when the moments do
+    least = float(estimate.spread.s2) / sqrt(len(values))  # of the variance along a direction, which noise would hide
+    root = (vectors * np.sqrt(np.maximum(values, least))) @ vectors.T  # the symmetric one: it moves little when the moments do
     gaussian = centre + root @ normals
     gaussian -= gaussian.mean(axis=1, keepdims=True)
     gaussian /= np.maximum(np.sqrt(np.square(gaussian).mean(axis=1, keepdims=True)), 1e-9)
