@@ -155,7 +155,7 @@ def test_an_explanation_carries_its_contributions():
     values = np.array([0.2, -0.5, 0.1])
     shared = {"values": values, "names": NAMES, "point": values, "cost": GUARANTEE, "guarantee": GUARANTEE}
     plain = dpx.Explanation(**shared)
-    with pytest.raises(InputError, match="declare a baseline record"):
+    with pytest.raises(InputError, match="Ask with plane='fitted', or explain from a release"):
         plain.contributions()
     given = dpx.Explanation(**shared, added=make(), plane="fitted", intercept=0.24, scale=AnswerScale.of("probability"))
     asked = replace(given, added=make)
@@ -178,7 +178,7 @@ def test_many_explanations_are_looked_at_together():
     slopes = PaidExplanations([dpx.Explanation(np.ones(3), **shared)] * 2, 2)
     assert slopes.to_frame().shape == (2, 3)
     assert "&lt;b&gt;" in slopes._repr_html_()
-    with pytest.raises(InputError, match="no average"):
+    with pytest.raises(InputError, match="has no contributions"):
         slopes.plot()
     with pytest.raises(InputError, match="at least one record"):
         PaidExplanations([], 0).contributions()

@@ -248,7 +248,7 @@ def _require_name(name: str, service: Service) -> None:
 
 
 def _attributions(answer: Explanation) -> dict[str, Any]:
-    """Contributions of features where there is an average to compare with, slopes of encoded columns otherwise; `quantity` says which."""
+    """Contributions of features where the answer has some, slopes of encoded columns otherwise; `quantity` says which."""
     privacy = {"cost": answer.cost.to_dict(), "guarantee": answer.guarantee.to_dict(), "request_id": answer.request_id}
     slopes, base, reached, average = answer.scale.slopes(answer.values), None, None, None
     names, values, error, quantity = answer.names, slopes, answer.error, "slopes"
