@@ -1,6 +1,7 @@
 """Checks before paying: problems are found on made-up records, nothing is read or spent."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -40,6 +41,7 @@ def test_a_sound_model_passes_and_odd_bounds_are_found():
     assert report.ok
     assert "accepts made-up records" in texts(report, "good")
     assert "wide: the answer changes in only" in texts(report, "warning")
+    assert not re.search(r"\de[+-]\d", texts(report, "warning"))  # 20,000 and not 2e+04
     assert "does not change with 'unused', 'opened'" in texts(report, "note")
     assert "a missing 'wide'" in texts(report, "note")
     assert "cosine about" in str(report)

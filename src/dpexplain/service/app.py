@@ -26,6 +26,7 @@ from dpexplain.answers.contributions import feature_names
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations
 from dpexplain.errors import BudgetExhausted, DpexplainError
+from dpexplain.release.page import describe_outcome
 from dpexplain.service import problems
 from dpexplain.service.backend import Backend
 from dpexplain.service.config import Settings
@@ -292,7 +293,8 @@ def guarantee(service: Serving, caller: Caller) -> Response:
 @router.get("/v1/domain", response_model=Card, responses=describe_problems(401, 429))
 def domain(service: Serving, caller: Caller) -> Response:
     """The domain of records, with bounds and values, and the public facts about the model."""
-    card = {name: getattr(service.settings, name) for name in ("name", "title", "outcome", "description")}
+    card = {name: getattr(service.settings, name) for name in ("name", "title", "description")}
+    card["outcome"] = describe_outcome(service.settings.outcome, service.backend.scale)
     known = service.backend.domain
     return JSONResponse(
         {
