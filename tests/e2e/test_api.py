@@ -80,7 +80,7 @@ def test_interactive_answers_are_paid_durably(data, tmp_path):
     c = explanation.contributions()
     assert c.names == DOMAIN.columns
     assert c.base + c.values.sum() == pytest.approx(c.answer)
-    assert c.average == "the middle of the declared ranges"
+    assert c.average == "the middle of all ranges"
     c.plot(), explanation.plot(), c.to_frame(), c.to_dict(), explanation.to_frame(), explanation.to_json()
     assert explanation.contributions(baseline=RECORD | {"age": 50}).values[1:].tolist() == [0.0] * 4
     if importlib.util.find_spec("shap"):

@@ -82,7 +82,7 @@ def test_paid_answers_are_within_the_error_to_expect(data, mechanism):
     assert (errors <= 2).mean() > 0.9
     assert errors.max() < 5
     for answer, added in ((answer, answer.contributions()) for answer in answers):
-        assert "the middle of the declared ranges" in added.sentence
+        assert "the middle of all ranges" in added.sentence
         assert added.base + added.values.sum() == pytest.approx(added.answer)
         assert np.abs(added.values).max() <= 5 * answer.details["expected"]["error"] * answer.scale.half_range
     assert [answer.scale.answer(answer.intercept) for answer in answers] == pytest.approx([CONSTANT] * 3, abs=0.2)

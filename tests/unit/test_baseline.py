@@ -49,7 +49,7 @@ def test_a_descent_is_compared_with_the_middle_of_the_domain_and_never_with_an_a
     picture = answer.plot().axes[0]
     assert MIDDLE in [tick.get_text() for tick in picture.get_yticklabels()]
     texts = [found.sentence, picture.get_title(loc="left"), answer._repr_html_(), print_text(answer), found._repr_html_()]
-    assert all("the middle of the declared ranges" in " ".join(text.split()) for text in texts)
+    assert all("the middle of all ranges" in " ".join(text.split()) for text in texts)
     assert not any("average" in text for text in texts)
 
 
@@ -65,7 +65,7 @@ def test_answers_from_a_ledger_a_file_and_a_history_are_compared_alike(data, tmp
     free = dpx.NonInteractive(again.history).explain(RECORD).contributions()
     assert (free.average, free.base + free.values.sum()) == (MIDDLE, pytest.approx(free.answer))
     many = again.explain_many([RECORD, BASELINE])
-    assert "Compared with the middle of the declared ranges." in many._repr_html_()
+    assert "Compared with the middle of all ranges." in many._repr_html_()
     assert many.to_shap().base_values == pytest.approx(many.contributions().base)
     assert first.to_shap().base_values == first.contributions().base
 

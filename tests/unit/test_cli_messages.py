@@ -80,6 +80,8 @@ def owner(tmp_path, monkeypatch):
     (tmp_path / "empty.csv").write_bytes(b"")
     (tmp_path / "odd.toml").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "one.csv").write_text("age,married\n40,yes\n")
+    (tmp_path / "semicolons.csv").write_text("age;married\n40,5;yes\n")
+    (tmp_path / "beyond.csv").write_text("age,married\n40,yes\n4000,yes\n")
     return tmp_path
 
 
@@ -123,6 +125,10 @@ def test_a_budget_of_nothing_is_not_the_default(owner):
         (("--rows", "one.csv", "-o", "nowhere/x.csv"), "there is no folder nowhere"),
         (("--rows", "one.csv", "-o", "folder.csv"), "it is a folder"),
         (("--rows", "empty.csv", "--json"), "empty.csv is empty"),
+        (
+            ("--rows", "semicolons.csv", "--json"),
+            "semicolons.csv separates its columns by semicolons\n       Write it with commas",
+        ),
     ],
 )
 def test_options_that_cannot_be_followed_are_refused(owner, release, arguments, message):
@@ -169,6 +175,17 @@ def test_a_model_that_answers_within_the_bounds_only_passes_the_check(owner):
 def test_a_demo_that_cannot_be_written_is_not_run(owner):
     done = run("demo", "-o", "empty.csv")
     assert (done.exit_code, done.stdout) == (2, "")
+
+
+def test_reasons_for_skipped_rows_name_options_of_the_command(owner, release):
+    done = run("explain", release, "--rows", "beyond.csv", "-o", "out.csv", "--skip-errors")
+    assert (done.exit_code, "Skipped row 1: age: 4000.0 is not" in done.stdout) == (0, True)
+    assert "pass --clip to ask" in done.stdout
+
+
+def test_a_file_in_place_of_a_ledgers_url_is_refused_with_its_url(owner):
+    done = run("ledger", "show", "one.csv")
+    assert (done.exit_code, "Write sqlite:///one.csv" in done.stderr) == (2, True)
 
 
 def test_a_ledger_has_no_negative_number_of_entries():

@@ -140,7 +140,7 @@ def test_answers_from_history_are_in_the_models_units_and_compare_with_a_baselin
         assert found.answer == pytest.approx(free.scale.answer(free.intercept))
         assert found.average == "the baseline"
         middle = dpx.NonInteractive(history).explain(RECORDS[0]).contributions()
-        assert (middle.average, middle.answer) == ("the middle of the declared ranges", found.answer)
+        assert (middle.average, middle.answer) == ("the middle of all ranges", found.answer)
     with pytest.raises(ParameterError, match="baseline= needs the history of an explainer"):
         dpx.NonInteractive(History(), baseline=RECORDS[0])
 

@@ -201,7 +201,7 @@ def test_titles_of_waterfalls_fit_above_axes_that_long_names_make_narrow():
             0.024,
             0.424,
             scale=AnswerScale.of("probability"),
-            average="the middle of the declared ranges",
+            average="the middle of all ranges",
         )
         figure = added.plot()
         figure.draw_without_rendering()

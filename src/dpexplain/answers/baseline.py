@@ -25,7 +25,7 @@ from dpexplain.domain import DomainLike, TextDomain
 from dpexplain.errors import QueryError
 from dpexplain.privacy.budget import Guarantee
 
-MIDDLE, NO_WORDS = "the middle of the declared ranges", "a text without any of these words"
+MIDDLE, NO_WORDS = "the middle of all ranges", "a text without any of these words"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -65,9 +65,7 @@ class Added(BaseModel):
     answer_error: float | None
     scale: Scale
     record: list[Any] | None
-    average: str = Field(
-        description="What the record is compared with: the average, the baseline, or the middle of the declared ranges."
-    )
+    average: str = Field(description="What the record is compared with: the average, the baseline, or the middle of all ranges.")
     titles: list[str] | None
     guarantee: None = None
     details: dict[str, Any]
