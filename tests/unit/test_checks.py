@@ -96,6 +96,9 @@ def test_registered_data_are_checked_without_reading_or_spending():
     assert "accepts made-up records" in str(report)
     assert data.spent.epsilon == 0
     labelled = dpx.check(dpx.PrivateData(rows, DOMAIN, labels=np.zeros(64)))
+    assert "labels are read as numbers from -1 to 1: 0 is halfway" in texts(labelled, "warning")
+    declared = dpx.check(dpx.PrivateData(rows, DOMAIN, labels=np.zeros(64), output="class", target=1))
+    assert "labels are read" not in texts(declared, "warning")
     assert "there is no model to ask" in str(labelled)
     text = dpx.check(dpx.PrivateData(["a b", "b"], dpx.TextDomain(["a", "b"]), labels=[1.0, -1.0]))
     assert text.ok

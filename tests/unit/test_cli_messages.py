@@ -107,6 +107,13 @@ def test_a_release_into_a_folder_that_may_not_be_written_is_not_paid_for(owner, 
     assert not (owner / "spent.ledger").exists()
 
 
+def test_a_release_says_how_undeclared_labels_are_read_before_it_is_paid_for(owner):
+    done = run(*RELEASE, "-o", "x.dpx")
+    assert (done.exit_code, "'y' is read as numbers from -1 to 1" in done.stdout) == (0, True)
+    told = run(*RELEASE, "--answer", "value", "--bounds=-1,1", "-o", "y.dpx")
+    assert (told.exit_code, "is read as" in told.stdout) == (0, False)
+
+
 def test_a_budget_of_nothing_is_not_the_default(owner):
     done = run(*RELEASE, "--budget", 0, "-o", "x.dpx")
     assert (done.exit_code, "must be positive" in done.stderr) == (2, True)

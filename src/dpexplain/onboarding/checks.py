@@ -133,6 +133,12 @@ def _refused_records(said: str) -> Finding:
 
 def _of_data(data: PrivateData, budget: Budget | None, rows: int | None) -> Iterator[Finding]:
     yield from _of_size(data, budget, rows)
+    if data.labeller is None and data.answer_scale.kind == "label":
+        yield Finding(
+            "warning",
+            "labels are read as numbers from -1 to 1: 0 is halfway, and what is beyond is cut",
+            "Declare output='class' for 0 and 1, 'probability', or 'value' with bounds=(low, high), if they are something else",
+        )
     if not isinstance(data.domain, Domain) or data.labeller is None:
         yield Finding("note", "there is no model to ask: labels were registered, or records cannot be made up")
         return
