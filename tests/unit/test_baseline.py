@@ -8,7 +8,9 @@ import pytest
 from rich.console import Console
 
 import dpexplain as dpx
+from dpexplain import evaluation
 from dpexplain.answers.baseline import MIDDLE, NO_WORDS
+from dpexplain.answers.explanation_batch import batch_of
 from dpexplain.errors import InputError, QueryError
 from dpexplain.noise.seeded import SeededNoise
 
@@ -102,7 +104,7 @@ def test_any_plane_can_be_compared_with_a_record(data):
 
 def test_errors_against_a_record_cover_exact_differences(data):
     """At least 90 % of what age adds, against a record, is within two errors of the exact answer's."""
-    exact = dpx.evaluation.optimum(data, RECORD)[0] / 4
+    exact = evaluation.optimum(data, RECORD)[0] / 4
     found = [explainer_of(data, dpx.Basic(0.3, 1e-6), seed).explain(RECORD).contributions(BASELINE) for seed in range(20)]
     assert np.mean([abs(one.values[0] - exact) <= 2 * one.error[0] for one in found]) >= 0.9
 
@@ -130,4 +132,4 @@ def test_what_is_no_estimate_of_answers_has_nothing_that_adds_up(data):
     both = explainer_of(data).explain_many([RECORD, BASELINE])
     mixed = [both[0], replace(both[1], added=both[1].contributions(BASELINE))]
     with pytest.raises(InputError, match="compared with different things"):
-        dpx.answers.explanation_batch.batch_of([one.contributions() for one in mixed])
+        batch_of([one.contributions() for one in mixed])

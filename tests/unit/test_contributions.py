@@ -69,7 +69,12 @@ def test_what_does_not_add_up_is_refused():
 def test_an_answer_beyond_its_range_says_what_it_is():
     beyond = make(base=0.9, answer=0.9 + 0.38)
     assert "answer here is about 100 %" in beyond.sentence
-    assert "add up to 128.0 %" in beyond.sentence
+    assert beyond.sentence.endswith("They add up to 128.0 %: a straight line passes the end of the scale.")
+    far = make(base=1.3, answer=1.3 + 0.38, average="the middle of all ranges")
+    assert "the middle of all ranges is 100 %; these values make the difference." in far.sentence
+    assert far.sentence.endswith("They start at 130.0 % and add up to 168.0 %: a straight line passes the end of the scale.")
+    rare = make(base=-0.001, answer=-0.001 + 0.38)
+    assert rare.sentence.endswith("They start at -0.10 %: a straight line passes the end of the scale.")
 
 
 def test_json_round_trip_is_exact():
