@@ -64,7 +64,7 @@ def waterfall(
 
 def _title_width(longest: int) -> int:
     """Letters of a line that fits above the axes, which are narrower where names are long."""
-    return max(84 - round(0.85 * min(longest, LONGEST_NAME)), 36)
+    return min(max(84 - round(0.85 * min(longest, LONGEST_NAME)), 36), 68)
 
 
 def _draw(ax: Axes, row: int, step: Step, scale: AnswerScale, palette: Palette) -> None:
