@@ -125,6 +125,7 @@ def test_a_budget_of_nothing_is_not_the_default(owner):
         (("--record", RECORD, "-o", "x.csv"), "--output is for --rows only"),
         (("--record", RECORD, "--skip-errors"), "--skip-errors is for --rows only"),
         (("--record", RECORD, "--rows", "one.csv"), "come from one place"),
+        ((), "no record was given\n       Pass either --record with JSON, or --rows with a file"),
         (("--record", RECORD, "--anchor", "half"), "--anchor 'half' is not a number"),
         (("--record", RECORD, "--method", "surrogate", "--plane", "paper"), "--plane is for --method plane only"),
         (("--record", "3"), "a query must be a JSON object"),

@@ -91,7 +91,8 @@ def explain(
     Prints the model's approximate answer, the average, the contribution of each value, and what would change the answer.
     """
     if (record is None) == (rows is None):
-        raise ParameterError("records come from one place. Pass either --record with JSON, or --rows with a file")
+        what = "no record was given" if record is None else "records come from one place"
+        raise ParameterError(f"{what}. Pass either --record with JSON, or --rows with a file")
     _require_used(rows is not None, "--rows", {"--output": output, "--skip-errors": skip or None})
     _require_used(method == "plane", "--method plane", {"--plane": plane, "--anchor": anchor, "--skip-errors": skip or None})
     _require_method(method, model, weight)
