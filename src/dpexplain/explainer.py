@@ -12,15 +12,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from dpexplain.answers.contributions import (
-    AVERAGE,
-    Baseline,
-    Contributions,
-    contributions_against,
-    declared_baseline,
-    shapley_contributions,
-    stored_contributions,
-)
+from dpexplain.answers.baseline import Baseline, declared_baseline
+from dpexplain.answers.contributions import AVERAGE
 from dpexplain.answers.expectation import AskedData
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations, answer_in_batches
@@ -87,7 +80,7 @@ class Explainer:
       of all rows, and later answers use them at no cost.
     - `ledger` makes spending durable ("sqlite:///…", "postgresql://…" or a Ledger); None keeps it in memory. `noise` is secure by default.
     - `release` is a release of the same data. Adaptive descents may start from it, and it answers at no cost once the budget is spent.
-    - `baseline` is a public record that contributions are compared with, in place of the average.
+    - `baseline` is a public record that contributions are compared with, in place of the average; a descent without one takes the middle of the domain.
     """
 
     def __init__(
@@ -336,27 +329,14 @@ class Explainer:
             done.answer,
             question.notes,
             AskedData(facts.setting.size, facts.column_model is not None),
+            self._baseline,
             cost=self._qualify(cost),
             guarantee=total,
             request_id=done.request_id,
             domain=facts.domain,
             record=question.record,
             scale=facts.scale,
-            added=self._contributions(done.answer, total),
         )
-
-    def _contributions(self, answer: dict[str, Any], total: Guarantee) -> Callable[[], Contributions] | None:
-        """A function that computes the contributions: SHAP values as stored, those of a plane as stored where they are compared with the same baseline
-        or average, or else against the baseline without errors. None without any."""
-        domain, scale, baseline = self._facts.domain, self._facts.scale, self._baseline
-        if "model_answer" in answer["details"]:
-            return lambda: shapley_contributions(answer, domain, scale, total)
-        if "added" in answer and answer["added"].get("baseline") == (None if baseline is None else baseline.values.tolist()):
-            name = AVERAGE if baseline is None else baseline.name
-            return lambda: stored_contributions(answer, domain, scale, total, name)
-        if baseline is None or answer.get("intercept") is None:
-            return None
-        return lambda: contributions_against(baseline, answer, domain, scale, total)
 
     def _qualify(self, guarantee: Guarantee) -> Guarantee:
         """The guarantee, with a note where noise follows the paper's formulas or came from a seed, or where the mechanism is not private."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpexplain.answers.contributions import AVERAGE, contributions_against, declared_baseline, stored_contributions
+from dpexplain.answers.baseline import contributions_of, declared_baseline
 from dpexplain.answers.expectation import AskedData
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations, answer_in_batches
@@ -40,7 +40,7 @@ class NonInteractive:
 
     Answers are planes of the same kind as the history's; `plane` says which kind is expected. `radius` caps ‖φ‖; None takes the largest cap in the
     history, for answers without a cap their length, and none by moments. `weight` is that of the last answer by default. `baseline` is a record that
-    stands for the average, as for `Explainer`.
+    contributions are compared with, as for `Explainer`.
     """
 
     def __init__(
@@ -134,9 +134,7 @@ class NonInteractive:
         stored = stored_answer(point, outcome)
         stored["details"] = {"start": "history", "method": "moments"} | outcome.details
         about, total = AskedData(held.pool.parts[0].size, held.model is not None), self._total
-        found = explanation_of(stored, notes, about, cost=self._free, guarantee=total, domain=domain, scale=scale)
-        average = AVERAGE if baseline is None else baseline.name
-        return replace(found, added=lambda: stored_contributions(stored, domain, scale, total, average))
+        return explanation_of(stored, notes, about, baseline, cost=self._free, guarantee=total, domain=domain, scale=scale)
 
     @property
     def _free(self) -> Guarantee:
@@ -166,11 +164,17 @@ class NonInteractive:
             intercept=0.0 if self._plane == "paper" else found.intercept,
             scale=self._history.answer_scale,
         )
-        baseline, domain = self._baseline, self._history.domain
-        if baseline is None or domain is None or answer.intercept is None:
+        domain = self._history.domain
+        if domain is None:
             return answer
-        stored = {"point": point, "values": answer.values, "intercept": answer.intercept, "plane": answer.plane}
-        return replace(answer, added=lambda: contributions_against(baseline, stored, domain, answer.scale, self._total))
+        stored: dict[str, Any] = {
+            "point": point,
+            "values": answer.values,
+            "intercept": answer.intercept,
+            "plane": answer.plane,
+            "details": {},
+        }
+        return replace(answer, added=contributions_of(stored, domain, answer.scale, self._total, self._baseline))
 
     @property
     def _total(self) -> Guarantee:

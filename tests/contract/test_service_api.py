@@ -95,8 +95,18 @@ def test_answers_by_moments_have_contributions_and_bars_without_a_baseline(api):
     assert told["base_value"] + sum(told["attributions"].values()) == pytest.approx(told["answer"])
 
 
-def test_without_a_baseline_attributions_of_a_descent_are_slopes_and_say_so(make):
+def test_without_a_baseline_contributions_of_a_descent_are_compared_with_the_middle_of_the_domain(make):
     api = make(mechanism=dpx.Basic(0.3, 1e-6, by="descent"))
+    added = api.ask(request_id="two").json()["contributions"]
+    assert (added["average"], added["error"]) == ("the middle of all ranges", None)
+    body = {"instances": [RECORD], "id": "two"}
+    told = api.client.post("/v1/models/income:explain", json=body, headers=api.analyst).json()["explanations"][0]
+    assert (told["quantity"], told["average"], told["error"]) == ("contributions", added["average"], None)
+    assert told["base_value"] + sum(told["attributions"].values()) == pytest.approx(told["answer"])
+
+
+def test_attributions_of_the_papers_plane_are_slopes_and_say_so(make):
+    api = make(mechanism=dpx.Basic(0.3, 1e-6, plane="paper", by="descent"))
     assert api.ask(request_id="two").json()["contributions"] is None
     body = {"instances": [RECORD]}
     told = api.client.post("/v1/models/income:explain", json=body, headers=api.analyst).json()["explanations"][0]

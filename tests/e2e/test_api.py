@@ -1,9 +1,15 @@
 """The public interface, used as it is documented: the whole path from rows to answers in one go."""
 
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import dpexplain as dpx
 from dpexplain import evaluation, weights
@@ -71,12 +77,53 @@ def test_interactive_answers_are_paid_durably(data, tmp_path):
     explanation = explainer.explain(RECORD)
     assert explanation.names == DOMAIN.names
     assert len(explanation.top(5)) == 5
+    c = explanation.contributions()
+    assert c.names == DOMAIN.columns
+    assert c.base + c.values.sum() == pytest.approx(c.answer)
+    assert c.average == "the middle of all ranges"
+    c.plot(), explanation.plot(), c.to_frame(), c.to_dict(), explanation.to_frame(), explanation.to_json()
+    assert explanation.contributions(baseline=RECORD | {"age": 50}).values[1:].tolist() == [0.0] * 4
+    if importlib.util.find_spec("shap"):
+        pytest.importorskip("shap")  # its import warns
+        assert explanation.to_shap().base_values == c.base
     assert 0 < explainer.spent.epsilon < explainer.remaining.epsilon <= 1
     free = dpx.NonInteractive(explainer.history).explain(RECORD)
     assert free.cost.epsilon == 0
     again = dpx.Explainer(data, budget, mechanism=mechanism, ledger=ledger)
     assert again.spent.mu == explainer.spent.mu
     assert len(again.history) == 1
+
+
+@pytest.mark.slow
+def test_streamed_labels_are_explained_by_any_model_over_the_records(frame, tmp_path, monkeypatch):
+    """Rows that are scanned with a label have no model: contributions, SHAP, a summary and another model's release come from the records."""
+    monkeypatch.chdir(tmp_path)
+    Path("rows").mkdir()
+    frame.assign(y=frame["age"] + 20 * frame["married"] > 60).to_parquet("rows/1.parquet")
+    data = dpx.PrivateData.scan("rows/*.parquet", DOMAIN, label="y")
+    release = dpx.release(data, dpx.Budget(epsilon=1.0, delta=1e-6), reference=4096)
+    other_model = LogisticRegression().fit(DOMAIN.encode(frame), frame["married"])
+    f = make_pipeline(FunctionTransformer(DOMAIN.encode), other_model)
+    c = release.explain(RECORD).contributions()
+    assert c.base + c.values.sum() == pytest.approx(c.answer)
+    shap = release.shapley(RECORD, model=f)
+    assert shap.base + shap.values.sum() == pytest.approx(shap.answer)
+    assert len(release.shapley_many(frame[:20], model=f)) == 20
+    assert release.summary(model=f).top(1)[0][0] == "married"
+    second = release.relabel(f)
+    third = release.refine(data, f, spend=dpx.Budget(0.05, 1e-6))
+    for one in (second, third):
+        assert one.explain(RECORD).contributions().top(1)[0][0] == "married"
+    assert third.guarantee.epsilon > release.guarantee.epsilon
+
+
+@pytest.mark.slow
+def test_every_class_is_explained_for_the_price_of_one(frame):
+    model = LogisticRegression().fit(DOMAIN.encode(frame), np.where(frame["age"] > 50, "approved", "refused"))
+    f = make_pipeline(FunctionTransformer(DOMAIN.encode), model)
+    data = dpx.PrivateData(frame, DOMAIN, model=f, target="all")
+    release = dpx.release(data, dpx.Budget(1.0, 1e-6), reference=4096)
+    assert release.explain(RECORD, target="approved").contributions().values[0] < 0
 
 
 @pytest.mark.parametrize(

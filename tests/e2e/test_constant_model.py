@@ -81,6 +81,10 @@ def test_paid_answers_are_within_the_error_to_expect(data, mechanism):
     errors = np.abs([answer.values / answer.details["expected"]["error"] for answer in answers])
     assert (errors <= 2).mean() > 0.9
     assert errors.max() < 5
+    for answer, added in ((answer, answer.contributions()) for answer in answers):
+        assert "the middle of all ranges" in added.sentence
+        assert added.base + added.values.sum() == pytest.approx(added.answer)
+        assert np.abs(added.values).max() <= 5 * answer.details["expected"]["error"] * answer.scale.half_range
     assert [answer.scale.answer(answer.intercept) for answer in answers] == pytest.approx([CONSTANT] * 3, abs=0.2)
 
 

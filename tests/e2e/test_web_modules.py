@@ -92,13 +92,17 @@ def scale_cases():
         for scale in scales
         for value in numbers
     ]
-    return {"formats": formats, "contributions": [contribution_case(count) for count in (3, 6, 7, 20, 90)]}
+    return {
+        "formats": formats,
+        "contributions": [contribution_case(count) for count in (3, 6, 7, 20, 90)]
+        + [contribution_case(3, base) for base in (1.3, -0.4)],
+    }
 
 
-def contribution_case(count):
+def contribution_case(count, base=0.24):
     values, names = np.sin(np.arange(1.0, count + 1)) / 10, tuple(f"x{i}" for i in range(count))
     error, scale = np.full(count, 0.01), AnswerScale.of("probability")
-    one = Contributions(names, values, 0.24, 0.24 + values.sum(), error, scale)
+    one = Contributions(names, values, base, base + values.sum(), error, scale)
     steps = [[step.label, step.start, step.value, step.error] for step in one.steps(5)]
     given = {"values": values.tolist(), "error": error.tolist(), "base": one.base, "answer": one.answer}
     return {"given": given, "scale": scale.to_dict(), "sentence": one.sentence, "steps": steps, "labels": names}

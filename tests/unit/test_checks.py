@@ -1,6 +1,7 @@
 """Checks before paying: problems are found on made-up records, nothing is read or spent."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -40,6 +41,7 @@ def test_a_sound_model_passes_and_odd_bounds_are_found():
     assert report.ok
     assert "accepts made-up records" in texts(report, "good")
     assert "wide: the answer changes in only" in texts(report, "warning")
+    assert not re.search(r"\de[+-]\d", texts(report, "warning"))  # 20,000 and not 2e+04
     assert "does not change with 'unused', 'opened'" in texts(report, "note")
     assert "a missing 'wide'" in texts(report, "note")
     assert "cosine about" in str(report)
@@ -94,6 +96,9 @@ def test_registered_data_are_checked_without_reading_or_spending():
     assert "accepts made-up records" in str(report)
     assert data.spent.epsilon == 0
     labelled = dpx.check(dpx.PrivateData(rows, DOMAIN, labels=np.zeros(64)))
+    assert "labels are read as numbers from -1 to 1: 0 is halfway" in texts(labelled, "warning")
+    declared = dpx.check(dpx.PrivateData(rows, DOMAIN, labels=np.zeros(64), output="class", target=1))
+    assert "labels are read" not in texts(declared, "warning")
     assert "there is no model to ask" in str(labelled)
     text = dpx.check(dpx.PrivateData(["a b", "b"], dpx.TextDomain(["a", "b"]), labels=[1.0, -1.0]))
     assert text.ok

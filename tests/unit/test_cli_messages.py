@@ -80,6 +80,8 @@ def owner(tmp_path, monkeypatch):
     (tmp_path / "empty.csv").write_bytes(b"")
     (tmp_path / "odd.toml").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "one.csv").write_text("age,married\n40,yes\n")
+    (tmp_path / "semicolons.csv").write_text("age;married\n40,5;yes\n")
+    (tmp_path / "beyond.csv").write_text("age,married\n40,yes\n4000,yes\n")
     return tmp_path
 
 
@@ -105,6 +107,13 @@ def test_a_release_into_a_folder_that_may_not_be_written_is_not_paid_for(owner, 
     assert not (owner / "spent.ledger").exists()
 
 
+def test_a_release_says_how_undeclared_labels_are_read_before_it_is_paid_for(owner):
+    done = run(*RELEASE, "-o", "x.dpx")
+    assert (done.exit_code, "'y' is read as numbers from -1 to 1" in done.stdout) == (0, True)
+    told = run(*RELEASE, "--answer", "value", "--bounds=-1,1", "-o", "y.dpx")
+    assert (told.exit_code, "is read as" in told.stdout) == (0, False)
+
+
 def test_a_budget_of_nothing_is_not_the_default(owner):
     done = run(*RELEASE, "--budget", 0, "-o", "x.dpx")
     assert (done.exit_code, "must be positive" in done.stderr) == (2, True)
@@ -116,6 +125,7 @@ def test_a_budget_of_nothing_is_not_the_default(owner):
         (("--record", RECORD, "-o", "x.csv"), "--output is for --rows only"),
         (("--record", RECORD, "--skip-errors"), "--skip-errors is for --rows only"),
         (("--record", RECORD, "--rows", "one.csv"), "come from one place"),
+        ((), "no record was given\n       Pass either --record with JSON, or --rows with a file"),
         (("--record", RECORD, "--anchor", "half"), "--anchor 'half' is not a number"),
         (("--record", RECORD, "--method", "surrogate", "--plane", "paper"), "--plane is for --method plane only"),
         (("--record", "3"), "a query must be a JSON object"),
@@ -123,6 +133,10 @@ def test_a_budget_of_nothing_is_not_the_default(owner):
         (("--rows", "one.csv", "-o", "nowhere/x.csv"), "there is no folder nowhere"),
         (("--rows", "one.csv", "-o", "folder.csv"), "it is a folder"),
         (("--rows", "empty.csv", "--json"), "empty.csv is empty"),
+        (
+            ("--rows", "semicolons.csv", "--json"),
+            "semicolons.csv separates its columns by semicolons\n       Write it with commas",
+        ),
     ],
 )
 def test_options_that_cannot_be_followed_are_refused(owner, release, arguments, message):
@@ -169,6 +183,17 @@ def test_a_model_that_answers_within_the_bounds_only_passes_the_check(owner):
 def test_a_demo_that_cannot_be_written_is_not_run(owner):
     done = run("demo", "-o", "empty.csv")
     assert (done.exit_code, done.stdout) == (2, "")
+
+
+def test_reasons_for_skipped_rows_name_options_of_the_command(owner, release):
+    done = run("explain", release, "--rows", "beyond.csv", "-o", "out.csv", "--skip-errors")
+    assert (done.exit_code, "Skipped row 1: age: 4000.0 is not" in done.stdout) == (0, True)
+    assert "pass --clip to ask" in done.stdout
+
+
+def test_a_file_in_place_of_a_ledgers_url_is_refused_with_its_url(owner):
+    done = run("ledger", "show", "one.csv")
+    assert (done.exit_code, "Write sqlite:///one.csv" in done.stderr) == (2, True)
 
 
 def test_a_ledger_has_no_negative_number_of_entries():

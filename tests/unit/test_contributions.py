@@ -69,7 +69,12 @@ def test_what_does_not_add_up_is_refused():
 def test_an_answer_beyond_its_range_says_what_it_is():
     beyond = make(base=0.9, answer=0.9 + 0.38)
     assert "answer here is about 100 %" in beyond.sentence
-    assert "add up to 128.0 %" in beyond.sentence
+    assert beyond.sentence.endswith("They add up to 128.0 %: a straight line passes the end of the scale.")
+    far = make(base=1.3, answer=1.3 + 0.38, average="the middle of all ranges")
+    assert "the middle of all ranges is 100 %; these values make the difference." in far.sentence
+    assert far.sentence.endswith("They start at 130.0 % and add up to 168.0 %: a straight line passes the end of the scale.")
+    rare = make(base=-0.001, answer=-0.001 + 0.38)
+    assert rare.sentence.endswith("They start at -0.10 %: a straight line passes the end of the scale.")
 
 
 def test_json_round_trip_is_exact():
@@ -155,7 +160,7 @@ def test_an_explanation_carries_its_contributions():
     values = np.array([0.2, -0.5, 0.1])
     shared = {"values": values, "names": NAMES, "point": values, "cost": GUARANTEE, "guarantee": GUARANTEE}
     plain = dpx.Explanation(**shared)
-    with pytest.raises(InputError, match="declare a baseline record"):
+    with pytest.raises(InputError, match="Ask with plane='fitted', or explain from a release"):
         plain.contributions()
     given = dpx.Explanation(**shared, added=make(), plane="fitted", intercept=0.24, scale=AnswerScale.of("probability"))
     asked = replace(given, added=make)
@@ -178,7 +183,7 @@ def test_many_explanations_are_looked_at_together():
     slopes = PaidExplanations([dpx.Explanation(np.ones(3), **shared)] * 2, 2)
     assert slopes.to_frame().shape == (2, 3)
     assert "&lt;b&gt;" in slopes._repr_html_()
-    with pytest.raises(InputError, match="no average"):
+    with pytest.raises(InputError, match="has no contributions"):
         slopes.plot()
     with pytest.raises(InputError, match="at least one record"):
         PaidExplanations([], 0).contributions()

@@ -114,6 +114,12 @@ def release(tmp_path, *more):
     return CliRunner().invoke(app, [*start, "--label", "y", "-o", str(tmp_path / "a.dpx"), "--force", *more])
 
 
+@pytest.mark.parametrize(("mark", "called"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")])
+def test_columns_that_are_separated_otherwise_are_refused_with_the_remedy(tmp_path, mark, called):
+    with pytest.raises(DataError, match=f"a.csv separates its columns by {called}. Write it with commas"):
+        read(tmp_path / "a.csv", [line.replace(",", mark) for line in LINES], HEADER.replace(",", mark))
+
+
 @pytest.mark.slow
 def test_the_command_releases_from_csv(tmp_path):
     rng = np.random.default_rng(0)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpexplain as dpx
-from dpexplain.core.value_bins import EDGES, coarse_bins, coarse_range, fine_range, visible_range
+from dpexplain.core.value_bins import EDGES, coarse_bins, coarse_range, fine_range, visible_range, visible_zeros
 from dpexplain.errors import BudgetExhausted, DomainError, LedgerMismatch, ParameterError, Undeclared
 from dpexplain.noise.seeded import SeededNoise
 
@@ -188,6 +188,32 @@ def test_ranges_are_read_off_noisy_counts():
     assert visible_range(np.array([0.0, 0, 100, 3, 90, 0]), 1.0) == (2, 4)
     assert fine_range(np.array([0.0] * 4 + [1000.0] * 4 + [0.0] * 8), 1.0, 0.0, 16.0) == (4.0, 8.0)
     assert fine_range(np.zeros(16), 1.0, 0.0, 16.0) == (0.0, 16.0)
+
+
+def test_zeros_do_not_decide_how_far_other_numbers_may_be_clamped():
+    """1 % of the numbers are beyond 0: half of them in the first bin, the others spread over the rest of the range."""
+    counts = np.array([99_500.0] + [40.0] * 12 + [0.0] * 3)
+    assert fine_range(counts, 5.0, 0.0, 16.0) == (0.0, 1.0)
+    assert fine_range(counts, 5.0, 0.0, 16.0, zeros=99_000.0) == (0.0, 13.0)
+    only = np.array([0.0] * 8 + [5000.0] + [8.0] * 7)
+    assert fine_range(only, 10.0, -1.0, 1.0, zeros=5000.0) == (
+        -1.0,
+        1.0,
+    )  # nothing visible beside 0: no range around it is better known
+    assert visible_zeros(np.array([3.0] * 10 + [900.0]), 10.0) == 900.0
+    assert visible_zeros(np.array([3.0] * 10 + [30.0]), 10.0) == 0.0
+
+
+def test_a_number_with_many_zeros_keeps_what_is_informative(tmp_path):
+    """Of a count and an amount of which 96 % are 0, at most a tenth of the others is clamped, and the range is no wider than theirs."""
+    rng = np.random.default_rng(7)
+    zero = rng.random(40_000) < 0.96
+    rows = {"count": np.where(zero, 0, 1 + rng.poisson(3, 40_000)), "paid": np.where(zero, 0.0, rng.lognormal(2, 1, 40_000))}
+    count, paid = discover_domain(rows, tmp_path, columns={"count": "integer", "paid": "number"}).features
+    for feature, values in ((count, rows["count"][~zero]), (paid, rows["paid"][~zero])):
+        assert feature.low == 0.0
+        assert (values > feature.high).mean() < 0.1
+        assert feature.high < 1.5 * np.quantile(values, 0.999)
 
 
 @pytest.mark.slow

@@ -72,7 +72,7 @@ def test_frames_of_any_kind(backend):
 
 
 def test_slopes_are_not_handed_to_shap_as_if_they_added_up():
-    with pytest.raises(InputError, match="no average"):
+    with pytest.raises(InputError, match="has no contributions"):
         make().to_shap()
 
 

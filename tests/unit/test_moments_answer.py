@@ -94,7 +94,9 @@ def test_contributions_against_a_declared_baseline_have_errors(data, tmp_path):
     another = dpx.Explainer(data, BUDGET, dpx.Basic(*PRICE), baseline=RECORD | {"school": 1}, ledger=url)
     compared = another.explain(RECORD, request_id="a").contributions()  # the stored errors are of another comparison
     assert np.flatnonzero(compared.values).tolist() == [1]
-    assert compared.error is None
+    assert compared.error.tolist() == pytest.approx(
+        np.abs(compared.values / paid.values[:4] * paid.error[:4] * [0, 1, 0, 0]).tolist()
+    )
 
 
 def test_errors_against_a_baseline_cover_the_exact_differences(data):

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from dpexplain import plots
+from dpexplain.answers.contributions import Contributions
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.errors import ParameterError
 from dpexplain.plots.highlighted_text import pieces
@@ -189,3 +190,20 @@ def test_ordered_levels_are_coloured_by_their_place_and_categories_are_grey():
     drawn = plots.beeswarm(["level", "colour"], values, records, AnswerScale(), levels=[("low", "middle", "high"), None])
     swarms = drawn.axes[0].collections
     assert sorted(swarm.get_array() is not None for swarm in swarms) == [False, True]
+
+
+def test_titles_of_waterfalls_fit_above_axes_that_long_names_make_narrow():
+    for length in (5, 24, 31, 48, 90):
+        name = "n" * length
+        added = Contributions(
+            (name, "b"),
+            np.array([0.1, 0.3]),
+            0.024,
+            0.424,
+            scale=AnswerScale.of("probability"),
+            average="the middle of all ranges",
+        )
+        figure = added.plot()
+        figure.draw_without_rendering()
+        title = figure.axes[0].title if figure.axes[0].title.get_text() else figure.axes[0]._left_title
+        assert title.get_window_extent().x1 <= figure.bbox.x1

@@ -10,9 +10,10 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain import web
+from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.demo.people import DOMAIN
 from dpexplain.privacy.relation import Neighbours
-from dpexplain.release.page import pack_arrays, promise, publish, render
+from dpexplain.release.page import OUTCOME, describe_outcome, pack_arrays, promise, publish, render
 from release_support import StandIn
 
 
@@ -47,6 +48,13 @@ def test_released_numbers_survive_to_the_last_bit(release, page):
         assert stored.shape == (shape,)
         assert np.array_equal(stored, np.ravel(release.payload()[key]))
     assert data["outcome"] == "a high income"
+
+
+def test_numbers_lead_to_higher_ones_where_no_outcome_is_named():
+    value = AnswerScale.of("value", (0, 60))
+    assert describe_outcome(OUTCOME, value) == "a higher answer"
+    assert describe_outcome("a longer stay", value) == "a longer stay"
+    assert describe_outcome(OUTCOME, AnswerScale.of("probability")) == OUTCOME
 
 
 def test_the_policy_allows_this_script_and_style_and_nothing_else(page):

@@ -223,3 +223,36 @@ def test_several_models_share_a_file_and_state_the_total(data, release, tmp_path
 def _size(release, folder):
     release.save(folder / "one.dpx")
     return (folder / "one.dpx").stat().st_size
+
+
+@pytest.fixture(scope="module")
+def labelled_release():
+    """Of rows with labels and no model: any model can label its records."""
+    data = dpx.PrivateData(people(), DOMAIN, labels=np.sign(first(people())))
+    return data, dpx.release(data, dpx.Budget(0.2, 1e-6), reference=4096, noise=SeededNoise(0))
+
+
+def test_rows_that_were_labelled_without_a_model_are_refined_for_one(labelled_release, truth):
+    data, release = labelled_release
+    made = release.refine(data, second, spend=dpx.Budget(0.5, 1e-6), noise=SeededNoise(1))
+    error, ratios = error_of(made, truth)
+    assert error < 0.25
+    assert (ratios < 3).mean() > 0.9
+
+
+def additive(rows):
+    return 0.6 * np.asarray(rows["x1"]) + 0.3 * (np.asarray(rows["code"]) == "a")
+
+
+def test_records_without_labels_know_what_other_noise_would_make_of_them(tmp_path):
+    """SHAP values over them are within two errors in 90 % of draws, whichever model is asked, and a file keeps these errors."""
+    rows, found = people(), []
+    exact = [0.6 * (RECORD["x1"] - rows["x1"].mean()), 0.3 * (1 - np.mean(rows["code"] == "a"))]
+    for seed in range(10):
+        data = dpx.PrivateData(rows, DOMAIN, labels=np.sign(first(rows)))
+        release = dpx.release(data, dpx.Budget(0.1, 1e-6), reference=4096, noise=SeededNoise(seed))
+        added = release.shapley(RECORD, model=additive)
+        found.append(np.abs(added.values[[1, 4]] - exact) <= 2 * added.error[[1, 4]])
+    assert np.mean(found) >= 0.9
+    release.save(tmp_path / "labelled.dpx")
+    np.testing.assert_allclose(dpx.load(tmp_path / "labelled.dpx").shapley(RECORD, model=additive).error, added.error, rtol=1e-6)

@@ -82,6 +82,8 @@ test("an example has a value of every category, and a record without one is not 
   const reference = { labels: [0.5, 0.5], points: [[2, 1]] };
   const release = { layout: [{ start: 0, stop: 2, kind: "category" }], mean: [0.01, 0.4], reference };
   assert.deepEqual(presets([feature], release).map(({ record }) => record), Array(4).fill(["usual"]));
+  const numbers = presets([feature], release, "value").map(({ label }) => label);
+  assert.deepEqual(numbers, ["Typical", "High answer", "Middle answer", "Low answer"]);
   assert.deepEqual(decode([feature], new Float64Array(2)), [null]);
 });
 

@@ -15,7 +15,7 @@ from dpexplain.arguments import quote, require_whole
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain import Domain, DomainLike, Ordinal
-from dpexplain.errors import InputError, ParameterError, QueryError
+from dpexplain.errors import InputError, ParameterError
 from dpexplain.plots.steps import Step, sentence, steps
 from dpexplain.plots.style import PaletteName
 from dpexplain.privacy.budget import Guarantee
@@ -38,7 +38,7 @@ class Contributions(JsonText):
     - `base` is the answer for the average record, or for what `average` names instead.
     - `error` has the standard errors of `values` from the privacy noise, where they are known.
     - `record` has one raw value for each name, as it was asked; `titles` are names for people.
-    - `details` says where the numbers come from: "quantity" ("plane", "shapley"), "source", "plane".
+    - `details` says where the numbers come from: "quantity" ("plane", "shapley"), "source", "plane"; and what error to expect ("expected") where none is known.
     """
 
     names: tuple[str, ...]
@@ -100,7 +100,7 @@ class Contributions(JsonText):
             self.scale,
             average=self.average,
             title=self.sentence if title is None else title,
-            caption="" if self.guarantee is None else str(self.guarantee),
+            caption=" ".join(filter(None, [self.details.get("expected"), self._note])),
             palette=palette,
             ax=ax,
         )
@@ -235,44 +235,6 @@ def ordered_levels(domain: DomainLike) -> tuple[tuple[Any, ...] | None, ...]:
 def per_feature(domain: DomainLike, columns: Matrix) -> Matrix:
     """Sums over the encoded columns of each feature, along the last axis."""
     return np.asarray(np.add.reduceat(columns, [block.start for block in domain.blocks], axis=-1))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Baseline:
-    """The encoded record that contributions are compared with, and its name in sentences."""
-
-    values: Vector
-    name: str
-
-
-def declared_baseline(record: Any, domain: DomainLike) -> Baseline:
-    """A public record in place of the average. QueryError names it where it is not of the domain."""
-    try:
-        return Baseline(domain.encode_query(record), "the baseline")
-    except QueryError as error:
-        what = str(error).partition(". ")[0]  # without the remedies of a question, such as clip=True
-        raise QueryError(f"the baseline does not fit the domain: {what}. Declare a record of values within the domain") from None
-
-
-def contributions_against(
-    baseline: Baseline, answer: Mapping[str, Any], domain: DomainLike, scale: AnswerScale, guarantee: Guarantee
-) -> Contributions:
-    """Contributions of the plane in a stored answer: what the record's values add compared with those of the baseline."""
-    point, slopes = np.array(answer["point"]), np.array(answer["values"])
-    added = scale.slopes(per_feature(domain, slopes * (point - baseline.values)))
-    reached = float(scale.answers(answer["intercept"]))
-    return Contributions(
-        names=feature_names(domain),
-        values=added,
-        base=reached - float(added.sum()),
-        answer=reached,
-        scale=scale,
-        record=feature_values(domain, point[None])[0],
-        average=baseline.name,
-        guarantee=guarantee,
-        titles=feature_titles(domain),
-        details={"quantity": "plane", "plane": str(answer["plane"]), "source": baseline.name},
-    )
 
 
 def stored_contributions(

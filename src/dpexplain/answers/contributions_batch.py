@@ -160,7 +160,9 @@ class ContributionsBatch(Sequence[Contributions]):
 
     @property
     def _note(self) -> str:
-        return "" if self.guarantee is None else str(self.guarantee)
+        """What the records are compared with, where it is not the average, and the guarantee."""
+        compared = "" if self.average == AVERAGE else f"Compared with {self.average}."
+        return " ".join(filter(None, [compared, "" if self.guarantee is None else str(self.guarantee)]))
 
 
 def _html_row(name: str, value: float, most: float, scale: AnswerScale) -> str:

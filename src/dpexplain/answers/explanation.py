@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from dpexplain import plots
+from dpexplain.answers.baseline import contributions_against, declared_baseline, is_compared
 from dpexplain.answers.changes import Change, changes_of
 from dpexplain.answers.contributions import Contributions, frame_of, uncertain_signs
 from dpexplain.answers.json_text import JsonText
@@ -28,9 +29,13 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "dpexplain.explanation", 1
 _HEADING = "What would change the model's answer here"
-_NO_AVERAGE = (
-    "this answer has no average to compare the record with, so it has no contributions. Explain from a release, which has an average, "
-    "or declare a baseline record for interactive answers. The effect of changing each value is in `values`"
+_NO_CONTRIBUTIONS = (
+    "this answer has no contributions: only fitted and anchored planes estimate the model's answers, and add up to one. Ask with plane='fitted', "
+    "or explain from a release. The effect of changing each value is in `values`"
+)
+_NO_DOMAIN = (
+    "this explanation was read from a file, which does not have the domain that a baseline is read by. Ask the release or explainer again, "
+    "and pass baseline= to the contributions of its answer"
 )
 _NO_CHANGES = (
     "this answer does not contain changes of single values, which are computed for planes over a table or words only. "
@@ -110,14 +115,40 @@ class Explanation(JsonText):
         """Names for people, where the domain has them."""
         return self.names if self.domain is None else self.domain.titles
 
-    def contributions(self) -> Contributions:
-        """What each feature's value adds to the model's answer, compared with the average: they add up to the answer.
+    def contributions(self, baseline: Any = None) -> Contributions:
+        """What each feature's value adds to the model's answer: they add up from what the record is compared with, `.average`, to the answer.
 
-        InputError where nothing is known that could stand for the average.
+        That is the average where the answer knows one, and for answers by a descent the baseline of the explainer, or else the middle of the declared
+        ranges. `baseline` is another record to compare with. InputError for what is no plane, and for the paper's plane, which is 0 at every record.
         """
+        if baseline is not None:
+            return self._contributions_against(baseline)
         if self.added is None:
-            raise InputError(_NO_AVERAGE)
-        return self.added if isinstance(self.added, Contributions) else self.added()
+            raise InputError(_NO_CONTRIBUTIONS)
+        return self._with_expectation(self.added if isinstance(self.added, Contributions) else self.added())
+
+    def _with_expectation(self, found: Contributions) -> Contributions:
+        """Where no errors are known, with what is expected of them."""
+        return (
+            found
+            if found.error is not None or not self.expectation
+            else replace(found, details=found.details | {"expected": self.expectation})
+        )
+
+    def _contributions_against(self, baseline: Any) -> Contributions:
+        if not is_compared(self.plane, self.intercept):
+            raise InputError(_NO_CONTRIBUTIONS)
+        if self.domain is None:
+            raise InputError(_NO_DOMAIN)
+        stated = {
+            "point": self.point,
+            "values": self.values,
+            "error": self.error,
+            "intercept": self.intercept,
+            "plane": self.plane,
+        }
+        compared = declared_baseline(baseline, self.domain)
+        return self._with_expectation(contributions_against(compared, stated, self.domain, self.scale, self.guarantee))
 
     def changes(self, most: int | None = None) -> list[Change]:
         """What a change of each of the record's values would add to the answer, in the answer's own units, the `most` largest first.
@@ -228,7 +259,7 @@ class Explanation(JsonText):
     def to_shap(self) -> Any:
         """Contributions as a `shap.Explanation`: a true base value and raw feature values (extra `[baselines]`).
 
-        InputError where nothing stands for the average: slopes do not add up to an answer, and shap's plots would show them as if they did.
+        InputError where there are none: slopes do not add up to an answer, and shap's plots would show them as if they did.
         """
         return self.contributions().to_shap()
 

@@ -23,14 +23,14 @@ _SHOWN = 5  # explanations that a notebook shows of many
 class ExplanationBatch(Sequence[Explanation]):
     """A sequence of explanations of one model, with views of all of them at once."""
 
-    def contributions(self) -> ContributionsBatch:
-        """The contributions of all records; InputError where there is no average to compare them with, or no record."""
+    def contributions(self, baseline: Any = None) -> ContributionsBatch:
+        """The contributions of all records, compared as those of one; InputError where there are none, or no record."""
         if not len(self):
             raise InputError("there are no explanations to add up. Explain at least one record")
-        return batch_of([one.contributions() for one in self])
+        return batch_of([one.contributions(baseline) for one in self])
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """One row for each record: answer, base and contributions by feature; slopes by encoded column where there is no average."""
+        """One row for each record: answer, base and contributions by feature; slopes by encoded column where there are none."""
         if self._add_up:
             return self.contributions().to_frame(backend)
         names: tuple[str, ...] = self[0].names if len(self) else ()
@@ -61,6 +61,8 @@ def batch_of(items: Sequence[Contributions]) -> ContributionsBatch:
     first = items[0]
     if any(one.names != first.names or one.scale != first.scale for one in items):
         raise InputError("these contributions have different features or units and cannot be combined. Use them one by one")
+    if any(one.average != first.average for one in items):
+        raise InputError("these contributions are compared with different things. Pass one baseline=, or use them one by one")
     return ContributionsBatch(
         first.names,
         np.array([one.values for one in items]),

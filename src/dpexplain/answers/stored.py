@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dpexplain.answers.baseline import Baseline, contributions_of
 from dpexplain.answers.expectation import AskedData, expected_error
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.shared_effects import shared_effects
@@ -38,10 +39,13 @@ def stored_answer(point: Vector, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def explanation_of(answer: dict[str, Any], notes: Notes, about: AskedData, **stated: Any) -> Explanation:
+def explanation_of(
+    answer: dict[str, Any], notes: Notes, about: AskedData, baseline: Baseline | None, **stated: Any
+) -> Explanation:
     """Reads a stored answer as an explanation. `notes` say how the query was read; `stated` has its domain, cost, guarantee and further fields.
 
-    `about` describes the data that were asked. The expected error follows from it where there are no error bars.
+    Contributions are compared with `baseline`, if there is one. `about` describes the data that were asked: the expected error follows from it where
+    there are no error bars.
     """
     plane = quantity_and_plane(answer)[1]
     expected = expected_error(answer["values"], plane, about, stated["cost"], stated["scale"]) if answer["error"] is None else {}
@@ -60,6 +64,7 @@ def explanation_of(answer: dict[str, Any], notes: Notes, about: AskedData, **sta
         details=details,
         plane=plane,
         intercept=answer.get("intercept"),
+        added=contributions_of(answer, stated["domain"], stated["scale"], stated["guarantee"], baseline),
         **stated,
     )
 

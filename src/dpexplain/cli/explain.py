@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from dpexplain.cli.data_options import Trusted
-from dpexplain.cli.exits import exit_on_error
+from dpexplain.cli.exits import exit_on_error, with_options
 from dpexplain.cli.shared_options import File, Json, describe_count, parse_record
 from dpexplain.core.plane import require_plane
 from dpexplain.core.weights import from_text
@@ -91,7 +91,8 @@ def explain(
     Prints the model's approximate answer, the average, the contribution of each value, and what would change the answer.
     """
     if (record is None) == (rows is None):
-        raise ParameterError("records come from one place. Pass either --record with JSON, or --rows with a file")
+        what = "no record was given" if record is None else "records come from one place"
+        raise ParameterError(f"{what}. Pass either --record with JSON, or --rows with a file")
     _require_used(rows is not None, "--rows", {"--output": output, "--skip-errors": skip or None})
     _require_used(method == "plane", "--method plane", {"--plane": plane, "--anchor": anchor, "--skip-errors": skip or None})
     _require_method(method, model, weight)
@@ -152,7 +153,7 @@ def explain_file(
         done = {"file": str(output), "explanations": len(answers), "skipped": left_out}
         print(json.dumps(done) if as_json else f"Wrote {output}: {describe_count(len(answers), 'explanation')}.")
         for one in () if as_json else answers.skipped[:MOST_REASONS]:
-            print(f"Skipped row {one.row}: {one.reason}")
+            print(f"Skipped row {one.row}: {with_options(one.reason, {'clip'})}")
         if not as_json and len(left_out) > MOST_REASONS:
             print(f"… and {len(left_out) - MOST_REASONS:,} more; --json lists them all.")
     else:

@@ -39,6 +39,7 @@ from dpexplain.release.release import Release
 if TYPE_CHECKING:
     from dpexplain.data import PrivateData
 
+LABELS = "numbers from -1 to 1, and what is beyond is cut. Declare --answer (and --bounds) if it is something else."
 EXAMPLE = "Example: dpexplain release data.parquet --domain domain.toml --label y --epsilon 0.5 --delta 1e-6 -o income.dpx"
 
 Epsilon = Annotated[float, typer.Option("--epsilon", help="ε to spend.")]
@@ -109,6 +110,8 @@ def release(
     spend, budget = Budget(epsilon, delta), Budget(epsilon if total is None else total, delta)
     source = data_source(data, domain, label, answers, terms | {"model_card": model_card}, stream)
     private = PrivateData.from_registered(register(source, with_labelling_bar, bars=True, keep_model=reference))
+    if label is not None and private.answer_scale.kind == "label" and not as_json:
+        print(f"{label!r} is read as {LABELS}", flush=True)
     has_bars = source.stream or reference or source.domain.width >= WIDE
     with nullcontext() if has_bars else Console(stderr=True).status("Releasing"):
         made = make_release(private, budget, spend=spend, ledger=ledger, request_id=request, reference=reference)

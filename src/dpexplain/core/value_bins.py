@@ -32,7 +32,7 @@ def coarse_range(counts: Vector, sigma: float) -> tuple[float, float] | None:
     """The outermost edges of bins that visibly hold numbers; None where none does."""
     ordered = counts[:-1]
     found = visible_range(ordered, sigma)
-    has_zero = counts[-1] > _least_deviations(len(counts)) * sigma
+    has_zero = visible_zeros(counts, sigma) > 0
     if found is None:
         return (-1.0, 1.0) if has_zero else None
     low = EDGES[max(found[0] - 1, 0)]
@@ -47,19 +47,31 @@ def fine_bins(values: Vector, low: float, high: float) -> NDArray[np.int64]:
     return np.where(np.isnan(values), -1, np.clip(np.nan_to_num(place), 0, FINE - 1)).astype(np.int64)
 
 
-def fine_range(counts: Vector, sigma: float, low: float, high: float) -> tuple[float, float]:
-    """[low, high] without the bins at its ends that hold next to nothing."""
-    first, last = _empty_ends(counts, sigma), FINE - _empty_ends(counts[::-1], sigma)
+def visible_zeros(counts: Vector, sigma: float) -> float:
+    """How many numbers are 0, by the noisy coarse counts; 0 where noise may have made all of them."""
+    zeros = float(counts[-1])
+    return zeros if zeros > _least_deviations(len(counts)) * sigma else 0.0
+
+
+def fine_range(counts: Vector, sigma: float, low: float, high: float, zeros: float = 0.0) -> tuple[float, float]:
+    """[low, high] without the bins at its ends that hold next to nothing of the numbers that are not 0, of which there are so many.
+
+    0 itself is known to be in the range. Where most numbers are 0, a share of all of them would be a large share of the others.
+    """
+    others = float(counts.sum()) - zeros
+    if zeros > others and others < 2 * sigma * sqrt(FINE):  # nothing but noise beside the zeros
+        return low, high
+    first, last = _empty_ends(counts, sigma, others), FINE - _empty_ends(counts[::-1], sigma, others)
     if first >= last:  # nothing but noise
         return low, high
     width = (high - low) / FINE
     return low + first * width, low + last * width
 
 
-def _empty_ends(counts: Vector, sigma: float) -> int:
-    """How many bins from the start hold at most TAIL of all numbers, by the noisy counts."""
+def _empty_ends(counts: Vector, sigma: float, others: float) -> int:
+    """How many bins from the start hold at most TAIL of so many numbers, by the noisy counts."""
     outside = np.cumsum(counts)
-    allowed = TAIL * max(float(counts.sum()), 0.0) + sigma * np.sqrt(np.arange(1, len(counts) + 1))
+    allowed = TAIL * max(others, 0.0) + sigma * np.sqrt(np.arange(1, len(counts) + 1))
     beyond = np.flatnonzero(outside > allowed)
     return int(beyond[0]) if len(beyond) else len(counts)
 

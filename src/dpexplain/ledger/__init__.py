@@ -70,8 +70,11 @@ def read_only_store(url: str) -> Store:
 def sqlite_path(url: str) -> str:
     path = url.removeprefix(SQLITE)
     if not url.startswith(SQLITE) or path in ("", ":memory:") or "\0" in path:
+        path_alone = "://" not in url and path not in ("", ":memory:") and "\0" not in path
         raise ParameterError(
-            f"cannot open a ledger at {url.partition(':')[0]!r}…. Write sqlite:///file.ledger, sqlite:////absolute/file.ledger, "
+            f"cannot open a ledger at {url!r}: a file needs sqlite:/// before it. Write sqlite:///{url}"
+            if path_alone
+            else f"cannot open a ledger at {url.partition(':')[0]!r}…. Write sqlite:///file.ledger, sqlite:////absolute/file.ledger, "
             "postgresql://user@host/database, or None for a ledger that lasts as long as the process"
         )
     return path

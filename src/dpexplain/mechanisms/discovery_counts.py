@@ -11,7 +11,7 @@ import numpy as np
 from dpexplain.core import sensitivity
 from dpexplain.core.arrays import Vector
 from dpexplain.core.text_prior import TextPrior
-from dpexplain.core.value_bins import COARSE, FINE, coarse_range, fine_range, median
+from dpexplain.core.value_bins import COARSE, FINE, coarse_range, fine_range, median, visible_zeros
 from dpexplain.errors import ParameterError
 from dpexplain.mechanisms.door import Door
 from dpexplain.mechanisms.gaussian import Cut, GaussianMechanism
@@ -150,12 +150,13 @@ class DiscoveryPlan:
         names = self.coarse.query.names
         counts = door.release(self.coarse).reshape(len(names), COARSE)
         seen = {name: coarse_range(counts[i], self.coarse.sigma) for i, name in enumerate(names)}
+        zeros = {name: visible_zeros(counts[i], self.coarse.sigma) for i, name in enumerate(names)}
         ranges, middles = {name: ends or (-1.0, 1.0) for name, ends in seen.items()}, dict[str, float]()
         release = door.releases(self.fine, ROUNDS)
         for _ in range(ROUNDS):
             fine = release(ranges).reshape(len(names), FINE)
             middles = {name: median(fine[i], *ranges[name]) for i, name in enumerate(names)}
-            ranges = {name: fine_range(fine[i], self.fine.sigma, *ranges[name]) for i, name in enumerate(names)}
+            ranges = {name: fine_range(fine[i], self.fine.sigma, *ranges[name], zeros[name]) for i, name in enumerate(names)}
         return {name: None if seen[name] is None else ranges[name] for name in names}, middles
 
 

@@ -133,6 +133,12 @@ def _refused_records(said: str) -> Finding:
 
 def _of_data(data: PrivateData, budget: Budget | None, rows: int | None) -> Iterator[Finding]:
     yield from _of_size(data, budget, rows)
+    if data.labeller is None and data.answer_scale.kind == "label":
+        yield Finding(
+            "warning",
+            "labels are read as numbers from -1 to 1: 0 is halfway, and what is beyond is cut",
+            "Declare output='class' for 0 and 1, 'probability', or 'value' with bounds=(low, high), if they are something else",
+        )
     if not isinstance(data.domain, Domain) or data.labeller is None:
         yield Finding("note", "there is no model to ask: labels were registered, or records cannot be made up")
         return
@@ -273,13 +279,13 @@ def _ends(feature: Any, inside: Vector, changes: Vector) -> Iterator[Finding]:
     low, high = used[0] / len(inside), (used[-1] + 1) / len(inside)
     if high - low < 0.5:
         yield Finding(
-            "warning", f"{feature.name}: the answer changes in only {high - low:.0%} of [{feature.low}, {feature.high}]",
+            "warning", f"{feature.name}: the answer changes in only {high - low:.0%} of [{_value_at(feature, 0)}, {_value_at(feature, 1)}]",
             f"Bounds near {_value_at(feature, low)} and {_value_at(feature, high)} would make explanations sharper, if no row lies beyond",
         )  # fmt: skip
     if max(changes[:2].max(), changes[-2:].max()) > 0.5 * inside.max() and isinstance(feature, Numeric):
         yield Finding(
             "note",
-            f"{feature.name}: the answer goes on changing beyond [{feature.low:g}, {feature.high:g}]",
+            f"{feature.name}: the answer goes on changing beyond [{_value_at(feature, 0)}, {_value_at(feature, 1)}]",
             "Rows out there are clamped",
         )
 
@@ -287,7 +293,8 @@ def _ends(feature: Any, inside: Vector, changes: Vector) -> Iterator[Finding]:
 def _value_at(feature: Any, share: float) -> str:
     """The value at this share of a feature's range, as text."""
     if isinstance(feature, Numeric):
-        return f"{feature.low + share * (feature.high - feature.low):.3g}"
+        value = feature.low + share * (feature.high - feature.low)
+        return f"{value if share in (0, 1) else float(f'{value:.3g}'):,.6g}"
     return str(feature.read(np.array([[share]]))[0])
 
 

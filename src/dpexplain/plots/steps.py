@@ -51,18 +51,19 @@ def steps(labels: Sequence[str], values: Vector, error: Vector | None, base: flo
 def sentence(answer: float, base: float, scale: AnswerScale, average: str, *, exact: bool = False) -> str:
     """The first sentence about an answer, which every output shows.
 
-    Where a plane passes an end of the scale, the sentence names that end, and then states what the steps add up to.
+    Where a plane passes an end of the scale, the sentence names that end, and then states where the steps start or what they add up to.
     """
-    within = min(max(answer, scale.low), scale.high)
+    within, start = (min(max(place, scale.low), scale.high) for place in (answer, base))
     about = "" if exact else "about "
-    here, there = scale.format(within), scale.format(base)
-    end = "together these values make no difference" if here == there else "these values make the difference"
-    sentence = f"The model's answer here is {about}{here}; {average} is {there}; {end}."
-    return (
-        sentence
-        if within == answer
-        else f"{sentence} They add up to {scale.format(answer)}: a straight line passes the end of the scale."
+    here, there = scale.format(within), scale.format(start)
+    alike = here == there and (start == base or scale.format(answer) == scale.format(base))
+    end = "together these values make no difference" if alike else "these values make the difference"
+    beyond = (
+        "" if start == base else f"start at {scale.format(base)}",
+        "" if within == answer else f"add up to {scale.format(answer)}",
     )
+    passed = f" They {' and '.join(filter(None, beyond))}: a straight line passes the end of the scale." if any(beyond) else ""
+    return f"The model's answer here is {about}{here}; {average} is {there}; {end}.{passed}"
 
 
 def format_value(value: Any) -> str:

@@ -24,7 +24,7 @@ SERIES = ("#2166ac", "#e08214", "#1b7837", "#762a83", "#666666", "#b2182b")
 MARKERS = "osD^vP"
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)))
 
-_LONGEST = 48  # letters of a name
+LONGEST_NAME = 48  # letters of a name
 
 PaletteName: TypeAlias = Literal["blue-red", "blue-orange"]
 
@@ -98,7 +98,7 @@ def new_axes(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes
 
 def name_rows(ax: Axes, names: Sequence[str]) -> None:
     """One name a row, from the bottom; long ones are cut. Names come from data, so a $ in them is a $ and no mathematics."""
-    ax.set_yticks(range(len(names)), [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names])
+    ax.set_yticks(range(len(names)), [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…" for name in names])
     for label in ax.get_yticklabels():
         label.set_parse_math(False)
 

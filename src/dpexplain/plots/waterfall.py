@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.plots.steps import Step
-from dpexplain.plots.style import INK, MUTED, Palette, PaletteName, finish, name_rows, new_axes, palette_of, sign_colour
+from dpexplain.plots.style import (
+    INK,
+    LONGEST_NAME,
+    MUTED,
+    Palette,
+    PaletteName,
+    finish,
+    name_rows,
+    new_axes,
+    palette_of,
+    sign_colour,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,8 +57,14 @@ def waterfall(
     ax.set_ylim(-0.7, last + 0.7)
     _ruler(ax, scale)
     steps = f"; steps in percentage {scale.unit}" if scale.unit else ""
-    finish(figure, ax, fill(title, 68), caption, x=f"the model's answer{steps}", grid="x")
+    longest = max(len(name) for name in [average, *(step.label for step in found)])
+    finish(figure, ax, fill(title, _title_width(longest)), caption, x=f"the model's answer{steps}", grid="x")
     return figure
+
+
+def _title_width(longest: int) -> int:
+    """Letters of a line that fits above the axes, which are narrower where names are long."""
+    return min(max(84 - round(0.85 * min(longest, LONGEST_NAME)), 36), 68)
 
 
 def _draw(ax: Axes, row: int, step: Step, scale: AnswerScale, palette: Palette) -> None:

@@ -23,6 +23,7 @@ from dpexplain.domain.interface import format_list, hint
 from dpexplain.domain.values import floats, objects
 from dpexplain.errors import DataError
 from dpexplain.registration.options import Where
+from dpexplain.registration.tables import other_separator
 
 CSV, ARROW = (".csv",), (".arrow", ".feather", ".ipc")
 _BLOCK = 1 << 30  # bytes of a CSV file that are read together
@@ -79,6 +80,8 @@ def _csv(path: Path) -> pa.Table:
 
 
 def _select(table: pa.Table, wanted: list[str], path: Path) -> pa.Table:
+    if problem := other_separator(table.column_names, wanted):
+        raise DataError(f"{path.name} {problem}")
     for name in wanted:
         if name not in table.column_names:
             raise DataError(

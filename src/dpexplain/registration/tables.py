@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +45,23 @@ def read_query_file(path: str | Path, domain: DomainLike) -> list[dict[str, Any]
         raise QueryError(f"cannot read records from {path} ({type(error).__name__}). Check the file's format") from None
 
 
+def other_separator(names: Sequence[str], wanted: Iterable[str]) -> str:
+    """What is wrong with a header that has several wanted names in one, and what to do; empty where nothing is."""
+    wanted = set(wanted)
+    for mark, called in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+        if any(len(wanted.intersection(name.split(mark))) > 1 for name in names):
+            return f"separates its columns by {called}. Write it with commas, and a point in numbers (such as 22.5)"
+    return ""
+
+
 def _from_csv(path: Path, domain: DomainLike) -> list[dict[str, Any]]:
     features = {feature.name: feature for feature in domain.features} if isinstance(domain, Domain) else {}
     with path.open(encoding="utf-8-sig", newline="") as lines:
         rows = csv.DictReader(lines)
         if rows.fieldnames is None:
             raise QueryError(f"{path} is empty. Write the names of the columns on its first line")
+        if problem := other_separator(rows.fieldnames, features):
+            raise QueryError(f"{path.name} {problem}")
         return [
             {
                 name: _declared_types(features[name], text) if name in features else text

@@ -114,10 +114,10 @@ class Explanations(ExplanationBatch):
             added=partial(self._contributions_of, index),
         )
 
-    def contributions(self) -> ContributionsBatch:
-        """The contributions of all records; InputError where there is no record."""
-        if not len(self):
-            return super().contributions()
+    def contributions(self, baseline: Any = None) -> ContributionsBatch:
+        """The contributions of all records, compared with the average or a `baseline` record; InputError where there is no record."""
+        if not len(self) or baseline is not None:
+            return super().contributions(baseline)
         found, scale = self.found, self.release.scale
         return ContributionsBatch(
             names=feature_names(self.release.domain),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 TITLE = "Why does the model answer as it does?"
-OUTCOME = "the explained answer"
+OUTCOME, HIGHER = "the explained answer", "a higher answer"
 
 
 def publish(
@@ -66,13 +66,15 @@ def render(
     require_text("outcome", outcome)
     script, style = web.inline_modules("page.js"), web.source("style.css")
     payload, guarantee, library = release.payload(), release.guarantee, __version__
+    scale = AnswerScale.from_dict(payload.get("scale"))
+    outcome = describe_outcome(outcome, scale)
     parts = {
         "policy": policy(script, style),
         "version": escape(library),
         "title": escape(title),
         "outcome": escape(outcome),
-        "measure": measure(AnswerScale.from_dict(payload.get("scale"))),
-        "units": units(AnswerScale.from_dict(payload.get("scale"))),
+        "measure": measure(scale),
+        "units": units(scale),
         "stale": "A value in the form cannot be asked about, so this is about the record before it.",
         "lead": escape(_lead(guarantee) + _stand_in(surrogate)),
         "warning": _warning(guarantee),
@@ -92,7 +94,12 @@ def measure(scale: AnswerScale) -> str:
     """What the numbers of an answer are, as a heading that ends in the outcome."""
     if scale.kind == "probability":
         return "The model’s probability of"
-    return "How strongly the model leans towards" if scale.kind == "class" else "The model’s answer:"
+    return "How strongly the model leans towards" if scale.kind == "class" else "The model’s answer; blue steps lead towards"
+
+
+def describe_outcome(outcome: str, scale: AnswerScale) -> str:
+    """What a positive effect leads towards: a higher answer where answers are numbers and nothing else was named."""
+    return HIGHER if outcome == OUTCOME and scale.kind == "value" else outcome
 
 
 def units(scale: AnswerScale) -> str:

@@ -103,6 +103,7 @@ def build_reference(
         None,
         None,
         solver.radius,
+        stored_changes(drawn.changes),
         position_errors=drawn.position_errors,
         hidden_codes=drawn.hidden_codes,
     )

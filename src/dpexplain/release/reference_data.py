@@ -136,13 +136,14 @@ class ReferenceData:
         stored: dict[str, Any] = {"reference_codes": self.codes.astype(np.uint16)}
         if self.labels is not None and self.weights is not None:
             stored |= {"reference_labels": self.labels, "reference_weights": self.weights}
+        if self.changes is not None:
             stored |= {"reference_changes": self.changes, "reference_bias": np.array([self.bias])}
         if self.slopes is not None:
             stored |= {"reference_slopes": self.slopes.values, "reference_spread": self.slopes.spread}
             stored |= {"reference_doubt": np.array([self.slopes.doubt])}
-        if self.labels is not None and self.position_errors is not None:
+        if self.position_errors is not None:
             stored |= {"reference_positions": self.position_errors}
-        if self.labels is not None and self.hidden_codes is not None:
+        if self.hidden_codes is not None:
             stored |= {"reference_hidden": self.hidden_codes}
         return stored
 
@@ -182,13 +183,19 @@ def restore_reference(arrays: dict[str, Any], domain: DomainLike, solver: Solver
         raise ValueError("reference codes")
     if (labels is None) != (weights is None) or (labels is not None and not _is_valid(labels, weights, codes.shape[1:])):
         raise ValueError("reference labels")
-    if labels is None:
-        return ReferenceData(domain, codes.astype(np.int64), None, None, solver.radius)
-    if bias is None or not _has_valid_errors(changes, bias, labels.shape):
+    made = ReferenceData(domain, codes.astype(np.int64), labels, weights, solver.radius)
+    if labels is None and changes is None:  # without labels, older files have no errors
+        return made
+    if bias is None or not _has_valid_errors(changes, bias, codes.shape[1:]):
         raise ValueError("reference errors")
-    slopes, positions = _restore_slopes(arrays, layout), _restore_positions(arrays, layout)
-    made = ReferenceData(domain, codes.astype(np.int64), labels, weights, solver.radius, changes, float(bias[0]), slopes)
-    return replace(made, position_errors=positions, hidden_codes=_restore_hidden(arrays, layout))
+    return replace(
+        made,
+        changes=changes,
+        bias=float(bias[0]),
+        slopes=_restore_slopes(arrays, layout),
+        position_errors=_restore_positions(arrays, layout),
+        hidden_codes=_restore_hidden(arrays, layout),
+    )
 
 
 def _restore_hidden(arrays: dict[str, Any], layout: Layout) -> Matrix | None:

@@ -51,8 +51,8 @@ def relabel(release: Release, labeller: Labeller, bought: BoughtMoments | None =
         raise ParameterError("this release has no reference records to label. Make it with dpx.release(…, reference=True)")
     records = _label_records(reference, labeller)
     if bought is not None:
-        count = len(records.changes) * (1 + 2 * release.solver.layout.width)
-        noise = normals(Uniforms(_FAR), count).reshape(len(records.changes), -1)
+        shape = (len(records.changes), 1 + 2 * release.solver.layout.width)
+        noise = normals(Uniforms(_FAR), shape[0] * shape[1]).reshape(shape)
         records = rake_to_bought(records, bought, release.solver.noise.s1, noise)
     return _from_records(release, reference, records, labeller)
 

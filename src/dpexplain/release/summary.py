@@ -95,8 +95,9 @@ class Summary:
         look |= {"caption": str(self.guarantee)}
         if kind == "dependence":
             curve = self.dependence(self.top(1)[0][0] if feature is None else feature)
-            heading = f"The average answer against {curve.name}" if title is None else title
-            return plots.dependence(curve.name, curve.values, curve.answers, curve.error, self.scale, title=heading, **look)
+            shown = (self.contributions.titles or self.names)[self.names.index(curve.name)]
+            heading = f"The average answer against {shown}" if title is None else title
+            return plots.dependence(shown, curve.values, curve.answers, curve.error, self.scale, title=heading, **look)
         if kind != "bar":
             raise ParameterError(f"kind must be 'bar', 'beeswarm', 'dependence' or 'scatter', got {quote(kind)}")
         heading = "How much each feature adds to the model's answers" if title is None else title

@@ -26,6 +26,7 @@ from dpexplain.answers.contributions import feature_names
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations
 from dpexplain.errors import BudgetExhausted, DpexplainError
+from dpexplain.release.page import describe_outcome
 from dpexplain.service import problems
 from dpexplain.service.backend import Backend
 from dpexplain.service.config import Settings
@@ -248,7 +249,7 @@ def _require_name(name: str, service: Service) -> None:
 
 
 def _attributions(answer: Explanation) -> dict[str, Any]:
-    """Contributions of features where there is an average to compare with, slopes of encoded columns otherwise; `quantity` says which."""
+    """Contributions of features where the answer has some, slopes of encoded columns otherwise; `quantity` says which."""
     privacy = {"cost": answer.cost.to_dict(), "guarantee": answer.guarantee.to_dict(), "request_id": answer.request_id}
     slopes, base, reached, average = answer.scale.slopes(answer.values), None, None, None
     names, values, error, quantity = answer.names, slopes, answer.error, "slopes"
@@ -292,7 +293,8 @@ def guarantee(service: Serving, caller: Caller) -> Response:
 @router.get("/v1/domain", response_model=Card, responses=describe_problems(401, 429))
 def domain(service: Serving, caller: Caller) -> Response:
     """The domain of records, with bounds and values, and the public facts about the model."""
-    card = {name: getattr(service.settings, name) for name in ("name", "title", "outcome", "description")}
+    card = {name: getattr(service.settings, name) for name in ("name", "title", "description")}
+    card["outcome"] = describe_outcome(service.settings.outcome, service.backend.scale)
     known = service.backend.domain
     return JSONResponse(
         {

@@ -123,7 +123,7 @@ class FromRows:
     budget: Budget
     ledger: str
     heads: Path  # the file that stores the ledger's head
-    baseline: dict[str, Any] | None = None  # a public record used in place of the average
+    baseline: dict[str, Any] | None = None  # a public record that contributions are compared with
 
 
 @dataclass(frozen=True, slots=True)

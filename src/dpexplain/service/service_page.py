@@ -11,7 +11,7 @@ from math import exp, floor
 from dpexplain import web
 from dpexplain.core.answer_scale import AnswerScale
 from dpexplain.privacy.budget import round_up
-from dpexplain.release.page import measure, policy, units
+from dpexplain.release.page import describe_outcome, measure, policy, units
 from dpexplain.service.backend import SpendingSummary
 from dpexplain.service.config import Settings
 
@@ -23,7 +23,7 @@ def render_page(settings: Settings, scale: AnswerScale) -> str:
     parts = {
         "title": escape(settings.title),
         "description": escape(settings.description),
-        "outcome": escape(settings.outcome),
+        "outcome": escape(describe_outcome(settings.outcome, scale)),
         "measure": measure(scale),
         "units": units(scale),
         "stale": "The form was changed: this is about the record that was asked about.",

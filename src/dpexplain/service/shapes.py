@@ -52,7 +52,7 @@ class Scale(BaseModel):
 
 
 class Added(BaseModel):
-    """What each feature's value adds, compared with the average, in the answer's own units: base + sum(values) = answer."""
+    """What each feature's value adds, compared with what `average` names, in the answer's own units: base + sum(values) = answer."""
 
     format: str
     version: int
@@ -65,7 +65,7 @@ class Added(BaseModel):
     answer_error: float | None
     scale: Scale
     record: list[Any] | None
-    average: str = Field(description="What the record is compared with.")
+    average: str = Field(description="What the record is compared with: the average, the baseline, or the middle of all ranges.")
     titles: list[str] | None
     guarantee: None = None
     details: dict[str, Any]
@@ -99,7 +99,7 @@ class Answer(BaseModel):
     plane: str | None = Field(description="fitted, anchored or paper; null for what is no plane.")
     intercept: float | None = Field(description="The plane's value at the record, a label.")
     scale: Scale
-    contributions: Added | None = Field(description="Null where nothing stands for the average.")
+    contributions: Added | None = Field(description="Null for what is no plane, and for the paper's.")
     changes: list[Changed] | None = Field(None, description="The largest changes of single values; null for what is no plane.")
 
 

@@ -79,7 +79,7 @@ export function createChart(root) {
 /** The layout: names left and numbers right of the plot, or above it on narrow pages. */
 function layout(width, effects, axis, words) {
   const narrow = width < NARROW;
-  const left = narrow ? 2 : Math.min(Math.max(...effects.map(({ name, note }) => 7.4 * (name.length + (note ? note.length + 2 : 0))), 90) + 14, width * 0.36);
+  const left = narrow ? 2 : Math.min(Math.max(...effects.map(({ name, note, place }) => (place === undefined ? 7.4 : 8.4) * (name.length + (note ? note.length + 2 : 0))), 90) + 14, width * 0.36);
   const longest = Math.max(...effects.map((effect) => numbersOf(effect, words).length), 6);
   const right = narrow ? 2 : 16 + 7.6 * longest;
   const row = narrow ? 48 : 34;
@@ -136,7 +136,8 @@ function createRow(rows, hatch) {
     label.setAttribute("y", frame.narrow ? 18 : centre + 5);
     value.setAttribute("x", frame.width - (frame.narrow ? 2 : 0));
     value.setAttribute("y", frame.narrow ? 18 : centre + 5);
-    fit(label, name, note, effect, frame.narrow ? frame.width - frame.numbers : frame.left - 14);
+    const beside = effect.place === undefined ? frame.numbers : 24 + 8.4 * effect.text.length; // where the answer itself stands
+    fit(label, name, note, effect, frame.narrow ? frame.width - beside : frame.left - 14);
   };
   const placeBar = (effect, centre, frame, words) => {
     const height = frame.narrow ? 13 : 17;

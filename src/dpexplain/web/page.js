@@ -37,7 +37,7 @@ function start(data) {
     shown.update({ ...found, contributions }, record, 350);
     strip(contributions === null ? shown.strongest() : waterfallSteps(contributions, partsOf(features, record), 3), contributions);
   };
-  const examples = presets(features, releaseOf(chosen));
+  const examples = presets(features, releaseOf(chosen), scale.kind);
   const mark = offerPresets(at("presets"), examples, (record) => form.set(record));
   const redraw = oncePerFrame(answer);
   let latest = null;

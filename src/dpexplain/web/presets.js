@@ -2,17 +2,21 @@
 import { decode, isDate, middle, valuesOf } from "./domain.js";
 
 /** [{label, record}], the same for the same release. */
-export function presets(features, release) {
-  return release.reference ? fromReference(features, release) : fromDomain(features);
+export function presets(features, release, kind = "label") {
+  return release.reference ? fromReference(features, release, kind) : fromDomain(features);
 }
 
-function fromReference(features, release) {
+function fromReference(features, release, kind) {
   const { labels } = release.reference;
   const near = Array.from(labels, (_, r) => (isWhole(release, r) ? -distance(release, r) : -Infinity));
   const best = (score) => score.reduce((chosen, value, r) => (value > score[chosen] ? r : chosen), 0);
   // An example should also be an ordinary record: distance from the centre counts against it.
   const among = (wanted) => best(Array.from(labels, (label, r) => wanted(label) + 0.15 * near[r]));
-  const chosen = { "Typical": best(near), "Model leans towards": among((y) => y), "Borderline": among((y) => -Math.abs(y)), "Model leans away": among((y) => -y) };
+  const ordered = Array.from(labels).sort((a, b) => a - b);
+  const median = ordered[Math.floor(ordered.length / 2)];
+  const chosen = kind === "value"
+    ? { "Typical": best(near), "High answer": among((y) => y), "Middle answer": among((y) => -Math.abs(y - median)), "Low answer": among((y) => -y) }
+    : { "Typical": best(near), "Model leans towards": among((y) => y), "Borderline": among((y) => -Math.abs(y)), "Model leans away": among((y) => -y) };
   return Object.entries(chosen).map(([label, row]) => ({ label, record: decode(features, pointOf(release, row)) }));
 }
 

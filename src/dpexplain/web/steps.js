@@ -18,13 +18,15 @@ export function waterfallSteps({ values, error, base }, labels, top = 10) {
   return [...steps, rest];
 }
 
-/** The first sentence of every answer. Where a plane passes the end of the scale, it names the end and the sum of the steps. */
+/** The first sentence of every answer. Where a plane passes the end of the scale, it names the end, and where the steps start or what they add up to. */
 export function sentenceOf({ answer, base, average = "the average", exact = false }, scale) {
-  const within = Math.min(Math.max(answer, scale.low), scale.high);
-  const [here, there] = [scale.format(within), scale.format(base)];
-  const end = here === there ? "together these values make no difference" : "these values make the difference";
+  const [within, start] = [answer, base].map((place) => Math.min(Math.max(place, scale.low), scale.high));
+  const [here, there] = [scale.format(within), scale.format(start)];
+  const alike = here === there && (start === base || scale.format(answer) === scale.format(base));
+  const end = alike ? "together these values make no difference" : "these values make the difference";
   const sentence = `The model’s answer here is ${exact ? "" : "about "}${here}; ${average} is ${there}; ${end}.`;
-  return within === answer ? sentence : `${sentence} They add up to ${scale.format(answer)}: a straight line passes the end of the scale.`;
+  const beyond = [start === base ? "" : `start at ${scale.format(base)}`, within === answer ? "" : `add up to ${scale.format(answer)}`].filter(Boolean);
+  return beyond.length ? `${sentence} They ${beyond.join(" and ")}: a straight line passes the end of the scale.` : sentence;
 }
 
 /** Labels of the mathematics in the answer's own units. */
