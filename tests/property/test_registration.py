@@ -247,7 +247,7 @@ MODELS = {
 SLOW = [HealthCheck.filter_too_much, HealthCheck.too_slow]
 
 
-def squeezed(columns):
+def squeeze_scores(columns):
     """Probabilities as a network's outputs often come: without axes of length one. It answers a row that is alone by fewer axes."""
 
     def model(table):
@@ -259,7 +259,7 @@ def squeezed(columns):
     return model
 
 
-MODELS |= {"one axis": (squeezed(1), {"output": "probability"}), "two axes": (squeezed(2), {})}
+MODELS |= {"one axis": (squeeze_scores(1), {"output": "probability"}), "two axes": (squeeze_scores(2), {})}
 
 
 @pytest.mark.parametrize("kind", TABLES)
