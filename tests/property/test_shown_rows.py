@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 import dpexplain as dpx
+from dpexplain.registration.nested_nulls import group_by_nulls
 from dpexplain.registration.presentation import present
 from hypothesis_support import examples
 
@@ -387,3 +388,88 @@ def test_what_is_shown_of_a_text_follows_from_the_text(container, text, place):
 
     more = register([*texts[:place], text, *texts[place:]])
     assert [*more[:place], *more[place + 1 :]] == register(texts)
+
+
+# --- Typed columns: what a null among other entries makes of a whole number, also after the conversions that models begin with.
+
+WHOLE, YES_NO, NUMBERS_IN_LISTS = [1, 2, None], [True, False, None], [[1], [2, None], None]
+
+
+def dictionary(entries, kind):
+    return pa.chunked_array([pa.array(entries, kind).dictionary_encode()])
+
+
+def bool8(entries):
+    return pa.chunked_array([pa.ExtensionArray.from_storage(pa.bool8(), pa.array(entries, pa.bool_()).cast(pa.int8()))])
+
+
+def arrow_series(array):
+    return pd.Series(pd.arrays.ArrowExtensionArray(array))
+
+
+TYPED = {
+    "pyarrow dictionary of numbers": (lambda entries: dictionary(entries, pa.int64()), WHOLE),
+    "pyarrow dictionary of booleans": (lambda entries: dictionary(entries, pa.bool_()), YES_NO),
+    "pyarrow dictionary of texts": (lambda entries: dictionary(entries, pa.string()), ["a", "b", None]),
+    "pyarrow bool8": (bool8, YES_NO),
+    "pyarrow uint8": (lambda entries: pa.chunked_array([pa.array(entries, pa.uint8())]), WHOLE),
+    "polars list": (lambda entries: pl.Series("f", entries, dtype=pl.List(pl.Int64)), NUMBERS_IN_LISTS),
+    "polars enum": (lambda entries: pl.Series("f", entries, dtype=pl.Enum(["a", "b"])), ["a", "b", None]),
+    "pandas Int64": (lambda entries: pd.Series(entries, dtype="Int64"), WHOLE),
+    "pandas boolean": (lambda entries: pd.Series(entries, dtype="boolean"), YES_NO),
+    "pandas int64[pyarrow]": (lambda entries: pd.Series(entries, dtype="int64[pyarrow]"), WHOLE),
+    "pandas bool[pyarrow]": (lambda entries: pd.Series(entries, dtype="bool[pyarrow]"), YES_NO),
+    "pandas dictionary": (lambda entries: arrow_series(dictionary(entries, pa.int64())), WHOLE),
+    "pandas list[pyarrow]": (lambda entries: arrow_series(pa.chunked_array([pa.array(entries)])), NUMBERS_IN_LISTS),
+}
+FEATURES = {
+    "undeclared": None,
+    "numbers": dpx.Numeric("f", 0, 9),
+    "codes": dpx.Categorical("f", [1, 2]),
+    "texts": dpx.Categorical("f", ["a", "1"]),
+    "yes and no": dpx.Binary("f"),
+    "dates": dpx.Date("f", "2000-01-01", "2030-01-01"),
+}
+
+
+def typed_table(series, numbers):
+    if isinstance(series, pd.Series):
+        return pd.DataFrame({"g": np.array(numbers, dtype=float), "f": series})
+    if isinstance(series, pl.Series):
+        return pl.DataFrame({"g": pl.Series(numbers, dtype=pl.Float64), "f": series})
+    return pa.table({"g": pa.array(numbers, pa.float64()), "f": series})
+
+
+def convert(table):
+    """Each row after a conversion to pandas and to NumPy."""
+    frame = table if isinstance(table, pd.DataFrame) else table.to_pandas()
+    arrays = [frame[name].to_numpy() for name in frame.columns]
+    types = [f"{one.dtype}" for one in arrays]
+    return [f"{types}{[spell(one[i]) for one in arrays]}" for i in range(len(frame))]
+
+
+@pytest.mark.parametrize("declared", FEATURES)
+@pytest.mark.parametrize("kind", TYPED)
+def test_a_null_changes_nothing_that_a_model_makes_of_other_entries_of_a_type(kind, declared):
+    series, entries = TYPED[kind]
+    feature = FEATURES[declared]
+    domain = dpx.Domain([dpx.Numeric("g", 0, 1), *([] if feature is None else [feature])])
+    cells = [(entry, number) for entry in entries for number in (0.5, None)]  # complete rows, and others
+
+    def show(chosen):
+        table = typed_table(series([entry for entry, _ in chosen]), [number for _, number in chosen])
+        found = [None] * len(chosen)
+        for batch in present(table, domain, len(chosen)):
+            for position, text in zip(batch.positions.tolist(), convert(batch.rows), strict=True):
+                found[position] = text
+        return found
+
+    together = show(cells)
+    assert [show([cell])[0] for cell in cells] == together
+
+
+def test_there_may_be_as_many_patterns_of_nulls_as_rows():
+    """More than a short integer holds: that used to raise an error for everybody."""
+    values = [{f"x{bit}": None if number >> bit & 1 else 1 for bit in range(16)} for number in range(33_000)]
+    kinds = group_by_nulls(values)
+    assert len(set(kinds.tolist())) == len(values)
