@@ -365,6 +365,29 @@ def test_one_more_record_changes_one_shard_by_one_row_and_nobodys_order(record, 
     assert (other._rows.shapley(query) - one._rows.shapley(query) == query.from_units(query.units(new))).all()
 
 
+IMAGES = dpx.ImageDomain((128, 128))  # so wide that 256 rows are encoded at a time
+TEXTS = dpx.TextDomain([f"w{i}" for i in range(20_000)], column="text")
+
+
+@pytest.mark.parametrize("place", [0, 256])
+@pytest.mark.parametrize(
+    ("domain", "row", "odd"),
+    [
+        (IMAGES, np.full((128, 128), 9, dtype=np.uint8), np.zeros((2, 2), dtype=np.uint8)),
+        (IMAGES, np.full((128, 128), 9, dtype=np.uint8), None),
+        (TEXTS, {"text": "w1 w7"}, {"other": "w1"}),
+        (TEXTS, {"text": "w1 w7"}, {}),
+    ],
+)
+def test_the_only_row_of_a_slice_stops_registration_no_more_than_another_row(domain, row, odd, place):
+    """Rows are encoded a slice at a time, and which rows share a slice follows from how many there are."""
+    rows, labels = [row] * 256, np.full(256, 0.25)
+    base = contents(dpx.PrivateData(rows, domain, labels=labels))
+    more = [*rows[:place], odd, *rows[place:]]
+    added = added_rows(contents(dpx.PrivateData(more, domain, labels=np.insert(labels, place, 0.5))), base)
+    assert sum(added.values()) == 1
+
+
 def test_orders_follow_the_row_and_not_its_place():
     rows = np.random.default_rng(0).random((50, 7))
     orders, order = walk_orders(rows, 7), np.random.default_rng(1).permutation(50)

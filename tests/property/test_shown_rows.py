@@ -298,16 +298,25 @@ def test_a_null_inside_a_nested_value_changes_nothing_that_is_shown_of_other_row
     assert not found[0] - found[1]
 
 
+def array_of(images):
+    return np.fromiter(images, dtype=object, count=len(images))
+
+
+@pytest.mark.parametrize(
+    "container", [list, tuple, array_of, lambda images: {"image": images}, lambda images: {"image": array_of(images)}]
+)
 @pytest.mark.parametrize("other", [np.zeros((4, 4)), np.zeros((4, 4), dtype=np.float32), np.zeros((2, 2), dtype=np.uint8), None])
-def test_a_model_that_stacks_images_sees_them_in_their_own_type(other):
+def test_a_model_that_stacks_images_sees_them_in_their_own_type(other, container):
     images = list(np.random.default_rng(0).integers(0, 256, (3, 4, 4), dtype=np.uint8))
 
     def model(given):
-        stacked = np.stack(given)
+        stacked = np.stack(list(given["image"] if isinstance(given, dict) else given))
         return stacked.mean(axis=(1, 2)) / (255 if stacked.dtype == np.uint8 else 510)
 
     domain = dpx.ImageDomain((4, 4), bounds=(0, 255))
-    alone, more = (dpx.PrivateData(rows, domain, model=model, output="probability") for rows in (images, [*images, other]))
+    alone, more = (
+        dpx.PrivateData(container(rows), domain, model=model, output="probability") for rows in (images, [*images, other])
+    )
     labels = [np.concatenate([piece[:, -1] for piece in data._rows.labelled_pieces()]) for data in (alone, more)]
     assert labels[1][:3].tolist() == labels[0].tolist()
 

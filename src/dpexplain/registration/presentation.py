@@ -20,7 +20,7 @@ import scipy
 from narwhals.dependencies import is_pandas_dataframe, is_pandas_series
 from numpy.typing import NDArray
 
-from dpexplain.domain import Domain, DomainLike, TextDomain
+from dpexplain.domain import Domain, DomainLike, ImageDomain, TextDomain
 from dpexplain.domain.catalogue import Feature
 from dpexplain.domain.columns import plain_columns, read_columns
 from dpexplain.domain.frames import open_frame, open_series
@@ -159,6 +159,8 @@ def _features(domain: DomainLike) -> dict[str, Feature]:
 
 def _describe(rows: Any, domain: DomainLike, undeclared: Mapping[Any, int]) -> dict[Any, EntryKinds]:
     """Of which kinds the entries of each column are; nothing where all rows are shown alike."""
+    if isinstance(domain, ImageDomain):
+        return _describe_images(rows, domain)
     if isinstance(rows, (list, tuple)):
         return _describe_list(rows, domain)
     if not isinstance(domain, (Domain, TextDomain)) or isinstance(rows, np.ndarray) or scipy.sparse.issparse(rows):
@@ -188,6 +190,13 @@ def _describe_list(rows: Any, domain: DomainLike) -> dict[Any, EntryKinds]:
     known: dict[Any, int] = {}  # a model that stacks arrays gives all the type of one of them
     kinds = [known.setdefault(_array_type(row), AS_GIVEN + len(known)) for row in rows]
     return {COLUMN_OF_A_SERIES: EntryKinds(np.array(kinds, dtype=np.intp), np.array(complete, dtype=np.bool_))}
+
+
+def _describe_images(rows: Any, domain: ImageDomain) -> dict[Any, EntryKinds]:
+    """Images one by one, in a list or in an array of objects, also under their column's name. An array of numbers has one type."""
+    images = rows.get(COLUMN, []) if isinstance(rows, Mapping) else rows
+    listed = isinstance(images, (list, tuple)) or (isinstance(images, np.ndarray) and images.dtype == object)
+    return _describe_list(images, domain) if listed else {}
 
 
 def _array_type(row: Any) -> Any:
