@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 import dpexplain as dpx
-from dpexplain.core.baseline_shapley import ShapleySum, walk_orders
+from dpexplain.core.baseline_shapley import ShapleySum, row_wise, walk_orders
 from dpexplain.core.row_hash import hash_rows
 from dpexplain.domain.columns import read_columns
 from dpexplain.registration.owners import owner_name, owners_of
@@ -206,6 +206,18 @@ def fragile(table):
     return score_spelling(table)
 
 
+class PanicException(BaseException):
+    """What a library in Rust raises where it fails: no Exception."""
+
+
+def panic(table):
+    """It fails in Rust about a batch with something odd in it."""
+    try:
+        return fragile(table)
+    except ValueError:
+        raise PanicException("secret") from None
+
+
 def pair_scores(table):
     return zip(cells(table, "age"), score_spelling(table), strict=True)
 
@@ -242,6 +254,7 @@ MODELS = {
         {"output": "probability"},
     ),
     "fragile": (fragile, {"output": "probability"}),
+    "panic": (panic, {"output": "probability"}),
     "types": (score_types, {"output": "probability"}),
 }
 SLOW = [HealthCheck.filter_too_much, HealthCheck.too_slow]
@@ -270,6 +283,7 @@ MODELS |= {"one axis": (squeeze_scores(1), {"output": "probability"}), "two axes
 @example(record={**BASE[0], "married": "?"}, place=2, name="types")
 @example(record={**BASE[0], "work": 3.5, "code": "x"}, place=1, name="types")
 @example(record={**BASE[0], "school": "\ud800"}, place=1, name="types")
+@example(record={**BASE[0], "age": 1e9}, place=1, name="panic")
 @example(record={**BASE[0], "age": None}, place=1, name="one axis")
 @example(record={**BASE[0], "age": 1e9}, place=1, name="one axis")
 @example(record={**BASE[0], "age": 1e9}, place=1, name="two axes")
@@ -413,6 +427,22 @@ def test_rows_that_nobody_owns_are_left_out(nobody):
     data = dpx.PrivateData(rows, DOMAIN, labels=[1, -1, 1], unit="person")
     assert data.size == 1
     assert [name for name in ("007", "07", "7 ", "x7") if owner_name(name) == "7"] == []  # other people
+
+
+def test_a_panic_of_the_model_about_a_row_ends_no_question():
+    """It would tell, after the price was paid, that there is such a row."""
+
+    def model(table):
+        if any(age == 63 for age in cells(table, "age")):
+            raise PanicException("secret")
+        return score_spelling(table)
+
+    data = dpx.PrivateData(TABLES["pandas"](BASE), DOMAIN, model=model, output="probability")
+    rows = DOMAIN.encode(BASE)
+    asked = row_wise(data.column_model)
+    apart = [asked(rows[[i]])[0] for i in range(len(rows))]
+    assert asked(rows).tolist() == apart
+    assert [label == 0 for label in apart] == [False, False, True, True, False]
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "records", "columns", "arrays"])

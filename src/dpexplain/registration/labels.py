@@ -14,7 +14,7 @@ from warnings import catch_warnings, warn
 
 import numpy as np
 
-from dpexplain.arguments import quote
+from dpexplain.arguments import panics_as_errors, quote
 from dpexplain.core.answer_scale import Kind
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain import DomainLike
@@ -154,7 +154,12 @@ def question_of(model: Any, kind: Kind) -> Callable[[Any], Any]:
     from dpexplain.registration.model_columns import column_selection
 
     ask, select = _method_of(model, kind), column_selection(model)
-    return ask if select is None else lambda rows: ask(select(rows))
+
+    def question(rows: Any) -> Any:
+        with panics_as_errors():
+            return ask(rows if select is None else select(rows))
+
+    return question
 
 
 def _method_of(model: Any, kind: Kind) -> Callable[[Any], Any]:
