@@ -36,6 +36,10 @@ def first(rows):
     return rows[:, 0]
 
 
+def same(labels):
+    return pytest.approx(labels, abs=0, nan_ok=True)
+
+
 def read(answers, **declared):
     return AnswerDeclaration(**declared).resolve().labels(answers, len(answers)).tolist()
 
@@ -347,6 +351,28 @@ def test_what_is_answered_about_one_row_may_lack_the_axis_of_rows(answers, decla
 def test_answers_that_one_row_cannot_have_are_refused(answers, declared):
     with pytest.raises(WrongShape):
         AnswerDeclaration(**declared).resolve().model_labels(answers, 1)
+
+
+@pytest.mark.parametrize(
+    ("answers", "odd", "declared"),
+    [
+        ([0.25, 0.75], b"x", {"output": "probability"}),
+        ([0.25, 0.75], b"x", {"output": "value", "bounds": (0, 1)}),
+        ([1, 0], b"x", {"output": "class"}),
+        (["yes", "no"], b"x", {"output": "class", "target": "yes"}),
+        (["yes", "no", float("nan")], None, {"output": "class", "target": "yes"}),
+    ],
+)
+@pytest.mark.parametrize("container", [list, tuple, np.array, pd.Series])
+def test_what_a_container_makes_of_all_answers_beside_an_odd_one_changes_none(answers, odd, declared, container):
+    assert read(container([*answers, odd]), **declared)[: len(answers)] == same(read(container(answers), **declared))
+    names = pa.array(["yes", "no", b"x"])  # all of them are bytes
+    assert read(names, output="class", target="yes") == [1, -1, -1]
+
+
+def test_the_name_of_a_class_may_be_nan():
+    assert read(["nan", "x"], output="class", target="nan") == [1, -1]
+    assert read(["nan", "x", "7"], output="class", target="x") == same([float("nan"), 1, -1])
 
 
 @pytest.mark.parametrize("answers", [0.75, [0.25, 0.75]])

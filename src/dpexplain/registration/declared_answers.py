@@ -150,7 +150,9 @@ class Reading:
         return float(np.mean((numbers < self.scale.low - _NEAR) | (numbers > self.scale.high + _NEAR)))
 
     def label(self, answer: Any) -> float:
-        """The same for one answer, of any type."""
+        """The same for one answer, of any type. Bytes are read as text: beside bytes, NumPy and Arrow store all answers as bytes."""
+        if isinstance(answer, bytes):
+            answer = answer.decode("latin-1")
         if isinstance(answer, Mapping):
             return _label_or_nan(_SOFT.labels, number(answer.get(self.target)))
         if isinstance(answer, (list, tuple)) or (isinstance(answer, np.ndarray) and answer.ndim):
@@ -158,7 +160,7 @@ class Reading:
         if is_missing(answer):
             return nan
         if self.kind == "class":
-            if self.is_name and isinstance(answer, (Number, np.bool_)):
+            if self.is_name and self._is_no_name(answer):
                 return nan
             return 1.0 if find(self._lookup, answer) == 0 else -1.0
         if self.kind == "label" and isinstance(answer, (bool, np.bool_)):
@@ -168,6 +170,12 @@ class Reading:
         ):  # as a column of booleans is stored beside a word
             return 2 * TRUTH[answer.lower()] - 1
         return _label_or_nan(self.scale.labels, number(answer))
+
+    def _is_no_name(self, answer: Any) -> bool:
+        """Whether this is a number, or what NumPy makes of NaN beside names."""
+        if not isinstance(answer, str):
+            return isinstance(answer, (Number, np.bool_))
+        return answer == "nan" and answer != self.target and answer not in (self.classes or ())
 
     def _numbers(self, answers: NDArray[Any]) -> Vector:
         v = answers.astype(np.float64)
