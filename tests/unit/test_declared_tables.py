@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -142,3 +143,12 @@ def test_the_command_releases_from_csv(tmp_path):
     assert untyped.exit_code == 2
     assert "of a CSV file has no type" in untyped.output
     assert release(tmp_path, "--answer", "probability", "--stream").exit_code == 2
+
+
+@pytest.mark.parametrize("entries", [[1, 1, None], [1, 2, 3], [None, None, None]])
+def test_a_type_that_arrow_cannot_select_rows_of_is_refused_whatever_it_holds(entries):
+    coded = pc.run_end_encode(pa.array(entries, pa.int64()))
+    table = pa.table({"age": pa.array([20.0, 30.0, 40.0]), "code": coded})
+    domain = dpx.Domain([dpx.Numeric("age", 0, 100)])
+    with pytest.raises(DataError, match="plain type"):
+        dpx.PrivateData(table, domain, labels=[1, -1, 1])

@@ -82,7 +82,7 @@ def take(rows: Any, positions: NDArray[Any]) -> Any:
     if is_pandas_dataframe(rows) or is_pandas_series(rows):
         return rows.take(positions).reset_index(drop=True)
     if isinstance(rows, (pa.Table, pa.RecordBatch, pa.Array, pa.ChunkedArray)):
-        return rows.take(pa.array(positions))
+        return _take_arrow(rows, positions)
     if hasattr(rows, "tocsr"):
         return rows.tocsr()[positions]
     try:
@@ -90,6 +90,15 @@ def take(rows: Any, positions: NDArray[Any]) -> Any:
     except TypeError:
         raise DataError(f"cannot read rows from {type(rows).__name__}. Pass a data frame, dicts or an array") from None
     return frame[positions.tolist()].to_native()
+
+
+def _take_arrow(rows: Any, positions: NDArray[Any]) -> Any:
+    try:
+        return rows.take(pa.array(positions))
+    except pa.ArrowNotImplementedError:  # by the types of the columns, whatever they hold
+        raise DataError(
+            "Arrow cannot select rows of a column of this type, such as run-end encoded. Cast it to a plain type"
+        ) from None
 
 
 def same_kind(rows: Any) -> Callable[[dict[str, Any]], Any]:
