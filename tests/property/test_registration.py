@@ -420,6 +420,16 @@ def test_one_owner_has_one_name_whatever_its_type(same):
 
 
 @pytest.mark.parametrize(
+    ("dtype", "owner"),
+    [(pl.Int128, 2**60 + 1), (pl.Int128, 2**100), (pl.UInt64, 2**63 + 1), (pl.Decimal(30, 0), Decimal(2**60 + 1))],
+)
+def test_a_row_without_an_owner_changes_no_name_in_a_column_of_wide_numbers(dtype, owner):
+    alone, more = (owners_of(pl.DataFrame({"f": pl.Series(entries, dtype=dtype)}), "f") for entries in ([owner], [owner, None]))
+    assert alone == [str(int(owner))]
+    assert more == [*alone, ""]
+
+
+@pytest.mark.parametrize(
     "nobody", [None, float("nan"), float("inf"), "", "nan", "None", pd.NaT, pd.NA, np.datetime64("NaT", "s"), [7], {}, object()]
 )
 def test_rows_that_nobody_owns_are_left_out(nobody):
