@@ -482,3 +482,28 @@ def test_there_may_be_as_many_patterns_of_nulls_as_rows():
     values = [{f"x{bit}": None if number >> bit & 1 else 1 for bit in range(16)} for number in range(33_000)]
     kinds = group_by_nulls(values)
     assert len(set(kinds.tolist())) == len(values)
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        lambda rows: pl.DataFrame(rows, schema={"text": pl.String, "stars": pl.Int64}),
+        lambda rows: pa.table(rows, schema=pa.schema({"text": pa.string(), "stars": pa.int64()})),
+        pd.DataFrame,
+    ],
+)
+@pytest.mark.parametrize("stars", [None, 3])
+def test_a_null_beside_a_text_changes_nothing_that_a_model_makes_of_other_rows(container, stars):
+    """The model may use columns besides the text."""
+    domain, rows = dpx.TextDomain(["good", "bad"], column="text"), {"text": ["good", "bad", None], "stars": [1, 2, 3]}
+    more = {"text": [*rows["text"], "good"], "stars": [*rows["stars"], stars]}
+
+    def show(table, count):
+        found = [None] * count
+        for batch in present(container(table), domain, count):
+            for position, text in zip(batch.positions.tolist(), convert(batch.rows), strict=True):
+                found[position] = text
+        return found
+
+    assert show(more, 4)[:3] == show(rows, 3)
+    assert show({name: column[2:] for name, column in rows.items()}, 1) == show(rows, 3)[2:]

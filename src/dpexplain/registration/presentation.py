@@ -187,7 +187,12 @@ def _describe(rows: Any, domain: DomainLike, undeclared: Mapping[Any, int]) -> d
         return {name: _describe_one(column, features.get(name), missing_as(name)) for name, column in rows.items()}
     if is_pandas_dataframe(rows):
         return {name: describe_series(rows[name], features.get(name), missing_as(name)) for name in rows.columns}
-    return describe_typed_frame(open_frame(rows), features) if features else {}
+    return describe_typed_frame(open_frame(rows), features) if _is_typed_frame(rows) else {}
+
+
+def _is_typed_frame(rows: Any) -> bool:
+    """Whether this is a table of polars or Arrow, say, and no series of texts."""
+    return hasattr(rows, "columns")
 
 
 def _describe_list(rows: Any, domain: DomainLike) -> dict[Any, EntryKinds]:
@@ -245,7 +250,7 @@ def _show(rows: Any, domain: DomainLike, group: Group) -> Any:
         return {name: _show_one(column, features.get(name), group.kinds[name], group) for name, column in rows.items()}
     if is_pandas_dataframe(rows):
         return show_frame(rows, features, group)
-    return show_typed_frame(open_frame(rows), features, complete=group.complete) if features else rows
+    return show_typed_frame(open_frame(rows), features, complete=group.complete) if _is_typed_frame(rows) else rows
 
 
 def _show_matrix(rows: NDArray[Any], features: Mapping[str, Feature]) -> NDArray[Any]:
