@@ -95,6 +95,17 @@ def without_causes() -> Iterator[None]:
         raise
 
 
+@contextmanager
+def panics_as_errors() -> Iterator[None]:
+    """Raise a RuntimeError in the place of a panic of a library in Rust: that is no Exception, so what handles errors about a row would not handle it."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, Exception) or type(error).__name__ != "PanicException":
+            raise
+        raise RuntimeError("a library panicked") from None
+
+
 def quote(value: object) -> str:
     """The value as a message may show it; of tables, lists and arrays only the type, because their values may be private rows."""
     if isinstance(value, Real):

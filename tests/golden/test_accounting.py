@@ -57,6 +57,16 @@ def test_both_directions_agree_and_round_to_the_safe_side(epsilon, delta):
     assert gdp.epsilon(mu * 1.001, delta) > epsilon
 
 
+def test_no_epsilon_is_called_0_by_a_rounding_error():
+    """δ(0) of μ-GDP is erf(μ/√8), here to 50 digits: below it no ε is 0."""
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(50):
+        for mu in np.geomspace(1e-6, 1.0, 500).tolist():
+            exact = mpmath.erf(mpmath.mpf(mu) / mpmath.sqrt(8))
+            for delta in (float(exact), float(exact) * (1 - 2.0**-53)):
+                assert gdp.epsilon(mu, delta) > 0 or exact <= delta
+
+
 def test_the_textbook_formula_where_it_is_accurate():
     for mu in (0.3, 1.0, 2.5, 6.0):
         for epsilon in (0.0, 0.5, 2.0):

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 import dpexplain as dpx
-from dpexplain.core.baseline_shapley import ShapleySum, walk_orders
+from dpexplain.core.baseline_shapley import ShapleySum, row_wise, walk_orders
 from dpexplain.core.row_hash import hash_rows
 from dpexplain.domain.columns import read_columns
 from dpexplain.registration.owners import owner_name, owners_of
@@ -206,6 +206,18 @@ def fragile(table):
     return score_spelling(table)
 
 
+class PanicException(BaseException):
+    """What a library in Rust raises where it fails: no Exception."""
+
+
+def panic(table):
+    """It fails in Rust about a batch with something odd in it."""
+    try:
+        return fragile(table)
+    except ValueError:
+        raise PanicException("secret") from None
+
+
 def pair_scores(table):
     return zip(cells(table, "age"), score_spelling(table), strict=True)
 
@@ -242,9 +254,25 @@ MODELS = {
         {"output": "probability"},
     ),
     "fragile": (fragile, {"output": "probability"}),
+    "panic": (panic, {"output": "probability"}),
     "types": (score_types, {"output": "probability"}),
 }
 SLOW = [HealthCheck.filter_too_much, HealthCheck.too_slow]
+
+
+def squeeze_scores(columns):
+    """Probabilities as a network's outputs often come: without axes of length one. It answers a row that is alone by fewer axes."""
+
+    def model(table):
+        if any(isinstance(age, float) and age > 100 for age in cells(table, "age")):
+            raise ValueError("secret")
+        p = np.array([score_spelling(table)]).T
+        return np.squeeze(p if columns == 1 else np.hstack([1 - p, p]))
+
+    return model
+
+
+MODELS |= {"one axis": (squeeze_scores(1), {"output": "probability"}), "two axes": (squeeze_scores(2), {})}
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -255,6 +283,10 @@ SLOW = [HealthCheck.filter_too_much, HealthCheck.too_slow]
 @example(record={**BASE[0], "married": "?"}, place=2, name="types")
 @example(record={**BASE[0], "work": 3.5, "code": "x"}, place=1, name="types")
 @example(record={**BASE[0], "school": "\ud800"}, place=1, name="types")
+@example(record={**BASE[0], "age": 1e9}, place=1, name="panic")
+@example(record={**BASE[0], "age": None}, place=1, name="one axis")
+@example(record={**BASE[0], "age": 1e9}, place=1, name="one axis")
+@example(record={**BASE[0], "age": 1e9}, place=1, name="two axes")
 def test_one_more_record_changes_nobody_elses_row_or_label(kind, record, place, name):
     model, declared = MODELS[name]
 
@@ -263,6 +295,18 @@ def test_one_more_record_changes_nobody_elses_row_or_label(kind, record, place, 
 
     base = contents(dpx.PrivateData(TABLES[kind](BASE), DOMAIN, model=model, **declared))
     obeys(added_rows(register(insert(record, place)), base))
+
+
+@pytest.mark.parametrize("name", ["one axis", "two axes"])
+@pytest.mark.parametrize("kind", TABLES)
+def test_company_does_not_decide_how_the_answer_about_an_incomplete_row_is_read(kind, name):
+    model, declared = MODELS[name]
+    missing = [*BASE, {**BASE[0], "age": None}]
+    alone, with_company = (
+        contents(dpx.PrivateData(TABLES[kind](rows), DOMAIN, model=model, **declared))
+        for rows in (missing, [*missing, {**BASE[1], "age": None}])
+    )
+    assert not alone - with_company
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -335,6 +379,29 @@ def test_one_more_record_changes_one_shard_by_one_row_and_nobodys_order(record, 
     assert (other._rows.shapley(query) - one._rows.shapley(query) == query.from_units(query.units(new))).all()
 
 
+IMAGES = dpx.ImageDomain((128, 128))  # so wide that 256 rows are encoded at a time
+TEXTS = dpx.TextDomain([f"w{i}" for i in range(20_000)], column="text")
+
+
+@pytest.mark.parametrize("place", [0, 256])
+@pytest.mark.parametrize(
+    ("domain", "row", "odd"),
+    [
+        (IMAGES, np.full((128, 128), 9, dtype=np.uint8), np.zeros((2, 2), dtype=np.uint8)),
+        (IMAGES, np.full((128, 128), 9, dtype=np.uint8), None),
+        (TEXTS, {"text": "w1 w7"}, {"other": "w1"}),
+        (TEXTS, {"text": "w1 w7"}, {}),
+    ],
+)
+def test_the_only_row_of_a_slice_stops_registration_no_more_than_another_row(domain, row, odd, place):
+    """Rows are encoded a slice at a time, and which rows share a slice follows from how many there are."""
+    rows, labels = [row] * 256, np.full(256, 0.25)
+    base = contents(dpx.PrivateData(rows, domain, labels=labels))
+    more = [*rows[:place], odd, *rows[place:]]
+    added = added_rows(contents(dpx.PrivateData(more, domain, labels=np.insert(labels, place, 0.5))), base)
+    assert sum(added.values()) == 1
+
+
 def test_orders_follow_the_row_and_not_its_place():
     rows = np.random.default_rng(0).random((50, 7))
     orders, order = walk_orders(rows, 7), np.random.default_rng(1).permutation(50)
@@ -353,6 +420,16 @@ def test_one_owner_has_one_name_whatever_its_type(same):
 
 
 @pytest.mark.parametrize(
+    ("dtype", "owner"),
+    [(pl.Int128, 2**60 + 1), (pl.Int128, 2**100), (pl.UInt64, 2**63 + 1), (pl.Decimal(30, 0), Decimal(2**60 + 1))],
+)
+def test_a_row_without_an_owner_changes_no_name_in_a_column_of_wide_numbers(dtype, owner):
+    alone, more = (owners_of(pl.DataFrame({"f": pl.Series(entries, dtype=dtype)}), "f") for entries in ([owner], [owner, None]))
+    assert alone == [str(int(owner))]
+    assert more == [*alone, ""]
+
+
+@pytest.mark.parametrize(
     "nobody", [None, float("nan"), float("inf"), "", "nan", "None", pd.NaT, pd.NA, np.datetime64("NaT", "s"), [7], {}, object()]
 )
 def test_rows_that_nobody_owns_are_left_out(nobody):
@@ -360,6 +437,22 @@ def test_rows_that_nobody_owns_are_left_out(nobody):
     data = dpx.PrivateData(rows, DOMAIN, labels=[1, -1, 1], unit="person")
     assert data.size == 1
     assert [name for name in ("007", "07", "7 ", "x7") if owner_name(name) == "7"] == []  # other people
+
+
+def test_a_panic_of_the_model_about_a_row_ends_no_question():
+    """It would tell, after the price was paid, that there is such a row."""
+
+    def model(table):
+        if any(age == 63 for age in cells(table, "age")):
+            raise PanicException("secret")
+        return score_spelling(table)
+
+    data = dpx.PrivateData(TABLES["pandas"](BASE), DOMAIN, model=model, output="probability")
+    rows = DOMAIN.encode(BASE)
+    asked = row_wise(data.column_model)
+    apart = [asked(rows[[i]])[0] for i in range(len(rows))]
+    assert asked(rows).tolist() == apart
+    assert [label == 0 for label in apart] == [False, False, True, True, False]
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "records", "columns", "arrays"])

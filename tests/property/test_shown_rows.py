@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 import dpexplain as dpx
+from dpexplain.registration.nested_nulls import group_by_nulls
 from dpexplain.registration.presentation import present
 from hypothesis_support import examples
 
@@ -297,16 +298,25 @@ def test_a_null_inside_a_nested_value_changes_nothing_that_is_shown_of_other_row
     assert not found[0] - found[1]
 
 
+def array_of(images):
+    return np.fromiter(images, dtype=object, count=len(images))
+
+
+@pytest.mark.parametrize(
+    "container", [list, tuple, array_of, lambda images: {"image": images}, lambda images: {"image": array_of(images)}]
+)
 @pytest.mark.parametrize("other", [np.zeros((4, 4)), np.zeros((4, 4), dtype=np.float32), np.zeros((2, 2), dtype=np.uint8), None])
-def test_a_model_that_stacks_images_sees_them_in_their_own_type(other):
+def test_a_model_that_stacks_images_sees_them_in_their_own_type(other, container):
     images = list(np.random.default_rng(0).integers(0, 256, (3, 4, 4), dtype=np.uint8))
 
     def model(given):
-        stacked = np.stack(given)
+        stacked = np.stack(list(given["image"] if isinstance(given, dict) else given))
         return stacked.mean(axis=(1, 2)) / (255 if stacked.dtype == np.uint8 else 510)
 
     domain = dpx.ImageDomain((4, 4), bounds=(0, 255))
-    alone, more = (dpx.PrivateData(rows, domain, model=model, output="probability") for rows in (images, [*images, other]))
+    alone, more = (
+        dpx.PrivateData(container(rows), domain, model=model, output="probability") for rows in (images, [*images, other])
+    )
     labels = [np.concatenate([piece[:, -1] for piece in data._rows.labelled_pieces()]) for data in (alone, more)]
     assert labels[1][:3].tolist() == labels[0].tolist()
 
@@ -387,3 +397,113 @@ def test_what_is_shown_of_a_text_follows_from_the_text(container, text, place):
 
     more = register([*texts[:place], text, *texts[place:]])
     assert [*more[:place], *more[place + 1 :]] == register(texts)
+
+
+# --- Typed columns: what a null among other entries makes of a whole number, also after the conversions that models begin with.
+
+WHOLE, YES_NO, NUMBERS_IN_LISTS = [1, 2, None], [True, False, None], [[1], [2, None], None]
+
+
+def dictionary(entries, kind):
+    return pa.chunked_array([pa.array(entries, kind).dictionary_encode()])
+
+
+def bool8(entries):
+    return pa.chunked_array([pa.ExtensionArray.from_storage(pa.bool8(), pa.array(entries, pa.bool_()).cast(pa.int8()))])
+
+
+def arrow_series(array):
+    return pd.Series(pd.arrays.ArrowExtensionArray(array))
+
+
+TYPED = {
+    "pyarrow dictionary of numbers": (lambda entries: dictionary(entries, pa.int64()), WHOLE),
+    "pyarrow dictionary of booleans": (lambda entries: dictionary(entries, pa.bool_()), YES_NO),
+    "pyarrow dictionary of texts": (lambda entries: dictionary(entries, pa.string()), ["a", "b", None]),
+    "pyarrow bool8": (bool8, YES_NO),
+    "pyarrow uint8": (lambda entries: pa.chunked_array([pa.array(entries, pa.uint8())]), WHOLE),
+    "polars list": (lambda entries: pl.Series("f", entries, dtype=pl.List(pl.Int64)), NUMBERS_IN_LISTS),
+    "polars enum": (lambda entries: pl.Series("f", entries, dtype=pl.Enum(["a", "b"])), ["a", "b", None]),
+    "pandas Int64": (lambda entries: pd.Series(entries, dtype="Int64"), WHOLE),
+    "pandas boolean": (lambda entries: pd.Series(entries, dtype="boolean"), YES_NO),
+    "pandas int64[pyarrow]": (lambda entries: pd.Series(entries, dtype="int64[pyarrow]"), WHOLE),
+    "pandas bool[pyarrow]": (lambda entries: pd.Series(entries, dtype="bool[pyarrow]"), YES_NO),
+    "pandas dictionary": (lambda entries: arrow_series(dictionary(entries, pa.int64())), WHOLE),
+    "pandas list[pyarrow]": (lambda entries: arrow_series(pa.chunked_array([pa.array(entries)])), NUMBERS_IN_LISTS),
+}
+FEATURES = {
+    "undeclared": None,
+    "numbers": dpx.Numeric("f", 0, 9),
+    "codes": dpx.Categorical("f", [1, 2]),
+    "texts": dpx.Categorical("f", ["a", "1"]),
+    "yes and no": dpx.Binary("f"),
+    "dates": dpx.Date("f", "2000-01-01", "2030-01-01"),
+}
+
+
+def typed_table(series, numbers):
+    if isinstance(series, pd.Series):
+        return pd.DataFrame({"g": np.array(numbers, dtype=float), "f": series})
+    if isinstance(series, pl.Series):
+        return pl.DataFrame({"g": pl.Series(numbers, dtype=pl.Float64), "f": series})
+    return pa.table({"g": pa.array(numbers, pa.float64()), "f": series})
+
+
+def convert(table):
+    """Each row after a conversion to pandas and to NumPy."""
+    frame = table if isinstance(table, pd.DataFrame) else table.to_pandas()
+    arrays = [frame[name].to_numpy() for name in frame.columns]
+    types = [f"{one.dtype}" for one in arrays]
+    return [f"{types}{[spell(one[i]) for one in arrays]}" for i in range(len(frame))]
+
+
+@pytest.mark.parametrize("declared", FEATURES)
+@pytest.mark.parametrize("kind", TYPED)
+def test_a_null_changes_nothing_that_a_model_makes_of_other_entries_of_a_type(kind, declared):
+    series, entries = TYPED[kind]
+    feature = FEATURES[declared]
+    domain = dpx.Domain([dpx.Numeric("g", 0, 1), *([] if feature is None else [feature])])
+    cells = [(entry, number) for entry in entries for number in (0.5, None)]  # complete rows, and others
+
+    def show(chosen):
+        table = typed_table(series([entry for entry, _ in chosen]), [number for _, number in chosen])
+        found = [None] * len(chosen)
+        for batch in present(table, domain, len(chosen)):
+            for position, text in zip(batch.positions.tolist(), convert(batch.rows), strict=True):
+                found[position] = text
+        return found
+
+    together = show(cells)
+    assert [show([cell])[0] for cell in cells] == together
+
+
+def test_there_may_be_as_many_patterns_of_nulls_as_rows():
+    """More than a short integer holds: that used to raise an error for everybody."""
+    values = [{f"x{bit}": None if number >> bit & 1 else 1 for bit in range(16)} for number in range(33_000)]
+    kinds = group_by_nulls(values)
+    assert len(set(kinds.tolist())) == len(values)
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        lambda rows: pl.DataFrame(rows, schema={"text": pl.String, "stars": pl.Int64}),
+        lambda rows: pa.table(rows, schema=pa.schema({"text": pa.string(), "stars": pa.int64()})),
+        pd.DataFrame,
+    ],
+)
+@pytest.mark.parametrize("stars", [None, 3])
+def test_a_null_beside_a_text_changes_nothing_that_a_model_makes_of_other_rows(container, stars):
+    """The model may use columns besides the text."""
+    domain, rows = dpx.TextDomain(["good", "bad"], column="text"), {"text": ["good", "bad", None], "stars": [1, 2, 3]}
+    more = {"text": [*rows["text"], "good"], "stars": [*rows["stars"], stars]}
+
+    def show(table, count):
+        found = [None] * count
+        for batch in present(container(table), domain, count):
+            for position, text in zip(batch.positions.tolist(), convert(batch.rows), strict=True):
+                found[position] = text
+        return found
+
+    assert show(more, 4)[:3] == show(rows, 3)
+    assert show({name: column[2:] for name, column in rows.items()}, 1) == show(rows, 3)[2:]

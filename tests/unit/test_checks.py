@@ -73,6 +73,25 @@ def test_a_constant_model_and_one_that_refuses_are_problems():
     assert "private" not in texts(broken, "problem")
 
 
+@pytest.mark.parametrize(
+    ("odd", "level", "said"),
+    [
+        (lambda frame, found: found - found.mean(), "problem", "differently beside other records"),
+        (lambda frame, found: pd.Series(found).rank(pct=True).to_numpy() * 2 - 1, "problem", "no guarantee holds"),
+        (lambda frame, found: found * (1 - 1e-9 * (len(frame) % 7)), "note", "last digits"),
+        (lambda frame, found: found[:, None] if len(frame) > 1 else None, "warning", "alone in a call"),
+        (lambda frame, found: np.squeeze(found), "good", "accepts made-up records"),
+    ],
+)
+def test_answers_that_depend_on_other_records_are_found(odd, level, said):
+    """No private row is needed for it: made-up records are put to the model in other company."""
+    report = dpx.check(DOMAIN, model=lambda frame: odd(frame, model(frame)), output="value", bounds=(-1, 1))
+    assert said in texts(report, level)
+    assert report.ok == (level != "problem")
+    other = {"differently beside", "last digits", "alone in a call"} - {said}
+    assert [text for text in other if text in str(report) and level != "problem"] == []
+
+
 def test_a_weak_budget_and_too_few_rows_are_warned_of():
     report = dpx.check(DOMAIN, dpx.Budget(20.0, 1e-2), model=model, rows=500)
     assert "ε=20" in texts(report, "warning")

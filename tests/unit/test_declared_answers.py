@@ -16,7 +16,7 @@ import dpexplain as dpx
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.registration.cached_labels import from_model
-from dpexplain.registration.declared_answers import AnswerDeclaration
+from dpexplain.registration.declared_answers import AnswerDeclaration, WrongShape
 from dpexplain.registration.label_column import from_column
 from dpexplain.registration.made_up import made_up_like
 from dpexplain.registration.model_sources import ModelSource
@@ -34,6 +34,10 @@ def labels_of(model=None, **declared):
 
 def first(rows):
     return rows[:, 0]
+
+
+def same(labels):
+    return pytest.approx(labels, abs=0, nan_ok=True)
 
 
 def read(answers, **declared):
@@ -312,3 +316,74 @@ def test_a_model_that_takes_the_domains_columns_alone_is_said_to_do_so():
         dpx.PrivateData(table, DOMAIN, model=strict, output="probability")
     assert "secret" not in str(error.value)
     assert dpx.PrivateData(table[["x0", "x1"]], DOMAIN, model=strict, output="probability").size == len(table)
+
+
+@pytest.mark.parametrize(
+    ("answers", "declared", "label"),
+    [
+        (0.75, {"output": "probability"}, 0.5),
+        (np.float32(0.75), {"output": "probability"}, 0.5),
+        (np.array(0.75), {"output": "probability"}, 0.5),
+        (np.array([0.25, 0.75]), {}, 0.5),
+        ([0.25, 0.75], {}, 0.5),
+        (pd.Series([0.25, 0.75]), {}, 0.5),
+        ([0.1, 0.2, 0.7], {"output": "class", "target": 2}, 1.0),
+        (15.0, {"output": "value", "bounds": (0, 20)}, 0.5),
+        ("yes", {"output": "class", "target": "yes"}, 1.0),
+        ({1: 0.75}, {}, 0.5),
+    ],
+)
+def test_what_is_answered_about_one_row_may_lack_the_axis_of_rows(answers, declared, label):
+    """`answers.squeeze()` drops it where a row is alone in a call, and other rows decide whether it is."""
+    assert AnswerDeclaration(**declared).resolve().model_labels(answers, 1).tolist() == [label]
+
+
+@pytest.mark.parametrize(
+    ("answers", "declared"),
+    [
+        ([], {}),
+        (np.empty(0), {}),
+        ([[0.25, 0.75]] * 2, {}),
+        ([1.0, 2.0], {"output": "value", "bounds": (0, 20)}),
+        (np.zeros((1, 2, 2)), {}),
+    ],
+)
+def test_answers_that_one_row_cannot_have_are_refused(answers, declared):
+    with pytest.raises(WrongShape):
+        AnswerDeclaration(**declared).resolve().model_labels(answers, 1)
+
+
+@pytest.mark.parametrize(
+    ("answers", "odd", "declared"),
+    [
+        ([0.25, 0.75], b"x", {"output": "probability"}),
+        ([0.25, 0.75], b"x", {"output": "value", "bounds": (0, 1)}),
+        ([1, 0], b"x", {"output": "class"}),
+        (["yes", "no"], b"x", {"output": "class", "target": "yes"}),
+        (["yes", "no", float("nan")], None, {"output": "class", "target": "yes"}),
+    ],
+)
+@pytest.mark.parametrize("container", [list, tuple, np.array, pd.Series])
+def test_what_a_container_makes_of_all_answers_beside_an_odd_one_changes_none(answers, odd, declared, container):
+    assert read(container([*answers, odd]), **declared)[: len(answers)] == same(read(container(answers), **declared))
+    names = pa.array(["yes", "no", b"x"])  # all of them are bytes
+    assert read(names, output="class", target="yes") == [1, -1, -1]
+
+
+def test_the_name_of_a_class_may_be_nan():
+    assert read(["nan", "x"], output="class", target="nan") == [1, -1]
+    assert read(["nan", "x", "7"], output="class", target="x") == same([float("nan"), 1, -1])
+
+
+@pytest.mark.parametrize("answers", [0.75, [0.25, 0.75]])
+def test_labels_that_were_computed_elsewhere_are_one_for_each_row(answers):
+    with pytest.raises(DataError, match="one number for each of the 1 rows"):
+        dpx.PrivateData(X[:1], DOMAIN, labels=answers)
+
+
+@pytest.mark.parametrize("odd", [[[1], [2, 3]], [], [[0.1, 0.9]], np.array(0.5, dtype=object)])
+def test_an_answer_of_nested_lists_is_no_answer_and_stops_nothing(odd):
+    labels = [0.5, odd, -0.25]
+    assert dpx.PrivateData(X[:3], DOMAIN, labels=labels)._rows._labels[:3].tolist() == [0.5, 0, -0.25]
+    nested = pa.table({"y": pa.array([[0.5], [0.25, 0.75], None])})
+    assert from_column(nested, "y", AnswerDeclaration(output="probability")).tolist() == [0, 0.5, 0]

@@ -13,6 +13,7 @@ import dpexplain as dpx
 from dpexplain.core.value_bins import EDGES, coarse_bins, coarse_range, fine_range, visible_range, visible_zeros
 from dpexplain.errors import BudgetExhausted, DomainError, LedgerMismatch, ParameterError, Undeclared
 from dpexplain.noise.seeded import SeededNoise
+from dpexplain.onboarding.discovery import _categories
 
 BUDGET = dpx.Budget(2.0, 1e-6)
 KINDS = {
@@ -173,6 +174,15 @@ def test_rows_that_do_not_fit_a_domain_are_counted_with_noise(tmp_path):
 def test_what_cannot_be_done_is_refused_before_anything_is_spent(people, tmp_path, options, error, message):
     with pytest.raises(error, match=message):
         discover_domain(people, tmp_path, **options)
+
+
+@pytest.mark.parametrize(
+    ("texts", "values"),
+    [(["10", "9", "-1"], [-1, 9, 10]), (["1", "²"], ["1", "²"]), (["1", "٣"], ["1", "٣"]), (["01", "1"], ["01", "1"])],
+)
+def test_categories_are_numbers_only_where_all_are_written_like_one(texts, values):
+    """A superscript is a digit, and no number: what was paid for must not end in an error."""
+    assert _categories(texts)["values"] == values
 
 
 def test_ranges_are_read_off_noisy_counts():

@@ -5,7 +5,7 @@ import pytest
 
 import dpexplain as dpx
 from dpexplain import evaluation
-from dpexplain.errors import DataError, ParameterError
+from dpexplain.errors import DataError, LedgerMismatch, ParameterError
 
 DOMAIN = dpx.Domain([dpx.Numeric("v", 0, 1000), dpx.Numeric("w", 0, 1)])
 
@@ -70,6 +70,37 @@ def test_equal_rows_are_spread_too_and_one_of_them_less_changes_one_shard_by_one
         (changed,) = [i for i in range(3) if without[i] != whole[i]]
         without[changed].append((*rows[gone], labels[gone]))
         assert sorted(without[changed]) == whole[changed]
+
+
+def test_what_the_same_ledger_paid_for_the_whole_data_is_part_of_each_shards_total(tmp_path):
+    """A domain that was found in the rows, say, or answers about them before they were split."""
+    where, asked, budget = f"sqlite:///{tmp_path}/l", {"v": 400, "w": 0.5}, dpx.Budget(1.0, 1e-6)
+    before = private()
+    dpx.Explainer(before, budget, dpx.Basic(0.3), ledger=where).explain(asked)
+    whole = private()
+    shards = whole.split(2)
+    explainers = [dpx.Explainer(shard, budget, dpx.Basic(0.1), ledger=where) for shard in shards]
+    assert whole.spent.mu == pytest.approx(before.spent.mu)
+    explainers[0].explain(asked)
+    alone = explainers[0].spent.mu
+    assert shards[0].spent.mu == pytest.approx(np.hypot(before.spent.mu, alone))
+    assert shards[1].spent.mu == pytest.approx(before.spent.mu)
+    assert whole.spent.mu == pytest.approx(shards[0].spent.mu)
+    with pytest.raises(LedgerMismatch, match="another relation"):
+        dpx.Explainer(private(relation="replace-one").split(3)[0], budget, dpx.Basic(0.1), ledger=where)
+    nested = private().split(2)[0].split(2)[0]
+    dpx.Explainer(nested, budget, dpx.Basic(0.1), ledger=where)
+    assert nested.spent.mu == pytest.approx(shards[0].spent.mu)
+
+
+@pytest.mark.parametrize("error", [2.0**-52, 1e-7])
+def test_other_last_bits_of_answers_move_no_row(error):
+    """They differ from machine to machine, and with networks in float32 by more than the last bits."""
+    columns, labels = table(), np.tanh(table()["w"] - 0.5)
+    shards = dpx.PrivateData(columns, DOMAIN, labels=labels).split(3)
+    again = dpx.PrivateData(columns, DOMAIN, labels=labels * (1 + error)).split(3)
+    for one, other in zip(shards, again, strict=True):
+        assert values_in(one).tolist() == values_in(other).tolist()
 
 
 def test_one_owners_rows_stay_together_and_nobody_else_moves_when_they_leave():

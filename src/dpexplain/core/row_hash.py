@@ -40,12 +40,13 @@ def hash_rows(rows: Any, purpose: int) -> Hashes:
 
 
 def shard_keys(chunks: Callable[[], Iterator[Matrix]]) -> Hashes:
-    """A number for each row that decides its shard: a hash of its content and of how many equal rows come before it.
+    """A number for each row that decides its shard: a hash of its entries, and of how many rows with equal entries and label come before it.
 
     Among equal rows only the count matters: when one of them is removed, the last key goes, and it does not matter whose it was. So the rows of
-    each shard, without their order, are the same as before but for one row in one shard. `chunks` yields all rows in order, each time.
+    each shard, without their order, are the same as before but for one row in one shard. Labels are not hashed: on another machine a model may
+    answer with other last bits, and the row is to stay where it is paid for. `chunks` yields all rows in order, each followed by its label, each time.
     """
-    hashes = np.concatenate([np.empty(0, dtype=np.uint64), *(hash_rows(chunk, _SHARD) for chunk in chunks())])
+    hashes = np.concatenate([np.empty(0, dtype=np.uint64), *(hash_rows(chunk[:, :-1], _SHARD) for chunk in chunks())])
     ordered = np.sort(hashes)
     suspects = np.isin(hashes, ordered[1:][ordered[1:] == ordered[:-1]])  # rows that may equal another: their content is compared
     seen, start = dict[bytes, int](), 0

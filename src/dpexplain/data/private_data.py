@@ -16,6 +16,7 @@ from dpexplain.core.row_hash import shard_keys
 from dpexplain.data.facts import PublicFacts
 from dpexplain.domain import DomainLike
 from dpexplain.errors import DataError, DomainError, DpexplainError, ParameterError
+from dpexplain.ledger.book import Book
 from dpexplain.ledger.cap import Cap
 from dpexplain.ledger.port import Account, Ledger, Request, Reservation, Settled, Settlement
 from dpexplain.mechanisms.door import PlanResult, run_plans
@@ -121,6 +122,7 @@ class PrivateData:
         self._elsewhere: dict[str, Guarantee] = {}  # releases that other ledgers paid for
         self._uses: set[str] = set()  # what guarantees have to mention beside the price
         self._shards: tuple[PrivateData, ...] = ()
+        self._wholes: tuple[str, ...] = ()  # names of the data that these are a shard of
         cap = self._terms.cap
         self._cap = None if cap is None else Cap(cap, self.setting.neighbours, lambda: self.spent_quanta)
 
@@ -254,6 +256,15 @@ class PrivateData:
         self._require_whole()
         self._ledgers[ledger.identity] = ledger
         self._uses.update(uses, ledger.state().uses)
+        if isinstance(ledger, Book):
+            self._count_wholes(ledger)
+
+    def _count_wholes(self, ledger: Book) -> None:
+        """Count what this ledger paid for the whole data before they were split, such as a domain that was found in them."""
+        delta, about = ledger.account.budget.delta, self.setting.neighbours
+        for name in self._wholes:
+            if spent := ledger.spent_by(name):
+                self._elsewhere[f"{ledger.identity} {name}"] = Guarantee.of_quanta(spent, delta, about)
 
     def reserve_many(self, ledger: Ledger, requests: Sequence[Request]) -> list[Reservation | Settled | DpexplainError]:
         """Reserve on `ledger`, one of those of these data, what the data set's cap allows; a refusal does not stop the others."""
@@ -318,11 +329,13 @@ class PrivateData:
             raise DataError("one shard would hold more than twice its share of the rows. Split into fewer shards")
         terms = replace(self._terms, name=f"{self.name}, hashed shard {index + 1} of {of}")
         part, part_keys = rows.select(chosen, most=2 * size), keys[chosen] // of
-        return PrivateData.from_registered(
+        found = PrivateData.from_registered(
             Registered(
                 part, self.domain, terms, size, self.labeller, lambda: part_keys, scale=self.answer_scale, classes=self.targets
             )
         )
+        found._wholes = (*self._wholes, self.name)
+        return found
 
     def _require_whole(self) -> None:
         if self._shards:

@@ -8,6 +8,7 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
+from dpexplain.arguments import panics_as_errors
 from dpexplain.domain.values import Column, objects, readable
 
 READ_DIRECTLY = (nw.Boolean, nw.String, nw.Categorical, nw.Enum, nw.Object)
@@ -31,7 +32,8 @@ def column(series: nw.Series[Any]) -> Column:
     So is an entry that its own library stores and cannot return, such as text that is not valid Unicode: no entry decides whether this raises.
     """
     try:
-        return _read(series)
+        with panics_as_errors():
+            return _read(series)
     except Exception:
         return _read_stored(series)
 
@@ -54,7 +56,8 @@ def _entry(scalar: pa.Scalar) -> Any:
 def _read_stored(series: nw.Series[Any]) -> Column:
     """A column as Arrow stores it: text entry by entry, other types without Python objects. Missing, where Arrow cannot store its type."""
     try:
-        array = series.to_arrow()
+        with panics_as_errors():
+            array = series.to_arrow()
     except Exception:
         return np.full(len(series), None, dtype=object)
     plain = array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array

@@ -71,7 +71,10 @@ class ImageDomain(description.DomainDescription):
 
     def encode(self, rows: Any) -> FloatArray:
         """Private images → (m, n): an array (m, h, w[, c]), a list of arrays, or a table with them in its column "image"."""
-        images = self._readable(_pictures(rows))
+        return self.encode_readable(self.read_images(rows))
+
+    def encode_readable(self, images: NDArray[Any] | list[NDArray[Any]]) -> FloatArray:
+        """The same for some of what `read_images` returned."""
         out = np.empty((len(images), self.width))
         step = max(_PIXELS // prod(self.shape), 1)
         for start in range(0, len(images), step):
@@ -179,9 +182,10 @@ class ImageDomain(description.DomainDescription):
         sizes = np.outer(np.diff(rows), np.diff(columns)).reshape(1, *self._grid, *(1 for _ in self.shape[2:]))
         return np.asarray((sums / sizes).reshape(len(images), -1))
 
-    def _readable(self, images: NDArray[Any] | list[Any]) -> NDArray[Any] | list[NDArray[Any]]:
+    def read_images(self, rows: Any) -> NDArray[Any] | list[NDArray[Any]]:
         """An array of images has one shape and type, which is schema. In a list, anything but an image of the domain becomes one in mid-tone;
-        a list raises DataError only where no entry is an image of the domain."""
+        a list raises DataError only where no entry is an image of the domain: it is read as a whole, and never a part of it by itself."""
+        images = _pictures(rows)
         if isinstance(images, np.ndarray):
             reason = self._misfit(images[0]) if len(images) else None
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -118,7 +118,7 @@ class TextDomain(description.DomainDescription):
     def encode(self, rows: Any) -> scipy.sparse.csr_array:
         """Private texts → (m, n) in sparse rows of ones: a list, array or series of texts, or a table with the named column."""
         indices, starts = array("q"), array("q", [0])
-        for text in self._texts(rows):
+        for text in self.texts(rows):
             indices.extend(self._positions_in(text))
             starts.append(len(indices))
         ones = np.ones(len(indices))
@@ -143,7 +143,7 @@ class TextDomain(description.DomainDescription):
         if isinstance(records, (list, tuple)):
             return list(records)
         try:
-            return list(self._texts(records))
+            return list(self.texts(records))
         except DataError as error:
             raise QueryError(str(error)) from None
 
@@ -183,8 +183,9 @@ class TextDomain(description.DomainDescription):
         positions = self._positions
         return sorted(positions[word] for word in words_of(text) if word in positions)
 
-    def _texts(self, rows: Any) -> Iterator[Any]:
-        return iter(_column(rows, self.column))
+    def texts(self, rows: Any) -> Column:
+        """The texts of any container of rows, as one column."""
+        return _column(rows, self.column)
 
     def query_text(self, record: Any) -> str:
         """The text of a query; QueryError unless it can be asked about."""

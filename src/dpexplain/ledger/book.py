@@ -85,6 +85,15 @@ class Book:
         """Every account in a store, with its stored parameters; nothing is written."""
         return tuple(cls(store, account) for account in store.read(stored_accounts))
 
+    def spent_by(self, dataset: str) -> int:
+        """What another account of the same ledger has spent, in quanta; 0 where there is none. LedgerMismatch where it protects somebody else."""
+        others = [one for one in Book.list_accounts(self._store) if one.account.dataset == dataset]
+        if any(one.account.neighbours != self.account.neighbours for one in others):
+            raise LedgerMismatch(
+                f"the account of {dataset!r} has another relation or privacy unit, so what it spent cannot be added. Register the data as they were for it"
+            )
+        return sum(one.state().spent_quanta for one in others)
+
     def state(self) -> Filter:
         return self._filter(self._read(required_last))
 

@@ -29,6 +29,8 @@ Level: TypeAlias = Literal["problem", "warning", "note", "good"]
 RECORDS, PROFILES, STEPS = 512, 24, 13  # made-up records, records whose number is varied, values it takes
 MOST_QUESTIONS = 60_000  # rows that profiles may ask the model about
 MOST_SECONDS = 5.0  # for them, and for a first call after which the model is timed again
+ALONE = 4  # records that are asked one by one
+LAST_BITS = 1e-4  # change of a label beside other records that rounding errors of networks explain
 FLAT = 0.02  # of the largest change of the answer that counts as no change
 MANY_VALUES = 100
 WIDEST = 2048
@@ -215,6 +217,7 @@ def _of_model(domain: Domain, ask: Any, wanted: int) -> Iterator[Finding]:
     speed = "more than a million" if each < 1e-6 else f"about {1 / each:,.0f}"
     yield Finding("good", f"the model accepts made-up records of the domain ({speed} a second in large batches)")
     yield Finding("note", f"labelling {wanted:,} reference records takes about {max(1, round(each * wanted))} s")
+    yield from _of_company(ask, columns, answers)
     spread = float(answers.max() - answers.min())
     if spread < 1e-9:
         yield Finding(
@@ -228,6 +231,36 @@ def _of_model(domain: Domain, ask: Any, wanted: int) -> Iterator[Finding]:
     if 0 < rare < 0.005:
         yield Finding("note", "nearly all made-up records get the same sign of answer; local answers will be close to flat")
     yield from _profiles(domain, ask, records, each)
+
+
+def _of_company(ask: Any, columns: dict[str, Any], answers: Vector) -> Iterator[Finding]:
+    """Findings about answers that depend on the other records of a call: the guarantee is for models whose answers do not."""
+    halves = [slice(1, None), slice(None, None, -2)]  # without the first; every other one, backwards
+    moved = [float(np.abs(ask(_some(columns, part)) - answers[part]).max()) for part in halves]
+    try:
+        moved += [float(np.abs(ask(_some(columns, slice(i, i + 1))) - answers[i]).max()) for i in range(ALONE)]
+    except DataError:
+        yield Finding(
+            "warning",
+            "the model does not answer a record that is alone in a call",
+            "Let it: rows that are of a kind of their own are asked alone, and count as the middle where they have no answer",
+        )
+    largest = max(moved)
+    if largest > LAST_BITS:
+        yield Finding(
+            "problem", f"the model answers the same record differently beside other records, by up to {largest / 2:.2g} of its range: no guarantee holds",
+            "Let it scale, rank and impute by what it learnt in training, and put a network into evaluation mode",
+        )  # fmt: skip
+    elif largest > 0:
+        yield Finding(
+            "note",
+            f"the last digits of an answer depend on the other records of a call, by up to {largest / 2:.0e} of its range",
+            "Round the answers, to six digits say (docs/known-limits.md)",
+        )
+
+
+def _some(columns: dict[str, Any], part: slice) -> dict[str, Any]:
+    return {name: column[part] for name, column in columns.items()}
 
 
 def _ask_timed(ask: Any, columns: Any) -> tuple[Vector, float]:

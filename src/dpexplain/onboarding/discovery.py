@@ -224,7 +224,7 @@ def _fill_feature(one: DraftFeature, found: DiscoveredColumns) -> DraftFeature:
 def _categories(texts: list[str]) -> dict[str, Any]:
     """Values in order, whole numbers as such where all are; "other" for the rest."""
     printable = [text for text in texts if text.isprintable() and _is_unicode(text)]
-    whole = all(text.removeprefix("-").isdigit() and str(int(text)) == text and abs(int(text)) < 2**53 for text in printable)
+    whole = all(text.removeprefix("-").isdecimal() and str(int(text)) == text and abs(int(text)) < 2**53 for text in printable)
     other = next(name for name in (OTHER, "(other)", "(any other)", "(rest)") if name not in printable)
     return {"values": sorted(map(int, printable)) if whole else printable, "other": other}
 

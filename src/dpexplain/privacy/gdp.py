@@ -58,9 +58,9 @@ def epsilon(mu: float, delta: float) -> float:
 @_remembered
 def _epsilon(mu: float, delta: float) -> float:
     """`epsilon` of valid parameters."""
-    if mu == 0 or _log_delta(mu, 0.0) <= log(delta):
-        return 0.0
     target = log(delta) - _SAFE
+    if mu == 0 or _log_delta(mu, 0.0) <= target:
+        return 0.0
     high = mu * mu / 2 + mu * sqrt(2 * -target) + mu  # δ(ε) ≤ Φ(-(ε/μ - μ/2)) ≤ exp(-(ε/μ - μ/2)²/2)
     least = 4 * target  # far below the root: keeps an infinite logarithm out of the interpolation
     root = float(scipy.optimize.brentq(lambda e: max(_log_delta(mu, e), least) - target, 0.0, high, xtol=1e-300, rtol=1e-14))

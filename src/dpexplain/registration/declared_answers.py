@@ -118,9 +118,27 @@ class Reading:
         given = as_answers(answers)
         if len(given) != count:
             raise WrongShape(_shape(answers))
+        return self._labels(given)
+
+    def model_labels(self, answers: Any, count: int) -> Vector:
+        """The same for what a model answers, which about one row may come without an axis of rows.
+
+        A model that drops axes of length one answers two rows by (2, k) and one by (k,). Whether a row is alone in a call follows from other rows, so
+        it must not decide how the row is read.
+        """
+        if count != 1:
+            return self.labels(answers, count)
+        given = as_answers(answers, alone=True)
+        if self.kind != "value" and _is_one_vector(given):
+            return np.array([self.label(list(given))])
+        if len(given) != 1:
+            raise WrongShape(_shape(answers))
+        return self._labels(given)
+
+    def _labels(self, given: NDArray[Any] | list[Any]) -> Vector:
         if isinstance(given, np.ndarray):
             return self._vectors(given) if given.ndim == 2 else self._numbers(given)
-        return np.fromiter(map(self.label, given), dtype=np.float64, count=count)
+        return np.fromiter(map(self.label, given), dtype=np.float64, count=len(given))
 
     def share_outside(self, answers: Any) -> float:
         """How many of the answers are numbers outside the range that they were declared with; 0 where an answer is a class or a vector."""
@@ -132,15 +150,17 @@ class Reading:
         return float(np.mean((numbers < self.scale.low - _NEAR) | (numbers > self.scale.high + _NEAR)))
 
     def label(self, answer: Any) -> float:
-        """The same for one answer, of any type."""
+        """The same for one answer, of any type. Bytes are read as text: beside bytes, NumPy and Arrow store all answers as bytes."""
+        if isinstance(answer, bytes):
+            answer = answer.decode("latin-1")
         if isinstance(answer, Mapping):
             return _label_or_nan(_SOFT.labels, number(answer.get(self.target)))
-        if isinstance(answer, (list, tuple, np.ndarray)) and np.ndim(answer) != 0:
+        if isinstance(answer, (list, tuple)) or (isinstance(answer, np.ndarray) and answer.ndim):
             return self._vector([number(entry) for entry in answer])
         if is_missing(answer):
             return nan
         if self.kind == "class":
-            if self.is_name and isinstance(answer, (Number, np.bool_)):
+            if self.is_name and self._is_no_name(answer):
                 return nan
             return 1.0 if find(self._lookup, answer) == 0 else -1.0
         if self.kind == "label" and isinstance(answer, (bool, np.bool_)):
@@ -150,6 +170,12 @@ class Reading:
         ):  # as a column of booleans is stored beside a word
             return 2 * TRUTH[answer.lower()] - 1
         return _label_or_nan(self.scale.labels, number(answer))
+
+    def _is_no_name(self, answer: Any) -> bool:
+        """Whether this is a number, or what NumPy makes of NaN beside names."""
+        if not isinstance(answer, str):
+            return isinstance(answer, (Number, np.bool_))
+        return answer == "nan" and answer != self.target and answer not in (self.classes or ())
 
     def _numbers(self, answers: NDArray[Any]) -> Vector:
         v = answers.astype(np.float64)
@@ -193,8 +219,15 @@ def _label_or_nan(labels: Any, value: float) -> float:
     return nan if value != value else float(labels(value))
 
 
-def as_answers(answers: Any) -> NDArray[Any] | list[Any]:
-    """An array of numbers, (m,) or (m, k); else a list with one object for each row."""
+def _is_one_vector(given: NDArray[Any] | list[Any]) -> bool:
+    """Whether these are several numbers, and not several rows of them."""
+    if isinstance(given, np.ndarray):
+        return given.ndim == 1 and len(given) > 1
+    return len(given) > 1 and not any(isinstance(one, (list, tuple, np.ndarray, Mapping)) for one in given)
+
+
+def as_answers(answers: Any, *, alone: bool = False) -> NDArray[Any] | list[Any]:
+    """An array of numbers, (m,) or (m, k); else a list with one object for each row. `alone` is the answer about one row, which may be a single object."""
     if hasattr(answers, "to_pylist"):
         from dpexplain.domain import frames  # which loads libraries of data frames
 
@@ -204,6 +237,8 @@ def as_answers(answers: Any) -> NDArray[Any] | list[Any]:
     if isinstance(answers, (list, tuple)):
         return list(answers)
     array = np.asarray(answers)
+    if alone and array.ndim == 0:
+        return [array.item()]
     if array.ndim not in (1, 2):
         raise WrongShape(_shape(answers))
     if array.ndim == 2 and array.shape[1] == 1:

@@ -7,7 +7,8 @@ date, text), or nothing where it does not fit. A line with more or fewer fields 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from codecs import getincrementaldecoder
+from collections.abc import Iterator, Sequence
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from dpexplain.registration.options import Where
 from dpexplain.registration.tables import other_separator
 
 CSV, ARROW = (".csv",), (".arrow", ".feather", ".ipc")
-_BLOCK = 1 << 30  # bytes of a CSV file that are read together
+_BLOCK, _PIECE = 1 << 30, 1 << 20  # bytes of a CSV file that are parsed, and decoded, together
 
 
 def declared_files(where: Where) -> list[Path] | None:
@@ -73,10 +74,33 @@ def _csv(path: Path) -> pa.Table:
         names = next(csv.reader(lines), [])
     bytes_ = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.binary()), strings_can_be_null=False)
     lenient = pyarrow.csv.ParseOptions(invalid_row_handler=lambda _: "skip", newlines_in_values=True)
-    whole = pyarrow.csv.ReadOptions(
-        block_size=min(path.stat().st_size + 1, _BLOCK)
-    )  # a record must fit a block, however long it is
-    return pyarrow.csv.read_csv(path, whole, convert_options=bytes_, parse_options=lenient)
+    with pa.OSFile(str(path)) if _is_unicode(path) else pa.BufferReader(_in_unicode(path)) as source:
+        whole = pyarrow.csv.ReadOptions(
+            block_size=min(source.size() + 1, _BLOCK)
+        )  # a record must fit a block, however long it is
+        return pyarrow.csv.read_csv(source, whole, convert_options=bytes_, parse_options=lenient)
+
+
+def _is_unicode(path: Path) -> bool:
+    try:
+        for _ in _texts(path, "strict"):
+            pass
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _in_unicode(path: Path) -> bytes:
+    """The file with U+FFFD for every byte that is not valid UTF-8: Arrow cannot leave out a line that has one. Other lines stay as they are."""
+    return b"".join(text.encode() for text in _texts(path, "replace"))
+
+
+def _texts(path: Path, errors: str) -> Iterator[str]:
+    decoder = getincrementaldecoder("utf-8")(errors)
+    with path.open("rb") as lines:
+        while piece := lines.read(_PIECE):
+            yield decoder.decode(piece)
+    yield decoder.decode(b"", final=True)
 
 
 def _select(table: pa.Table, wanted: list[str], path: Path) -> pa.Table:

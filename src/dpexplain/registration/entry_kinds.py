@@ -15,7 +15,7 @@ from dpexplain.domain.catalogue import Feature
 from dpexplain.domain.values import Column, Value, floats, is_missing
 
 Mask: TypeAlias = NDArray[np.bool_]
-Kinds: TypeAlias = NDArray[np.int16]
+Kinds: TypeAlias = NDArray[np.int16] | NDArray[np.int64]  # the latter where there may be as many kinds as entries
 EXACT = 2.0**53
 
 

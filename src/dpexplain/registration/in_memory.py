@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -128,9 +128,17 @@ def _store(chunks: Iterator[Any], labels: Vector, width: int, most: int) -> Rows
 
 
 def _encoded_chunks(rows: Any, domain: DomainLike, kept: np.ndarray[Any, Any]) -> Iterator[Any]:
-    """Encode a slice at a time, so that the float64 table never exists as a whole. What is a column is decided for all slices at once."""
+    """Encode a slice at a time, so that the float64 table never exists as a whole."""
     step = min(max(_NUMBERS // domain.width // 256, 1) * 256, _CHUNK)  # whole blocks of the store
-    if isinstance(rows, (list, tuple)) and isinstance(domain, Domain):
-        rows = read_columns(rows, domain.columns)
+    read, encode = _read_whole(rows, domain)
     for start in range(0, len(kept), step):
-        yield encode_within(domain, take(rows, kept[start : start + step]))
+        yield encode(take(read, kept[start : start + step]))
+
+
+def _read_whole(rows: Any, domain: DomainLike) -> tuple[Any, Callable[[Any], Any]]:
+    """Rows of which any slice can be encoded by the function. What decides about errors is decided for all slices at once: one of them may be one row."""
+    if type(domain) is ImageDomain:
+        return domain.read_images(rows), domain.encode_readable
+    if isinstance(rows, (list, tuple)) and isinstance(domain, (Domain, TextDomain)):
+        rows = read_columns(rows, domain.columns) if isinstance(domain, Domain) else domain.texts(rows)
+    return rows, partial(encode_within, domain)

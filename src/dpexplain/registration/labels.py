@@ -14,7 +14,7 @@ from warnings import catch_warnings, warn
 
 import numpy as np
 
-from dpexplain.arguments import quote
+from dpexplain.arguments import panics_as_errors, quote
 from dpexplain.core.answer_scale import Kind
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain import DomainLike
@@ -80,7 +80,7 @@ def ask_model(model: Any, rows: Any, count: int, reading: Reading, about: str) -
     question = question_of(model, reading.kind)
     try:
         answers = question(rows)
-        labels = reading.labels(answers, count)
+        labels = reading.model_labels(answers, count)
     except Exception as error:
         raise _failure(error, about, count) from None
     if np.isnan(labels).any():
@@ -154,7 +154,12 @@ def question_of(model: Any, kind: Kind) -> Callable[[Any], Any]:
     from dpexplain.registration.model_columns import column_selection
 
     ask, select = _method_of(model, kind), column_selection(model)
-    return ask if select is None else lambda rows: ask(select(rows))
+
+    def question(rows: Any) -> Any:
+        with panics_as_errors():
+            return ask(rows if select is None else select(rows))
+
+    return question
 
 
 def _method_of(model: Any, kind: Kind) -> Callable[[Any], Any]:
@@ -174,7 +179,7 @@ def _method_of(model: Any, kind: Kind) -> Callable[[Any], Any]:
 def _ask_together(question: Callable[[Any], Any], reading: Reading, rows: Any, count: int) -> Vector | DataError:
     """All rows at once, or why that is not possible; then in parts if the model can answer one of the first rows by itself."""
     try:
-        return reading.labels(question(rows), count)
+        return reading.model_labels(question(rows), count)
     except (DataError, *_INFRASTRUCTURE) as error:
         raise _failure(error, "private", count) from None
     except Exception as error:  # whatever a foreign model raises; its text may quote private rows, so only its type is kept
@@ -193,7 +198,7 @@ def _ask_apart(question: Callable[[Any], Any], reading: Reading, rows: Any, posi
     while start < len(positions):
         piece = positions[start : start + size]
         try:
-            labels[start : start + size] = reading.labels(question(take(rows, piece)), len(piece))
+            labels[start : start + size] = reading.model_labels(question(take(rows, piece)), len(piece))
             start, size = start + size, 2 * size
         except _INFRASTRUCTURE as error:
             raise _failure(error, "private", len(piece)) from None

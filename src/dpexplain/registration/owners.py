@@ -142,7 +142,7 @@ def _read(rows: Any, unit: str) -> list[str]:
 def _entries_of(series: nw.Series[Any]) -> Iterable[Any]:
     if series.dtype in (nw.Date, nw.Datetime, nw.String):  # a library may store what it cannot return as a Python object
         return frames.column(series)
-    if series.dtype.is_numeric() and not series.is_null().any():
+    if series.dtype.is_numeric() and series.dtype not in frames.TOO_WIDE and not series.is_null().any():
         return series.to_numpy()
     try:
         return series.to_list()

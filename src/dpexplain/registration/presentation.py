@@ -20,7 +20,7 @@ import scipy
 from narwhals.dependencies import is_pandas_dataframe, is_pandas_series
 from numpy.typing import NDArray
 
-from dpexplain.domain import Domain, DomainLike, TextDomain
+from dpexplain.domain import Domain, DomainLike, ImageDomain, TextDomain
 from dpexplain.domain.catalogue import Feature
 from dpexplain.domain.columns import plain_columns, read_columns
 from dpexplain.domain.frames import open_frame, open_series
@@ -82,7 +82,7 @@ def take(rows: Any, positions: NDArray[Any]) -> Any:
     if is_pandas_dataframe(rows) or is_pandas_series(rows):
         return rows.take(positions).reset_index(drop=True)
     if isinstance(rows, (pa.Table, pa.RecordBatch, pa.Array, pa.ChunkedArray)):
-        return rows.take(pa.array(positions))
+        return _take_arrow(rows, positions)
     if hasattr(rows, "tocsr"):
         return rows.tocsr()[positions]
     try:
@@ -90,6 +90,15 @@ def take(rows: Any, positions: NDArray[Any]) -> Any:
     except TypeError:
         raise DataError(f"cannot read rows from {type(rows).__name__}. Pass a data frame, dicts or an array") from None
     return frame[positions.tolist()].to_native()
+
+
+def _take_arrow(rows: Any, positions: NDArray[Any]) -> Any:
+    try:
+        return rows.take(pa.array(positions))
+    except pa.ArrowNotImplementedError:  # by the types of the columns, whatever they hold
+        raise DataError(
+            "Arrow cannot select rows of a column of this type, such as run-end encoded. Cast it to a plain type"
+        ) from None
 
 
 def same_kind(rows: Any) -> Callable[[dict[str, Any]], Any]:
@@ -159,6 +168,8 @@ def _features(domain: DomainLike) -> dict[str, Feature]:
 
 def _describe(rows: Any, domain: DomainLike, undeclared: Mapping[Any, int]) -> dict[Any, EntryKinds]:
     """Of which kinds the entries of each column are; nothing where all rows are shown alike."""
+    if isinstance(domain, ImageDomain):
+        return _describe_images(rows, domain)
     if isinstance(rows, (list, tuple)):
         return _describe_list(rows, domain)
     if not isinstance(domain, (Domain, TextDomain)) or isinstance(rows, np.ndarray) or scipy.sparse.issparse(rows):
@@ -176,7 +187,12 @@ def _describe(rows: Any, domain: DomainLike, undeclared: Mapping[Any, int]) -> d
         return {name: _describe_one(column, features.get(name), missing_as(name)) for name, column in rows.items()}
     if is_pandas_dataframe(rows):
         return {name: describe_series(rows[name], features.get(name), missing_as(name)) for name in rows.columns}
-    return describe_typed_frame(open_frame(rows), features) if features else {}
+    return describe_typed_frame(open_frame(rows), features) if _is_typed_frame(rows) else {}
+
+
+def _is_typed_frame(rows: Any) -> bool:
+    """Whether this is a table of polars or Arrow, say, and no series of texts."""
+    return hasattr(rows, "columns")
 
 
 def _describe_list(rows: Any, domain: DomainLike) -> dict[Any, EntryKinds]:
@@ -188,6 +204,13 @@ def _describe_list(rows: Any, domain: DomainLike) -> dict[Any, EntryKinds]:
     known: dict[Any, int] = {}  # a model that stacks arrays gives all the type of one of them
     kinds = [known.setdefault(_array_type(row), AS_GIVEN + len(known)) for row in rows]
     return {COLUMN_OF_A_SERIES: EntryKinds(np.array(kinds, dtype=np.intp), np.array(complete, dtype=np.bool_))}
+
+
+def _describe_images(rows: Any, domain: ImageDomain) -> dict[Any, EntryKinds]:
+    """Images one by one, in a list or in an array of objects, also under their column's name. An array of numbers has one type."""
+    images = rows.get(COLUMN, []) if isinstance(rows, Mapping) else rows
+    listed = isinstance(images, (list, tuple)) or (isinstance(images, np.ndarray) and images.dtype == object)
+    return _describe_list(images, domain) if listed else {}
 
 
 def _array_type(row: Any) -> Any:
@@ -227,7 +250,7 @@ def _show(rows: Any, domain: DomainLike, group: Group) -> Any:
         return {name: _show_one(column, features.get(name), group.kinds[name], group) for name, column in rows.items()}
     if is_pandas_dataframe(rows):
         return show_frame(rows, features, group)
-    return show_typed_frame(open_frame(rows), features, complete=group.complete) if features else rows
+    return show_typed_frame(open_frame(rows), features, complete=group.complete) if _is_typed_frame(rows) else rows
 
 
 def _show_matrix(rows: NDArray[Any], features: Mapping[str, Feature]) -> NDArray[Any]:

@@ -12,11 +12,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpexplain.domain import Numeric
 from dpexplain.domain.catalogue import Feature
-from dpexplain.domain.values import Column, floats, readable
+from dpexplain.domain.frames import entries
+from dpexplain.domain.values import Column, floats, objects, readable
 from dpexplain.registration.entry_kinds import (
     EntryKind,
     Kinds,
@@ -27,6 +29,7 @@ from dpexplain.registration.entry_kinds import (
     kind_of,
     mark_missing,
 )
+from dpexplain.registration.nested_nulls import group_by_nulls
 from dpexplain.registration.row_groups import AS_GIVEN, EntryKinds, Group, describe_column, describe_kinds
 
 if TYPE_CHECKING:
@@ -87,17 +90,38 @@ def _none_for_missing(column: Column) -> Column:
 def describe_series(series: pd.Series[Any], feature: Feature | None, missing: int = EntryKind.TEXT) -> EntryKinds:
     """Of which kind the entries are; `missing` is what a missing one counts as where no feature says it.
 
-    A column that no feature declares, of a type that pandas does not choose by itself, is shown as it is, whatever it holds.
+    A column that no feature declares, of a type that pandas does not choose by itself, is shown as it is, and apart where a null in it may change what
+    a model makes of the others.
     """
     import pandas as pd
 
     if feature is None and not is_inferred(series.dtype):
-        return EntryKinds(AS_GIVEN)
+        return _describe_declared_type(series)
     if isinstance(feature, Numeric) or has_whole_values(feature):
         return describe_column(read_entries(series), feature)
     if isinstance(series.dtype, pd.CategoricalDtype):
         return _describe_categories(series, feature, missing)
     return describe_kinds(_series_kinds(series), lambda: read_entries(series), feature, missing)
+
+
+def _describe_declared_type(series: pd.Series[Any]) -> EntryKinds:
+    """Whole numbers and booleans beside a null are converted to floats or objects, in a dictionary of Arrow too; so are those in nested values."""
+    stored = _arrow_type(series.dtype)
+    if stored is not None and pa.types.is_nested(stored):
+        return EntryKinds(group_by_nulls(_arrow_entries(series)))
+    if series.dtype.kind not in "iub" and not (stored is not None and pa.types.is_dictionary(stored)):
+        return EntryKinds(AS_GIVEN)
+    return EntryKinds(np.where(series.isna().to_numpy(), np.int16(AS_GIVEN + 1), np.int16(AS_GIVEN)))
+
+
+def _arrow_type(dtype: Any) -> pa.DataType | None:
+    import pandas as pd
+
+    return dtype.pyarrow_dtype if isinstance(dtype, pd.ArrowDtype) else None
+
+
+def _arrow_entries(series: pd.Series[Any]) -> list[Any]:
+    return entries(pa.array(series.array))
 
 
 def show_series(series: pd.Series[Any], feature: Feature | None, kind: int, *, complete: bool) -> pd.Series[Any]:
@@ -151,6 +175,11 @@ def read_entries(series: pd.Series[Any]) -> Column:
 
 def _objects_of(series: pd.Series[Any]) -> Column:
     """The entries as objects; None for one that pandas stores and cannot return, such as text that is not valid Unicode or a date after the year 9999."""
+    stored = _arrow_type(series.dtype)
+    if stored is not None and pa.types.is_nested(
+        stored
+    ):  # as objects, pandas makes arrays of them: a null in one makes floats of all
+        return objects(_arrow_entries(series))
     try:
         return series.astype(object).to_numpy()
     except Exception:
@@ -186,7 +215,7 @@ def _holds_instants(dtype: Any) -> bool:
 def _split_instants(kinds: Kinds, entries: Column) -> Kinds:
     """Instants of a time zone or of an unusual unit are kinds of their own, as a column holds those of one type only."""
     known: dict[Any, int] = {_usual_types()[1]: EntryKind.INSTANT, None: EntryKind.OTHER}
-    found = kinds.copy()
+    found = kinds.astype(np.int64)
     for i in np.flatnonzero(kinds == EntryKind.INSTANT):
         found[i] = known.setdefault(_instant_type(entries[i]), _UNUSUAL - 2 + len(known))
     return found

@@ -7,7 +7,7 @@ categories names those of other rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import narwhals as nw
@@ -21,7 +21,6 @@ from dpexplain.domain.frames import entries
 from dpexplain.domain.values import Column, floats
 from dpexplain.registration.entry_kinds import (
     EntryKind,
-    Kinds,
     category_values,
     find_missing,
     find_whole,
@@ -30,44 +29,32 @@ from dpexplain.registration.entry_kinds import (
     mark_missing,
     missing_kind,
 )
+from dpexplain.registration.nested_nulls import group_by_nulls
 from dpexplain.registration.row_groups import AS_GIVEN, EntryKinds
 
 _NUMPY_TYPES: dict[Any, type] = {nw.Float64: np.float64, nw.Float32: np.float32, nw.Int64: np.int64}
 
 
 def describe_typed_frame(frame: nw.DataFrame[Any], features: Mapping[str, Feature]) -> dict[str, EntryKinds]:
-    """Which rows are complete. Of columns that no feature declares, whole numbers, booleans and nested values count."""
-    counted = [name for name, dtype in frame.schema.items() if name in features or _is_whole(dtype) or dtype.is_nested()]
-    return {name: describe_typed(frame[name], features.get(name)) for name in counted}
+    """Which rows are complete. Of columns that no feature declares, those count in which a null can change how other entries are shown."""
+    given = {name: _decode_values(frame[name]) for name in frame.columns}
+    counted = [name for name, series in given.items() if name in features or _is_changed_by_nulls(series.dtype)]
+    return {name: describe_typed(given[name], features.get(name)) for name in counted}
 
 
 def describe_typed(series: nw.Series[Any], feature: Feature | None) -> EntryKinds:
-    """Which entries are complete; all are of one kind, that of the column's type, but for nulls among booleans."""
+    """Which entries are complete; all are of one kind, that of the column's type, but for nulls among booleans and in types without a name."""
+    series = _decode_values(series)
     if series.dtype.is_nested():
-        return EntryKinds(_group_by_nulls(entries(series.to_arrow())))
+        return EntryKinds(group_by_nulls(entries(series.to_arrow())))
+    if series.dtype == nw.Unknown:  # such as an extension type of Arrow: what a null does to other entries is not known
+        missing = series.is_null().to_numpy()
+        return EntryKinds(np.where(missing, np.int16(AS_GIVEN + 1), np.int16(AS_GIVEN)), True if feature is None else ~missing)
     column = read_column(series)
     if series.dtype == nw.Boolean:
         missing = find_missing(column)
         return EntryKinds(mark_missing(EntryKind.TRUTH, missing), ~missing)
     return EntryKinds(AS_GIVEN, find_whole(column) if _is_integer(series.dtype, feature) else ~find_missing(column))
-
-
-def _group_by_nulls(column: list[Any]) -> Kinds:
-    """One number for nested values without a null, and others by where nulls are: a null makes whole numbers floats in the same place of other rows."""
-    known: dict[frozenset[Any], int] = {frozenset(): AS_GIVEN}
-    return np.array([known.setdefault(frozenset(_null_places(one)), AS_GIVEN + len(known)) for one in column], dtype=np.int16)
-
-
-def _null_places(value: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The fields in which something is missing, whatever the position in a list."""
-    if value is None:
-        yield place
-    elif isinstance(value, Mapping):
-        for name, member in value.items():
-            yield from _null_places(member, (*place, name))
-    elif isinstance(value, (list, tuple)):
-        for member in value:
-            yield from _null_places(member, place)
 
 
 def show_typed_frame(frame: nw.DataFrame[Any], features: Mapping[str, Feature], *, complete: bool) -> Any:
@@ -78,6 +65,7 @@ def show_typed_frame(frame: nw.DataFrame[Any], features: Mapping[str, Feature], 
 
 
 def show_typed(series: nw.Series[Any], feature: Feature | None, *, complete: bool) -> nw.Series[Any]:
+    series = _decode_values(series)
     dtype = series.dtype
     if isinstance(feature, Numeric):
         return series if dtype in (nw.Float32, nw.Float64) else _convert_numbers(series, np.float64)
@@ -95,8 +83,18 @@ def _is_integer(dtype: nw.dtypes.DType, feature: Feature | None) -> bool:
     return category and (dtype.is_numeric() or (has_whole_values(feature) and dtype in (nw.String, nw.Object)))
 
 
-def _is_whole(dtype: nw.dtypes.DType) -> bool:
-    return dtype.is_integer() or dtype == nw.Boolean
+def _is_changed_by_nulls(dtype: nw.dtypes.DType) -> bool:
+    """Whether a null among entries of this type may change the type that others are converted to."""
+    return dtype.is_integer() or dtype.is_nested() or dtype in (nw.Boolean, nw.Unknown)
+
+
+def _decode_values(series: nw.Series[Any]) -> nw.Series[Any]:
+    """The plain values of a dictionary of Arrow that holds numbers or booleans, say: a null is among them what it is among plain ones."""
+    native = series.to_native()
+    if not (isinstance(native, pa.ChunkedArray) and pa.types.is_dictionary(native.type)):
+        return series
+    kind = native.type.value_type
+    return series if pa.types.is_string(kind) or pa.types.is_large_string(kind) else _without_categories(series)
 
 
 def _convert_numbers(series: nw.Series[Any], wanted: Any) -> nw.Series[Any]:
