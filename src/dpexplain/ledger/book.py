@@ -253,7 +253,7 @@ class Book:
 
     def _append_after(self, last: Tail, posting: Posting, newest: int | None, step: str) -> Row | None:
         """Write an entry by one statement. None, with nothing written, if `last` is not the end or `newest` not the request's last entry."""
-        if last is NOTHING:
+        if last is NOTHING or not self._store.may_append():
             return None
         row, tail = write_entry(last, posting, self._clock())
         self._step(step)

@@ -150,6 +150,9 @@ class PostgresStore:
         result: T = self._queue.run(turn, lambda: self._writer.lock, self._write_together)
         return result
 
+    def may_append(self) -> bool:
+        return False
+
     def append_after(self, dataset: str, mark: Mark, row: Row, newest: int | None) -> bool:
         """Not offered: `write` already tries one account by two statements."""
         return False
