@@ -35,6 +35,7 @@ from dpexplain.ledger.file_checks import (
 )
 from dpexplain.ledger.numbered import INSERT_AFTER, MOVE_WITH_ENTRY, NumberedSession, values_after
 from dpexplain.ledger.open_files import OpenFiles
+from dpexplain.ledger.patience import deadline_after
 from dpexplain.ledger.port import Account
 from dpexplain.ledger.schema import SQLITE_MIGRATIONS, create, is_old, migrate
 from dpexplain.ledger.sql import SqlSession
@@ -109,7 +110,7 @@ class SqliteStore:
             return work(opened.session())
 
     def write(self, work: Callable[[SqlSession], T], expected: Sequence[Lookup] = ()) -> T:
-        turn = Turn(work, expected, time.monotonic() + self._timeout)
+        turn = Turn(work, expected, deadline_after(self._timeout))
         result: T = self._queue.run(turn, self._get_lock, self._write_together)
         return result
 
