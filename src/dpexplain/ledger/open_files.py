@@ -53,10 +53,6 @@ class Handle:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def has_one_name(self) -> bool:
-        """Whether the file, wherever it is, has one name; False where there is no descriptor to ask."""
-        return self._descriptor >= 0 and os.fstat(self._descriptor).st_nlink == 1
-
 
 class Folder:
     """Tells by one question that no name in a folder was made, moved or deleted since the names were looked at.
@@ -77,35 +73,35 @@ class Folder:
         changed = looked[2]
         self._known = looked if changed % 1_000_000 and time.time_ns() - changed > TICK else UNKNOWN
 
-    def is_unchanged(self) -> bool:
-        return self.look() == self._known
+    def is_known(self, looked: Change) -> bool:
+        """Whether all names are still as they were found in place."""
+        return looked == self._known
 
 
 class OpenFiles:
     """The ledger, its log and the log's index, as they were when a connection was opened; `ledger` is which file it was before that."""
 
     def __init__(self, path: str, ledger: Inode) -> None:
-        self._path, self._inode, self._index = path, ledger, f"{path}-shm"
-        self._ledger, self._log, self._index_inode = Handle(path), Handle(f"{path}-wal"), inode_of(self._index)
+        self._path, self._ledger, self._index = path, ledger, f"{path}-shm"
+        self._log, self._index_inode = Handle(f"{path}-wal"), inode_of(self._index)
         self._folder = Folder(os.path.dirname(path))
 
     def are_in_place(self) -> bool:
         """Whether all are under their names. FileNotFoundError where the ledger is gone, LedgerUnavailable where it has a second name."""
-        if self._ledger.has_one_name() and self._folder.is_unchanged():
+        looked = self._folder.look()  # before the names: what changes between the two is noticed the next time
+        if require_one_name(self._path) != self._ledger:
+            return False
+        if self._folder.is_known(looked):
             return True
-        looked = self._folder.look()
-        found = require_one_name(self._path)
-        in_place = found == self._inode == self._ledger.inode
-        if in_place and self._log.find_inode() == self._log.inode and inode_of(self._index) == self._index_inode:
-            self._folder.remember(looked)
-            return True
-        return False
+        if self._log.find_inode() != self._log.inode or inode_of(self._index) != self._index_inode:
+            return False
+        self._folder.remember(looked)
+        return True
 
     def are_only_deleted(self) -> bool:
         """Whether the ledger is in place, and nothing else has taken the place of a log or an index that is gone."""
         log, index = (None, self._log.inode), (None, self._index_inode)
-        return inode_of(self._path) == self._inode and self._log.find_inode() in log and inode_of(self._index) in index
+        return inode_of(self._path) == self._ledger and self._log.find_inode() in log and inode_of(self._index) in index
 
     def close(self) -> None:
-        self._ledger.close()
         self._log.close()
