@@ -91,6 +91,23 @@ def test_a_batch_waits_until_the_first_of_its_callers_has_no_time_left():
     assert before + LONG <= deadlines[0] <= after + LONG
 
 
+def test_a_ledger_that_is_busy_at_once_is_not_asked_without_pause():
+    batches = []
+
+    def answer(questions):
+        batches.append(questions)
+        raise LedgerBusy("held")
+
+    async def ask_one():
+        batcher = Batcher(answer, most=8, patience=LONG)
+        with pytest.raises(LedgerBusy):
+            await batcher.ask("one")
+        await asyncio.to_thread(batcher.close)
+
+    asyncio.run(ask_one())
+    assert batches == [["one"]]
+
+
 def test_callers_with_time_left_are_asked_about_again_when_a_batch_was_kept_waiting():
     begun, go, batches = threading.Event(), threading.Event(), []
 

@@ -84,11 +84,14 @@ class Batcher(Generic[Q, A]):
                 deliver(one.answer, answer)
 
     def _keep_patient(self, batch: Sequence[Waiting[Q, A]], error: LedgerBusy) -> tuple[list[Waiting[Q, A]], list[A | Exception]]:
-        """After a batch that waited until the first of its callers had no time left: those whose time is up, with the error. The others wait again."""
+        """After a batch that waited until the first of its callers had no time left: those whose time is up, with the error. The others wait again.
+
+        A ledger that is busy before that has not made anybody wait, and would be asked without pause: all get the error.
+        """
         now = time.monotonic()
+        expired = [one for one in batch if one.deadline <= now] or list(batch)
         with self._changed:
-            self._waiting.extendleft(one for one in reversed(batch) if one.deadline > now)
-        expired = [one for one in batch if one.deadline <= now]
+            self._waiting.extendleft(one for one in reversed(batch) if one not in expired)
         return expired, [error] * len(expired)
 
     def _take(self, expected: int) -> list[Waiting[Q, A]]:
