@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import signal
 from typing import ClassVar
@@ -9,7 +10,8 @@ from typing import ClassVar
 import pytest
 import uvicorn
 
-from dpexplain.errors import DpexplainError
+from dpexplain.errors import DpexplainError, LedgerMissing
+from dpexplain.service import run
 from dpexplain.service.worker_parent import FAILURES, Workers
 
 
@@ -83,6 +85,26 @@ def test_workers_that_still_start_are_waited_for(make_workers):
 def test_an_application_that_fails_at_start_is_not_a_success(make_workers):
     with pytest.raises(DpexplainError, match="none can start"):
         make_workers("fails", "serves").run()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(LedgerMissing("no ledger"), "no ledger"), (ValueError("Jane Doe, 41"), "ValueError at ")]
+)
+def test_a_worker_that_cannot_start_says_why_without_quoting_rows(tmp_path, monkeypatch, error, said):
+    lines = []
+
+    def fail(*_):
+        raise error
+
+    for name, value in ((run.FILE, "service.toml"), (run.STREAM, "no")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(run, "load_config", fail)
+    monkeypatch.setattr(run, "RESTART_PAUSE", 0)
+    monkeypatch.setattr(run.LOG, "error", lambda *words: lines.append(words[-1]))
+    with pytest.raises(SystemExit):
+        run.open_or_exit(tmp_path)
+    assert said in json.loads(lines[0])["why"]
+    assert "Jane" not in lines[0]
 
 
 def test_a_worker_that_is_gone_is_not_waited_for(make_workers):

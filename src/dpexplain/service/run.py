@@ -30,7 +30,7 @@ from dpexplain.service.app import Service, create_app
 from dpexplain.service.backend import Backend, open_backend
 from dpexplain.service.config import ServiceConfig, load_config
 from dpexplain.service.connections import HttpConnection, raise_file_limit
-from dpexplain.service.guard import LOG, log_to_stderr
+from dpexplain.service.guard import LOG, log_to_stderr, place_of
 from dpexplain.service.keys import KeyFile
 from dpexplain.service.processes import end_with_parent, shared_folder
 from dpexplain.service.prometheus_metrics import Metrics
@@ -139,12 +139,16 @@ def worker() -> ASGIApp:
 
 
 def open_or_exit(folder: Path) -> tuple[ServiceConfig, Backend]:
-    """A worker that cannot start prints the reason in one line; the parent starts another, which succeeds once the cause is gone."""
+    """A worker that cannot start prints the reason in one line; the parent starts another, which succeeds once the cause is gone.
+
+    What other libraries raise may quote rows, so only its type and place are printed.
+    """
     try:
         config = sharing_labels(apply_decision(load_config(os.environ[FILE]), os.environ[STREAM] == "yes"), folder)
         return config, open_backend(config, may_create=False)
-    except DpexplainError as error:
-        LOG.error("%s", json.dumps({"error": "a worker cannot start", "why": str(error)}))
+    except Exception as error:
+        why = str(error) if isinstance(error, DpexplainError) else f"{type(error).__name__} at {place_of(error)}"
+        LOG.error("%s", json.dumps({"error": "a worker cannot start", "why": why}))
         time.sleep(RESTART_PAUSE)
         sys.exit(1)
 
