@@ -7,13 +7,17 @@ import sqlite3
 import threading
 import time
 from math import inf
+from types import SimpleNamespace
 
 import pytest
+from anyio import CapacityLimiter
 
 from dpexplain.errors import LedgerBusy
 from dpexplain.ledger import SqliteLedger
 from dpexplain.ledger.patience import LEAST, deadline_after, waiting_until
-from dpexplain.service.batching import Batcher
+from dpexplain.service.app import Service
+from dpexplain.service.batching import PATIENCE, Batcher
+from dpexplain.service.config import Settings
 from ledger_support import account, ask, event, spend
 
 LONG = 60.0
@@ -89,6 +93,31 @@ def test_a_batch_waits_until_the_first_of_its_callers_has_no_time_left():
 
     before, after = asyncio.run(ask_one())
     assert before + LONG <= deadlines[0] <= after + LONG
+
+
+def test_many_records_at_once_wait_from_their_arrival_and_not_from_when_a_thread_is_free():
+    deadlines = []
+
+    def answer(*_):
+        deadlines.append(deadline_after(inf))
+        raise LedgerBusy("held")
+
+    async def ask_all():
+        service = Service(SimpleNamespace(explain_many=answer), Settings(name="income", open=True))
+        service.batch_threads = CapacityLimiter(1)
+        request = SimpleNamespace(state=SimpleNamespace(log={}))
+        await service.batch_threads.acquire()
+        before = time.monotonic()
+        asked = asyncio.ensure_future(service.explain_many(request, [{}], "id"))
+        await asyncio.sleep(0.2)
+        later = time.monotonic()
+        service.batch_threads.release()
+        with pytest.raises(LedgerBusy):
+            await asked
+        return before, later
+
+    before, later = asyncio.run(ask_all())
+    assert before + PATIENCE <= deadlines[0] < later + PATIENCE
 
 
 def test_a_ledger_that_is_busy_at_once_is_not_asked_without_pause():
