@@ -145,7 +145,7 @@ class Explainer:
         with self._lock:
             if self._past is None:
                 empty = History(self._facts.domain, lambda: self._total, self._facts.scale, self._facts.column_model)
-                self._past = PastAnswers(self._ledger, empty, (self._quantity, self._plane))
+                self._past = PastAnswers(self._ledger, empty, (self._quantity, self._plane), self._facts.declared)
             return self._past.read(answers=answers)
 
     @cached_property
@@ -250,13 +250,12 @@ class Explainer:
         return Question(point, record, request_id, notes)
 
     def _requests(self, questions: Sequence[Question]) -> list[PlannedRequest[Outcome]]:
-        """Each question with its plan, and with the point and the mechanism that identify it in the ledger: all of it is public."""
-        pairs = zip(questions, self._plans(questions), strict=True)
+        """Each question with its plan, and with what identifies it in the ledger: all of it is public."""
+        about, store = {"mechanism": self._described, **self._facts.stated}, partial(stored_answer, declared=self._facts.declared)
+        asked = [(one.id, {"point": one.point.tolist(), **about}, partial(store, one.point)) for one in questions]
         keep = None if self._alone is None else self._setting.keep  # others find what was stored in the ledger
-        return [PlannedRequest(one.id, self._body(one), plan, partial(stored_answer, one.point), keep) for one, plan in pairs]
-
-    def _body(self, question: Question) -> dict[str, Any]:
-        return {"point": question.point.tolist(), "mechanism": self._described}
+        pairs = zip(asked, self._plans(questions), strict=True)
+        return [PlannedRequest(name, body, plan, stored, keep) for (name, body, stored), plan in pairs]
 
     def __call__(self, records: Any, **options: Any) -> PaidExplanations:
         """`explain_many`, under the name that shap's explainers have for it."""

@@ -8,7 +8,9 @@ import pytest
 
 from dpexplain.errors import BudgetExhausted, LedgerBusy, LedgerCorrupt, RequestIdInUse
 from dpexplain.ledger import Settled, SqliteLedger, verify
+from dpexplain.ledger.account_page import write_entry
 from dpexplain.ledger.sqlite import SqliteStore
+from dpexplain.ledger.write_queue import WriteQueue
 from ledger_support import account, affordable, ask, event, spend
 
 
@@ -173,3 +175,16 @@ def test_a_held_write_lock_is_waited_for_and_reported(path):
     assert spend(mine, "late").new
     assert verify(mine).answers == 2
     mine.close()
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_an_entry_is_prepared_once(two, monkeypatch, busy):
+    """Who sees that others write prepares nothing for the statement that would not be tried."""
+    mine, _ = two
+    spend(mine, "reads what the other wrote")
+    monkeypatch.setattr(WriteQueue, "is_idle", not busy)
+    prepared = []
+    monkeypatch.setattr("dpexplain.ledger.book.write_entry", lambda *values: (prepared.append(1), write_entry(*values))[1])
+    assert spend(mine, "one").new
+    assert len(prepared) == (0 if busy else 2)
+    assert verify(mine).answers == 4

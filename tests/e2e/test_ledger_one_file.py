@@ -216,6 +216,27 @@ def test_a_service_keeps_the_head_that_it_has_seen_when_the_ledger_is_gone(ledge
         open_checked(f"sqlite:///{path}", account(), file)
 
 
+def test_a_head_is_stored_again_after_its_folder_could_not_be_read(ledger, tmp_path, monkeypatch):
+    file, refused = HeadFile(tmp_path / "heads.json"), threading.Event()
+    exists = Path.exists
+
+    def refuse(path):
+        if path != file.path:
+            return exists(path)
+        refused.set()
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "exists", refuse)
+    keeper = HeadKeeper(ledger, file, seconds=0.01)
+    assert refused.wait(10)
+    monkeypatch.undo()
+    end = time.monotonic() + 10
+    while not file.read() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert file.read() == {account().dataset: ledger.head()}
+    keeper.close()
+
+
 def test_a_log_that_another_process_began_is_noticed(ledger, path):
     """Deleted while in use, then begun anew by a worker that was started later: two logs would be two budgets."""
     for suffix in ("-wal", "-shm"):

@@ -24,8 +24,10 @@ from dpexplain.privacy.events import mu_of, price
 ANCHORED = "anchored optima"  # how ledgers that are older than planes name the quantity of anchored answers
 
 
-def stored_answer(point: Vector, outcome: Outcome) -> dict[str, Any]:
+def stored_answer(point: Vector, outcome: Outcome, *, declared: dict[str, Any] | None = None) -> dict[str, Any]:
+    """`declared` is what the owner declared answers to be when this one was computed."""
     return {
+        **({"declared": declared} if declared else {}),
         "point": point.tolist(),
         "values": outcome.values.tolist(),
         "error": None if outcome.error is None else outcome.error.tolist(),

@@ -20,7 +20,8 @@ class PublicFacts:
     """What is public about registered rows.
 
     `labeller` asks the black box about public rows; None where only its answers about the private ones were registered. `targets` are all classes of
-    the model, where all are to be explained. `other_columns` are columns of the registered table that are not features.
+    the model, where all are to be explained. `other_columns` are columns of the registered table that are not features. `declared` is what the owner
+    declares answers to be.
     """
 
     name: str
@@ -30,6 +31,7 @@ class PublicFacts:
     scale: AnswerScale
     other_columns: tuple[str, ...]
     targets: tuple[Any, ...] = ()
+    declared: dict[str, Any] = field(default_factory=dict)
     fingerprint: str = field(init=False)  # of the domain
     column_model: Callable[[Matrix], Vector] | None = field(init=False)  # the black box as a function of encoded rows
 
@@ -39,7 +41,15 @@ class PublicFacts:
 
     @classmethod
     def of(cls, rows: Registered) -> PublicFacts:
-        return cls(rows.terms.name, rows.domain, rows.setting, rows.labeller, rows.scale, rows.other_columns, rows.classes)
+        declared = rows.terms.answers.to_dict()
+        return cls(
+            rows.terms.name, rows.domain, rows.setting, rows.labeller, rows.scale, rows.other_columns, rows.classes, declared
+        )
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """What a ledger stores of the declaration with every question: under another one it is another question."""
+        return {"declared": self.declared} if self.declared else {}
 
 
 def _of_encoded_rows(labeller: Labeller | None, domain: DomainLike) -> Callable[[Matrix], Vector] | None:

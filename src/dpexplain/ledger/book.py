@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
+from math import inf
 from typing import Any, TypeVar
 
 from dpexplain.errors import (
@@ -33,6 +34,7 @@ from dpexplain.ledger.chain import (
     unseal,
     utc_now,
 )
+from dpexplain.ledger.patience import waiting_until
 from dpexplain.ledger.port import Account, Entry, Head, Request, Reservation, Settled, Settlement
 from dpexplain.ledger.prepared import PreparedRequest, PreparedSettlement, attempt
 from dpexplain.ledger.recent import Line, Recent, Tail
@@ -124,7 +126,7 @@ class Book:
         if len(ran) == 1 and (alone := self._settle_next(ran[0])):
             done: list[Settled | DpexplainError] = [alone]
         else:
-            done = self._write(lambda page: [outcome_of(self._settle, page, one) for one in ran], ids)
+            done = self._store_results(lambda page: [outcome_of(self._settle, page, one) for one in ran], ids)
         self._step("after settle")
         return done
 
@@ -150,7 +152,7 @@ class Book:
     def settle(self, reservation: Reservation, events: tuple[PrivacyEvent, ...], answer: dict[str, Any]) -> Settled:
         ran = PreparedSettlement.of(Settlement(reservation.request_id, events, answer))
         self._step("before settle")
-        done = self._settle_next(ran) or self._write(lambda page: self._settle(page, ran), (ran.id,))
+        done = self._settle_next(ran) or self._store_results(lambda page: self._settle(page, ran), (ran.id,))
         self._step("after settle")
         return done
 
@@ -262,7 +264,7 @@ class Book:
 
     def _append_after(self, last: Tail, posting: Posting, newest: int | None, step: str) -> Row | None:
         """Write an entry by one statement. None, with nothing written, if `last` is not the end or `newest` not the request's last entry."""
-        if last is NOTHING:
+        if last is NOTHING or not self._store.may_append():
             return None
         row, tail = write_entry(last, posting, self._clock())
         self._step(step)
@@ -289,6 +291,11 @@ class Book:
     def _write(self, work: Callable[[Page], T], requests: Sequence[str] = ()) -> T:
         floor, expected = self._seen, [(self.account.dataset, request) for request in requests]
         return self._remember(*self._store.write(lambda session: self._turn(session, floor, work), expected))
+
+    def _store_results(self, work: Callable[[Page], T], requests: Sequence[str]) -> T:
+        """`_write` for what was drawn: it waits as long as the store does, also where its caller has waited before."""
+        with waiting_until(inf):
+            return self._write(work, requests)
 
     def _stream(self, fetch: Fetch, *, sequence: int = 0, position: int = 0) -> Iterator[Row]:
         """Rows page by page, so that a long history needs little memory and no long transaction."""

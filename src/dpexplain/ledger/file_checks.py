@@ -68,45 +68,6 @@ def require_one_name(path: str | Path) -> Inode:
     return found.st_dev, found.st_ino
 
 
-def inode_of(path: str) -> Inode | None:
-    """Which file it is; None where there is none."""
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-class Handle:
-    """A file that was under a name when this was made, and which file is there now.
-
-    On Linux this is asked of a descriptor that only names the file (closing it releases no lock), because `os.stat` reads when a file was changed:
-    since Linux 6.13 the next write then has to store another time, and a durable commit after a `stat` of its log takes 50 µs longer.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._path, self._descriptor, self.inode = path, -1, inode_of(path)
-        if self.inode is not None and hasattr(os, "O_PATH"):
-            self._descriptor = os.open(path, os.O_PATH)
-            found = os.fstat(self._descriptor)
-            self.inode = found.st_dev, found.st_ino
-        self._link = f"/proc/self/fd/{self._descriptor}"
-
-    def find_inode(self) -> Inode | None:
-        """Which file has the name now; None where there is none."""
-        try:
-            if os.readlink(self._link) == self._path:
-                return self.inode
-        except OSError:  # no descriptor, or no such links here
-            pass
-        return inode_of(self._path)
-
-    def close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-
 def require_safe_folder(path: Path) -> None:
     mode = path.parent.stat().st_mode
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:

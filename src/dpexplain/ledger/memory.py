@@ -90,6 +90,9 @@ class MemoryStore:
                 self._session.undo(size)
                 raise
 
+    def may_append(self) -> bool:
+        return False
+
     def append_after(self, dataset: str, mark: Mark, row: Row, newest: int | None) -> bool:
         """Not offered: `write` waits for nothing."""
         return False

@@ -18,6 +18,7 @@ from dpexplain.errors import DpexplainError, LedgerBusy, LedgerCorrupt, LedgerMi
 from dpexplain.ledger.book import Book
 from dpexplain.ledger.chain import RESTORE, Row
 from dpexplain.ledger.connection import Connection
+from dpexplain.ledger.patience import deadline_after
 from dpexplain.ledger.port import Account
 from dpexplain.ledger.schema import Run, create, is_old, migrate, require_current
 from dpexplain.ledger.sql import COLUMNS, MOST_ROWS, NEWEST, JoinedSession, SqlSession
@@ -146,9 +147,12 @@ class PostgresStore:
         return self._retry_if_lost(self._reader, lambda: self._read(work))
 
     def write(self, work: Callable[[SqlSession], T], expected: Sequence[Lookup] = ()) -> T:
-        turn = Turn(work, expected, time.monotonic() + self._timeout)
+        turn = Turn(work, expected, deadline_after(self._timeout))
         result: T = self._queue.run(turn, lambda: self._writer.lock, self._write_together)
         return result
+
+    def may_append(self) -> bool:
+        return False
 
     def append_after(self, dataset: str, mark: Mark, row: Row, newest: int | None) -> bool:
         """Not offered: `write` already tries one account by two statements."""

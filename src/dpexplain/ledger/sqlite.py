@@ -25,19 +25,17 @@ from dpexplain.ledger.book import Book
 from dpexplain.ledger.chain import RESTORE, Row
 from dpexplain.ledger.connection import Connection
 from dpexplain.ledger.file_checks import (
-    Handle,
-    Inode,
     create_private,
     flush_directory,
-    inode_of,
     remove_with_logs,
     require_log,
-    require_one_name,
     require_room,
     require_safe_folder,
     require_sound,
 )
 from dpexplain.ledger.numbered import INSERT_AFTER, MOVE_WITH_ENTRY, NumberedSession, values_after
+from dpexplain.ledger.open_files import OpenFiles
+from dpexplain.ledger.patience import deadline_after
 from dpexplain.ledger.port import Account
 from dpexplain.ledger.schema import SQLITE_MIGRATIONS, create, is_old, migrate
 from dpexplain.ledger.sql import SqlSession
@@ -73,33 +71,21 @@ TROUBLE = (*DRIVER, _NotInPlace, OSError)
 
 @dataclass(slots=True)
 class Opened:
-    """A connection, the files it was opened on (the ledger, its log and the log's index), and the numbers of accounts that it has read.
+    """A connection, the files it was opened on, and the numbers of accounts that it has read.
 
     Tables of the first version have no numbers. They are read as they are, and replaced when the ledger is opened for writing.
     """
 
     connection: sqlite3.Connection
-    file: Inode
-    log: Handle
-    index: tuple[str, Inode | None]
+    files: OpenFiles
     numbers: dict[str, int] | None
 
     def session(self, expected: Sequence[Lookup] = ()) -> SqlSession:
         run = runner(self.connection)
         return SqlSession(run) if self.numbers is None else NumberedSession(run, self.numbers, expected)
 
-    def is_in_place(self, file: Inode) -> bool:
-        """Whether log and index are still under their names, and `file` is the ledger."""
-        name, index = self.index
-        return file == self.file and self.log.find_inode() == self.log.inode and inode_of(name) == index
-
-    def is_only_deleted(self, file: Inode) -> bool:
-        """Whether nothing else has taken the place of what is gone."""
-        name, index = self.index
-        return file == self.file and self.log.find_inode() in (None, self.log.inode) and inode_of(name) in (None, index)
-
     def close(self) -> None:
-        self.log.close()
+        self.files.close()
         self.connection.close()
 
 
@@ -109,7 +95,6 @@ class SqliteStore:
     def __init__(self, path: str | Path, *, timeout: float = 10.0, read_only: bool = False, may_create: bool = True) -> None:
         self._name = os.path.realpath(path)
         self.path = Path(self._name)
-        self._logs = (f"{self._name}-wal", f"{self._name}-shm")
         self._timeout, self._read_only = timeout, read_only
         self._may_create = may_create and not read_only
         self._writer, self._reader, self._prober = (Connection(Opened.close) for _ in range(3))
@@ -125,9 +110,12 @@ class SqliteStore:
             return work(opened.session())
 
     def write(self, work: Callable[[SqlSession], T], expected: Sequence[Lookup] = ()) -> T:
-        turn = Turn(work, expected, time.monotonic() + self._timeout)
+        turn = Turn(work, expected, deadline_after(self._timeout))
         result: T = self._queue.run(turn, self._get_lock, self._write_together)
         return result
+
+    def may_append(self) -> bool:
+        return self._queue.is_idle
 
     def append_after(self, dataset: str, mark: Mark, row: Row, newest: int | None) -> bool:
         return self._queue.run_alone(self._writer.lock, lambda: self._append_after(dataset, mark, row, newest))
@@ -209,8 +197,7 @@ class SqliteStore:
             require_log(self.path)
             connection = self._open_connection(self._uri(), self._prepare)
             old = is_old(runner(connection), SQLITE_MIGRATIONS)
-            log, index = self._logs
-            return Opened(connection, inode, Handle(log), (index, inode_of(index)), None if old else {})
+            return Opened(connection, OpenFiles(self._name, inode), None if old else {})
         if not self._may_create:
             raise LedgerMissing(
                 f"there is no ledger at {self.path}, and it is not created, because a new one would forget what was spent. Put the file back"
@@ -263,15 +250,13 @@ class SqliteStore:
 
     def _require_in_place(self, opened: Opened) -> None:
         """A file that was moved, replaced or linked under an open connection would take spending with it, and so would its log."""
-        try:
-            found = require_one_name(self._name)
-        except FileNotFoundError:
-            raise _NotInPlace from None
-        if not opened.is_in_place(found):
-            if opened.is_only_deleted(found) and save_log(opened.connection):
+        with suppress(FileNotFoundError):
+            if opened.files.are_in_place():
+                return
+            if opened.files.are_only_deleted() and save_log(opened.connection):
                 with suppress(FileExistsError):
-                    create_private(Path(self._logs[0]))  # nothing is missing: the ledger may be opened again
-            raise _NotInPlace
+                    create_private(Path(f"{self.path}-wal"))  # nothing is missing: the ledger may be opened again
+        raise _NotInPlace
 
     def _immutable(self) -> str:
         """Whether to open the file as immutable: a copy on read-only media can be read in no other way, which is safe if it has no log."""

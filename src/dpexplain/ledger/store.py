@@ -65,6 +65,10 @@ class Store(Protocol):
         """
         ...
 
+    def may_append(self) -> bool:
+        """Whether `append_after` is worth preparing a row for: a hint, for which nobody is asked."""
+        ...
+
     def append_after(self, dataset: str, mark: Mark, row: Row, newest: int | None) -> bool:
         """Write one row durably and move the mark to it, if the mark is still this one and `newest` is the sequence of the request's last row.
 

@@ -76,7 +76,13 @@ class WriteQueue:
     def __init__(self) -> None:
         self._process = os.getpid()
         self._waiting: deque[Turn] = deque()
+        self._leading = False
         self.committed = self.failed = float("-inf")  # when a transaction last ended well, and badly, by the monotonic clock
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody writes or waits, as far as can be seen without a lock."""
+        return not (self._waiting or self._leading)
 
     def run(self, turn: Turn, lock: Callable[[], RLock], lead: Lead) -> Any:
         """Return the result of a turn after its commit. `lock` is called each time, because a fork replaces the lock."""
@@ -98,9 +104,11 @@ class WriteQueue:
         self._forget_the_parent()
         if self._waiting or not lock.acquire(blocking=False):
             return False
+        self._leading = True
         try:
             done = work()
         finally:
+            self._leading = False
             lock.release()
             self._wake_next()
         if done:
@@ -127,12 +135,14 @@ class WriteQueue:
 
     def _lead_and_release(self, turn: Turn, lock: RLock, lead: Lead, *, alone: bool) -> None:
         """Do this turn, or everything that waits unless another leader has done this turn already."""
+        self._leading = True
         try:
             if alone:
                 self._lead([turn], lead)
             elif not turn.done:
                 self._lead(self._take_waiting(), lead)
         finally:
+            self._leading = False
             lock.release()
             self._wake_next()
 

@@ -55,6 +55,14 @@ class AnswerDeclaration:
         if self.output == "value":
             AnswerScale.of("value", _pair(self.bounds))
 
+    def to_dict(self) -> dict[str, Any]:
+        """What is declared beyond the defaults, as JSON: questions and stored answers under another declaration are about something else."""
+        target = self.target.item() if isinstance(self.target, np.generic) else self.target
+        named = target if isinstance(target, (str, int, float)) else None if target is None else repr(target)
+        bounds = None if self.bounds is None else [float(bound) for bound in self.bounds]
+        stated = {"target": None if named == 1 else named, "output": self.output, "bounds": bounds}
+        return {name: value for name, value in stated.items() if value is not None}
+
     def kind_of(self, model: Any = None) -> Kind:
         """What an answer is: as declared, else by the model's methods; "label" where neither decides."""
         if self.output is not None:

@@ -123,6 +123,7 @@ class ReleaseRecipe:
             "reference": self.plan.rows,
             "fingerprint": self.fingerprint,
             "price": str(price(self.plan_of_rows.events)),
+            **self.data.facts.stated,
         }
 
     @property

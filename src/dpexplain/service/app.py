@@ -27,8 +27,10 @@ from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations
 from dpexplain.errors import BudgetExhausted, DpexplainError
 from dpexplain.release.page import describe_outcome
+from dpexplain.ledger.patience import waiting_until
 from dpexplain.service import problems
 from dpexplain.service.backend import Backend
+from dpexplain.service.batching import PATIENCE
 from dpexplain.service.config import Settings
 from dpexplain.service.guard import Guard
 from dpexplain.service.keys import Key, KeyFile
@@ -115,7 +117,8 @@ class Service:
         name = id or uuid4().hex
         ids = [f"{name}/{position}" for position in range(len(records))]
         with self._observe(request, records) as answers:
-            found = await run_sync(self.backend.explain_many, records, ids, target, limiter=self.batch_threads)
+            with waiting_until(time.monotonic() + PATIENCE):  # from now on, and not from when a thread is free
+                found = await run_sync(self.backend.explain_many, records, ids, target, limiter=self.batch_threads)
             answers += found
         if found.refusal is not None:
             self.metrics.count_refusal("budget")

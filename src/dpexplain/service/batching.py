@@ -2,7 +2,7 @@
 
 One thread takes whatever waits, answers it as one batch (shared commits, one read of the rows) and hands the answers out; what arrives meanwhile is the next
 batch, with the next questions of those who were answered just now. So a busy service reads the rows once for many callers and a quiet one answers at
-once. No caller waits for a turn longer than `patience`.
+once. No caller waits for a turn and for other writers of the ledger longer than `patience`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from dpexplain.errors import LedgerUnavailable
+from dpexplain.errors import LedgerBusy, LedgerUnavailable
+from dpexplain.ledger.patience import waiting_until
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -72,12 +73,26 @@ class Batcher(Generic[Q, A]):
         expected = 0
         while batch := self._take(expected):
             try:
-                answers = self._answer([one.question for one in batch])
+                with waiting_until(min(one.deadline for one in batch)):
+                    answers: Sequence[A | Exception] = self._answer([one.question for one in batch])
+            except LedgerBusy as error:
+                batch, answers = self._keep_patient(batch, error)
             except Exception as error:
                 answers = [error] * len(batch)
             expected = len(batch) + len(self._waiting)  # those who wait, and those who are about to be answered
             for one, answer in zip(batch, answers, strict=True):
                 deliver(one.answer, answer)
+
+    def _keep_patient(self, batch: Sequence[Waiting[Q, A]], error: LedgerBusy) -> tuple[list[Waiting[Q, A]], list[A | Exception]]:
+        """After a batch that waited until the first of its callers had no time left: those whose time is up, with the error. The others wait again.
+
+        A ledger that is busy before that has not made anybody wait, and would be asked without pause: all get the error.
+        """
+        now = time.monotonic()
+        expired = [one for one in batch if one.deadline <= now] or list(batch)
+        with self._changed:
+            self._waiting.extendleft(one for one in reversed(batch) if one not in expired)
+        return expired, [error] * len(expired)
 
     def _take(self, expected: int) -> list[Waiting[Q, A]]:
         """The questions that wait now; an empty list after `close`. Questions of disconnected callers are left out."""
@@ -85,7 +100,7 @@ class Batcher(Generic[Q, A]):
             while True:
                 self._linger(expected)
                 taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._most))]
-                taken = [one for one in taken if one.answer.set_running_or_notify_cancel()]
+                taken = [one for one in taken if one.answer.running() or one.answer.set_running_or_notify_cancel()]
                 if taken or (self._closed and not self._waiting):
                     return taken
                 if not self._waiting:

@@ -48,7 +48,7 @@ class Guard:
         try:
             await self._limit_size(scope, receive, watch)
         except Exception as error:  # the last handler: an error's text may quote private data, so only its type is logged
-            watch.facts["error"] = f"{type(error).__name__} at {_place(error)}"
+            watch.facts["error"] = f"{type(error).__name__} at {place_of(error)}"
             if not watch.status:
                 await Problem(500).response()(scope, receive, watch)
         self._metrics.count_response(watch.status or 500)
@@ -108,7 +108,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _place(error: BaseException) -> str:
+def place_of(error: BaseException) -> str:
     """The innermost function, which is code and not data."""
     frames = extract_tb(error.__traceback__)
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
@@ -120,7 +120,7 @@ class LibraryFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         facts = {"level": record.levelname.lower(), "library": record.name, "at": f"{record.filename}:{record.lineno}"}
         if record.exc_info and (error := record.exc_info[1]) is not None:
-            facts["error"] = f"{type(error).__name__} at {_place(error)}"
+            facts["error"] = f"{type(error).__name__} at {place_of(error)}"
         return json.dumps({"time": _now(), **facts})
 
 

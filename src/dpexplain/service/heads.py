@@ -10,6 +10,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+from dpexplain.arguments import file_errors
 from dpexplain.errors import DpexplainError, LedgerCorrupt, LedgerMissing
 from dpexplain.ledger import Account, Head, Ledger, open_ledger
 from dpexplain.ledger.anchor import read_heads, require_head, write_heads
@@ -26,7 +27,9 @@ class HeadFile:
         self.path = path
 
     def read(self) -> dict[str, Head]:
-        return read_heads(self.path) if self.path.exists() else {}
+        with file_errors(self.path, "read"):  # a folder that cannot be looked into for a moment ends no thread
+            known = self.path.exists()
+        return read_heads(self.path) if known else {}
 
     def keep(self, ledger: Ledger) -> None:
         """Store the ledger's head, unless a newer one is stored already."""

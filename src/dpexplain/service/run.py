@@ -20,7 +20,6 @@ from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.supervisors import Multiprocess
 
 from dpexplain.backends._workers import THREADS
 from dpexplain.errors import DpexplainError, ParameterError
@@ -31,10 +30,11 @@ from dpexplain.service.app import Service, create_app
 from dpexplain.service.backend import Backend, open_backend
 from dpexplain.service.config import ServiceConfig, load_config
 from dpexplain.service.connections import HttpConnection, raise_file_limit
-from dpexplain.service.guard import LOG, log_to_stderr
+from dpexplain.service.guard import LOG, log_to_stderr, place_of
 from dpexplain.service.keys import KeyFile
 from dpexplain.service.processes import end_with_parent, shared_folder
 from dpexplain.service.prometheus_metrics import Metrics
+from dpexplain.service.worker_parent import Workers
 
 FILE, FOLDER, STREAM = "DPEXPLAIN_SERVICE_FILE", "DPEXPLAIN_SERVICE_FOLDER", "DPEXPLAIN_SERVICE_STREAM"
 LOOP = "dpexplain.service.fair_loop:FairLoop"  # of workers that share a port
@@ -104,7 +104,7 @@ def run_workers(config: uvicorn.Config) -> None:
     shared = config.bind_socket()
     shared.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted connections inherit it
     with suppress(KeyboardInterrupt):
-        Multiprocess(config, sockets=[shared]).run()
+        Workers(config, sockets=[shared]).run()
 
 
 def sharing_labels(config: ServiceConfig, folder: Path) -> ServiceConfig:
@@ -133,17 +133,22 @@ def worker() -> ASGIApp:
     """The main function of a worker process. The parent has made the ledger: a worker that finds none must not make one."""
     end_with_parent()
     folder = Path(os.environ[FOLDER])
-    config = sharing_labels(apply_decision(load_config(os.environ[FILE]), os.environ[STREAM] == "yes"), folder)
     log_to_stderr()
-    return application(config, open_or_exit(config), folder)
+    config, backend = open_or_exit(folder)
+    return application(config, backend, folder)
 
 
-def open_or_exit(config: ServiceConfig) -> Backend:
-    """A worker that cannot start prints the reason in one line; the parent starts another, which succeeds once the cause is gone."""
+def open_or_exit(folder: Path) -> tuple[ServiceConfig, Backend]:
+    """A worker that cannot start prints the reason in one line; the parent starts another, which succeeds once the cause is gone.
+
+    What other libraries raise may quote rows, so only its type and place are printed.
+    """
     try:
-        return open_backend(config, may_create=False)
-    except DpexplainError as error:
-        LOG.error("%s", json.dumps({"error": "a worker cannot start", "why": str(error)}))
+        config = sharing_labels(apply_decision(load_config(os.environ[FILE]), os.environ[STREAM] == "yes"), folder)
+        return config, open_backend(config, may_create=False)
+    except Exception as error:
+        why = str(error) if isinstance(error, DpexplainError) else f"{type(error).__name__} at {place_of(error)}"
+        LOG.error("%s", json.dumps({"error": "a worker cannot start", "why": why}))
         time.sleep(RESTART_PAUSE)
         sys.exit(1)
 

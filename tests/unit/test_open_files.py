@@ -1,0 +1,187 @@
+"""The files of an open ledger: a handle tells which file has a name now, with and without Linux's links of descriptors, and never asks when
+the file was changed; a folder that nobody changed answers for all names in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from dpexplain.errors import LedgerUnavailable
+from dpexplain.ledger.open_files import TICK, Folder, Handle, OpenFiles, inode_of
+
+
+def refuse(_):
+    raise FileNotFoundError
+
+
+@pytest.fixture(params=["links", "no links", "no descriptors"])
+def handle(request, tmp_path, monkeypatch):
+    if request.param == "no links":
+        monkeypatch.setattr(os, "readlink", refuse)
+    if request.param == "no descriptors":
+        monkeypatch.delattr(os, "O_PATH", raising=False)
+    path = tmp_path / "a.ledger-wal"
+    path.write_bytes(b"1")
+    made = Handle(str(path))
+    yield path, made
+    made.close()
+
+
+def test_a_file_in_place_is_recognised(handle):
+    path, made = handle
+    path.write_bytes(b"changed")
+    assert made.find_inode() == made.inode == inode_of(str(path))
+
+
+def test_a_deleted_file_is_missed(handle):
+    path, made = handle
+    path.unlink()
+    assert made.find_inode() is None
+
+
+def test_a_moved_file_is_missed_and_another_in_its_place_is_noticed(handle):
+    path, made = handle
+    path.rename(path.with_name("elsewhere"))
+    assert made.find_inode() is None
+    path.write_bytes(b"2")
+    assert made.find_inode() == inode_of(str(path)) != made.inode
+
+
+def test_a_file_that_was_replaced_is_noticed(handle):
+    path, made = handle
+    other = path.with_name("other")
+    other.write_bytes(b"2")
+    other.replace(path)
+    assert made.find_inode() == inode_of(str(path)) != made.inode
+
+
+def test_a_moved_folder_is_noticed(handle):
+    path, made = handle
+    path.parent.rename(path.parent.with_name("moved"))
+    assert made.find_inode() is None
+    path.parent.with_name("moved").rename(path.parent)
+
+
+def test_a_file_that_never_was_stays_missing(tmp_path):
+    made = Handle(str(tmp_path / "none"))
+    assert made.inode is None
+    assert made.find_inode() is None
+    made.close()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs Linux's links of descriptors")
+def test_a_file_in_place_is_not_asked_for_its_times(tmp_path, monkeypatch):
+    path = tmp_path / "a.ledger-wal"
+    path.write_bytes(b"1")
+    made = Handle(str(path))
+    monkeypatch.setattr(os, "stat", None)
+    assert made.find_inode() == made.inode
+    made.close()
+
+
+NAMES = ("", "-wal", "-shm")
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Open files that have been looked at long after their folder was changed, so that from now on the folder alone is asked."""
+    path = tmp_path / "ledgers" / "a.ledger"
+    path.parent.mkdir(mode=0o700)
+    for suffix in NAMES:
+        Path(f"{path}{suffix}").write_bytes(b"1")
+    opened = OpenFiles(str(path), inode_of(str(path)))
+    pass_time(monkeypatch, path.parent)
+    assert opened.are_in_place()
+    if not opened._folder.is_known(opened._folder.look()):
+        pytest.skip("this file system stores whole milliseconds")
+    yield path, opened
+    opened.close()
+
+
+def pass_time(monkeypatch, folder):
+    monkeypatch.setattr(time, "time_ns", lambda: folder.stat().st_ctime_ns + 10 * TICK)
+
+
+def in_place(opened):
+    try:
+        return opened.are_in_place()
+    except FileNotFoundError:
+        return False
+
+
+def test_an_unchanged_folder_answers_for_all_its_names(files, monkeypatch):
+    path, opened = files
+    Path(f"{path}-wal").write_bytes(b"changed")
+    monkeypatch.setattr("dpexplain.ledger.open_files.inode_of", None)
+    monkeypatch.setattr(os, "readlink", None)
+    assert opened.are_in_place()
+
+
+@pytest.mark.parametrize("suffix", NAMES)
+def test_files_that_are_deleted_moved_or_replaced_are_noticed_at_once(files, suffix):
+    path, opened = files
+    one, aside = Path(f"{path}{suffix}"), path.with_name("aside")
+    one.rename(aside)
+    assert not in_place(opened)
+    aside.rename(one)
+    assert in_place(opened)
+    with one.open():  # as SQLite holds it: its number is not given to another file
+        one.unlink()
+        assert not in_place(opened)
+        one.write_bytes(b"another")
+        assert not in_place(opened)
+
+
+def test_a_second_name_in_another_folder_is_noticed(files, tmp_path):
+    path, opened = files
+    os.link(path, tmp_path / "second")
+    with pytest.raises(LedgerUnavailable, match="2 names"):
+        opened.are_in_place()
+    (tmp_path / "second").unlink()
+    assert opened.are_in_place()
+
+
+def test_a_folder_that_was_moved_or_replaced_is_noticed(files):
+    path, opened = files
+    aside = path.parent.with_name("aside")
+    path.parent.rename(aside)
+    assert not in_place(opened)
+    shutil.copytree(aside, path.parent)
+    assert not in_place(opened)
+    shutil.rmtree(path.parent)
+    aside.rename(path.parent)
+    assert in_place(opened)
+
+
+def test_other_files_of_the_folder_may_come_and_go(files):
+    path, opened = files
+    path.with_name("other").write_bytes(b"1")
+    assert opened.are_in_place()
+    path.with_name("other").unlink()
+    assert opened.are_in_place()
+
+
+def test_a_folder_that_was_changed_just_now_is_not_relied_on(tmp_path, monkeypatch):
+    """A further change within the same tick of the system's clock would leave the time as it is."""
+    folder = Folder(str(tmp_path))
+    looked = folder.look()
+    monkeypatch.setattr(time, "time_ns", lambda: looked[2] + TICK)
+    folder.remember(looked)
+    assert not folder.is_known(folder.look())
+
+
+def test_times_of_whole_milliseconds_are_not_relied_on(tmp_path, monkeypatch):
+    folder = Folder(str(tmp_path))
+    rounded = (1, 2, 3_000_000)
+    monkeypatch.setattr(folder, "look", lambda: rounded)
+    folder.remember(rounded)
+    assert not folder.is_known(folder.look())
+
+
+def test_nothing_is_relied_on_before_it_was_looked_at(tmp_path):
+    folder = Folder(str(tmp_path))
+    assert not folder.is_known(folder.look())
