@@ -26,8 +26,8 @@ from dpexplain.answers.contributions import feature_names
 from dpexplain.answers.explanation import Explanation
 from dpexplain.answers.paid import PaidExplanations
 from dpexplain.errors import BudgetExhausted, DpexplainError
-from dpexplain.release.page import describe_outcome
 from dpexplain.ledger.patience import waiting_until
+from dpexplain.release.page import describe_outcome
 from dpexplain.service import problems
 from dpexplain.service.backend import Backend
 from dpexplain.service.batching import PATIENCE
