@@ -78,7 +78,8 @@ def draw(found):
         plain_numbers(ax.yaxis)
         mark_axis_end(ax, AXIS_END)
         mark_reported(ax, data)
-        ax.set_title(data, loc="left", y=1.3)
+        ax.get_legend().set_title(data, prop={"size": 12})
+        ax.get_legend().set_alignment("left")
     return drawn
 
 
