@@ -13,7 +13,7 @@ from typing import Any
 
 from experiments.paper import _models_table, _text_numbers
 from experiments.paper._overview import FREE_HEADER, HEADER, free_answers, overview
-from experiments.paper._sizes import sizes_text
+from experiments.paper._sizes import most_queries, sizes_text
 from experiments.paper._verdicts import verdict
 
 Rows = list[dict[str, Any]]
@@ -97,9 +97,9 @@ def summary_table(kept: dict[str, Any]) -> str:
 
 
 def _size(found: dict[str, Any]) -> str:
-    """Queries, and the most seeds that any of its numbers has: some studies have fewer than were asked for."""
+    """The most queries and the most seeds that any of its numbers has: some studies have fewer seeds than were asked for."""
     seeds = [row["seeds"] for row in found["rows"] if "seeds" in row] or [found.get("seeds", 1)]
-    return f"{found['queries']:,}, {max(seeds)}"
+    return f"{most_queries(found):,}, {max(seeds)}"
 
 
 def study_text(found: dict[str, Any]) -> str:

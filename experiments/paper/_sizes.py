@@ -23,14 +23,23 @@ def sizes_text(found: dict[str, Any]) -> str:
     return f"{command}: {said}." + (f" {NOTES[found['study']]}" if found["study"] in NOTES else "")
 
 
+def most_queries(found: dict[str, Any]) -> int:
+    """As many as any of its numbers has, of all shards together."""
+    return max((count(row, found["queries"]) for row in found["rows"]), default=found["queries"])
+
+
+def count(row: dict[str, Any], usual: int) -> int:
+    """The row's queries, under the name it has for them."""
+    return next((row[key] for key in COUNTS if key in row), usual)
+
+
 def _by_kind(found: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """Rows by how they answer, with what they call their queries under one name. What has no noise is left out."""
     grouped: dict[str, list[dict[str, Any]]] = {}
     for row in found.get("draws", ()) or found["rows"]:
         kind = _kind(row.get("mechanism") or row.get("explanation") or "paper")
-        count = next((row[key] for key in COUNTS if key in row), found["queries"])
         if kind is not None:
-            grouped.setdefault(kind, []).append({"queries": count, "seeds": row.get("seeds")})
+            grouped.setdefault(kind, []).append({"queries": count(row, found["queries"]), "seeds": row.get("seeds")})
     return grouped
 
 

@@ -299,3 +299,5 @@ def draw_losses(told, names, title, ax):
     ax.axvline(1.0, color="#666666", linewidth=0.8)
     plain_numbers(ax.xaxis)
     ax.set_ylim(top=1.5 * ax.get_ylim()[1])  # room for the legend
+    ax.get_legend().set_frame_on(True)  # in front of the line
+    ax.get_legend().get_frame().set(facecolor="white", edgecolor="none", alpha=1)

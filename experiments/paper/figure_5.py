@@ -27,8 +27,11 @@ def run(inputs, queries):
     found = {name: inputs.result(study, queries) for name, study in SOURCES.items()}
     told = {name: one["told"] for name, one in found.items()}
     computed = {data: {name: [t for t in one[name]["iterations"] if t] for name in ADAPTING} for data, one in told.items()}
+    asked = {data: len(one[ADAPTING[0]]["iterations"]) for data, one in told.items()}
     return {
-        "rows": [row(data, name, counts) for data, one in computed.items() for name, counts in one.items()],
+        "rows": [
+            row(data, name, counts) | {"queries": asked[data]} for data, one in computed.items() for name, counts in one.items()
+        ],
         "counts": computed,
         "notes": [columns_that_fit(*one) for one in SETTINGS],
     }
@@ -75,7 +78,8 @@ def draw(found):
         plain_numbers(ax.yaxis)
         mark_axis_end(ax, AXIS_END)
         mark_reported(ax, data)
-        ax.set_title(data, loc="left", y=1.3)
+        ax.get_legend().set_title(data, prop={"size": 12})
+        ax.get_legend().set_alignment("left")
     return drawn
 
 

@@ -24,6 +24,7 @@ from experiments.paper._study import SEED, TEXT_FILES, Study, digits, figure, me
 EPSILON, DELTA, NEAREST = 0.1, 1e-5, 50
 PRINTED = {"paper, T=200": 200, "paper, T=500": 500}
 OURS, OURS_EVERY = "ours, ε = 1", 4  # the library answers one model at a time, about every fourth review
+PANELS = {"paper, T=200": "the paper's formulas, T = 200", OURS: "our defaults, ε = 1"}
 PIECE = 250
 EXPLAINED = None  # how many reviews are explanation data; None: all
 BUDGET = dpx.Budget(1e7, DELTA)
@@ -162,11 +163,11 @@ def draw(found):
     """The models that the paper has; those of our own trainer are in the table."""
     drawn, axes = figure(2, 2)
     shown = {"distance": "Dist: distance from the plain model's optimum", "excess": "approximation error (excess loss)"}
-    for row, mechanism in zip(axes, (next(iter(PRINTED)), OURS), strict=True):
+    for row, (mechanism, heading) in zip(axes, PANELS.items(), strict=True):
         for ax, (key, title) in zip(row, shown.items(), strict=True):
             told = {name: one for name, one in found["told"].items() if name != "f" and not name.startswith("own ")}
             values = {name: np.maximum(one[f"{mechanism}: {key}"], 1e-9) for name, one in told.items()}
-            plots.histogram(values, bins=20, quantity=title, title=mechanism, ax=ax)
+            plots.histogram(values, bins=20, quantity=title, title=heading, ax=ax)
             ax.locator_params(axis="x", nbins=5)
             ax.set_ylim(top=1.35 * ax.get_ylim()[1])  # room for the legend
     return drawn

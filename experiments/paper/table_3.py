@@ -232,13 +232,14 @@ def columns_text(scale, note=""):
 
 
 def draw(found):
-    """A row for each data set, a panel for each scale; error bars are standard errors."""
+    """A row for each data set with one range of losses, a panel for each scale; error bars are standard errors."""
     drawn, axes = figure(max(map(len, SCALES.values())), len(REPORTED), width=3.4, height=2.9)
     for line_of, name in zip(axes, REPORTED, strict=True):
         for ax, scale in zip(line_of, SCALES[name], strict=False):
             panel(
                 ax, name, scale, [row for row in found["rows"] if (row["data"], row["columns in"]) == (name, columns_text(scale))]
             )
+        same_range(line_of[: len(SCALES[name])])
         for ax in line_of[len(SCALES[name]) :]:
             ax.set_axis_off()
     axes[-1, 0].get_figure().legend(
@@ -256,9 +257,15 @@ def panel(ax, name, scale, rows):
     ax.plot(EPSILONS, REPORTED[name], color="#222222", linestyle=":", marker="x", label="reported by the paper")
     ax.set(xscale="log", yscale="log", xlabel="ε a query", ylabel="excess loss")
     plain_numbers(ax.xaxis)
-    plain_numbers(ax.yaxis)
     heading(ax, f"{name}, columns in [0, {scale:g}]")
     tidy(ax)
+
+
+def same_range(axes):
+    low, high = (pick(ax.get_ylim()[k] for ax in axes) for k, pick in enumerate((min, max)))
+    for ax in axes:
+        ax.set_ylim(low, high)
+        plain_numbers(ax.yaxis)
 
 
 STUDY = Study(

@@ -275,6 +275,8 @@ def test_claims_in_words_follow_the_numbers_too():
 
     assert _text_numbers.enhanced_below(with_entries("figure-5", "rows", median=91.0), 90)[-1] == NOT
     assert _text_numbers.enhanced_below(with_entries("figure-5", "rows", median=89.0), 90)[-1] == REPRODUCED
+    for mean, outcome in ((93.0, REPRODUCED), (300.0, NOT)):
+        assert _text_numbers.spike_of_models(with_entries("figure-9", "rows", **{"mean T'": mean}), 95)[-1] == outcome
     early = with_entries("figure-2", "stops", **{"ε_spent at the end": 0.09, "ε = 0.05": "105 ± 1.2"})
     assert _text_numbers.share_of_first(early, "ACS", 100)[1::2] == ["56% on the first 105", REPRODUCED]
     late = with_entries("figure-2", "stops", **{"ε_spent at the end": 0.09, "ε = 0.05": "1,105"})
@@ -293,6 +295,31 @@ def test_claims_in_words_follow_the_numbers_too():
         )
     notes = [f"training accuracy of depth {depth}, 500 trees: {right}; answers" for depth, right in ((10, 0.84), (60, 0.97))]
     assert _text_numbers.training_accuracies(kept | {"figure-9": {"notes": notes}}, 85, 98)[-1] == REPRODUCED
+
+
+def test_losses_of_kinds_of_answers_are_compared_on_both_data_sets():
+    kept = json.loads(_record.RESULTS.read_text(encoding="utf-8"))
+
+    def with_losses(acs, text):
+        """Of adaptive, enhanced and free answers."""
+        changed = {}
+        for study, given in (("figure-2", acs), ("figure-3", text)):
+            losses = dict(zip(("adaptive, paper", "enhanced, paper", "non-interactive by labels, paper"), given, strict=True))
+            rows = [
+                row | {"relative excess": losses.get(row["mechanism"], row["relative excess"])} for row in kept[study]["rows"]
+            ]
+            changed[study] = kept[study] | {"rows": rows}
+        return kept | changed
+
+    for given, similar, larger in (
+        (((1.0, 1.2, 1.1), (0.5, 0.4, 0.6)), REPRODUCED, REPRODUCED),
+        (((1.0, 1.3, 1.1), (0.5, 0.4, 0.5)), PARTLY, PARTLY),
+        (((1.0, 1.3, 0.9), (0.5, 0.7, 0.5)), NOT, NOT),
+    ):
+        changed = with_losses(*given)
+        assert _text_numbers.similar_losses(changed)[-1] == similar
+        assert _text_numbers.larger_free_losses(changed)[-1] == larger
+    assert _text_numbers.similar_losses(with_losses((1.0, 1.2, 1.1), (0.5, 0.4, 0.6)))[1] == "1 and 1.2; 0.5 and 0.4"
 
 
 def test_models_have_standard_errors_and_what_the_accountant_was_given():
@@ -337,6 +364,12 @@ def test_the_summary_has_the_seeds_that_a_study_used_not_those_that_were_asked_f
     found = {"study": "figure-1", "queries": 1200, "seeds": 10, "rows": [{"seeds": 1}, {"seeds": 2}, {}]}
     assert _page._size(found) == "1,200, 2"
     assert _page._size(found | {"rows": [{}]}) == "1,200, 10"
+
+
+def test_the_summary_has_the_queries_of_all_shards():
+    found = {"study": "figure-2", "queries": 1500, "rows": [{"queries": 4500, "seeds": 10}, {"queries": 300, "seeds": 2}]}
+    assert _page._size(found) == "4,500, 10"
+    assert _page._size(found | {"rows": [{"reviews": 252}, {"reviews": 1000}], "seeds": 3}) == "1,000, 3"
 
 
 def test_reviews_are_shown_with_their_strongest_words_as_the_paper_shows_them():
