@@ -52,7 +52,7 @@ def test_a_tied_direction_is_suspected_and_one_that_noise_cannot_have_made_is_no
 
 def test_where_noise_exceeds_all_variance_nothing_is_learned():
     found = directions(0.01 * np.eye(5), 0.5)
-    assert found.probability == pytest.approx(np.full(5, 0.2), abs=0.01)
+    assert found.probability == pytest.approx(np.full(5, 0.5), abs=0.01)
 
 
 def test_what_counts_covers_a_mixture():

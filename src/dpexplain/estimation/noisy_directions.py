@@ -9,7 +9,7 @@ vary by a share of what they would add to λ if they were uncorrelated, a, and e
 
     ∫ exp(-(λ - xa)²/2s²) dx = √(2π) s/a (Φ((a - λ)/s) - Φ(-λ/s)),    0 ≤ x ≤ 1.
 
-One direction in five is of the first kind beforehand. With probability p of it, a slope's error is one of two, and two standard errors are to cover it in
+Either is equally likely beforehand. With probability p of the first, a slope's error is one of two, and two standard errors are to cover it in
 95.45 % of all cases: of the mean square h of a slope that nothing shows they have to count (z/2)² h, z the quantile of the normal distribution at
 1 - 0.0455/2p. Where p is below 4.55 % that is nothing, and for p = 1 it is all of h.
 """
@@ -26,7 +26,6 @@ import scipy
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.core.layout import Indices
 
-_TIED = 0.2  # the share of directions without variance of their own beforehand
 _OUTSIDE = 0.0455  # P(|N| > 2)
 _ROUNDS = 5  # s depends on how many directions noise may have made, which depends on s
 
@@ -77,8 +76,8 @@ class NoisyDirections:
         """p: how likely noise made all of each eigenvalue."""
         shift, total = np.maximum(self.shift, 1e-100), self.uncorrelated_variance[0]
         inside = scipy.special.ndtr((total - self.eigenvalues) / shift) - scipy.special.ndtr(-self.eigenvalues / shift)
-        made, free = _TIED * self._likelihood(shift), sqrt(2 * pi) * shift / total * inside
-        return np.asarray(made / np.maximum(made + (1 - _TIED) * free, 1e-300))
+        made, free = self._likelihood(shift), sqrt(2 * pi) * shift / total * inside
+        return np.asarray(made / np.maximum(made + free, 1e-300))
 
     @cached_property
     def counted_share(self) -> Vector:
