@@ -1,17 +1,16 @@
 """The files of an open ledger: a handle tells which file has a name now, with and without Linux's links of descriptors, and never asks when
-the file was changed; a folder that nobody changed answers for all names in it."""
+the file was changed."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import time
 from pathlib import Path
 
 import pytest
 
 from dpexplain.errors import LedgerUnavailable
-from dpexplain.ledger.open_files import TICK, Folder, Handle, OpenFiles, inode_of
+from dpexplain.ledger.open_files import Handle, OpenFiles, inode_of
 
 
 def refuse(_):
@@ -87,23 +86,15 @@ NAMES = ("", "-wal", "-shm")
 
 
 @pytest.fixture
-def files(tmp_path, monkeypatch):
-    """Open files that have been looked at long after their folder was changed, so that from now on the folder alone is asked."""
+def files(tmp_path):
     path = tmp_path / "ledgers" / "a.ledger"
     path.parent.mkdir(mode=0o700)
     for suffix in NAMES:
         Path(f"{path}{suffix}").write_bytes(b"1")
     opened = OpenFiles(str(path), inode_of(str(path)))
-    pass_time(monkeypatch, path.parent)
     assert opened.are_in_place()
-    if not opened._folder.is_known(opened._folder.look()):
-        pytest.skip("this file system stores whole milliseconds")
     yield path, opened
     opened.close()
-
-
-def pass_time(monkeypatch, folder):
-    monkeypatch.setattr(time, "time_ns", lambda: folder.stat().st_ctime_ns + 10 * TICK)
 
 
 def in_place(opened):
@@ -111,14 +102,6 @@ def in_place(opened):
         return opened.are_in_place()
     except FileNotFoundError:
         return False
-
-
-def test_an_unchanged_folder_answers_for_all_its_names(files, monkeypatch):
-    path, opened = files
-    Path(f"{path}-wal").write_bytes(b"changed")
-    monkeypatch.setattr("dpexplain.ledger.open_files.inode_of", None)
-    monkeypatch.setattr(os, "readlink", None)
-    assert opened.are_in_place()
 
 
 @pytest.mark.parametrize("suffix", NAMES)
@@ -163,25 +146,3 @@ def test_other_files_of_the_folder_may_come_and_go(files):
     assert opened.are_in_place()
     path.with_name("other").unlink()
     assert opened.are_in_place()
-
-
-def test_a_folder_that_was_changed_just_now_is_not_relied_on(tmp_path, monkeypatch):
-    """A further change within the same tick of the system's clock would leave the time as it is."""
-    folder = Folder(str(tmp_path))
-    looked = folder.look()
-    monkeypatch.setattr(time, "time_ns", lambda: looked[2] + TICK)
-    folder.remember(looked)
-    assert not folder.is_known(folder.look())
-
-
-def test_times_of_whole_milliseconds_are_not_relied_on(tmp_path, monkeypatch):
-    folder = Folder(str(tmp_path))
-    rounded = (1, 2, 3_000_000)
-    monkeypatch.setattr(folder, "look", lambda: rounded)
-    folder.remember(rounded)
-    assert not folder.is_known(folder.look())
-
-
-def test_nothing_is_relied_on_before_it_was_looked_at(tmp_path):
-    folder = Folder(str(tmp_path))
-    assert not folder.is_known(folder.look())

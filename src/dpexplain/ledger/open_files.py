@@ -6,13 +6,8 @@ A file that was moved, replaced or linked under an open connection would take sp
 from __future__ import annotations
 
 import os
-import time
 
 from dpexplain.ledger.file_checks import Inode, require_one_name
-
-TICK = 100_000_000  # nanoseconds: longer than systems that store parts of a millisecond take to store another time
-Change = tuple[int, int, int]  # which folder, and when it was changed
-UNKNOWN = (0, 0, 0)
 
 
 def inode_of(path: str) -> Inode | None:
@@ -54,49 +49,17 @@ class Handle:
             self._descriptor = -1
 
 
-class Folder:
-    """Tells by one question that no name in a folder was made, moved or deleted since the names were looked at.
-
-    Each of these changes the time that the system keeps of the folder's last change, which nobody can set. Two changes within one tick of its clock may have
-    the same time, so a folder that was changed just now is not relied on, nor one on a file system that stores whole milliseconds.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._path, self._known = path, UNKNOWN
-
-    def look(self) -> Change:
-        found = os.stat(self._path)
-        return found.st_dev, found.st_ino, found.st_ctime_ns
-
-    def remember(self, looked: Change) -> None:
-        """Rely on what `look` returned before all names were found in place."""
-        changed = looked[2]
-        self._known = looked if changed % 1_000_000 and time.time_ns() - changed > TICK else UNKNOWN
-
-    def is_known(self, looked: Change) -> bool:
-        """Whether all names are still as they were found in place."""
-        return looked == self._known
-
-
 class OpenFiles:
     """The ledger, its log and the log's index, as they were when a connection was opened; `ledger` is which file it was before that."""
 
     def __init__(self, path: str, ledger: Inode) -> None:
         self._path, self._ledger, self._index = path, ledger, f"{path}-shm"
         self._log, self._index_inode = Handle(f"{path}-wal"), inode_of(self._index)
-        self._folder = Folder(os.path.dirname(path))
 
     def are_in_place(self) -> bool:
         """Whether all are under their names. FileNotFoundError where the ledger is gone, LedgerUnavailable where it has a second name."""
-        looked = self._folder.look()  # before the names: what changes between the two is noticed the next time
-        if require_one_name(self._path) != self._ledger:
-            return False
-        if self._folder.is_known(looked):
-            return True
-        if self._log.find_inode() != self._log.inode or inode_of(self._index) != self._index_inode:
-            return False
-        self._folder.remember(looked)
-        return True
+        ledger = require_one_name(self._path)
+        return ledger == self._ledger and self._log.find_inode() == self._log.inode and inode_of(self._index) == self._index_inode
 
     def are_only_deleted(self) -> bool:
         """Whether the ledger is in place, and nothing else has taken the place of a log or an index that is gone."""
