@@ -95,15 +95,9 @@ def without_causes() -> Iterator[None]:
         raise
 
 
-@contextmanager
-def panics_as_errors() -> Iterator[None]:
-    """Raise a RuntimeError in the place of a panic of a library in Rust: that is no Exception, so what handles errors about a row would not handle it."""
-    try:
-        yield
-    except BaseException as error:
-        if isinstance(error, Exception) or type(error).__name__ != "PanicException":
-            raise
-        raise RuntimeError("a library panicked") from None
+def is_panic(error: BaseException) -> bool:
+    """Whether a library in Rust panicked: that is no Exception, so what handles errors about a row would not handle it."""
+    return not isinstance(error, Exception) and type(error).__name__ == "PanicException"
 
 
 def quote(value: object) -> str:

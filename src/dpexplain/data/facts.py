@@ -34,10 +34,14 @@ class PublicFacts:
     declared: dict[str, Any] = field(default_factory=dict)
     fingerprint: str = field(init=False)  # of the domain
     column_model: Callable[[Matrix], Vector] | None = field(init=False)  # the black box as a function of encoded rows
+    stated: dict[str, Any] = field(
+        init=False
+    )  # what a ledger stores of `declared` with every question: under another one it is another question
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fingerprint", self.domain.fingerprint)
         object.__setattr__(self, "column_model", _of_encoded_rows(self.labeller, self.domain))
+        object.__setattr__(self, "stated", {"declared": self.declared} if self.declared else {})
 
     @classmethod
     def of(cls, rows: Registered) -> PublicFacts:
@@ -45,11 +49,6 @@ class PublicFacts:
         return cls(
             rows.terms.name, rows.domain, rows.setting, rows.labeller, rows.scale, rows.other_columns, rows.classes, declared
         )
-
-    @property
-    def stated(self) -> dict[str, Any]:
-        """What a ledger stores of the declaration with every question: under another one it is another question."""
-        return {"declared": self.declared} if self.declared else {}
 
 
 def _of_encoded_rows(labeller: Labeller | None, domain: DomainLike) -> Callable[[Matrix], Vector] | None:

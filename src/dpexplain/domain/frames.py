@@ -8,7 +8,7 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from dpexplain.arguments import panics_as_errors
+from dpexplain.arguments import is_panic
 from dpexplain.domain.values import Column, objects, readable
 
 READ_DIRECTLY = (nw.Boolean, nw.String, nw.Categorical, nw.Enum, nw.Object)
@@ -32,10 +32,11 @@ def column(series: nw.Series[Any]) -> Column:
     So is an entry that its own library stores and cannot return, such as text that is not valid Unicode: no entry decides whether this raises.
     """
     try:
-        with panics_as_errors():
-            return _read(series)
-    except Exception:
-        return _read_stored(series)
+        return _read(series)
+    except BaseException as error:
+        if isinstance(error, Exception) or is_panic(error):
+            return _read_stored(series)
+        raise
 
 
 def entries(array: pa.Array | pa.ChunkedArray) -> list[Any]:
@@ -56,10 +57,11 @@ def _entry(scalar: pa.Scalar) -> Any:
 def _read_stored(series: nw.Series[Any]) -> Column:
     """A column as Arrow stores it: text entry by entry, other types without Python objects. Missing, where Arrow cannot store its type."""
     try:
-        with panics_as_errors():
-            array = series.to_arrow()
-    except Exception:
-        return np.full(len(series), None, dtype=object)
+        array = series.to_arrow()
+    except BaseException as error:
+        if isinstance(error, Exception) or is_panic(error):
+            return np.full(len(series), None, dtype=object)
+        raise
     plain = array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array
     if pa.types.is_string(plain.type) or pa.types.is_large_string(plain.type) or pa.types.is_string_view(plain.type):
         return objects(entries(plain))

@@ -14,7 +14,7 @@ from warnings import catch_warnings, warn
 
 import numpy as np
 
-from dpexplain.arguments import panics_as_errors, quote
+from dpexplain.arguments import is_panic, quote
 from dpexplain.core.answer_scale import Kind
 from dpexplain.core.arrays import Matrix, Vector
 from dpexplain.domain import DomainLike
@@ -156,8 +156,12 @@ def question_of(model: Any, kind: Kind) -> Callable[[Any], Any]:
     ask, select = _method_of(model, kind), column_selection(model)
 
     def question(rows: Any) -> Any:
-        with panics_as_errors():
+        try:
             return ask(rows if select is None else select(rows))
+        except BaseException as error:
+            if is_panic(error):
+                raise RuntimeError("a library panicked") from None
+            raise
 
     return question
 
