@@ -112,7 +112,7 @@ def raise_with_row(rows):
         ({}, "exactly one of model="),
         ({"model": len, "labels": LABELS}, "exactly one of model="),
         ({"labels": LABELS[:3]}, "one number for each of the 4 rows"),
-        ({"labels": [None, np.nan, "a", b"1"]}, "none of them can be read"),
+        ({"labels": [None, np.nan, "a", b"b"]}, "none of them can be read"),
         ({"labels": ["a", "b", "c", "d"]}, "labels must be numbers"),
         ({"model": raise_with_row}, "the model raised ValueError"),
         ({"model": lambda rows: np.full(len(rows["age"]), np.nan)}, "which is not a number"),

@@ -16,8 +16,9 @@ import dpexplain as dpx
 from dpexplain.errors import DataError, ParameterError
 from dpexplain.noise.seeded import SeededNoise
 from dpexplain.registration.cached_labels import from_model
-from dpexplain.registration.declared_answers import AnswerDeclaration, WrongShape
+from dpexplain.registration.declared_answers import AnswerDeclaration
 from dpexplain.registration.label_column import from_column
+from dpexplain.registration.labels import ask_model
 from dpexplain.registration.made_up import made_up_like
 from dpexplain.registration.model_sources import ModelSource
 
@@ -319,7 +320,7 @@ def test_a_model_that_takes_the_domains_columns_alone_is_said_to_do_so():
 
 
 @pytest.mark.parametrize(
-    ("answers", "declared", "label"),
+    ("answer", "declared", "label"),
     [
         (0.75, {"output": "probability"}, 0.5),
         (np.float32(0.75), {"output": "probability"}, 0.5),
@@ -333,9 +334,18 @@ def test_a_model_that_takes_the_domains_columns_alone_is_said_to_do_so():
         ({1: 0.75}, {}, 0.5),
     ],
 )
-def test_what_is_answered_about_one_row_may_lack_the_axis_of_rows(answers, declared, label):
+def test_what_is_answered_about_one_row_may_lack_the_axis_of_rows(answer, declared, label):
     """`answers.squeeze()` drops it where a row is alone in a call, and other rows decide whether it is."""
-    assert AnswerDeclaration(**declared).resolve().model_labels(answers, 1).tolist() == [label]
+    asked = []
+
+    def model(rows):
+        asked.append(len(rows))
+        several = np.stack([answer] * len(rows)) if isinstance(answer, (np.ndarray, pd.Series)) else [answer] * len(rows)
+        return answer if len(rows) == 1 else several
+
+    reading = AnswerDeclaration(**declared).resolve()
+    assert ask_model(model, np.zeros((1, 3)), 1, reading, "public").tolist() == [label]
+    assert asked == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -343,14 +353,15 @@ def test_what_is_answered_about_one_row_may_lack_the_axis_of_rows(answers, decla
     [
         ([], {}),
         (np.empty(0), {}),
-        ([[0.25, 0.75]] * 2, {}),
-        ([1.0, 2.0], {"output": "value", "bounds": (0, 20)}),
+        (0.5, {"output": "probability"}),
+        ([0.1, 0.2, 0.7], {"output": "class", "target": 2}),
+        ([1.0, 2.0, 3.0], {"output": "value", "bounds": (0, 20)}),
         (np.zeros((1, 2, 2)), {}),
     ],
 )
-def test_answers_that_one_row_cannot_have_are_refused(answers, declared):
-    with pytest.raises(WrongShape):
-        AnswerDeclaration(**declared).resolve().model_labels(answers, 1)
+def test_a_model_that_answers_the_same_whatever_it_is_asked_is_refused(answers, declared):
+    with pytest.raises(DataError, match="one answer for each"):
+        ask_model(lambda rows: answers, np.zeros((1, 3)), 1, AnswerDeclaration(**declared).resolve(), "public")
 
 
 @pytest.mark.parametrize(

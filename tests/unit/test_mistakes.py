@@ -223,7 +223,7 @@ MISTAKES = {
     "misfits of a dict": (lambda: dpx.count_misfits(ROWS, {}, BUDGET, ledger="sqlite:///x"), ParameterError, "dpx.Domain(["),
     "a check of nothing": (lambda: dpx.check(ROWS), ParameterError, "dpx.check(domain, model=model"),
     # contributions
-    "contributions of an influence": (lambda: make_release().influence(RECORD).contributions(), InputError, "baseline record"),
+    "contributions of an influence": (lambda: make_release().influence(RECORD).contributions(), InputError, "plane='fitted'"),
     "contributions that do not add up": (
         lambda: Contributions(("age",), np.array([0.1]), 0.2, 0.9),
         ParameterError,

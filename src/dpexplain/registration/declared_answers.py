@@ -126,27 +126,9 @@ class Reading:
         given = as_answers(answers)
         if len(given) != count:
             raise WrongShape(_shape(answers))
-        return self._labels(given)
-
-    def model_labels(self, answers: Any, count: int) -> Vector:
-        """The same for what a model answers, which about one row may come without an axis of rows.
-
-        A model that drops axes of length one answers two rows by (2, k) and one by (k,). Whether a row is alone in a call follows from other rows, so
-        it must not decide how the row is read.
-        """
-        if count != 1:
-            return self.labels(answers, count)
-        given = as_answers(answers, alone=True)
-        if self.kind != "value" and _is_one_vector(given):
-            return np.array([self.label(list(given))])
-        if len(given) != 1:
-            raise WrongShape(_shape(answers))
-        return self._labels(given)
-
-    def _labels(self, given: NDArray[Any] | list[Any]) -> Vector:
         if isinstance(given, np.ndarray):
             return self._vectors(given) if given.ndim == 2 else self._numbers(given)
-        return np.fromiter(map(self.label, given), dtype=np.float64, count=len(given))
+        return np.fromiter(map(self.label, given), dtype=np.float64, count=count)
 
     def share_outside(self, answers: Any) -> float:
         """How many of the answers are numbers outside the range that they were declared with; 0 where an answer is a class or a vector."""
@@ -227,15 +209,8 @@ def _label_or_nan(labels: Any, value: float) -> float:
     return nan if value != value else float(labels(value))
 
 
-def _is_one_vector(given: NDArray[Any] | list[Any]) -> bool:
-    """Whether these are several numbers, and not several rows of them."""
-    if isinstance(given, np.ndarray):
-        return given.ndim == 1 and len(given) > 1
-    return len(given) > 1 and not any(isinstance(one, (list, tuple, np.ndarray, Mapping)) for one in given)
-
-
-def as_answers(answers: Any, *, alone: bool = False) -> NDArray[Any] | list[Any]:
-    """An array of numbers, (m,) or (m, k); else a list with one object for each row. `alone` is the answer about one row, which may be a single object."""
+def as_answers(answers: Any) -> NDArray[Any] | list[Any]:
+    """An array of numbers, (m,) or (m, k); else a list with one object for each row."""
     if hasattr(answers, "to_pylist"):
         from dpexplain.domain import frames  # which loads libraries of data frames
 
@@ -245,8 +220,6 @@ def as_answers(answers: Any, *, alone: bool = False) -> NDArray[Any] | list[Any]
     if isinstance(answers, (list, tuple)):
         return list(answers)
     array = np.asarray(answers)
-    if alone and array.ndim == 0:
-        return [array.item()]
     if array.ndim not in (1, 2):
         raise WrongShape(_shape(answers))
     if array.ndim == 2 and array.shape[1] == 1:

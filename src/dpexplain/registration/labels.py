@@ -79,8 +79,7 @@ def ask_model(model: Any, rows: Any, count: int, reading: Reading, about: str) -
     """
     question = question_of(model, reading.kind)
     try:
-        answers = question(rows)
-        labels = reading.model_labels(answers, count)
+        answers, labels = _ask_once(question, reading, rows, count)
     except Exception as error:
         raise _failure(error, about, count) from None
     if np.isnan(labels).any():
@@ -180,10 +179,27 @@ def _method_of(model: Any, kind: Kind) -> Callable[[Any], Any]:
     raise DataError("the model must have predict_proba or predict, or be callable on the rows. Wrap it in a function")
 
 
+def _ask_once(question: Callable[[Any], Any], reading: Reading, rows: Any, count: int) -> tuple[Any, Vector]:
+    """The answers to one question, and the labels that they are.
+
+    A model that drops axes of length one answers two rows by (2, k) and one by (k,). Whether a row is alone in a question follows from other rows, so
+    it must not decide whether the answer is read: about one row such a model is asked twice over.
+    """
+    from dpexplain.registration.presentation import take
+
+    answers = question(rows)
+    try:
+        return answers, reading.labels(answers, count)
+    except WrongShape:
+        if count != 1:
+            raise
+        return answers, reading.labels(question(take(rows, np.array([0, 0]))), 2)[:1]
+
+
 def _ask_together(question: Callable[[Any], Any], reading: Reading, rows: Any, count: int) -> Vector | DataError:
     """All rows at once, or why that is not possible; then in parts if the model can answer one of the first rows by itself."""
     try:
-        return reading.model_labels(question(rows), count)
+        return _ask_once(question, reading, rows, count)[1]
     except (DataError, *_INFRASTRUCTURE) as error:
         raise _failure(error, "private", count) from None
     except Exception as error:  # whatever a foreign model raises; its text may quote private rows, so only its type is kept
@@ -202,7 +218,7 @@ def _ask_apart(question: Callable[[Any], Any], reading: Reading, rows: Any, posi
     while start < len(positions):
         piece = positions[start : start + size]
         try:
-            labels[start : start + size] = reading.model_labels(question(take(rows, piece)), len(piece))
+            labels[start : start + size] = _ask_once(question, reading, take(rows, piece), len(piece))[1]
             start, size = start + size, 2 * size
         except _INFRASTRUCTURE as error:
             raise _failure(error, "private", len(piece)) from None
