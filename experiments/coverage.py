@@ -281,6 +281,8 @@ def plot(results, file):
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 0.19 * len(names) + 1.5), width_ratios=(3, 2), layout="constrained")
     for source, marker in (("moments", "o"), ("reference", "x")):
         for i, w in enumerate(WEIGHTS):
+            if all(one["weight"] != w for one in results):
+                continue
             part = [
                 [one for one in results if (one["table"], one["source"], one["weight"]) == (name, source, w)] for name in names
             ]
