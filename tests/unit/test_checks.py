@@ -79,7 +79,12 @@ def test_a_constant_model_and_one_that_refuses_are_problems():
         (lambda frame, found: found - found.mean(), "problem", "differently beside other records"),
         (lambda frame, found: pd.Series(found).rank(pct=True).to_numpy() * 2 - 1, "problem", "no guarantee holds"),
         (lambda frame, found: found * (1 - 1e-9 * (len(frame) % 7)), "note", "last digits"),
-        (lambda frame, found: found[:, None] if len(frame) > 1 else None, "warning", "alone in a call"),
+        (lambda frame, found: found if len(frame) > 1 else frame["no such column"], "warning", "alone in a call"),
+        (
+            lambda frame, found: found[:, None] if len(frame) > 1 else None,
+            "good",
+            "accepts made-up records",
+        ),  # it is asked twice over
         (lambda frame, found: np.squeeze(found), "good", "accepts made-up records"),
     ],
 )
