@@ -126,13 +126,13 @@ def test_errors_along_numbers_that_determine_each_other_do_not_depend_on_the_usu
 
 
 def test_noise_that_hides_a_variance_leaves_its_slope_unsure():
-    """The more noise, the less a variance of nearly 0 says about whether there is any; what is left is the share of directions that have none."""
+    """The more noise, the less a variance of nearly 0 says about whether there is any; what is left is that either is equally likely."""
     spreads = []
     for noise in (3e-3, 1e-2, 3e-2, 1.0):
         made, _ = tied_numbers(4.0, noise)
         spreads.append(made.slopes(Guess(made.vectors @ [0.5, 0.3, -0.2], 0.04, few=1e-4)).spread[0])
     assert spreads[0] > 4.0
-    assert min(spreads) > 0.35 * spreads[0]
+    assert min(spreads) > 0.7 * spreads[0]
 
 
 def test_slopes_along_tied_numbers_are_no_surer_under_the_prior_around_zero():

@@ -34,9 +34,7 @@ class PublicFacts:
     declared: dict[str, Any] = field(default_factory=dict)
     fingerprint: str = field(init=False)  # of the domain
     column_model: Callable[[Matrix], Vector] | None = field(init=False)  # the black box as a function of encoded rows
-    stated: dict[str, Any] = field(
-        init=False
-    )  # what a ledger stores of `declared` with every question: under another one it is another question
+    stated: dict[str, Any] = field(init=False)  # `declared` as a ledger stores it with every question, which it makes another one
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fingerprint", self.domain.fingerprint)
