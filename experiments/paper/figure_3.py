@@ -18,8 +18,7 @@ from experiments.paper._study import TEXT_FILES, Study, figure
 from experiments.paper.figure_2 import OURS, THE_PAPERS, same_ranges
 
 EPSILON, RELEASE = 0.006, 1.0
-LATER = 100  # queries a shard of the non-interactive phase: a fit to 1,500 labels in 500 columns takes a sixth of a second
-OUR_SEEDS = 2  # in each of three shards: an answer about 500 words takes a twentieth of a second
+OUR_SEEDS = 5  # in each of three shards: an answer about 500 words takes a twentieth of a second
 SCALES = (1.0, 0.3, 0.1, 0.05, 0.03, 0.027, 0.025)
 AT_ITS_OWN = "basic, ours, at ε = 0.006"
 
@@ -37,10 +36,10 @@ def run(inputs, queries):
 def plans(reviews, queries):
     shards = dpx.PrivateData(reviews.texts, reviews.domain, labels=reviews.truth, name="Text").split(_streams.SHARDS)
     usable = [reviews.texts[i] for i in reviews.draw_positions(2 * _streams.SHARDS * queries)]
-    size, later = reviews.paper_rows // _streams.SHARDS, min(queries, LATER)
+    size = reviews.paper_rows // _streams.SHARDS
     for i, shard in enumerate(shards):
         own = usable[2 * i * queries :][: 2 * queries]
-        yield _streams.Plan(shard, own[:queries], own[queries:][:later], size, our_mechanisms(reviews.factor), EPSILON, RELEASE)
+        yield _streams.Plan(shard, own[:queries], own[queries:], size, our_mechanisms(reviews.factor), EPSILON, RELEASE)
 
 
 def our_mechanisms(factor):
@@ -54,7 +53,7 @@ def ask_shard(inputs, plan, i, queries):
     """One shard's answers. Sums of 500 columns are a megabyte a query: they are stored until both are through, and removed."""
     parts, size, stored = inputs.parts("figure-3", queries), STUDY.minutes / _streams.SHARDS / 2, inputs.sums(f"text-shard-{i}")
     papers = parts.get(f"shard-{i}-paper", lambda: _streams.ask_paper_algorithms(plan, inputs.seeds, i, stored), size)
-    seeds = min(OUR_SEEDS, inputs.own_seeds)
+    seeds = min(OUR_SEEDS, inputs.seeds)
     ours = parts.get(f"shard-{i}-ours", lambda: _streams.ask_library(plan, seeds, i, stored), size)
     for path in stored.parent.glob(f"*{stored.name}"):
         path.unlink()
