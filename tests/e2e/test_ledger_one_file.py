@@ -19,8 +19,9 @@ import pytest
 
 from dpexplain.errors import BudgetExhausted, DpexplainError, LedgerCorrupt, LedgerUnavailable, ParameterError
 from dpexplain.ledger import Reservation, Settled, SqliteLedger, open_existing, open_ledger, verify
-from dpexplain.ledger.anchor import require_head
+from dpexplain.ledger.anchor import require_head, write_heads
 from dpexplain.ledger.port import Head, Settlement
+from dpexplain.service import heads as service_heads
 from dpexplain.service.heads import HeadFile, HeadKeeper, open_checked
 from ledger_support import account, affordable, ask, children, event, postgres_execute, spend
 
@@ -235,6 +236,27 @@ def test_a_head_is_stored_again_after_its_folder_could_not_be_read(ledger, tmp_p
         time.sleep(0.01)
     assert file.read() == {account().dataset: ledger.head()}
     keeper.close()
+
+
+def test_workers_that_store_heads_at_once_never_put_an_older_one_back(ledger, tmp_path, monkeypatch):
+    old = ledger.head()
+    spend(ledger, "second")
+    file, reached, stored = HeadFile(tmp_path / "heads.json"), threading.Event(), threading.Event()
+
+    def wait_for_the_other(path, heads):
+        if heads[account().dataset] == old:
+            reached.set()
+            stored.wait(0.5)  # the other worker waits for this one: it cannot have stored anything
+        write_heads(path, heads)
+
+    monkeypatch.setattr(service_heads, "write_heads", wait_for_the_other)
+    slow = threading.Thread(target=file.keep_head, args=(account().dataset, old))
+    slow.start()
+    assert reached.wait(10)
+    file.keep(ledger)
+    stored.set()
+    slow.join()
+    assert file.read() == {account().dataset: ledger.head()}
 
 
 def test_a_log_that_another_process_began_is_noticed(ledger, path):

@@ -6,8 +6,10 @@ what was spent since the last time is not covered, so store heads elsewhere too 
 
 from __future__ import annotations
 
+import fcntl
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dpexplain.arguments import file_errors
@@ -36,10 +38,23 @@ class HeadFile:
         self.keep_head(ledger.account.dataset, ledger.head())
 
     def keep_head(self, name: str, head: Head) -> None:
-        heads = self.read()
-        known = heads.get(name)
-        if known is None or known.sequence < head.sequence:
-            write_heads(self.path, heads | {name: head})
+        if not self._is_newer(name, head):
+            return
+        with self._hold_lock():
+            if self._is_newer(name, head):
+                write_heads(self.path, self.read() | {name: head})
+
+    def _is_newer(self, name: str, head: Head) -> bool:
+        known = self.read().get(name)
+        return known is None or known.sequence < head.sequence
+
+    @contextmanager
+    def _hold_lock(self) -> Iterator[None]:
+        """One worker at a time: else one that has read the file before another wrote it would put an older head back."""
+        lock = self.path.with_name(f".{self.path.name}.lock")
+        with file_errors(lock, "write"), lock.open("w") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            yield
 
 
 def open_checked(url: str, account: Account, file: HeadFile, *, may_create: bool = True) -> Ledger:
