@@ -20,6 +20,7 @@ from dpexplain.core.expected_labels import ExpectedLabels
 from dpexplain.core.layout import Indices, Layout
 from dpexplain.core.marginals import NumberCounts
 from dpexplain.core.release_moments import SIGNIFICANT, NormalisedMoments, NormalisedSums
+from dpexplain.estimation.counted_variances import expect_variances
 
 WIDE = 128  # columns from which faster arithmetic is used, whose results differ in their last digits
 SMALLEST_MEAN = 1e-5
@@ -107,7 +108,7 @@ def estimate(sums: NormalisedSums, query: NormalisedMoments, sigma: float, *, sh
     t1 = t1 - t0[..., None] * shift
     covariance = np.where(_within_codes(layout), _code_covariance(mean), s2 - _outer(shift, shift))
     seconds = sums.squares / total[..., None] + query.variance[numbers] - np.square(shift[..., numbers])
-    seconds = _positive(seconds, _column(spread.squares)) if shrink else seconds
+    seconds = _expect_variances(seconds, _column(spread.squares), query.margins) if shrink else seconds
     covariance[..., numbers, numbers] = np.clip(seconds, RIDGE, 0.25)
     kept = _shares(covariance, spread, layout) if shrink else np.ones_like(s2)
     shrunk = _sum_both_to_zero(covariance * kept, complete, layout)  # each column was shrunk by itself
@@ -270,6 +271,11 @@ def _within_codes(layout: Layout) -> Flags:
 def _code_covariance(mean: Vector) -> Matrix:
     """diag(μ) - μμᵀ."""
     return np.asarray(mean[..., None] * np.eye(mean.shape[-1]) - _outer(mean, mean))
+
+
+def _expect_variances(released: Vector, error: Numbers, margins: NumberCounts | None) -> Vector:
+    expected = _positive(released, error)
+    return expected if margins is None else expect_variances(released, expected, error, margins)
 
 
 def _positive(variances: Vector, error: Numbers) -> Vector:

@@ -1,4 +1,7 @@
-"""Numbers that are known to use hardly any of their declared ranges, such as an income declared up to ten million: noise hides how little they vary."""
+"""Numbers that use hardly any of their declared ranges, such as an income declared up to ten million: noise hides how little they vary.
+
+Counts of their cells show it as far as they are above their own noise (`estimation/counted_variances.py`). What is left unknown belongs into error bars.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ import numpy as np
 
 from dpexplain.core.arrays import Vector
 from dpexplain.core.layout import Indices
+from dpexplain.estimation.counted_variances import IDLE, counted_variances
 from dpexplain.estimation.denoise import Estimate, Flags, apply
-
-IDLE = 1e-3  # largest variance of such a number: it varies by 3 % of its range
+from dpexplain.estimation.global_slopes import Slopes
 
 
 def use_little(variance: Vector, error: Vector | float) -> Flags:
@@ -16,17 +19,37 @@ def use_little(variance: Vector, error: Vector | float) -> Flags:
     return np.asarray(variance + 2 * error < IDLE)
 
 
-def idle_errors(found: Estimate, numbers: Indices, slopes: Vector) -> Vector:
-    """Of each direction of the covariance: half of how much longer the slope along such numbers may be.
+def idle_errors(found: Estimate, numbers: Indices, slopes: Slopes) -> Vector:
+    """Of each direction of the covariance: what the error of its slope lacks because λ is not known along such numbers.
 
-    A slope is τ/λ. Noise of size s may have made 2s of λ, which matters where λ itself is hardly larger. But no slope explains more than all,
-    τ²/λ ≤ E(y - ȳ)² ≤ 1 - ȳ², because |y| ≤ 1.
+    With noise s of τ = λφ + e the posterior has the precision 1/P = 1/v + λ²/s² and the mean P(c/v + λτ/s²); v and c are those of the prior. Were λ another
+    one, ℓ, precision and mean would change by (ℓ² - λ²)/s² and (ℓ - λ)τ/s². Noise of size n in λ may have made 2n of it, or hidden as much. But λ
+    is at least what counts of cells show, and no slope explains more than all, τ²/λ ≤ E(y - ȳ)² ≤ 1 - ȳ², because |y| ≤ 1. Labels are compared with
+    a plane, so that φ is measured from its slopes.
     """
     squared, across = np.square(found.vectors), found.vectors.swapaxes(-2, -1)
-    error = np.asarray(found.spread.squares)[..., None]
-    idle = np.zeros(found.values.shape)
+    error, back = np.asarray(found.spread.squares)[..., None], squared.swapaxes(-2, -1)
+    idle, counted = np.zeros(found.values.shape), np.zeros(found.values.shape)
     idle[..., numbers] = use_little(apply(squared, found.values), error)[..., numbers]
-    along, target = np.abs(apply(across, slopes)), np.abs(apply(across, found.t1))
+    if found.margins is not None:
+        seen = counted_variances(found.margins)
+        idle[..., numbers] = np.maximum(idle[..., numbers], ~np.isnan(seen.values))
+        counted[..., numbers] = np.nan_to_num(seen.least)
+    target, away = apply(across, found.t1), slopes.values - found.expected
     most = np.maximum(1 - np.square(np.asarray(found.t0)), 1e-6)[..., None]
-    least = np.maximum(found.values - 2 * error, np.square(target) / most + 1e-300)
-    return np.asarray(apply(squared.swapaxes(-2, -1), idle) * np.maximum(target / least - along, 0.0) / 2)
+    least = np.maximum(np.maximum(found.values - 2 * error, np.square(target) / most + 1e-300), apply(back, counted))
+    noise = np.square(np.asarray(found.centred_error))[..., None]
+    noise = np.maximum(
+        noise + np.square(np.asarray(found.spread.s2)[..., None] * np.linalg.norm(away, axis=-1, keepdims=True)), 1e-300
+    )
+    mean, left = apply(across, away), target - found.values * apply(across, found.expected)
+    variance = np.maximum(np.square(slopes.spread), 1e-300)
+
+    def move(other: Vector) -> tuple[Vector, Vector]:
+        """How far the mean moves, and the variance, where λ is another one."""
+        precision = np.maximum(1 / variance + (np.square(other) - np.square(found.values)) / noise, 1e-12 / variance)
+        return np.abs((mean / variance + (other - found.values) * left / noise) / precision - mean), 1 / precision
+
+    (lower, wider), (higher, _) = move(np.minimum(least, found.values)), move(found.values + 2 * error)
+    missing = np.square(np.maximum(lower, higher) / 2) + np.maximum(wider - variance, 0.0)
+    return np.asarray(apply(back, idle) * np.sqrt(missing))

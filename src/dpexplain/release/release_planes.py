@@ -27,7 +27,7 @@ _ARRAYS = ("slopes", "spread", "factors", "labels", "raked", "average")
 
 def reference_slopes(points: Matrix, labels: Vector, base: Vector, found: Estimate, layout: Layout) -> Slopes:
     """The slopes of the plane through all rows, with labelled records for a guess; `base` weighs them as the moments weigh rows."""
-    guess: Guess = guessed_slopes(points, labels, base)
+    guess: Guess = guessed_slopes(points, labels, base, layout.numbers, like_rows=True)
     return slopes_of(found, layout, guess)
 
 
