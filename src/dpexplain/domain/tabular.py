@@ -147,7 +147,11 @@ class Domain(description.DomainDescription):
 
     def decode_point(self, point: FloatArray) -> tuple[Any, ...]:
         """One encoded row as raw values, one for each feature: `decode` with a cache, because few of the values are new."""
-        entries, memory, found = point.tolist(), self.memory, list[Any]()
+        return self.decode_entries(point.tolist())
+
+    def decode_entries(self, entries: list[float]) -> tuple[Any, ...]:
+        """`decode_point` of a list."""
+        memory, found = self.memory, list[Any]()
         for i, block in enumerate(self.blocks):
             key = (i, *entries[block.start : block.stop])
             known = memory.get(key, _UNKNOWN)
