@@ -6,6 +6,7 @@ added or taken out. `web/changes.js` does the same for pages.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from dpexplain.core.arrays import Vector
@@ -49,7 +50,10 @@ def changes_of(domain: DomainLike, point: Vector, values: Vector, error: Vector 
     The error of a difference of two slopes is at most the sum of theirs, and is stated so.
     """
     errors = None if error is None else error.tolist()
-    return [Change(*one) for one in _largest(domain, point.tolist(), values.tolist(), errors, most)]
+    return [
+        Change(name, before, after, value, error)
+        for (name, before, after, *_), value, error in _largest(domain, point.tolist(), values.tolist(), errors, most)
+    ]
 
 
 def change_dicts(
@@ -57,25 +61,23 @@ def change_dicts(
 ) -> list[dict[str, Any]]:
     """`Change.to_dict` of each of `changes_of`, from lists."""
     return [
-        {"name": name, "from": before, "to": after, "value": value, "error": error}
-        for name, before, after, value, error in _largest(domain, entries, slopes, errors, most)
+        {"name": move[0], "from": move[1], "to": move[2], "value": value, "error": error}
+        for move, value, error in _largest(domain, entries, slopes, errors, most)
     ]
 
 
 def _largest(
     domain: DomainLike, entries: list[float], slopes: list[float], errors: list[float] | None, most: int | None
-) -> list[tuple[str, str, str, float, float | None]]:
-    """The fields of each change."""
+) -> Iterable[tuple[_Move, float, float | None]]:
+    """The moves with the largest values, these values and their errors."""
     moves, padded = _moves(domain, entries), [*slopes, 0.0]
     values = [sign * padded[column] - padded[leaving] for _, _, _, column, sign, leaving in moves]
     sizes = [-abs(value) for value in values]
     order = sorted(range(len(moves)), key=sizes.__getitem__)[:most]
-    spread = None if errors is None else [*errors, 0.0]
-    found = []
-    for i in order:
-        name, before, after, column, _, leaving = moves[i]
-        found.append((name, before, after, values[i], None if spread is None else spread[column] + spread[leaving]))
-    return found
+    if errors is None:
+        return [(moves[i], values[i], None) for i in order]
+    spread = [*errors, 0.0]
+    return [(moves[i], values[i], spread[moves[i][3]] + spread[moves[i][5]]) for i in order]
 
 
 def _moves(domain: DomainLike, entries: list[float]) -> list[_Move]:

@@ -201,9 +201,10 @@ class Domain(description.DomainDescription):
         if count <= FEW:
             rows = [[0.0] * self.width for _ in range(count)]
             for column, block in zip(placed, self.blocks, strict=True):
+                start = block.start
                 for row, (place, entry) in zip(rows, column, strict=True):
-                    row[block.start + place] = entry
-            return np.array(rows).reshape(count, self.width)
+                    row[start + place] = entry
+            return np.array(rows) if rows else np.empty((0, self.width))
         out = np.zeros((count, self.width))
         pairs = zip(placed, self.blocks, strict=True)
         places = np.array([[block.start + place for place, _ in column] for column, block in pairs], dtype=np.intp)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,7 +42,7 @@ class CompiledPlanes:
         points, metric, lengths, about, alike, constants = self._fitting
         distance = np.empty((len(queries), points.shape[1]))
         kernels.measure(queries, points, metric, lengths, distance)
-        local = np.ascontiguousarray(weight(distance))
+        local = _weigh(weight, distance)
         found = _empty(queries, 2), _empty(queries, 2), _empty(queries, 1), _empty(queries, 1)
         kernels.fit_planes(local, queries, points, about, alike, constants, self.given.dense_inverse, found)
         return self._finish(queries, found, self._variances(queries, local, found))
@@ -84,13 +85,13 @@ class CompiledPlanes:
         slopes, middle, _, share = solved
         found = _empty(queries, 2), _empty(queries, 2), np.empty((len(queries), layout.attributes + 2))
         planes, (about, spread, constants) = (middle, share, queries, given.average.values, slopes), self._about
-        wrong, narrow = given.local_change, share < BROAD
+        wrong, narrow = given.local_change, [one < BROAD for one in share.tolist()]
         changes = given.slopes.values, wrong.shares, wrong.usual, wrong.unseen
-        for every, chosen in ((1, narrow.nonzero()[0]), (EVERY, (~narrow).nonzero()[0])):
-            if len(chosen):
+        for every in (1, EVERY):
+            if chosen := [i for i, one in enumerate(narrow) if one == (every == 1)]:
                 sources = self._narrow if every == 1 else self._broad
                 kernels.plane_variances(
-                    chosen,
+                    np.array(chosen),
                     every,
                     local,
                     planes,
@@ -120,6 +121,15 @@ class CompiledPlanes:
     @cached_property
     def _narrow(self) -> Sources:
         return _sources(self.given.error_sources(1))
+
+
+def _weigh(weight: Weight, distance: Matrix) -> Matrix:
+    """α of each distance, which is overwritten where α is one of the paper's family without more."""
+    height, cap, *rest = weight.profile or (1.0, inf)
+    if cap == inf or rest != [inf, inf]:
+        return np.ascontiguousarray(weight(distance))
+    kernels.cap_distances(distance, height, cap)
+    return distance
 
 
 def _pad_columns(points: Matrix) -> kernels.Points:

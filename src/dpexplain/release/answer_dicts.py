@@ -30,11 +30,19 @@ class AnswerTemplate:
             if added is None:
                 filled.append(answers.explanation_at(i, None, more, request_id).to_dict())
                 continue
-            own = {"values": values[i], "error": errors[i], "point": points[i], "request_id": request_id}
-            own |= {"details": answers.details_of(i) | more, "intercept": reached[i], "contributions": added}
+            one = {
+                **self._alike,
+                "values": values[i],
+                "error": errors[i],
+                "point": points[i],
+                "request_id": request_id,
+                "details": answers.details_of(i) | more,
+                "intercept": reached[i],
+                "contributions": added,
+            }
             if has_changes:
-                own["changes"] = change_dicts(domain, points[i], _times(values[i], half), _times(errors[i], half), STATED)
-            filled.append(self._alike | own)
+                one["changes"] = change_dicts(domain, points[i], _times(values[i], half), _times(errors[i], half), STATED)
+            filled.append(one)
         return filled
 
     def _contributions(
@@ -53,9 +61,8 @@ class AnswerTemplate:
             record = (
                 domain.decode_entries(points[i]) if isinstance(domain, Domain) else feature_values_of(domain, answers.points[i])
             )
-            own = {"values": values, "error": error, "base": base, "answer": answer, "base_error": base_error}
-            own |= {"answer_error": row[4] * half, "record": [plain_value(value) for value in record]}
-            filled.append(self._added | own)
+            one = {"values": values, "error": error, "base": base, "answer": answer, "base_error": base_error}
+            filled.append({**self._added, **one, "answer_error": row[4] * half, "record": list(map(plain_value, record))})
         return filled
 
 
