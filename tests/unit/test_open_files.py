@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -182,6 +184,35 @@ def test_a_folder_that_was_moved_or_replaced_is_noticed(files):
     shutil.rmtree(path.parent)
     aside.rename(path.parent)
     assert in_place(opened)
+
+
+MOUNTS_OVER = """
+import subprocess, sys
+from dpexplain.ledger.open_files import OpenFiles, inode_of
+path, other, place = sys.argv[1:]
+opened = OpenFiles(path, inode_of(path))
+before = opened.are_in_place()
+subprocess.run(["mount", "--bind", other, place], check=True)
+print("mounted", before, opened.are_in_place())
+"""
+
+
+@pytest.mark.skipif(open_files.STATX is None, reason="needs Linux's statx")
+@pytest.mark.parametrize("suffix", NAMES)
+def test_what_is_mounted_over_a_file_is_noticed(tmp_path, suffix):
+    path, other = tmp_path / "a.ledger", tmp_path / "other"
+    for one in (other, *(Path(f"{path}{suffix}") for suffix in NAMES)):
+        one.write_bytes(b"1")
+    words = ["unshare", "-m", sys.executable, "-c", MOUNTS_OVER, str(path), str(other), f"{path}{suffix}"]
+    try:
+        found = subprocess.run(
+            words, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, check=False
+        )
+    except FileNotFoundError:
+        pytest.skip("there is no unshare")
+    if "mounted" not in found.stdout:
+        pytest.skip(f"this user may not mount, a mounted file is NOT tested: {found.stderr[-200:]}")
+    assert found.stdout == "mounted True False\n"
 
 
 def test_other_files_of_the_folder_may_come_and_go(files):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from contextlib import suppress
 from struct import Struct
 from typing import Any
 
@@ -35,8 +36,13 @@ class Identity:
         found = self._ask()
         self._found = found if found is not None and (os.makedev(*found[3:]), found[2]) == inode and found[0] == 1 else None
 
+    @property
+    def tells(self) -> bool:
+        """Whether `is_known` says anything: not where `statx` is missing, or the file had another inode or a second name from the start."""
+        return self._found is not None
+
     def is_known(self) -> bool:
-        """True only if so. False also where it cannot be told in this way, and where the file had another inode or a second name from the start."""
+        """True only if so; False also where this cannot be told."""
         return self._found is not None and self._ask() == self._found
 
     def _ask(self) -> tuple[int, ...] | None:
@@ -55,7 +61,7 @@ def inode_of(path: str) -> Inode | None:
 class Handle:
     """A file that was under a name when this was made, and which file is there now, asked without its times where that is possible.
 
-    Where Linux has no `statx`, a descriptor is asked that only names the file; closing it releases no lock.
+    Where Linux has no `statx`, a descriptor is asked that only names the file; closing it releases no lock, and what is mounted over it is not noticed.
     """
 
     def __init__(self, path: str) -> None:
@@ -71,11 +77,10 @@ class Handle:
         """Which file has the name now; None where there is none."""
         if self.identity.is_known():
             return self.inode
-        try:
-            if os.readlink(self._link) == self._path:
-                return self.inode
-        except OSError:  # no descriptor, or no such links here
-            pass
+        if not self.identity.tells:
+            with suppress(OSError):  # no descriptor, or no such links here
+                if os.readlink(self._link) == self._path:
+                    return self.inode
         return inode_of(self._path)
 
     def close(self) -> None:
