@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -85,13 +84,13 @@ class CompiledPlanes:
         slopes, middle, _, share = solved
         found = _empty(queries, 2), _empty(queries, 2), np.empty((len(queries), layout.attributes + 2))
         planes, (about, spread, constants) = (middle, share, queries, given.average.values, slopes), self._about
-        wrong, narrow = given.local_change, [one < BROAD for one in share.tolist()]
+        wrong, narrow = given.local_change, share < BROAD
         changes = given.slopes.values, wrong.shares, wrong.usual, wrong.unseen
-        for every in (1, EVERY):
-            if chosen := [i for i, one in enumerate(narrow) if one == (every == 1)]:
+        for every, chosen in ((1, narrow.nonzero()[0]), (EVERY, (~narrow).nonzero()[0])):
+            if len(chosen):
                 sources = self._narrow if every == 1 else self._broad
                 kernels.plane_variances(
-                    np.array(chosen),
+                    chosen,
                     every,
                     local,
                     planes,
@@ -125,8 +124,8 @@ class CompiledPlanes:
 
 def _weigh(weight: Weight, distance: Matrix) -> Matrix:
     """α of each distance, which is overwritten where α is one of the paper's family without more."""
-    height, cap, *rest = weight.profile or (1.0, inf)
-    if cap == inf or rest != [inf, inf]:
+    height, cap, *rest = weight.profile or (1.0, np.inf)
+    if cap == np.inf or rest != [np.inf, np.inf]:
         return np.ascontiguousarray(weight(distance))
     kernels.cap_distances(distance, height, cap)
     return distance
